@@ -1,0 +1,42 @@
+#pragma once
+
+#include <pdp/comm/algorithm/binomial.hpp>
+#include <pdp/comm/algorithm/dissemination.hpp>
+#include <pdp/comm/algorithm/linear.hpp>
+#include <pdp/comm/algorithm/recursive_doubling.hpp>
+#include <pdp/comm/algorithm/ring.hpp>
+#include <pdp/comm/operation.hpp>
+
+namespace pdp::comm::algorithm {
+
+/// All-reduce of more bytes than this goes around the ring; less is a matter of round trips, not of bandwidth.
+constexpr std::size_t ring_from_bytes = 16 * 1024;
+
+/// Writes the steps of one rank for a collective. `count`: elements of a shard where the call has shards, else of the whole.
+constexpr void select(Schedule& schedule, Verb verb, int rank, int size, int root, std::size_t count, std::size_t element_bytes) {
+  schedule.clear();
+  switch (verb) {
+    case Verb::send:
+      break;
+    case Verb::barrier:
+      return dissemination_barrier(schedule, rank, size);
+    case Verb::broadcast:
+      return binomial_broadcast(schedule, rank, size, root, count);
+    case Verb::reduce:
+      return binomial_reduce(schedule, rank, size, root, count);
+    case Verb::all_reduce:
+      if (count * element_bytes > ring_from_bytes && count >= static_cast<std::size_t>(size))
+        return ring_all_reduce(schedule, rank, size, count);
+      return recursive_doubling_all_reduce(schedule, rank, size, count);
+    case Verb::reduce_scatter:
+      return ring_reduce_scatter(schedule, rank, size, count);
+    case Verb::all_gather:
+      return ring_all_gather(schedule, rank, size, count);
+    case Verb::gather:
+      return linear_gather(schedule, rank, size, root, count);
+    case Verb::scatter:
+      return linear_scatter(schedule, rank, size, root, count);
+  }
+}
+
+}  // namespace pdp::comm::algorithm

@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include <pdp/comm/call.hpp>
+
+namespace pdp::comm {
+
+/// A transport and the calls of all groups that share it, of one rank. Whoever waits for one call moves all of them, so that ranks may wait
+/// for the calls of different groups in different orders. Calls of one group run one after another, messages between two ranks at once.
+template <Transport T>
+class CallQueue {
+ public:
+  /// What a group keeps here. Its address is the group's identity on this rank.
+  struct Group {
+    std::vector<int> ranks;     // of the world, in the order of the group
+    std::uint64_t channel = 0;  // the same on all ranks of the group, and of no other group
+    std::uint64_t calls = 0;    // collectives so far
+    Call* first = nullptr;      // collectives in flight; the first one runs
+    Call* last = nullptr;
+    std::vector<std::byte> scratch;  // for the one that runs
+  };
+
+  CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline} {}
+
+  [[nodiscard]] const T& transport() const { return transport_; }
+  [[nodiscard]] Duration deadline() const { return deadline_; }
+  void deadline(Duration duration) { deadline_ = duration; }
+
+  void attach(Group& group) { groups_.push_back(&group); }
+  void detach(Group& group) { std::erase(groups_, &group); }
+
+  /// A call to be filled in and given to start() or start_message().
+  Call& fresh() {
+    if (const Failure* failure = transport_.failure()) failure->raise();
+    if (idle_.empty()) {
+      idle_.reserve(calls_.size() + 1);  // so that recycle() never allocates
+      return calls_.emplace_back();
+    }
+    Call& call = *idle_.back();
+    idle_.pop_back();
+    return call;
+  }
+
+  void start(Group& group, Call& call) {
+    call.envelope.channel = group.channel;
+    call.envelope.sequence = ++group.calls;
+    call.next = nullptr;
+    call.begin();
+    (group.first == nullptr ? group.first : group.last->next) = &call;
+    group.last = &call;
+    if (group.first == &call) run(group);
+  }
+
+  void start_message(Group& group, Call& call) {
+    call.envelope.channel = group.channel;
+    call.begin();
+    call.advance(transport_, group.ranks);
+  }
+
+  /// Moves what can be moved without waiting.
+  void progress() {
+    while (step()) {
+    }
+  }
+
+  /// Waits until the call is complete, and takes it back. Throws what went wrong, which ends the world.
+  void finish(Group& group, Call& call) {
+    const TimePoint until = Clock::now() + deadline_;
+    while (true) {
+      const bool moved = step();
+      if (complete(group, call)) return recycle(call);
+      if (moved) continue;
+      if (Clock::now() >= until) transport_.fail(timeout(call));
+      transport_.wait(until);
+    }
+  }
+
+  /// Ends the world for every rank.
+  void fail(Failure failure) { transport_.fail(std::move(failure)); }
+
+  /// Takes a call back whose owner does not wait for it. What it borrowed must not be touched after, so unless it is complete the world
+  /// must end.
+  void abandon(Group& group, Call& call) noexcept {
+    if (transport_.failure() == nullptr && !complete(group, call))
+      transport_.fail(
+          {Failure::Kind::lost, transport_.rank(),
+           text("rank ", transport_.rank(), " gave up ", describe(call.envelope), " while it was in flight; its own error says why")});
+    if (transport_.failure() != nullptr) {
+      for (Group* other : groups_) other->first = other->last = nullptr;
+    }
+    recycle(call);
+  }
+
+ private:
+  /// Whether the call is complete; a message is moved on here, a collective by run().
+  bool complete(Group& group, Call& call) {
+    if (call.envelope.tag != Envelope::collective) call.advance(transport_, group.ranks);
+    return call.done();
+  }
+
+  /// One look at everything. False only when nothing has moved, and no new message has been asked for either: then it is safe to sleep.
+  bool step() {
+    bool moved = transport_.progress();
+    for (Group* group : groups_) moved |= run(*group);
+    return moved;
+  }
+
+  bool run(Group& group) {
+    bool moved = false;
+    while (group.first != nullptr) {
+      Call& call = *group.first;
+      const std::size_t bytes = call.schedule.scratch() * call.element;
+      if (group.scratch.size() < bytes) group.scratch.resize(bytes);
+      call.buffers.scratch = group.scratch.data();
+      moved |= call.advance(transport_, group.ranks);
+      if (!call.done()) break;
+      group.first = call.next;
+    }
+    return moved;
+  }
+
+  void recycle(Call& call) { idle_.push_back(&call); }
+
+  Failure timeout(const Call& call) const {
+    const double seconds = std::chrono::duration<double>(deadline_).count();
+    return {Failure::Kind::timeout, transport_.rank(),
+            text("rank ", transport_.rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
+                 " and heard nothing from rank ", call.waiting_for(),
+                 "; either that rank makes another call or none, or it needs a longer deadline")};
+  }
+
+  T transport_;
+  Duration deadline_;
+  std::vector<Group*> groups_;
+  std::deque<Call> calls_;  // a deque: calls may not move
+  std::vector<Call*> idle_;
+};
+
+}  // namespace pdp::comm

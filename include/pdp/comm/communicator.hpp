@@ -1,0 +1,55 @@
+#pragma once
+
+#include <concepts>
+#include <span>
+
+#include <pdp/comm/operation.hpp>
+#include <pdp/comm/transport.hpp>
+#include <pdp/comm/work.hpp>
+
+namespace pdp::comm {
+
+/// A group of ranks 0 .. size() - 1, of which this process (or thread) is rank().
+///
+/// Every rank of a group calls the same collectives in the same order, with the same sizes and types. Where one does otherwise, ranks
+/// throw MismatchedCollective, which shows both calls. A group that has thrown a CommunicationError stays aborted, and each later call says
+/// why.
+template <class C>
+concept Group = std::movable<C> && requires(const C& group) {
+  { group.rank() } -> std::same_as<int>;
+  { group.size() } -> std::same_as<int>;
+};
+
+/// Messages between two ranks. Those of one pair with one tag (0 or more) arrive in the order in which they were sent.
+template <class C, class T = float>
+concept PointToPoint = Group<C> && requires(C& group, std::span<const T> out, std::span<T> in, int peer, int tag) {
+  { group.send_async(out, peer, tag) } -> std::same_as<typename C::Work>;
+  { group.recv_async(in, peer, tag) } -> std::same_as<typename C::Work>;
+  requires Waitable<typename C::Work>;
+};
+
+/// What every strategy may rely on. After all_reduce all ranks hold the same bits. Calls of one group run in the order in which they were
+/// made; progress() moves those in flight without waiting.
+template <class C, class T = float>
+concept Communicator = PointToPoint<C, T> && requires(C& group, std::span<T> values, int root) {
+  group.barrier();
+  group.broadcast(values, root);
+  { group.all_reduce_async(values, Sum{}) } -> std::same_as<typename C::Work>;
+  { group.split(/*color*/ root, /*key*/ root) } -> std::same_as<C>;
+  group.progress();
+};
+
+/// What sharding needs beyond that: `whole` is size() equal shards, in the order of ranks.
+template <class C, class T = float>
+concept HasReduceScatter = Communicator<C, T> && requires(C& group, std::span<const T> whole, std::span<T> shard) {
+  { group.reduce_scatter_async(whole, shard, Sum{}) } -> std::same_as<typename C::Work>;
+  { group.all_gather_async(std::span<const T>{shard}, shard) } -> std::same_as<typename C::Work>;
+};
+
+/// A backend declares that no call outlives the group's deadline, and that a dead peer is told as PeerLost{rank}.
+template <class C>
+concept FailsFast = Group<C> && C::fails_fast && requires(const C& group) {
+  { group.deadline() } -> std::same_as<Duration>;
+};
+
+}  // namespace pdp::comm

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <pdp/comm/operation.hpp>
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm {
+
+/// What stands before every message: which group and which call it belongs to, and how long it is. It goes on the wire as it is (ranks
+/// of another byte order are refused when they connect).
+///
+/// A receive takes the first message of its peer with its channel and tag. All the rest must then be equal: that is how two ranks that
+/// have made different calls find out.
+struct Envelope {
+  static constexpr std::int32_t collective = -1;  // the tag of what belongs to a collective; those of users are not negative
+
+  std::uint64_t channel = 0;   // of the group
+  std::uint64_t sequence = 0;  // number of the collective in its group; 0 for a send
+  std::uint64_t count = 0;     // elements of the whole call
+  std::uint64_t bytes = 0;     // of the message that follows
+  std::int32_t tag = collective;
+  std::int32_t root = -1;
+  Verb verb = Verb::send;
+  DType type = DType::byte;
+  Reduction reduction = Reduction::none;
+  std::uint8_t reserved[5] = {};
+
+  friend bool operator==(const Envelope&, const Envelope&) = default;
+};
+static_assert(sizeof(Envelope) == 48 && std::is_trivially_copyable_v<Envelope>);
+
+/// "all_reduce of 8 float32", "broadcast of 3 int64 from rank 2", "send of 2 float32 with tag 7".
+inline std::string describe(const Envelope& call) {
+  if (call.verb == Verb::barrier) return "barrier";
+  std::string words = text(name(call.verb), " of ", call.count, " ", name(call.type));
+  if (call.reduction != Reduction::none && call.reduction != Reduction::sum) words += text(" (", name(call.reduction), ")");
+  if (call.verb == Verb::send)
+    words += text(" with tag ", call.tag);
+  else if (call.root >= 0)
+    words += text(" with root ", call.root);
+  return words;
+}
+
+}  // namespace pdp::comm

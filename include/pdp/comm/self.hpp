@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include <pdp/comm/basic_communicator.hpp>
+
+namespace pdp::comm {
+
+/// The transport of a world of one rank: there is nobody to talk to.
+class SelfTransport {
+ public:
+  [[nodiscard]] int rank() const { return 0; }
+  [[nodiscard]] int size() const { return 1; }
+  void post(SendRequest&) {}
+  void post(ReceiveRequest&) {}
+  bool progress() {
+    if (failure_) failure_->raise();
+    return false;
+  }
+  void wait(TimePoint until) { std::this_thread::sleep_until(until); }
+  void fail(Failure failure) {
+    if (!failure_) failure_ = std::make_unique<Failure>(std::move(failure));
+  }
+  [[nodiscard]] const Failure* failure() const { return failure_.get(); }
+
+ private:
+  std::unique_ptr<Failure> failure_;
+};
+static_assert(Transport<SelfTransport>);
+
+/// One rank alone. Every collective is a copy, or nothing.
+class Self : public BasicCommunicator<SelfTransport> {
+ public:
+  Self() : BasicCommunicator{SelfTransport{}} {}
+  Self(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
+  [[nodiscard]] Self split(int color, int key) { return BasicCommunicator::split(color, key); }
+};
+
+static_assert(Communicator<Self> && HasReduceScatter<Self> && FailsFast<Self>);
+
+}  // namespace pdp::comm

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include <pdp/comm/tcp/frame.hpp>
+#include <pdp/comm/transport.hpp>
+
+namespace pdp::comm::tcp {
+
+/// The sending half of a connection: messages go out in the order in which they were posted, as far as the socket takes them at once.
+class Outbox {
+ public:
+  [[nodiscard]] bool empty() const { return first_ == nullptr && last_words_sent_ == last_words_.size(); }
+
+  void post(SendRequest& send) {
+    send.next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = &send;
+    last_ = &send;
+    if (first_ == &send) begin();
+  }
+
+  /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
+  bool flush(int socket) {
+    bool moved = false;
+    for (int frames = 0; frames < frames_at_once && !empty() && !broken_; ++frames) {
+      std::array<iovec, 2> parts;
+      const std::size_t asked = first_ != nullptr ? next_of_message(parts) : next_of_last_words(parts);
+      msghdr message{};
+      message.msg_iov = parts.data();
+      message.msg_iovlen = parts.size();
+      const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0) {
+        broken_ = errno != EAGAIN && errno != EWOULDBLOCK;
+        break;
+      }
+      moved = true;
+      advance(static_cast<std::size_t>(sent));
+      if (static_cast<std::size_t>(sent) < asked) break;
+    }
+    return moved;
+  }
+
+  /// Whether the peer takes nothing any more. Why is for the receiving half to find out: its last words may still lie there.
+  [[nodiscard]] bool broken() const { return broken_; }
+
+  /// Lets go of all messages and says one last thing. A frame that has been begun is completed from a copy, so that the stream stays whole.
+  void finish(Frame last, std::string_view said) {
+    last.length = static_cast<std::uint32_t>(said.size());
+    std::vector<std::byte> words;
+    if (first_ != nullptr && sent_ > 0) {
+      const auto* header = reinterpret_cast<const std::byte*>(&frame_);
+      if (sent_ < sizeof(Frame)) words.assign(header + sent_, header + sizeof(Frame));
+      const std::byte* payload = first_->data + before_;
+      words.insert(words.end(), payload + (sent_ < sizeof(Frame) ? 0 : sent_ - sizeof(Frame)), payload + frame_.length);
+    }
+    const auto* header = reinterpret_cast<const std::byte*>(&last);
+    const auto* letters = reinterpret_cast<const std::byte*>(said.data());
+    words.insert(words.end(), header, header + sizeof(Frame));
+    words.insert(words.end(), letters, letters + said.size());
+    last_words_ = std::move(words);
+    last_words_sent_ = 0;
+    drop();
+  }
+
+  /// Lets go of all messages.
+  void drop() noexcept { first_ = last_ = nullptr; }
+  /// Whether a message has been begun and not ended.
+  [[nodiscard]] bool within_message() const { return first_ != nullptr && (sent_ > 0 || before_ > 0); }
+
+ private:
+  static constexpr int frames_at_once = 4;
+
+  void begin() {
+    before_ = 0;
+    frame_ = {.kind = Frame::Kind::message, .length = length_of_next(), .envelope = first_->envelope};
+    sent_ = 0;
+  }
+  [[nodiscard]] std::uint32_t length_of_next() const {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(first_->envelope.bytes - before_, Frame::capacity));
+  }
+
+  std::size_t next_of_message(std::array<iovec, 2>& parts) {
+    const std::size_t header = sent_ < sizeof(Frame) ? sizeof(Frame) - sent_ : 0;
+    const std::size_t payload = sent_ < sizeof(Frame) ? 0 : sent_ - sizeof(Frame);
+    parts[0] = {reinterpret_cast<std::byte*>(&frame_) + sizeof(Frame) - header, header};
+    parts[1] = {const_cast<std::byte*>(first_->data) + before_ + payload, frame_.length - payload};
+    return parts[0].iov_len + parts[1].iov_len;
+  }
+  std::size_t next_of_last_words(std::array<iovec, 2>& parts) {
+    parts[0] = {last_words_.data() + last_words_sent_, last_words_.size() - last_words_sent_};
+    parts[1] = {};
+    return parts[0].iov_len;
+  }
+
+  void advance(std::size_t bytes) {
+    if (first_ == nullptr) {
+      last_words_sent_ += bytes;
+      return;
+    }
+    sent_ += bytes;
+    if (sent_ < sizeof(Frame) + frame_.length) return;
+    before_ += frame_.length;
+    sent_ = 0;
+    if (before_ < first_->envelope.bytes) {
+      frame_ = {.kind = Frame::Kind::more, .length = length_of_next()};
+      return;
+    }
+    SendRequest& sent = *first_;
+    first_ = sent.next;
+    if (first_ != nullptr) begin();
+    sent.done.store(true, std::memory_order_release);  // its owner may use it again from here on
+  }
+
+  SendRequest* first_ = nullptr;  // the one on its way
+  SendRequest* last_ = nullptr;
+  Frame frame_;               // the one on its way
+  std::size_t sent_ = 0;      // of it, header included
+  std::uint64_t before_ = 0;  // bytes of the message in frames before it
+  std::vector<std::byte> last_words_;
+  std::size_t last_words_sent_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace pdp::comm::tcp

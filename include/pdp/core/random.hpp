@@ -1,0 +1,142 @@
+#pragma once
+
+#include <Random123/philox.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <numbers>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <pdp/core/shape.hpp>
+
+/// Random numbers without state: a number is a function of (key, element) alone. So it does not depend on which rank asks for it, in which
+/// order, or how the elements are cut. The generator is Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
+/// 2011.
+namespace pdp::random {
+
+/// Names one stream of numbers. Equal keys give equal numbers, on every platform.
+struct Key {
+  std::uint64_t value = 0;
+  friend constexpr bool operator==(const Key&, const Key&) = default;
+};
+
+/// The output function of splitmix64 (Steele et al., OOPSLA 2014): every bit of the input changes half of the output's.
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// FNV-1a, 64 bits.
+constexpr std::uint64_t hash(std::string_view name) {
+  std::uint64_t sum = 0xcbf29ce484222325u;
+  for (const char c : name) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return sum;
+}
+
+/// The key of a stream: a seed, and what tells the stream from others of that seed, in order: names (`hash`) and integers.
+/// key = mix(seed), then key = mix(key xor part) for each part. E.g. make_key(seed, "0.weight"), make_key(seed, "dropout", step, layer).
+template <class... Parts>
+constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
+  std::uint64_t sum = mix(seed);
+  const auto add = [&sum](const auto& part) {
+    if constexpr (std::integral<std::remove_cvref_t<decltype(part)>>)
+      sum = mix(sum ^ static_cast<std::uint64_t>(part));
+    else
+      sum = mix(sum ^ hash(part));
+  };
+  (add(parts), ...);
+  return Key{sum};
+}
+
+using Block = std::array<std::uint32_t, 4>;
+
+/// The 128 bits at one place of the stream. The counter is `low` + 2^64 `high`.
+inline Block bits(Key key, std::uint64_t low, std::uint64_t high = 0) {
+  using Philox = r123::Philox4x32_R<10>;
+  const auto word = [](std::uint64_t value, int half) { return static_cast<std::uint32_t>(value >> (32 * half)); };
+  const Philox::ctr_type counter{{word(low, 0), word(low, 1), word(high, 0), word(high, 1)}};
+  const Philox::key_type philox_key{{word(key.value, 0), word(key.value, 1)}};
+  const auto words = Philox{}(counter, philox_key);
+  return {words.v[0], words.v[1], words.v[2], words.v[3]};
+}
+
+/// Numbers that one block gives: four floats of 24 bits or two doubles of 53.
+template <std::floating_point T>
+inline constexpr Index per_block = std::same_as<T, float> ? 4 : 2;
+
+/// The number at place `which` of a block, in [0, 1): an integer multiple of 2^-24 (float) or 2^-53 (double).
+template <std::floating_point T>
+constexpr T uniform_in(const Block& block, Index which) {
+  if constexpr (std::same_as<T, float>) {
+    return static_cast<float>(block[static_cast<std::size_t>(which)] >> 8) * 0x1p-24f;
+  } else {
+    const auto low = static_cast<std::size_t>(2 * which);
+    return static_cast<T>((std::uint64_t{block[low]} | std::uint64_t{block[low + 1]} << 32) >> 11) * T{0x1p-53};
+  }
+}
+
+/// Uniform in [0, 1). Element i is number i % per_block of block i / per_block. `element` is 0 or more.
+template <std::floating_point T = float>
+T uniform(Key key, Index element) {
+  return uniform_in<T>(bits(key, static_cast<std::uint64_t>(element / per_block<T>)), element % per_block<T>);
+}
+
+/// The same numbers for the elements first, first + 1, ...: each block is made once.
+template <std::floating_point T>
+void fill_uniform(Key key, Index first, std::span<T> values) {
+  for (std::size_t done = 0; done < values.size();) {
+    const Index element = first + static_cast<Index>(done);
+    const Block block = bits(key, static_cast<std::uint64_t>(element / per_block<T>));
+    for (Index which = element % per_block<T>; which < per_block<T> && done < values.size(); ++which)
+      values[done++] = uniform_in<T>(block, which);
+  }
+}
+
+/// Normal with mean 0 and deviation 1, by Box and Muller: elements 2i and 2i + 1 come from block i. Not bit-equal across C libraries.
+template <std::floating_point T = float>
+T normal(Key key, Index element) {
+  const Block block = bits(key, static_cast<std::uint64_t>(element / 2));
+  const double radius = std::sqrt(-2 * std::log1p(-uniform_in<double>(block, 0)));  // of 1 - u, which is never 0
+  const double angle = 2 * std::numbers::pi * uniform_in<double>(block, 1);
+  return static_cast<T>(radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle)));
+}
+
+template <std::floating_point T>
+void fill_normal(Key key, Index first, std::span<T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal<T>(key, first + static_cast<Index>(i));
+}
+
+/// Draws one after another from a key's stream, for what has no element number of its own (a shuffle).
+class Stream {
+ public:
+  explicit Stream(Key key) : key_{key} {}
+
+  std::uint64_t next() {
+    if (drawn_ % 2 == 0) block_ = bits(key_, drawn_ / 2);
+    const std::size_t low = 2 * (drawn_++ % 2);
+    return std::uint64_t{block_[low]} | std::uint64_t{block_[low + 1]} << 32;
+  }
+
+  /// Every number of [0, bound) with the same probability. `bound` is 1 or more.
+  std::uint64_t below(std::uint64_t bound) {
+    const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 modulo bound: so many draws are refused, else small numbers come too often
+    std::uint64_t draw = next();
+    while (draw < surplus) draw = next();
+    return draw % bound;
+  }
+
+ private:
+  Key key_;
+  std::uint64_t drawn_ = 0;
+  Block block_{};
+};
+
+}  // namespace pdp::random
