@@ -2,7 +2,6 @@
 
 #include <Random123/philox.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -11,7 +10,6 @@
 #include <numbers>
 #include <span>
 #include <string_view>
-#include <type_traits>
 
 #include <pdp/core/shape.hpp>
 
@@ -41,19 +39,16 @@ constexpr std::uint64_t hash(std::string_view name) {
   return sum;
 }
 
+/// An integer stands for itself.
+constexpr std::uint64_t hash(std::integral auto number) { return static_cast<std::uint64_t>(number); }
+
 /// The key of a stream: a seed, and what tells the stream from others of that seed, in order: names (`hash`) and integers.
 /// key = mix(seed), then key = mix(key xor part) for each part. E.g. make_key(seed, "0.weight"), make_key(seed, "dropout", step, layer).
 template <class... Parts>
 constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
-  std::uint64_t sum = mix(seed);
-  const auto add = [&sum](const auto& part) {
-    if constexpr (std::integral<std::remove_cvref_t<decltype(part)>>)
-      sum = mix(sum ^ static_cast<std::uint64_t>(part));
-    else
-      sum = mix(sum ^ hash(part));
-  };
-  (add(parts), ...);
-  return Key{sum};
+  Key key{mix(seed)};
+  (..., (key.value = mix(key.value ^ hash(parts))));
+  return key;
 }
 
 using Block = std::array<std::uint32_t, 4>;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+#include <pdp/core/shape.hpp>
+
+namespace pdp {
+
+/// Elements that start on a multiple of this many bytes: a cache line, and the widest vector register of a CPU.
+constexpr std::size_t alignment = 64;
+
+/// The next multiple of an aligned block of T, so that what follows in an arena starts aligned too.
+template <class T>
+constexpr Index padded(Index elements) {
+  constexpr Index block = static_cast<Index>(alignment / sizeof(T));
+  return (elements + block - 1) / block * block;
+}
+
+/// Memory of its own for trivial elements, aligned and zero at first. Its size never changes.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(Index elements) : size_{elements} {
+    const auto bytes = static_cast<std::size_t>(padded<T>(elements)) * sizeof(T);
+    if (bytes > 0) memory_.reset(static_cast<T*>(::operator new (bytes, std::align_val_t{alignment})));
+    std::fill_n(memory_.get(), elements, T{});
+  }
+
+  [[nodiscard]] T* data() { return memory_.get(); }
+  [[nodiscard]] const T* data() const { return memory_.get(); }
+  [[nodiscard]] Index size() const { return size_; }
+  [[nodiscard]] std::span<T> span() { return {data(), static_cast<std::size_t>(size_)}; }
+  [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size_)}; }
+
+ private:
+  struct Free {
+    void operator()(T* memory) const { ::operator delete (memory, std::align_val_t{alignment}); }
+  };
+  std::unique_ptr<T, Free> memory_;
+  Index size_ = 0;
+};
+
+}  // namespace pdp

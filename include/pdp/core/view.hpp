@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <type_traits>
+
+#include <pdp/core/shape.hpp>
+
+namespace pdp {
+
+/// Rows of equal width that lie one after another: usually one row a sample. It borrows its memory. `Matrix<const T>` is for reading.
+template <class T>
+struct Matrix {
+  T* data = nullptr;
+  Index rows = 0;
+  Index cols = 0;
+
+  constexpr Matrix() = default;
+  constexpr Matrix(T* values, Index row_count, Index column_count) : data{values}, rows{row_count}, cols{column_count} {}
+  constexpr operator Matrix<const T>() const requires(!std::is_const_v<T>) { return {data, rows, cols}; }
+
+  [[nodiscard]] constexpr Index size() const { return rows * cols; }
+  [[nodiscard]] constexpr T* row(Index index) const { return data + index * cols; }
+  [[nodiscard]] constexpr std::span<T> values() const { return {data, static_cast<std::size_t>(size())}; }
+};
+
+}  // namespace pdp

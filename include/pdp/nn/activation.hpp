@@ -1,0 +1,62 @@
+#pragma once
+
+#include <pdp/nn/layer.hpp>
+
+namespace pdp::nn {
+
+/// max(0, x), elementwise.
+struct Relu : NoParameters {
+  static constexpr const char* name = "Relu";
+  [[nodiscard]] constexpr Index input_elements() const { return 0; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>&, Matrix<const T> x, Matrix<T> y, T*) const {
+    relu(device, x, y);
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>&, Matrix<const T>, Matrix<const T> y, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T*) const {
+    relu_backward(device, y, gradient_y, gradient_x);
+  }
+};
+
+/// tanh(x), elementwise.
+struct Tanh : NoParameters {
+  static constexpr const char* name = "Tanh";
+  [[nodiscard]] constexpr Index input_elements() const { return 0; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>&, Matrix<const T> x, Matrix<T> y, T*) const {
+    hyperbolic_tangent(device, x, y);
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>&, Matrix<const T>, Matrix<const T> y, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T*) const {
+    hyperbolic_tangent_backward(device, y, gradient_y, gradient_x);
+  }
+};
+
+/// [a, b, ...] -> [a b ...]: the same values as one row. It is a view: its output is the memory of its input, and nothing is computed.
+struct Flatten : NoParameters {
+  static constexpr const char* name = "Flatten";
+  static constexpr bool is_view = true;
+  [[nodiscard]] constexpr Index input_elements() const { return 0; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.known() ? Shape{input.elements()} : Shape{}; }
+
+  template <class D, class T>
+  void forward(const D&, const State<T>&, Matrix<const T>, Matrix<T>, T*) const {}
+  template <class D, class T>
+  void backward_input(const D&, const State<T>&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>, T*) const {}
+};
+
+/// A layer whose output is its input's memory.
+template <class L>
+constexpr bool is_view = requires {
+  requires L::is_view;
+};
+
+static_assert(Layer<Relu> && Layer<Tanh> && Layer<Flatten> && is_view<Flatten> && !is_view<Relu>);
+
+}  // namespace pdp::nn

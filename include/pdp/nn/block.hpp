@@ -1,0 +1,140 @@
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <pdp/nn/layer.hpp>
+
+namespace pdp::nn {
+
+template <class... L>
+struct TypeList {
+  static constexpr std::size_t size = sizeof...(L);
+};
+
+/// Holds layers and computes nothing itself: what runs are its leaves, one after another.
+///
+/// leaves(): how many. leaf(number, visit): calls visit with one of them. for_each_leaf(path, visit): calls visit(leaf, path) with each in
+/// order, where the path is its place below the given one. Leaves: the distinct types among them.
+template <class C>
+concept Container = std::copyable<C> && requires(const C& container) {
+  { container.leaves() } -> std::same_as<Index>;
+  typename C::Leaves;
+};
+
+/// A model or a part of one: a layer, or a container of them.
+template <class B>
+concept Block = Layer<B> || Container<B>;
+
+template <Block B>
+constexpr Index leaves(const B& block) {
+  if constexpr (Container<B>)
+    return block.leaves();
+  else
+    return 1;
+}
+
+/// Calls visit(layer) with the given leaf.
+template <Block B, class Visit>
+constexpr void leaf(const B& block, Index number, Visit&& visit) {
+  if constexpr (Container<B>)
+    block.leaf(number, visit);
+  else
+    visit(block);
+}
+
+/// Calls visit(layer, path) with each leaf in order.
+template <Block B, class Visit>
+constexpr void for_each_leaf(const B& block, const Path& path, Visit&& visit) {
+  if constexpr (Container<B>)
+    block.for_each_leaf(path, visit);
+  else
+    visit(block, path);
+}
+
+namespace detail {
+
+template <class List, class... More>
+struct Append;
+template <class... L>
+struct Append<TypeList<L...>> {
+  using type = TypeList<L...>;
+};
+template <class... L, class First, class... Rest>
+struct Append<TypeList<L...>, First, Rest...> {
+  using type = typename Append<std::conditional_t<(std::is_same_v<L, First> || ...), TypeList<L...>, TypeList<L..., First>>, Rest...>::type;
+};
+
+template <class List, class... Lists>
+struct Union {
+  using type = List;
+};
+template <class List, class... More, class... Lists>
+struct Union<List, TypeList<More...>, Lists...> {
+  using type = typename Union<typename Append<List, More...>::type, Lists...>::type;
+};
+
+template <class B>
+struct LeavesOf {
+  using type = TypeList<B>;
+};
+template <Container B>
+struct LeavesOf<B> {
+  using type = typename B::Leaves;
+};
+
+}  // namespace detail
+
+/// The distinct types of the leaves of blocks, as a TypeList.
+template <Block... B>
+using LeafTypes = typename detail::Union<TypeList<>, typename detail::LeavesOf<B>::type...>::type;
+
+/// What comes out of a block, or the first layer that does not take what it is given.
+struct Flow {
+  Shape shape{};
+  bool fits = true;
+  const char* layer = "";
+  Path at{};
+  Index expected = 0;
+  Index found = 0;
+};
+
+/// Follows a sample's shape, which may be unknown at first, through a block.
+template <Block B>
+constexpr Flow flow(const B& block, const Shape& input) {
+  Flow flow{.shape = input};
+  for_each_leaf(block, {}, [&flow]<class L>(const L& layer, const Path& at) {
+    const Index expected = layer.input_elements();
+    if (flow.fits && flow.shape.known() && expected != 0 && expected != flow.shape.elements())
+      flow = {flow.shape, false, L::name, at, expected, flow.shape.elements()};
+    if (flow.fits) flow.shape = layer.output(flow.shape.known() || expected == 0 ? flow.shape : Shape{expected});
+  });
+  return flow;
+}
+
+// Not constexpr on purpose: a compiler that must evaluate the call stops here, and shows this name and the numbers.
+[[noreturn]] inline void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected,
+                                                                                    Index found) {
+  throw ShapeError{text("layer ", at.str(), " (", layer, ") expects ", expected, " values a sample, but what comes before it gives ", found,
+                        "; make the two widths equal")};
+}
+
+/// Throws ShapeError where a layer does not take what it is given; does not compile where that can be known by then.
+constexpr void check_widths(const Flow& flow) {
+  if (!flow.fits) a_layer_expects_another_width_than_the_one_before_it_gives(flow.layer, flow.at, flow.expected, flow.found);
+}
+
+/// What the block takes of a sample: 0 when any width will do.
+template <Block B>
+constexpr Index input_elements(const B& block) {
+  Index elements = 0;
+  bool same = true;  // as long as shapes pass through unchanged, a later layer may still fix the input
+  for_each_leaf(block, {}, [&](const auto& layer, const Path&) {
+    if (elements == 0 && same) elements = layer.input_elements();
+    same = same && layer.output(Shape{}) == Shape{};
+  });
+  return elements;
+}
+
+}  // namespace pdp::nn

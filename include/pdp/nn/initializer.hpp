@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cmath>
+
+#include <pdp/core/shape.hpp>
+
+namespace pdp::nn {
+
+/// How a parameter starts: uniform in [-bound, bound), with bound^2 = numerator / fan. What a fan counts is a property of the layer; the
+/// values themselves are keyed by (seed, name of the parameter, index of the element in the whole tensor), so they do not depend on how a
+/// model is cut.
+struct Initializer {
+  enum class Fan { in, in_and_out };
+
+  double numerator = 0;
+  Fan fan = Fan::in;
+
+  [[nodiscard]] double bound(Index fan_in, Index fan_out) const {
+    const double count = static_cast<double>(fan == Fan::in ? fan_in : fan_in + fan_out);
+    return count > 0 ? std::sqrt(numerator / count) : 0;
+  }
+
+  friend constexpr bool operator==(const Initializer&, const Initializer&) = default;
+};
+
+/// PyTorch's default for Linear, weight and bias: bound 1 / sqrt(fan_in).
+constexpr Initializer pytorch_default{1, Initializer::Fan::in};
+/// He et al., "Delving deep into rectifiers", ICCV 2015, for ReLU: bound sqrt(6 / fan_in).
+constexpr Initializer kaiming_uniform{6, Initializer::Fan::in};
+/// Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010: bound sqrt(6 / (fan_in +
+/// fan_out)).
+constexpr Initializer xavier_uniform{6, Initializer::Fan::in_and_out};
+constexpr Initializer zeros{0, Initializer::Fan::in};
+
+}  // namespace pdp::nn

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include <pdp/nn/block.hpp>
+
+namespace pdp::nn {
+
+/// The leaves of a model by number. They are kept by type, so code that visits them is compiled once for each type and not for each place.
+template <Block Model>
+class Layers {
+ public:
+  explicit Layers(const Model& model) {
+    for_each_leaf(model, {}, [this]<class L>(const L& layer, const Path& path) {
+      auto& alike = std::get<std::vector<L>>(by_type_);
+      places_.push_back({index_of<L>(), alike.size()});
+      paths_.push_back(path);
+      alike.push_back(layer);
+    });
+  }
+
+  [[nodiscard]] int size() const { return static_cast<int>(places_.size()); }
+  [[nodiscard]] const Path& path(int number) const { return paths_[static_cast<std::size_t>(number)]; }
+
+  /// Calls f with the layer of that number, as its own type.
+  template <class F>
+  void visit(int number, F&& f) const {
+    const Place place = places_[static_cast<std::size_t>(number)];
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      static_cast<void>(((place.type == I && (f(std::get<I>(by_type_)[place.index]), true)) || ...));
+    }
+    (std::make_index_sequence<Types::size>{});
+  }
+
+ private:
+  using Types = LeafTypes<Model>;
+  template <class List>
+  struct Vectors;
+  template <class... L>
+  struct Vectors<TypeList<L...>> {
+    using type = std::tuple<std::vector<L>...>;
+  };
+  struct Place {
+    std::size_t type;
+    std::size_t index;
+  };
+
+  template <class L, class... All>
+  static constexpr std::size_t index_in(TypeList<All...>) {
+    std::size_t index = 0;
+    static_cast<void>(((std::is_same_v<L, All> || (++index, false)) || ...));
+    return index;
+  }
+  template <class L>
+  static constexpr std::size_t index_of() {
+    return index_in<L>(Types{});
+  }
+
+  typename Vectors<Types>::type by_type_;
+  std::vector<Place> places_;
+  std::vector<Path> paths_;
+};
+
+}  // namespace pdp::nn

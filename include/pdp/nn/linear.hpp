@@ -1,0 +1,50 @@
+#pragma once
+
+#include <pdp/nn/layer.hpp>
+
+namespace pdp::nn {
+
+/// y = x W + b: [rows, in] -> [rows, out]. The weight lies as [in, out], which products like best; files hold PyTorch's [out, in].
+struct Linear {
+  static constexpr const char* name = "Linear";
+
+  Index in = 0;
+  Index out = 0;
+  bool bias = true;
+  Initializer initializer = pytorch_default;
+
+  [[nodiscard]] constexpr Index input_elements() const { return in; }
+  [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{out}; }
+  [[nodiscard]] constexpr Index parameter_elements() const { return weight_elements() + (bias ? padded_parameter(out) : 0); }
+  [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
+
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    visit(Parameter{path, "weight", in, out, true, offset, in, out, initializer});
+    const Initializer start = initializer == pytorch_default ? pytorch_default : zeros;
+    if (bias) visit(Parameter{path, "bias", out, 0, false, offset + weight_elements(), in, out, start});
+  }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
+    gemm(device, x, Matrix<const T>{state.value, in, out}, y, false);
+    if (bias) add_row(device, state.value + weight_elements(), y);
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T*) const {
+    gemm_nt(device, gradient_y, Matrix<const T>{state.value, in, out}, gradient_x, false);
+  }
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y, T*) const {
+    gemm_tn(device, x, gradient_y, Matrix<T>{state.gradient, in, out}, state.accumulate);
+    if (bias) sum_rows(device, gradient_y, state.gradient + weight_elements(), state.accumulate);
+  }
+
+ private:
+  [[nodiscard]] constexpr Index weight_elements() const { return padded_parameter(in * out); }
+};
+
+static_assert(Layer<Linear>);
+
+}  // namespace pdp::nn

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/block.hpp>
+
+namespace pdp::nn {
+
+/// A model as a schedule sees it: its layers in order, by number, and the sizes that matter. Boundary b is what goes into layer b.
+struct Outline {
+  struct Layer {
+    Index parameters = 0;  // elements in an arena, padding included
+    Index in = 0;          // values of a sample
+    Index out = 0;
+    Index saved = 0;
+    bool is_view = false;  // the output is the input's memory
+  };
+  std::vector<Layer> layers;
+
+  [[nodiscard]] constexpr int size() const { return static_cast<int>(layers.size()); }
+  /// Values of a sample at a boundary, 0 .. size().
+  [[nodiscard]] constexpr Index width(int boundary) const {
+    return boundary == 0 ? layers.front().in : layers[static_cast<std::size_t>(boundary) - 1].out;
+  }
+};
+
+/// Outlines a model for samples of a shape. Throws ShapeError where a layer does not take what it is given.
+template <Block B>
+constexpr Outline outline(const B& model, const Shape& input) {
+  check_widths(flow(model, input));
+  Outline outline;
+  Shape shape = input;
+  for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path&) {
+    const Shape out = layer.output(shape);
+    outline.layers.push_back({layer.parameter_elements(), shape.elements(), out.elements(), layer.saved_elements(shape), is_view<L>});
+    shape = out;
+  });
+  return outline;
+}
+
+}  // namespace pdp::nn

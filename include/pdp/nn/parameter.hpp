@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <string>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/nn/initializer.hpp>
+
+namespace pdp::nn {
+
+/// Where a layer stands in a model: the numbers on the way to it, as PyTorch's nn.Sequential counts. "3", or "1.0.2" in nested containers.
+class Path {
+ public:
+  static constexpr int max_depth = 8;
+
+  [[nodiscard]] constexpr Path child(Index number) const {
+    Path longer = *this;
+    longer.at_[static_cast<std::size_t>(longer.depth_++)] = number;
+    return longer;
+  }
+  [[nodiscard]] std::string str() const {
+    std::string joined;
+    for (int i = 0; i < depth_; ++i) joined += text(i > 0 ? "." : "", at_[static_cast<std::size_t>(i)]);
+    return joined;
+  }
+
+ private:
+  std::array<Index, max_depth> at_{};
+  int depth_ = 0;
+};
+
+/// A parameter tensor of a layer. In memory it is rows x cols; files hold it transposed where `transposed` says so, as PyTorch's Linear
+/// does.
+struct Parameter {
+  Path layer;
+  const char* name = "";  // "weight"
+  Index rows = 0;
+  Index cols = 0;  // 0: a vector of `rows` elements
+  bool transposed = false;
+  Index offset = 0;  // of its first element, in elements, among the layer's parameters
+  Index fan_in = 0;
+  Index fan_out = 0;
+  Initializer initializer{};
+
+  [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
+  /// "0.weight".
+  [[nodiscard]] std::string full_name() const { return text(layer.str(), ".", name); }
+};
+
+}  // namespace pdp::nn

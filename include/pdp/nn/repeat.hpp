@@ -1,0 +1,36 @@
+#pragma once
+
+#include <pdp/nn/block.hpp>
+
+namespace pdp::nn {
+
+/// The same block several times, each with parameters of its own. The count is a value, so a model's depth can come from a command line,
+/// and the block is compiled once. Its output must have the width of its input.
+template <class B>
+class Repeat {
+  static_assert(Block<B>, "pdp: the second argument of nn::Repeat must be a layer or a container of layers");
+
+ public:
+  using Leaves = LeafTypes<B>;
+
+  constexpr Repeat(Index count, B block) : count_{count}, block_{block} {
+    if (count < 1) throw ConfigError{text("Repeat was given a count of ", count, "; it takes at least 1")};
+    check_widths(flow(*this, Shape{}));
+  }
+
+  [[nodiscard]] constexpr Index leaves() const { return count_ * nn::leaves(block_); }
+  template <class Visit>
+  constexpr void leaf(Index number, Visit&& visit) const {
+    if (number >= 0 && number < leaves()) nn::leaf(block_, number % nn::leaves(block_), visit);
+  }
+  template <class Visit>
+  constexpr void for_each_leaf(const Path& path, Visit&& visit) const {
+    for (Index copy = 0; copy < count_; ++copy) nn::for_each_leaf(block_, path.child(copy), visit);
+  }
+
+ private:
+  Index count_;
+  B block_;
+};
+
+}  // namespace pdp::nn

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/block.hpp>
+
+namespace pdp::nn {
+
+/// y = x + block(x). The block's output must have the width of its input. To a schedule it is one layer, so a skip connection never crosses
+/// a boundary; what happens inside is kept with each batch in flight. He et al., "Deep residual learning for image recognition", CVPR 2016.
+template <class B>
+class Residual {
+  static_assert(Block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
+
+ public:
+  static constexpr const char* name = "Residual";
+
+  constexpr explicit Residual(B block) : block_{block} {
+    const Index in = nn::input_elements(block_);
+    if (in != 0) check_width(in);
+  }
+
+  [[nodiscard]] constexpr Index input_elements() const { return nn::input_elements(block_); }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const {
+    if (input.known()) check_width(input.elements());
+    return input;
+  }
+  [[nodiscard]] constexpr Index parameter_elements() const {
+    Index elements = 0;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { elements += layer.parameter_elements(); });
+    return elements;
+  }
+  /// The outputs of the block's layers, what these keep themselves, and the gradients between them.
+  [[nodiscard]] constexpr Index saved_elements(const Shape& input) const {
+    const Inside end = inside(leaves(block_), input);
+    return 2 * end.boundary + end.kept;
+  }
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    for_each_leaf(block_, Container<B> ? path : path.child(0), [&](const auto& layer, const Path& at) {
+      layer.parameters(at, offset, visit);
+      offset += layer.parameter_elements();
+    });
+  }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
+    const Memory<T> memory{inside(leaves(block_), Shape{x.cols}), saved, x.rows};
+    Inside at{.shape = Shape{x.cols}};
+    Matrix<const T> in = x;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
+      layer.forward(device, at.bind(state), in, out, memory.kept(at));
+      in = out;
+      at = after(layer, at);
+    });
+    add(device, x, in, y);
+  }
+
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T* saved) const {
+    backward(x, gradient_y, saved,
+             [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
+                 Matrix<T> gradient_in, T* kept) {
+               layer.backward_input(device, at.bind(state), in, out, gradient_out, at.leaf == 0 ? gradient_x : gradient_in, kept);
+             });
+    add(device, Matrix<const T>{gradient_x}, gradient_y, gradient_x);
+  }
+
+  /// Comes after backward_input, which leaves the gradients between the block's layers.
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                       T* saved) const {
+    backward(x, gradient_y, saved,
+             [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out, Matrix<T>,
+                 T* kept) { layer.backward_weight(device, at.bind(state), in, out, gradient_out, kept); });
+  }
+
+ private:
+  /// A place in the block: what lies before a leaf, in elements of one sample.
+  struct Inside {
+    Index leaf = 0;
+    Shape shape{};       // of the leaf's input
+    Index boundary = 0;  // outputs of the leaves before
+    Index kept = 0;      // what these keep
+    Index parameters = 0;
+
+    template <class T>
+    [[nodiscard]] State<T> bind(const State<T>& state) const {
+      return {state.value + parameters, state.gradient == nullptr ? nullptr : state.gradient + parameters, state.accumulate};
+    }
+  };
+
+  template <class L>
+  static constexpr Inside after(const L& layer, const Inside& at) {
+    static_assert(!is_view<L>, "pdp: nn::Flatten cannot stand inside nn::Residual, as a residual keeps the shape of its input");
+    const Shape out = layer.output(at.shape);
+    return {at.leaf + 1, out, at.boundary + out.elements(), at.kept + layer.saved_elements(at.shape),
+            at.parameters + layer.parameter_elements()};
+  }
+  [[nodiscard]] constexpr Inside inside(Index number, const Shape& input) const {
+    Inside at{.shape = input};
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      if (at.leaf < number) at = after(layer, at);
+    });
+    return at;
+  }
+
+  /// What is saved, for `rows` samples: outputs of the leaves, gradients of these, and what the leaves keep.
+  template <class T>
+  struct Memory {
+    Inside end;
+    T* saved;
+    Index rows;
+
+    [[nodiscard]] Matrix<T> output(Index boundary, Index width) const { return {saved + boundary * rows, rows, width}; }
+    [[nodiscard]] Matrix<T> gradient(Index boundary, Index width) const { return {saved + (end.boundary + boundary) * rows, rows, width}; }
+    [[nodiscard]] T* kept(const Inside& at) const { return saved + (2 * end.boundary + at.kept) * rows; }
+  };
+
+  /// Calls visit with each leaf from the last to the first, and with what belongs to it.
+  template <class T, class Visit>
+  void backward(Matrix<const T> x, Matrix<const T> gradient_y, T* saved, Visit&& visit) const {
+    const Index count = leaves(block_);
+    const Memory<T> memory{inside(count, Shape{x.cols}), saved, x.rows};
+    for (Index number = count - 1; number >= 0; --number) {
+      const Inside at = inside(number, Shape{x.cols});
+      leaf(block_, number, [&](const auto& layer) {
+        const Index in_width = at.shape.elements(), out_width = layer.output(at.shape).elements();
+        const Matrix<const T> in = number == 0 ? x : Matrix<const T>{memory.output(at.boundary - in_width, in_width)};
+        const Matrix<const T> gradient_out = number == count - 1 ? gradient_y : Matrix<const T>{memory.gradient(at.boundary, out_width)};
+        const Matrix<T> gradient_in = number == 0 ? Matrix<T>{} : memory.gradient(at.boundary - in_width, in_width);
+        visit(layer, at, in, memory.output(at.boundary, out_width), gradient_out, gradient_in, memory.kept(at));
+      });
+    }
+  }
+
+  constexpr void check_width(Index in) const {
+    const Flow through = flow(block_, Shape{in});
+    check_widths(through);
+    const Index out = through.shape.elements();
+    if (out != in) a_residual_block_gives_another_width_than_it_takes(in, out);
+  }
+  // Not constexpr on purpose, as in block.hpp.
+  [[noreturn]] static void a_residual_block_gives_another_width_than_it_takes(Index in, Index out) {
+    throw ShapeError{text("a Residual block takes ", in, " values a sample and gives ", out, "; the two must be equal, as they are added")};
+  }
+
+  B block_;
+};
+
+}  // namespace pdp::nn

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <tuple>
+#include <utility>
+
+#include <pdp/nn/block.hpp>
+
+namespace pdp::nn {
+
+/// Layers one after another. Their widths are checked where it is made: by the compiler when it is constexpr, else by a ShapeError.
+template <class... B>
+class Sequential {
+  static_assert(
+      (Block<B> && ...),
+      "pdp: every argument of nn::Sequential must be a layer or a container of layers (see the concepts nn::Layer and nn::Container)");
+
+ public:
+  using Leaves = LeafTypes<B...>;
+
+  constexpr explicit Sequential(B... blocks) : blocks_{blocks...} { check_widths(flow(*this, Shape{})); }
+
+  [[nodiscard]] constexpr Index leaves() const {
+    return std::apply([](const auto&... blocks) { return (nn::leaves(blocks) + ... + Index{0}); }, blocks_);
+  }
+  template <class Visit>
+  constexpr void leaf(Index number, Visit&& visit) const {
+    each([&](const auto& block, Index) {
+      const Index count = nn::leaves(block);
+      if (number >= 0 && number < count) nn::leaf(block, number, visit);
+      number -= count;
+    });
+  }
+  template <class Visit>
+  constexpr void for_each_leaf(const Path& path, Visit&& visit) const {
+    each([&](const auto& block, Index position) { nn::for_each_leaf(block, path.child(position), visit); });
+  }
+
+ private:
+  template <class F>
+  constexpr void each(F&& f) const {
+    std::apply(
+        [&f](const auto&... blocks) {
+          Index position = 0;
+          (f(blocks, position++), ...);
+        },
+        blocks_);
+  }
+
+  std::tuple<B...> blocks_;
+};
+
+}  // namespace pdp::nn

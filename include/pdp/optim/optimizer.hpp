@@ -1,0 +1,46 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace pdp::optim {
+
+/// What a rule may know of the step it is applied in.
+struct StepInfo {
+  std::int64_t number = 1;  // of the update, from 1
+  float lr_factor = 1;      // of the learning-rate schedule
+};
+
+/// An elementwise rule over a parameter, its gradient (the mean over the global batch) and a state of its own, zero at first.
+///
+/// The rule is written once, as a template over a vector V: a few lanes on a CPU, one element in a GPU thread. It may use + - * / with
+/// vectors and numbers, and sqrt. `State<V>` holds vectors and nothing else; a device stores it only for the elements that this rank
+/// updates. What depends on the step alone goes into constants(StepInfo), an optional member, whose result update() then gets instead of
+/// the StepInfo.
+template <class O>
+concept Optimizer = std::copyable<O> &&
+    requires(const O& rule, float& parameter, float gradient, typename O::template State<float>& state, const StepInfo& step) {
+  requires std::is_trivially_copyable_v<typename O::template State<float>>;
+  requires requires { rule.update(parameter, gradient, state, step); } || requires {
+    rule.update(parameter, gradient, state, rule.constants(step));
+  };
+};
+
+/// How many numbers of state the rule keeps for each parameter.
+template <Optimizer O>
+constexpr std::size_t state_fields = std::is_empty_v<typename O::template State<float>>
+                                         ? 0
+                                         : sizeof(typename O::template State<float>) / sizeof(float);
+
+/// What update() wants to know of a step.
+template <Optimizer O>
+auto constants(const O& rule, const StepInfo& step) {
+  if constexpr (requires { rule.constants(step); })
+    return rule.constants(step);
+  else
+    return step;
+}
+
+}  // namespace pdp::optim

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <pdp/optim/optimizer.hpp>
+
+namespace pdp::optim {
+
+/// Stochastic gradient descent with optional momentum, Nesterov's look-ahead and L2 weight decay.
+/// Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013, in PyTorch's form.
+struct Sgd {
+  float lr = 0.01f;  // multiplied by the schedule's factor for the step
+  float momentum = 0;
+  float weight_decay = 0;
+  bool nesterov = false;
+
+  template <class V>
+  struct State {
+    V velocity;
+  };
+
+  template <class V>
+  void update(V& w, V g, State<V>& state, const StepInfo& step) const {
+    g = g + weight_decay * w;
+    state.velocity = momentum * state.velocity + g;
+    w = w - step.lr_factor * lr * (nesterov ? g + momentum * state.velocity : state.velocity);
+  }
+};
+
+static_assert(Optimizer<Sgd> && state_fields<Sgd> == 1);
+
+}  // namespace pdp::optim
