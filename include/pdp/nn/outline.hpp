@@ -19,6 +19,13 @@ struct Outline {
   std::vector<Layer> layers;
 
   [[nodiscard]] constexpr int size() const { return static_cast<int>(layers.size()); }
+  /// Whether backward must go through a layer: some layer before it holds parameters, or it finds gradients inside itself on the way.
+  [[nodiscard]] constexpr bool passes_gradient(int layer) const {
+    if (layers[static_cast<std::size_t>(layer)].saved > 0) return true;
+    for (int before = 0; before < layer; ++before)
+      if (layers[static_cast<std::size_t>(before)].parameters > 0) return true;
+    return false;
+  }
   /// Values of a sample at a boundary, 0 .. size().
   [[nodiscard]] constexpr Index width(int boundary) const {
     return boundary == 0 ? layers.front().in : layers[static_cast<std::size_t>(boundary) - 1].out;

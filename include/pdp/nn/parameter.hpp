@@ -44,6 +44,8 @@ struct Parameter {
   Initializer initializer{};
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
+  /// The number that an element of the tensor in memory has in a file.
+  [[nodiscard]] constexpr Index file_element(Index element) const { return transposed ? element % cols * rows + element / cols : element; }
   /// "0.weight".
   [[nodiscard]] std::string full_name() const { return text(layer.str(), ".", name); }
 };

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::parallel {
+
+/// What a rank does in a step, a set-up or an evaluation: a list of these, and nothing else.
+enum class Op : std::uint8_t {
+  // Rows of the step over all ranks, before the first loss. Nothing travels where the caller knows them.
+  count_start,
+  count_wait,
+  // Compute: a micro-batch, layers [first, last). The loss is taken at the boundary after the last layer.
+  forward,
+  loss,
+  backward_input,   // from the last layer to the first: gradients of the boundaries
+  backward_weight,  // gradients of the parameters
+  // A boundary's activation or gradient of a micro-batch, to or from a peer of a group. The boundary is `first`.
+  send_start,
+  send_wait,
+  receive_start,
+  receive_wait,
+  // Gradients of a unit, summed over its group.
+  reduce_start,
+  reduce_wait,
+  // Parameters of a unit, from the peer to its group.
+  broadcast,
+  // The sums that a report needs: loss, correct rows.
+  totals_start,
+  totals_wait,
+  // The optimizer, on a unit.
+  update
+};
+
+enum class Tensor : std::uint8_t { activation, gradient };
+
+struct Instruction {
+  Op op = Op::forward;
+  Tensor tensor = Tensor::activation;  // of a message
+  bool accumulate = false;             // of backward_weight: add to the gradients that are there
+  std::int16_t group = 0;              // 0: the world
+  std::int16_t micro_batch = 0;
+  std::int16_t first = 0, last = 0;  // layers
+  std::int16_t unit = -1;
+  std::int32_t peer = -1;  // rank in the group
+
+  friend constexpr bool operator==(const Instruction&, const Instruction&) = default;
+};
+
+using Instructions = std::vector<Instruction>;
+
+/// The words of a plan: shorter ways to write the instructions.
+constexpr Instruction compute(Op op, int micro_batch, int first, int last, bool accumulate = false) {
+  return {.op = op,
+          .accumulate = accumulate,
+          .micro_batch = static_cast<std::int16_t>(micro_batch),
+          .first = static_cast<std::int16_t>(first),
+          .last = static_cast<std::int16_t>(last)};
+}
+constexpr Instruction message(Op op, Tensor tensor, int micro_batch, int boundary, int peer, int group = 0) {
+  return {.op = op,
+          .tensor = tensor,
+          .group = static_cast<std::int16_t>(group),
+          .micro_batch = static_cast<std::int16_t>(micro_batch),
+          .first = static_cast<std::int16_t>(boundary),
+          .last = static_cast<std::int16_t>(boundary),
+          .peer = peer};
+}
+constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1) {
+  return {.op = op, .group = static_cast<std::int16_t>(group), .unit = static_cast<std::int16_t>(unit), .peer = peer};
+}
+constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = static_cast<std::int16_t>(group)}; }
+
+constexpr const char* name(Op op) {
+  switch (op) {
+    case Op::count_start:
+      return "count_start";
+    case Op::count_wait:
+      return "count_wait";
+    case Op::forward:
+      return "forward";
+    case Op::loss:
+      return "loss";
+    case Op::backward_input:
+      return "backward_input";
+    case Op::backward_weight:
+      return "backward_weight";
+    case Op::send_start:
+      return "send_start";
+    case Op::send_wait:
+      return "send_wait";
+    case Op::receive_start:
+      return "receive_start";
+    case Op::receive_wait:
+      return "receive_wait";
+    case Op::reduce_start:
+      return "reduce_start";
+    case Op::reduce_wait:
+      return "reduce_wait";
+    case Op::broadcast:
+      return "broadcast";
+    case Op::totals_start:
+      return "totals_start";
+    case Op::totals_wait:
+      return "totals_wait";
+    case Op::update:
+      return "update";
+  }
+  return "an unknown instruction";
+}
+
+/// "forward micro-batch 2, layers 0 to 3", "send_start activation 3 of micro-batch 2 to rank 1 of group 0", "reduce_start unit 1 in group
+/// 0".
+inline std::string describe(const Instruction& instruction) {
+  const auto& i = instruction;
+  switch (i.op) {
+    case Op::forward:
+    case Op::backward_input:
+    case Op::backward_weight:
+      return text(name(i.op), " micro-batch ", i.micro_batch, ", layers ", i.first, " to ", i.last - 1);
+    case Op::loss:
+      return text("loss micro-batch ", i.micro_batch);
+    case Op::send_start:
+    case Op::send_wait:
+    case Op::receive_start:
+    case Op::receive_wait:
+      return text(name(i.op), i.tensor == Tensor::activation ? " activation " : " gradient ", i.first, " of micro-batch ", i.micro_batch,
+                  i.op == Op::send_start || i.op == Op::send_wait ? " to rank " : " from rank ", i.peer, " of group ", i.group);
+    case Op::reduce_start:
+    case Op::reduce_wait:
+      return text(name(i.op), " unit ", i.unit, " in group ", i.group);
+    case Op::broadcast:
+      return text("broadcast unit ", i.unit, " from rank ", i.peer, " of group ", i.group);
+    case Op::update:
+      return text("update unit ", i.unit);
+    case Op::count_start:
+    case Op::count_wait:
+    case Op::totals_start:
+    case Op::totals_wait:
+      break;
+  }
+  return text(name(i.op), " in group ", i.group);
+}
+
+}  // namespace pdp::parallel

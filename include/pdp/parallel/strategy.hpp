@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <vector>
+
+#include <pdp/data/dataset.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/parallel/instruction.hpp>
+
+namespace pdp::parallel {
+
+using nn::Outline;
+
+/// Where a plan is for. No communicator is needed to make one.
+struct Place {
+  int rank = 0;
+  int size = 1;
+};
+
+/// A run of layers whose parameters, and whose gradients, lie in one piece: what is reduced, updated and broadcast at once.
+struct Unit {
+  int first = 0;
+  int last = 0;
+  int group = -1;  // whose ranks hold the same parameters and sum their gradients; -1: this rank alone
+};
+
+/// A group beside the world, as in split(color, key).
+struct GroupSpec {
+  int color = 0;
+  int key = 0;
+};
+
+/// What one rank holds and does.
+struct Plan {
+  data::Shard share{};                       // of each global batch
+  int micro_batches = 1;                     // that a step cuts its share into; the last ones may be short or empty
+  std::vector<Unit> units{};                 // in the order in which backward finishes them; the parameters that this rank holds
+  std::vector<GroupSpec> groups{};           // number 1, 2, ...; number 0 is the world
+  Instructions setup{}, step{}, evaluate{};  // evaluate: forward and loss of one micro-batch
+};
+
+/// How training is spread over ranks: a spec of sizes, without a communicator, whose plan is a pure function.
+template <class S>
+concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline& model, Place at) {
+  { strategy.plan(model, at) } -> std::same_as<Plan>;
+};
+
+/// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first.
+constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1) {
+  std::vector<Unit> units;
+  int end = last;
+  Index gathered = 0;
+  for (int layer = last - 1; layer >= first; --layer) {
+    gathered += model.layers[static_cast<std::size_t>(layer)].parameters;
+    if (gathered >= elements || layer == first) {
+      units.push_back({layer, end, group});
+      end = layer;
+      gathered = 0;
+    }
+  }
+  return units;
+}
+
+/// Backward of layers [first, last), each layer's two halves together, from the last to the first.
+constexpr void append_backward(Instructions& list, int micro_batch, int first, int last, bool accumulate) {
+  for (int layer = last - 1; layer >= first; --layer) {
+    list.push_back(compute(Op::backward_input, micro_batch, layer, layer + 1));
+    list.push_back(compute(Op::backward_weight, micro_batch, layer, layer + 1, accumulate));
+  }
+}
+
+constexpr void check_accumulate(int accumulate) {
+  if (accumulate < 1) throw ConfigError{text("accumulate = ", accumulate, " was given; a step takes at least 1 micro-batch")};
+}
+
+}  // namespace pdp::parallel
