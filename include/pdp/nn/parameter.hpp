@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
@@ -44,6 +45,10 @@ struct Parameter {
   Initializer initializer{};
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
+  [[nodiscard]] std::vector<Index> file_shape() const {
+    if (cols == 0) return {rows};
+    return transposed ? std::vector<Index>{cols, rows} : std::vector<Index>{rows, cols};
+  }
   /// The number that an element of the tensor in memory has in a file.
   [[nodiscard]] constexpr Index file_element(Index element) const { return transposed ? element % cols * rows + element / cols : element; }
   /// "0.weight".

@@ -1,0 +1,53 @@
+# How pdp's own tests, examples and benchmarks are compiled: warnings, sanitizers, ccache. Nothing of it reaches a user.
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "pdp needs g++ 12 or newer; ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_VERSION}. Name another by CXX=g++-12.")
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
+  message(FATAL_ERROR "pdp needs clang 16 or newer; ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_VERSION}. Name another by CXX=clang++-16.")
+endif()
+
+add_library(pdp_develop INTERFACE)
+target_compile_options(pdp_develop INTERFACE -Wall -Wextra -Wconversion -Wshadow)
+# pdp uses nothing that Asio has deprecated; its users may.
+target_compile_definitions(pdp_develop INTERFACE ASIO_NO_DEPRECATED)
+if(PDP_WARNINGS_AS_ERRORS)
+  target_compile_options(pdp_develop INTERFACE -Werror)
+endif()
+if(PDP_NATIVE)
+  target_compile_options(pdp_develop INTERFACE -march=native)
+endif()
+
+if(PDP_SANITIZE STREQUAL "address")
+  set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(PDP_SANITIZE STREQUAL "thread")
+  set(sanitize -fsanitize=thread -fno-omit-frame-pointer)
+elseif(NOT PDP_SANITIZE STREQUAL "none")
+  message(FATAL_ERROR "PDP_SANITIZE is none, address or thread; found '${PDP_SANITIZE}'.")
+endif()
+if(sanitize)
+  target_compile_options(pdp_develop INTERFACE ${sanitize})
+  target_link_options(pdp_develop INTERFACE ${sanitize})
+endif()
+if(PDP_SANITIZE STREQUAL "thread")
+  # ThreadSanitizer of g++ 12 and clang 16 stops at start-up where the kernel moves mappings by more than 28 bits.
+  file(READ /proc/sys/vm/mmap_rnd_bits rnd_bits)
+  find_program(SETARCH setarch)
+  if(rnd_bits GREATER 28 AND SETARCH)
+    set(CMAKE_CROSSCOMPILING_EMULATOR ${SETARCH} -R)
+  endif()
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+
+if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CCACHE ccache)
+  if(CCACHE)
+    # The two sloppinesses are what ccache asks for where there is a precompiled header.
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  endif()
+endif()

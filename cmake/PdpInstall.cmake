@@ -1,0 +1,28 @@
+# Install rules: headers, the targets of each component in a file of their own, the configuration and the find modules.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(pdp_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/pdp")
+
+foreach(target IN LISTS pdp_targets)
+  get_target_property(sets ${target} INTERFACE_HEADER_SETS)
+  set(file_sets "")
+  foreach(set IN LISTS sets)
+    list(APPEND file_sets FILE_SET ${set} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  endforeach()
+  string(REPLACE "_" "-" export ${target})
+  install(TARGETS ${target} EXPORT ${export} ${file_sets})
+  install(EXPORT ${export} NAMESPACE pdp:: FILE ${export}-targets.cmake DESTINATION "${pdp_cmake_dir}")
+endforeach()
+
+configure_package_config_file(
+  "${CMAKE_CURRENT_LIST_DIR}/pdp-config.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake"
+  INSTALL_DESTINATION "${pdp_cmake_dir}"
+  NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor release may break its users.
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(
+  FILES "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake"
+        "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
+  DESTINATION "${pdp_cmake_dir}")
+install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Installs what pdp is built with, and only what is missing: bash cmake/setup.sh [--ci]
+#
+#   --ci   also what the checks of .ci/run need (clang 16 and clang-format 14)
+#
+# Debian 12 and Ubuntu 24.04 or later: through apt-get, with sudo when not root. On another system, or without the right
+# to install, it prints what is missing and exits with 1. Where nothing is missing it changes nothing and asks nothing.
+set -euo pipefail
+
+ci=false
+case "${1-}" in
+  '') ;;
+  --ci) ci=true ;;
+  *)
+    echo "usage: bash cmake/setup.sh [--ci]" >&2
+    exit 2
+    ;;
+esac
+
+# ---- What is there --------------------------------------------------------------------------------------------------
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# at_least VERSION MINIMUM
+at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
+
+# Looks where CMake looks: the system's prefixes and those of CMAKE_PREFIX_PATH.
+has_header() {
+  local prefix prefixes
+  IFS=':;' read -r -a prefixes <<<"/usr:/usr/local:${CMAKE_PREFIX_PATH-}"
+  for prefix in "${prefixes[@]}"; do
+    [[ -n $prefix ]] || continue
+    if [[ -e $prefix/include/$1 || -e $prefix/include/eigen3/$1 ]]; then return 0; fi
+  done
+  return 1
+}
+
+# The compiler that CMake takes: $CXX, which may hold options, else c++, g++ or clang++.
+compiler() {
+  local name
+  if [[ -n ${CXX-} ]]; then
+    echo "$CXX"
+    return
+  fi
+  for name in c++ g++ clang++; do
+    if has "$name"; then
+      echo "$name"
+      return
+    fi
+  done
+}
+
+compiler_is_new() {
+  local words macros
+  read -r -a words <<<"$(compiler)"
+  ((${#words[@]} > 0)) || return 1
+  macros=$("${words[@]}" -x c++ -dM -E /dev/null 2>/dev/null) || return 1
+  awk '{ value[$2] = $3 }
+       END { exit !("__clang_major__" in value ? value["__clang_major__"] >= 16 : value["__GNUC__"] >= 12) }' <<<"$macros"
+}
+
+cmake_is_new() { has cmake && at_least "$(cmake --version | awk 'NR == 1 { print $3 }')" 3.25; }
+has_catch() { has_header catch2/catch_all.hpp || has_header catch2/catch.hpp; }
+has_clang_runtime() { compgen -G '/usr/lib/llvm-16/lib/clang/16/lib/*/libclang_rt.asan*' >/dev/null; }
+
+missing=() # packages, by Debian's names
+wanted=()  # the same for people
+
+# need PACKAGE DESCRIPTION TEST...
+need() {
+  local package=$1 description=$2
+  shift 2
+  if ! "$@"; then
+    missing+=("$package")
+    wanted+=("$description")
+  fi
+}
+
+look() {
+  missing=()
+  wanted=()
+  need g++ "a C++20 compiler: g++ 12 or clang 16, or newer" compiler_is_new
+  need cmake "CMake 3.25 or newer" cmake_is_new
+  need ninja-build "Ninja" has ninja
+  need ccache "ccache" has ccache
+  need libeigen3-dev "Eigen 3.4 or newer" has_header Eigen/Core
+  need libfmt-dev "fmt 9 or newer" has_header fmt/format.h
+  need librandom123-dev "Random123" has_header Random123/philox.h
+  need zlib1g-dev "zlib" has_header zlib.h
+  need libasio-dev "standalone Asio 1.22 or newer" has_header asio.hpp
+  need nlohmann-json3-dev "JSON for Modern C++ 3.10 or newer" has_header nlohmann/json.hpp
+  need libcli11-dev "CLI11 2.1 or newer" has_header CLI/CLI.hpp
+  need catch2 "Catch2 2.13.10 or newer" has_catch
+  if $ci; then
+    need clang-16 "clang 16" has clang++-16
+    need libclang-rt-16-dev "the sanitizers of clang 16" has_clang_runtime
+    need clang-format-14 "clang-format 14" has clang-format-14
+  fi
+}
+
+# ---- What to do about it --------------------------------------------------------------------------------------------
+
+# give_up REASON: says what is missing and what would install it.
+give_up() {
+  {
+    echo "setup: $1"
+    echo "These are missing:"
+    printf '  - %s\n' "${wanted[@]}"
+    echo "On Debian 12 and Ubuntu 24.04 or later they come with:"
+    echo "  apt-get install ${missing[*]}"
+  } >&2
+  exit 1
+}
+
+look
+if ((${#missing[@]} == 0)); then
+  echo "setup: nothing is missing"
+  exit 0
+fi
+
+if [[ -n ${CXX-} ]] && ! compiler_is_new; then
+  give_up "CXX names '$CXX', which is no g++ 12 or clang 16, or newer; nothing was installed."
+fi
+has apt-get || give_up "this system has no apt-get, so nothing was installed."
+
+run=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
+if ((EUID != 0)); then
+  has sudo || give_up "installing needs root, or sudo, which is not here."
+  run=(sudo "${run[@]}")
+fi
+
+echo "setup: installing ${missing[*]}"
+"${run[@]}" update -qq </dev/null || give_up "apt-get update failed."
+"${run[@]}" install -y -qq --no-install-recommends "${missing[@]}" </dev/null || give_up "apt-get install failed."
+
+look
+if ((${#missing[@]} != 0)); then
+  give_up "what this system's packages hold is not enough; CXX names another compiler than $(compiler)."
+fi
+echo "setup: done"

@@ -1,0 +1,78 @@
+#include "flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <vector>
+
+namespace examples {
+
+namespace {
+
+/// -nr and -ip are words of two letters behind one dash, as the original program writes them: given to the parser as long flags.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = argc - 1; i >= 1; --i) {  // the parser takes them from the back
+    std::string word = argv[i];
+    for (const std::string name : {"-nr", "-ip"})
+      if (word == name || word.rfind(name + "=", 0) == 0) word.insert(0, 1, '-');
+    words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace
+
+Flags parse(int argc, char** argv, const std::string& description, Ranks ranks) {
+  Flags flags;
+  flags.data = std::string{PDP_EXAMPLE_DATA} + "/mnist";
+  flags.launch.port = 8888;
+  int ranks_here = 0, threads = 0, processes = 0;
+
+  CLI::App app{description, argc > 0 ? argv[0] : ""};
+  app.get_formatter()->column_width(44);
+  app.add_option("--epochs", flags.epochs, "passes over the training set")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--batch-size,--batch_size", flags.batch_size, "samples of a step, on each rank")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", flags.seed, "of the first parameters and of the order of samples")->capture_default_str();
+  app.add_option("--data", flags.data, "folder with train-* and t10k-* files of MNIST, or with t10k-* alone")->capture_default_str();
+  app.add_option("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
+  app.add_option("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
+  app.add_option("--log", flags.log, "write one JSON object per epoch here");
+  app.add_option("--losses", flags.losses, "write step,loss of every step here (CSV)");
+  if (ranks == Ranks::several) {
+    app.add_option("--ranks", ranks_here, "start this many local processes")->check(CLI::PositiveNumber);
+    app.add_option("--threads", threads, "run this many ranks as threads of one process")->check(CLI::PositiveNumber);
+    app.add_option("-n,--nodes", flags.launch.nodes, "machines; the program is started once on each")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    app.add_option("-g,--gpus", processes, "processes on each machine")->check(CLI::PositiveNumber);
+    app.add_option("-r,--nr", flags.launch.node_rank, "number of this machine (also -nr)")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    app.add_option("--ip", flags.launch.address, "address of machine 0, where there are several (also -ip)");
+    app.add_option("-p,--port", flags.launch.port, "port at that address, where there are several machines")
+        ->check(CLI::Range(1, 65535))
+        ->capture_default_str();
+  }
+
+  try {
+    app.parse(words_of(argc, argv));
+    if (ranks_here > 0) flags.launch.ranks = ranks_here;
+    if (threads > 0) flags.launch.threads = threads;
+    if (processes > 0) flags.launch.processes_per_node = processes;
+    flags.launch.check();
+  } catch (const CLI::Success& wanted) {
+    std::exit(app.exit(wanted));
+  } catch (const CLI::ParseError& error) {
+    std::cerr << error.what() << ". Run " << app.get_name() << " --help for the flags and what they take.\n";
+    std::exit(2);
+  } catch (const pdp::UsageError& error) {
+    std::cerr << error.what() << ". Run " << app.get_name() << " --help for the flags and what they take.\n";
+    std::exit(2);
+  }
+  return flags;
+}
+
+}  // namespace examples

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <pdp/launch/options.hpp>
+
+namespace examples {
+
+/// What the MNIST examples are told on the command line.
+struct Flags {
+  pdp::launch::Options launch;
+  int epochs = 3;
+  std::int64_t batch_size = 128;  // of a rank
+  std::uint64_t seed = 0;
+  std::string data;    // folder of the digits
+  std::string save;    // parameters are written here after each epoch
+  std::string load;    // and read from here before the first
+  std::string log;     // one JSON object an epoch
+  std::string losses;  // step,loss for each step
+};
+
+/// Which flags a program takes: those of all programs, or also those that start ranks.
+enum class Ranks { one, several };
+
+/// Reads the command line. Ends the program with 0 after --help, and with 2 after a flag that is wrong.
+Flags parse(int argc, char** argv, const std::string& description, Ranks ranks);
+
+}  // namespace examples

@@ -1,0 +1,11 @@
+#include "parameters.hpp"
+
+#include <pdp/checkpoint/safetensors.hpp>
+
+namespace examples {
+
+void save(const std::string& path, const std::vector<pdp::checkpoint::Tensor>& tensors) { pdp::checkpoint::save(path, tensors); }
+
+std::vector<pdp::checkpoint::Tensor> load(const std::string& path) { return pdp::checkpoint::load(path); }
+
+}  // namespace examples

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pdp/checkpoint/parameters.hpp>
+
+namespace examples {
+
+/// pdp::checkpoint::save and load, compiled once for all examples: what reads JSON takes its time to compile.
+void save(const std::string& path, const std::vector<pdp::checkpoint::Tensor>& tensors);
+std::vector<pdp::checkpoint::Tensor> load(const std::string& path);
+
+}  // namespace examples

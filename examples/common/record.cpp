@@ -1,0 +1,24 @@
+#include "record.hpp"
+
+#include <cstdio>
+
+namespace examples {
+
+Record::Record(const Flags& flags, int rank) : wants_epochs_{!flags.log.empty()} {
+  if (rank != 0) return;
+  if (!flags.log.empty()) log_.emplace(flags.log);
+  if (!flags.losses.empty()) losses_.emplace(flags.losses).line("step,loss");
+}
+
+void Record::epoch(const pdp::Epoch& epoch, double test_accuracy) {
+  if (log_) log_->write(epoch, test_accuracy);
+}
+
+void Record::step(std::int64_t step, double loss) {
+  if (!losses_) return;
+  char line[64];
+  std::snprintf(line, sizeof line, "%lld,%.9g", static_cast<long long>(step), loss);
+  losses_->line(line);
+}
+
+}  // namespace examples

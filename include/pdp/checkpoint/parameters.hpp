@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/nn/parameter.hpp>
+
+namespace pdp::checkpoint {
+
+/// A parameter as files hold it: by its full name, in PyTorch's layout.
+struct Tensor {
+  std::string name;
+  std::vector<Index> shape;
+  std::vector<float> values;
+};
+
+/// The parameters that this rank holds, in the order of the model.
+template <class Stage>
+[[nodiscard]] std::vector<Tensor> export_parameters(Stage& stage) {
+  std::vector<Tensor> tensors;
+  stage.for_each_parameter([&tensors](const nn::Parameter& parameter, auto values) {
+    Tensor tensor{parameter.full_name(), parameter.file_shape(), std::vector<float>(values.size())};
+    for (std::size_t i = 0; i < values.size(); ++i)
+      tensor.values[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = static_cast<float>(values[i]);
+    tensors.push_back(std::move(tensor));
+  });
+  return tensors;
+}
+
+inline std::string shape_text(const std::vector<Index>& shape) {
+  std::string joined = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) joined += text(i > 0 ? ", " : "", shape[i]);
+  return joined + "]";
+}
+
+/// Sets the parameters that this rank holds. Throws FileError, and changes nothing, where the tensors are those of another model. `source`:
+/// where they come from.
+template <class Stage>
+void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::string_view source) {
+  std::map<std::string_view, const Tensor*> by_name;
+  for (const Tensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
+  std::size_t found = 0;
+  stage.for_each_parameter([&](const nn::Parameter& parameter, auto) {
+    const std::string name = parameter.full_name();
+    const auto tensor = by_name.find(name);
+    if (tensor == by_name.end())
+      throw FileError{text(source, " holds the parameters of another model: this one has ", name, " of shape ",
+                           shape_text(parameter.file_shape()), ", the file has no such tensor")};
+    if (tensor->second->shape != parameter.file_shape())
+      throw FileError{text(source, " holds the parameters of another model: ", name, " is of shape ", shape_text(tensor->second->shape),
+                           " there and of shape ", shape_text(parameter.file_shape()), " here")};
+    ++found;
+  });
+  if (found != tensors.size())
+    throw FileError{text(source, " holds the parameters of another model: it has ", tensors.size(), " tensors, this model ", found)};
+  stage.for_each_parameter([&](const nn::Parameter& parameter, auto values) {
+    const std::vector<float>& from = by_name.at(parameter.full_name())->values;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<std::remove_cvref_t<decltype(values[i])>>(
+          from[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))]);
+  });
+}
+
+}  // namespace pdp::checkpoint

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include <pdp/checkpoint/parameters.hpp>
+#include <pdp/data/safetensors.hpp>
+
+namespace pdp::checkpoint {
+
+/// Writes parameters to exactly this file: beside it at first, and renamed when all is on disk, so that it holds the old ones or the new
+/// ones. Throws FileError.
+inline void save(const std::filesystem::path& path, const std::vector<Tensor>& tensors) {
+  std::vector<data::TensorToWrite> parts;
+  for (const Tensor& tensor : tensors) parts.push_back(data::tensor_to_write<float>(tensor.name, tensor.shape, tensor.values));
+  data::write_safetensors(path, parts, {{"format", "pt"}});  // the word that PyTorch's readers look for
+}
+
+/// Reads all float32 tensors of a file. Throws FileError.
+[[nodiscard]] inline std::vector<Tensor> load(const std::filesystem::path& path) {
+  const data::SafeTensors file{path};
+  std::vector<Tensor> tensors;
+  for (const auto& info : file.tensors()) {
+    Tensor tensor{info.name, info.shape, std::vector<float>(static_cast<std::size_t>(info.elements()))};
+    file.read<float>(info.name, std::span<float>{tensor.values});
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace pdp::checkpoint

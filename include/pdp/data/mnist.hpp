@@ -1,0 +1,176 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/data/dataset.hpp>
+#include <pdp/data/idx.hpp>
+
+namespace pdp::data {
+
+/// Handwritten digits: 784 values each (28 rows of 28), a class number from 0 to 9. Copies share the bytes.
+/// A value is (byte / 255 - 0.1307) / 0.3081: the mean and the deviation of MNIST's training set, as everybody takes them.
+class Digits {
+ public:
+  using Target = std::int32_t;
+  static constexpr Index pixels = 784;
+  static constexpr int classes = 10;
+
+  /// Reads two IDX files. Throws FileError where they are not 28 x 28 images with a label from 0 to 9 for each.
+  Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file) {
+    Idx images = read_idx(images_file);
+    Idx labels = read_idx(labels_file);
+    check(images, images_file.string(), labels, labels_file.string());
+    size_ = images.extents.front();
+    bytes_ = std::make_shared<const Bytes>(Bytes{std::move(images.values), std::move(labels.values)});
+  }
+
+  [[nodiscard]] Index size() const { return size_; }
+  [[nodiscard]] Shape sample_shape() const { return Shape{pixels}; }
+  [[nodiscard]] Shape target_shape() const { return Shape{1}; }
+
+  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
+    check_gather(*this, which, x, y);
+    auto value = x.begin();
+    auto label = y.begin();
+    for (const Index sample : which) {
+      const auto row = static_cast<std::size_t>(first_ + sample);
+      for (const std::uint8_t byte : std::span{bytes_->images}.subspan(row * pixels, pixels)) *value++ = normalised[byte];
+      *label++ = bytes_->labels[row];
+    }
+  }
+
+  /// The digits [first, last) of these.
+  [[nodiscard]] Digits part(Index first, Index last) const {
+    if (first < 0 || last < first || last > size_)
+      throw ShapeError{
+          text("expected a part of the ", size_, " digits, found [", first, ", ", last, "). Choose 0 <= first <= last <= size().")};
+    Digits digits{*this};
+    digits.first_ += first;
+    digits.size_ = last - first;
+    return digits;
+  }
+
+ private:
+  struct Bytes {
+    std::vector<std::uint8_t> images;  // [samples, 784]
+    std::vector<std::uint8_t> labels;  // [samples]
+  };
+
+  static constexpr std::array<float, 256> normalised = [] {
+    std::array<float, 256> values{};
+    for (std::size_t byte = 0; byte < values.size(); ++byte) values[byte] = (static_cast<float>(byte) / 255.0f - 0.1307f) / 0.3081f;
+    return values;
+  }();
+
+  static void check(const Idx& images, const std::string& images_name, const Idx& labels, const std::string& labels_name) {
+    if (images.extents.size() != 3 || images.extents[1] != 28 || images.extents[2] != 28) {
+      std::string found;
+      for (const Index extent : images.extents) found += text(found.empty() ? "" : " x ", extent);
+      throw FileError{text(images_name, ": expected images of 28 x 28 pixels (N x 28 x 28 bytes), found ", found, " bytes. ",
+                           "Give MNIST's image file; are images and labels swapped?")};
+    }
+    if (labels.extents.size() != 1)
+      throw FileError{
+          text(labels_name, ": expected labels in 1 dimension, found ", labels.extents.size(), " dimensions. Give MNIST's label file.")};
+    if (images.extents[0] != labels.extents[0])
+      throw FileError{text(labels_name, ": expected ", images.extents[0], " labels, one for each image of ", images_name, ", found ",
+                           labels.extents[0], ". Give two files of the same set.")};
+    for (std::size_t i = 0; i < labels.values.size(); ++i)
+      if (labels.values[i] >= classes)
+        throw FileError{text(labels_name, ": expected labels from 0 to 9, found ", int{labels.values[i]}, " as label number ", i,
+                             ". The file is damaged or of another set: copy or download it again.")};
+  }
+
+  std::shared_ptr<const Bytes> bytes_;
+  Index first_ = 0;
+  Index size_ = 0;
+};
+
+/// The MNIST files of a folder, each plain or packed (.gz). Where the training files are there, training and test set are as published
+/// (60,000 and 10,000 digits). Where there is the test set only, its first nine tenths are for training and the last tenth for testing.
+class Mnist {
+ public:
+  /// Throws FileError, which says what was looked for, where the folder or a file is missing or damaged.
+  explicit Mnist(const std::filesystem::path& folder) : Mnist{load(folder)} {}
+
+  [[nodiscard]] Digits train() const { return train_; }
+  [[nodiscard]] Digits test() const { return test_; }
+
+ private:
+  using Path = std::filesystem::path;
+
+  Mnist(Digits train, Digits test) : train_{std::move(train)}, test_{std::move(test)} {}
+
+  static Mnist load(const Path& folder) {
+    check_folder(folder);
+    const auto has = [&](const char* name) { return !find(folder, name).empty(); };
+    const auto read = [&](const char* images, const char* labels) { return Digits{need(folder, images), need(folder, labels)}; };
+    if (!has(train_images) && !has(train_labels) && !has(test_images) && !has(test_labels))
+      throw FileError{text(folder.string(), ": expected the files of MNIST, found none of them. ", what_is_needed())};
+
+    const Digits published_test = read(test_images, test_labels);
+    if (has(train_images) || has(train_labels))
+      return {not_empty(read(train_images, train_labels), folder), not_empty(published_test, folder)};
+    const Index digits = published_test.size();
+    const Index split = digits * 9 / 10;
+    return {not_empty(published_test.part(0, split), folder), not_empty(published_test.part(split, digits), folder)};
+  }
+
+  static void check_folder(const Path& folder) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder, ignored))
+      throw FileError{text(folder.string(),
+                           ": expected a folder with the files of MNIST, found that it does not exist (or may not be read). ",
+                           what_is_needed())};
+    if (!std::filesystem::is_directory(folder, ignored))
+      throw FileError{text(folder.string(), ": expected a folder with the files of MNIST, found a file. Give the folder that holds it.")};
+  }
+
+  /// The file's path, plain or .gz; empty where there is neither.
+  static Path find(const Path& folder, const char* name) {
+    std::error_code ignored;
+    for (const char* suffix : {"", ".gz"})
+      if (const Path path = folder / text(name, suffix); std::filesystem::exists(path, ignored)) return path;
+    return {};
+  }
+
+  static Path need(const Path& folder, const char* name) {
+    Path path = find(folder, name);
+    if (path.empty()) throw FileError{text(folder.string(), ": expected ", name, " or ", name, ".gz, found neither. ", what_is_needed())};
+    return path;
+  }
+
+  static const Digits& not_empty(const Digits& digits, const Path& folder) {
+    if (digits.size() == 0)
+      throw FileError{
+          text(folder.string(), ": expected digits to train on and digits to test on, found too few for both. Give a larger set.")};
+    return digits;
+  }
+
+  static std::string what_is_needed() {
+    return text("Give a folder with ", test_images, " and ", test_labels, " (which are then split 9 : 1), or with ", train_images, " and ",
+                train_labels, " as well; each plain or with .gz.");
+  }
+
+  static constexpr auto train_images = "train-images-idx3-ubyte";
+  static constexpr auto train_labels = "train-labels-idx1-ubyte";
+  static constexpr auto test_images = "t10k-images-idx3-ubyte";
+  static constexpr auto test_labels = "t10k-labels-idx1-ubyte";
+
+  Digits train_;
+  Digits test_;
+};
+
+static_assert(Dataset<Digits>);
+
+}  // namespace pdp::data

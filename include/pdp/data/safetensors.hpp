@@ -1,0 +1,90 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/data/element_type.hpp>
+#include <pdp/data/input.hpp>
+#include <pdp/data/safetensors_header.hpp>
+#include <pdp/data/safetensors_writer.hpp>
+
+/// The safetensors format (https://huggingface.co/docs/safetensors): the length of the header in 8 bytes, the header in JSON, the tensors.
+namespace pdp::data {
+
+/// A safetensors file that is open for reading. The header is read and checked at once, a tensor when it is asked for.
+class SafeTensors {
+ public:
+  /// Throws FileError where the file cannot be read, or anything in its header is not right.
+  explicit SafeTensors(const std::filesystem::path& path) : SafeTensors{Input{path}} {}
+  explicit SafeTensors(Input input) : input_{std::move(input)}, header_{detail::HeaderReader{input_}.read()} {
+    for (std::size_t i = 0; i < header_.tensors.size(); ++i) places_.emplace(header_.tensors[i].name, i);
+  }
+
+  /// In the order of their bytes in the file.
+  [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
+  [[nodiscard]] const Metadata& metadata() const { return header_.metadata; }
+  [[nodiscard]] const std::string& name() const { return input_.name(); }
+  [[nodiscard]] bool contains(std::string_view name) const { return places_.contains(name); }
+
+  /// Throws FileError where there is no such tensor.
+  [[nodiscard]] const TensorInfo& at(std::string_view name) const {
+    const auto place = places_.find(name);
+    if (place == places_.end())
+      throw FileError{
+          text(this->name(), ": expected a tensor '", detail::shown(name), "', found ", names(), ". Is it a file of another model?")};
+    return header_.tensors[place->second];
+  }
+
+  /// Throws FileError where there is no such tensor, or its type or number of elements differ from those of `values`.
+  template <Element T>
+  void read(std::string_view name, std::span<T> values) const {
+    const TensorInfo& tensor = at(name);
+    const ElementType wanted = *element_type_of<T>;
+    if (tensor.type != wanted || tensor.elements() != static_cast<Index>(values.size()))
+      throw FileError{text(this->name(), ": expected ", values.size(), " elements of type ", info(wanted).name, " as tensor '",
+                           detail::shown(name), "', found ", tensor.elements(), " of type ", info(tensor.type).name,
+                           ". Is it a file of another model?")};
+    if constexpr (std::same_as<T, bool>)
+      read_bools(tensor, values);
+    else
+      input_.read_at(header_.data_begin + tensor.begin, std::as_writable_bytes(values));
+  }
+
+ private:
+  /// A byte other than 0 and 1 is no bool, and must never become one.
+  void read_bools(const TensorInfo& tensor, std::span<bool> values) const {
+    std::vector<std::byte> bytes(values.size());
+    input_.read_at(header_.data_begin + tensor.begin, bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] > std::byte{1})
+        throw FileError{text(name(), ": expected bytes 0 and 1 in the BOOL tensor '", detail::shown(tensor.name), "', found ",
+                             std::to_integer<int>(bytes[i]), ". The file is damaged: copy or download it again.")};
+      values[i] = bytes[i] == std::byte{1};
+    }
+  }
+
+  [[nodiscard]] std::string names() const {
+    constexpr std::size_t shown = 8;
+    std::string joined = tensors().empty() ? "no tensor" : "";
+    for (std::size_t i = 0; i < tensors().size() && i < shown; ++i)
+      joined += text(i > 0 ? ", '" : "'", detail::shown(tensors()[i].name), "'");
+    if (tensors().size() > shown) joined += text(" and ", tensors().size() - shown, " more");
+    return joined;
+  }
+
+  Input input_;
+  SafeTensorsHeader header_;
+  std::map<std::string, std::size_t, std::less<>> places_;
+};
+
+}  // namespace pdp::data

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/data/element_type.hpp>
+#include <pdp/data/replace_file.hpp>
+#include <pdp/data/safetensors_header.hpp>
+
+namespace pdp::data {
+
+/// A tensor to be written: row-major, its values borrowed.
+struct TensorToWrite {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<Index> shape;
+  std::span<const std::byte> bytes;
+};
+
+template <Element T>
+TensorToWrite tensor_to_write(std::string name, std::vector<Index> shape, std::span<const T> values) {
+  return {std::move(name), *element_type_of<T>, std::move(shape), std::as_bytes(values)};
+}
+
+namespace detail {
+
+inline void check_tensor(const TensorToWrite& tensor) {
+  std::uint64_t bytes = info(tensor.type).bytes;
+  bool fits = true;
+  for (const Index extent : tensor.shape) {
+    fits = fits && extent >= 0 && (extent == 0 || bytes <= std::numeric_limits<std::uint64_t>::max() / static_cast<std::uint64_t>(extent));
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  if (!fits || bytes != tensor.bytes.size())
+    throw ShapeError{text("tensor '", shown(tensor.name), "': its shape and element type need ", bytes, " bytes, found ",
+                          tensor.bytes.size(), ". Give every element of the shape.")};
+}
+
+/// In quotes and with escapes. Throws ConfigError where it is not UTF-8.
+inline std::string quoted(const std::string& name) {
+  try {
+    return nlohmann::json(name).dump();
+  } catch (const nlohmann::json::exception& error) {
+    throw ConfigError{text("expected names of tensors and metadata in UTF-8, found '", shown(name), "' (", error.what(), "). Rename it.")};
+  }
+}
+
+/// The JSON, with the tensors' bytes one after another in the order of the list.
+inline std::string header_json(const std::vector<const TensorToWrite*>& tensors, const Metadata& metadata) {
+  const auto separator = [](const std::string& before) { return before.ends_with('{') || before.ends_with('[') ? "" : ","; };
+  std::string json = "{";
+  if (!metadata.empty()) {
+    json += "\"__metadata__\":{";
+    for (const auto& [name, value] : metadata) json += text(separator(json), quoted(name), ":", quoted(value));
+    json += "}";
+  }
+  std::set<std::string_view> names{"__metadata__"};
+  std::uint64_t offset = 0;
+  for (const TensorToWrite* tensor : tensors) {
+    if (!names.insert(tensor->name).second)
+      throw ConfigError{text("tensor '", shown(tensor->name), "': expected a name of its own, found one that is taken. Rename it.")};
+    check_tensor(*tensor);
+    json += text(separator(json), quoted(tensor->name), ":{\"dtype\":\"", info(tensor->type).name, "\",\"shape\":[");
+    for (const Index extent : tensor->shape) json += text(separator(json), extent);
+    const std::uint64_t end = offset + tensor->bytes.size();
+    json += text("],\"data_offsets\":[", offset, ",", end, "]}");
+    offset = end;
+  }
+  return json + "}";
+}
+
+/// What stands before the tensors: the length of the JSON and the JSON, filled up with spaces so that they begin at a multiple of 8 bytes.
+inline std::string header_bytes(std::string json) {
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = json.size();
+  std::string bytes(sizeof length, '\0');
+  std::ranges::copy(std::as_bytes(std::span{&length, 1}), std::as_writable_bytes(std::span{bytes}).begin());
+  return bytes + json;
+}
+
+}  // namespace detail
+
+/// Replaces `path` by a file of these tensors, whole or not at all (see ReplaceFile). Tensors of larger elements come first, so that each
+/// is aligned in a mapped file. Throws FileError, ShapeError where values and shape differ, ConfigError for two tensors of one name.
+inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors, const Metadata& metadata = {}) {
+  std::vector<const TensorToWrite*> ordered;
+  for (const TensorToWrite& tensor : tensors) ordered.push_back(&tensor);
+  std::ranges::stable_sort(ordered, std::greater{}, [](const TensorToWrite* tensor) { return info(tensor->type).bytes; });
+
+  const std::string header = detail::header_bytes(detail::header_json(ordered, metadata));
+  ReplaceFile file{path};
+  file.write(std::as_bytes(std::span{header}));
+  for (const TensorToWrite* tensor : ordered) file.write(tensor->bytes);
+  file.commit();
+}
+
+}  // namespace pdp::data

@@ -1,0 +1,348 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <pdp/parallel/strategy.hpp>
+
+namespace pdp::parallel {
+
+enum class Fault : std::uint8_t { none, deadlock, order, mismatch, forgotten };
+
+/// What verify() found. A literal, so that it can stand in a static_assert; explain() says it in words.
+struct Verdict {
+  struct Stuck {
+    int rank = -1;
+    int at = -1;         // instruction of the rank's list
+    int waits_for = -1;  // another rank
+  };
+  Fault fault = Fault::none;
+  const char* reason = "";
+  const char* list = "";  // the list of the plan: setup, step or evaluate
+  Stuck where{};
+  std::array<Stuck, 8> cycle{};  // of a deadlock: each waits for the next, the last one for the first
+  int cycle_length = 0;
+  int peak_micro_batches = 0;  // the most on any rank whose activations are held at once
+
+  constexpr explicit operator bool() const { return fault == Fault::none; }
+};
+
+namespace detail {
+
+/// Runs the lists of all ranks without data. A send is complete when its receive has been posted, never before: what passes here cannot
+/// hang for lack of buffers.
+class Rehearsal {
+ public:
+  constexpr Rehearsal(const Outline& model, const std::vector<Plan>& plans, Instructions Plan::*list, bool training)
+      : model_{model}, plans_{plans}, list_{list}, training_{training}, ranks_(plans.size()) {
+    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+      Rank& r = ranks_[rank];
+      const auto boundaries = static_cast<std::size_t>(model.size() + 1),
+                 micro_batches = static_cast<std::size_t>(plans[rank].micro_batches);
+      for (auto* each : {&r.activation, &r.gradient}) each->assign(boundaries * micro_batches, 0);
+      for (std::size_t m = 0; m < micro_batches; ++m) r.activation[m * boundaries] = 1;
+      r.weighed.assign(static_cast<std::size_t>(model.size()), 0);
+      r.held.assign(micro_batches, 0);
+      r.units.assign(plans[rank].units.size(), {});
+      r.issued.resize(plans[rank].groups.size() + 1);
+    }
+  }
+
+  constexpr Verdict run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int rank = 0; rank < size(); ++rank)
+        while (at(rank).next < count(rank)) {
+          const Outcome outcome = step(rank, list(rank)[static_cast<std::size_t>(at(rank).next)]);
+          if (outcome.fault != Fault::none) return finish({outcome.fault, outcome.reason, "", {rank, at(rank).next, outcome.waits_for}});
+          if (outcome.waits_for >= 0) break;
+          ++at(rank).next;
+          moved = true;
+        }
+    }
+    for (int rank = 0; rank < size(); ++rank)
+      if (at(rank).next < count(rank)) return finish(deadlock(rank));
+    for (int rank = 0; rank < size(); ++rank)
+      if (const char* reason = left_over(rank); reason != nullptr)
+        return finish({Fault::forgotten, reason, "", {rank, count(rank) - 1, -1}});
+    return finish({});
+  }
+
+ private:
+  struct UnitState {
+    bool reducing = false, reduced = false, updated = false;
+  };
+  struct Message {
+    Instruction start;
+    bool waited = false;
+  };
+  struct Rank {
+    int next = 0;
+    std::vector<char> activation, gradient;  // [micro-batch][boundary]: whether it is there
+    std::vector<int> weighed;                // [layer]: micro-batches whose gradient is in
+    std::vector<int> held;                   // [micro-batch]: forward runs without their backward
+    std::vector<UnitState> units;
+    std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
+    std::vector<Message> messages;
+    int broadcasting = -1;  // the broadcast that this rank is in
+    bool counting = false, counted = false, totalling = false, totalled = false;
+  };
+  struct Outcome {
+    Fault fault = Fault::none;
+    const char* reason = "";
+    int waits_for = -1;  // the instruction cannot be complete yet
+  };
+  static constexpr Outcome wrong(const char* reason, int other = -1) { return {Fault::order, reason, other}; }
+
+  [[nodiscard]] constexpr int size() const { return static_cast<int>(plans_.size()); }
+  constexpr Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] constexpr const Plan& plan(int rank) const { return plans_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] constexpr const Instructions& list(int rank) const { return plan(rank).*list_; }
+  [[nodiscard]] constexpr int count(int rank) const { return static_cast<int>(list(rank).size()); }
+  [[nodiscard]] constexpr std::size_t place(int micro_batch, int boundary) const {
+    return static_cast<std::size_t>(micro_batch * (model_.size() + 1) + boundary);
+  }
+
+  [[nodiscard]] constexpr std::vector<int> members(int rank, int group) const {
+    std::vector<std::pair<int, int>> found;
+    for (int other = 0; other < size(); ++other) {
+      if (group == 0) {
+        found.emplace_back(0, other);
+      } else if (group <= static_cast<int>(plan(other).groups.size())) {
+        const GroupSpec &theirs = plan(other).groups[static_cast<std::size_t>(group) - 1],
+                        &mine = plan(rank).groups[static_cast<std::size_t>(group) - 1];
+        if (theirs.color == mine.color) found.emplace_back(theirs.key, other);
+      }
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<int> ranks;
+    for (const auto& [key, other] : found) ranks.push_back(other);
+    return ranks;
+  }
+
+  constexpr Outcome step(int rank, const Instruction& i) {
+    if (i.group < 0 || i.group > static_cast<int>(plan(rank).groups.size())) return wrong("names a group that the plan does not have");
+    switch (i.op) {
+      case Op::forward:
+      case Op::loss:
+      case Op::backward_input:
+      case Op::backward_weight:
+        return compute(rank, i);
+      case Op::send_start:
+      case Op::receive_start:
+      case Op::send_wait:
+      case Op::receive_wait:
+        return message(rank, i);
+      case Op::update:
+        return update(rank, i);
+      default:
+        return collective(rank, i);
+    }
+  }
+
+  constexpr Outcome compute(int rank, const Instruction& i) {
+    Rank& r = at(rank);
+    if (i.micro_batch < 0 || i.micro_batch >= plan(rank).micro_batches) return wrong("names a micro-batch that the plan does not have");
+    if (i.first < 0 || i.last > model_.size() || (i.op == Op::loss ? i.first != model_.size() : i.first >= i.last))
+      return wrong("names layers that the model does not have");
+    const int m = i.micro_batch;
+    if (i.op == Op::forward) {
+      if (!r.activation[place(m, i.first)]) return wrong("needs an activation that is not there yet");
+      for (int b = i.first + 1; b <= i.last; ++b) r.activation[place(m, b)] = 1;
+      ++r.held[static_cast<std::size_t>(m)];
+      const auto holding = static_cast<int>(std::count_if(r.held.begin(), r.held.end(), [](int runs) { return runs > 0; }));
+      peak_ = std::max(peak_, holding);
+    } else if (i.op == Op::loss) {
+      if (!r.activation[place(m, i.first)]) return wrong("needs an activation that is not there yet");
+      if (training_ && !r.counted) return wrong("needs the number of rows of the step, which is not known before count_wait");
+      r.gradient[place(m, i.first)] = 1;
+    } else if (i.op == Op::backward_input) {
+      if (!r.gradient[place(m, i.last)]) return wrong("needs a gradient that is not there yet");
+      for (int b = i.first; b < i.last; ++b) r.gradient[place(m, b)] = 1;
+    } else {
+      for (int layer = i.last - 1; layer >= i.first; --layer) {
+        if (!r.gradient[place(m, layer + 1)] || !r.activation[place(m, layer)])
+          return wrong("needs a gradient or an activation that is not there yet");
+        if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && !r.gradient[place(m, layer)])
+          return wrong("comes before backward_input of a layer that finds gradients inside on the way");
+        int& weighed = r.weighed[static_cast<std::size_t>(layer)];
+        if (i.accumulate != (weighed > 0))
+          return wrong(i.accumulate ? "adds to the gradient of an earlier step: the first micro-batch must not accumulate"
+                                    : "overwrites the gradient of an earlier micro-batch: all but the first must accumulate");
+        for (std::size_t u = 0; u < r.units.size(); ++u)
+          if (plan(rank).units[u].first <= layer && layer < plan(rank).units[u].last && r.units[u].reducing)
+            return wrong("changes a gradient that is being reduced already");
+        ++weighed;
+      }
+      if (i.first <= lowest_layer(rank)) --r.held[static_cast<std::size_t>(m)];
+    }
+    return {};
+  }
+  [[nodiscard]] constexpr int lowest_layer(int rank) const {
+    int lowest = model_.size();
+    for (const Unit& unit : plan(rank).units) lowest = std::min(lowest, unit.first);
+    return lowest;
+  }
+
+  /// Messages of one pair, group, tensor, micro-batch and boundary meet in the order in which they are started.
+  constexpr Outcome message(int rank, const Instruction& i) {
+    Rank& r = at(rank);
+    const std::vector<int> group = members(rank, i.group);
+    if (i.peer < 0 || i.peer >= static_cast<int>(group.size())) return wrong("names a rank that the group does not have");
+    const int peer = group[static_cast<std::size_t>(i.peer)];
+    if (peer == rank) return wrong("is a message of a rank to itself");
+    const bool sends = i.op == Op::send_start || i.op == Op::send_wait;
+    auto& ready = i.tensor == parallel::Tensor::activation ? r.activation : r.gradient;
+    if (i.op == Op::send_start && !ready[place(i.micro_batch, i.first)]) return wrong("sends what is not there yet");
+    if (i.op == Op::send_start || i.op == Op::receive_start) {
+      r.messages.push_back({i, false});
+      return {};
+    }
+    Instruction started = i;
+    started.op = sends ? Op::send_start : Op::receive_start;
+    int number = 0;
+    Message* own = nullptr;
+    for (Message& each : r.messages)
+      if (each.start == started && !each.waited && own == nullptr)
+        own = &each;
+      else if (each.start == started && own == nullptr)
+        ++number;
+    if (own == nullptr) return wrong("waits for a message that nothing has started");
+    Instruction theirs = started;
+    theirs.op = sends ? Op::receive_start : Op::send_start;
+    theirs.peer = static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
+    for (const Message& each : at(peer).messages)
+      if (each.start == theirs && number-- == 0) {
+        own->waited = true;
+        if (!sends) ready[place(i.micro_batch, i.first)] = 1;
+        return {};
+      }
+    return {Fault::none, "", peer};
+  }
+
+  constexpr Outcome update(int rank, const Instruction& i) {
+    if (i.unit < 0 || i.unit >= static_cast<int>(at(rank).units.size())) return wrong("names a unit that the plan does not have");
+    UnitState& unit = at(rank).units[static_cast<std::size_t>(i.unit)];
+    const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
+    if (!complete(rank, spec)) return wrong("comes before the gradients of all micro-batches are in");
+    if (spec.group >= 0 && members(rank, spec.group).size() > 1 && !unit.reduced)
+      return wrong("comes before the gradients of the other ranks are in");
+    if (unit.updated) return wrong("applies the same gradient twice");
+    unit.updated = true;
+    return {};
+  }
+  [[nodiscard]] constexpr bool complete(int rank, const Unit& unit) {
+    for (int layer = unit.first; layer < unit.last; ++layer)
+      if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 &&
+          at(rank).weighed[static_cast<std::size_t>(layer)] != plan(rank).micro_batches)
+        return false;
+    return true;
+  }
+
+  constexpr Outcome collective(int rank, const Instruction& i) {
+    Rank& r = at(rank);
+    const bool of_unit = i.op == Op::reduce_start || i.op == Op::reduce_wait || i.op == Op::broadcast;
+    if (of_unit && (i.unit < 0 || i.unit >= static_cast<int>(r.units.size()))) return wrong("names a unit that the plan does not have");
+    auto& issued = r.issued[static_cast<std::size_t>(i.group)];
+    const auto issue = [&] { issued.push_back(i); };
+    switch (i.op) {
+      case Op::count_start:
+        r.counting = true;
+        return issue(), Outcome{};
+      case Op::totals_start:
+        r.totalling = true;
+        return issue(), Outcome{};
+      case Op::reduce_start: {
+        const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
+        if (spec.group != i.group) return wrong("reduces a unit over another group than the one that holds it");
+        if (!complete(rank, spec)) return wrong("comes before the gradients of all micro-batches are in");
+        r.units[static_cast<std::size_t>(i.unit)].reducing = true;
+        return issue(), Outcome{};
+      }
+      case Op::broadcast:
+        if (r.broadcasting != r.next) issue();
+        r.broadcasting = r.next;
+        break;
+      default:
+        break;
+    }
+    Op start = i.op;
+    if (i.op == Op::count_wait) start = Op::count_start;
+    if (i.op == Op::totals_wait) start = Op::totals_start;
+    if (i.op == Op::reduce_wait) start = Op::reduce_start;
+    int number = static_cast<int>(issued.size()) - 1;
+    while (number >= 0 &&
+           !(issued[static_cast<std::size_t>(number)].op == start && issued[static_cast<std::size_t>(number)].unit == i.unit))
+      --number;
+    if (number < 0) return wrong("waits for what nothing has started");
+    for (const int other : members(rank, i.group)) {
+      for (int call = 0; call <= number; ++call) {  // calls of a group run in order: all before this one must have met as well
+        const auto& theirs = at(other).issued[static_cast<std::size_t>(i.group)];
+        if (call >= static_cast<int>(theirs.size())) return {Fault::none, "", other};
+        const Instruction &a = issued[static_cast<std::size_t>(call)], &b = theirs[static_cast<std::size_t>(call)];
+        if (a.op != b.op || a.peer != b.peer || !same_unit(rank, a, other, b))
+          return {Fault::mismatch, "meets another collective on another rank of its group", other};
+      }
+    }
+    if (i.op == Op::count_wait) r.counted = true;
+    if (i.op == Op::totals_wait) r.totalled = true;
+    if (i.op == Op::reduce_wait) r.units[static_cast<std::size_t>(i.unit)].reduced = true;
+    return {};
+  }
+  [[nodiscard]] constexpr bool same_unit(int rank, const Instruction& a, int other, const Instruction& b) const {
+    if (a.unit < 0 || b.unit < 0) return a.unit == b.unit;
+    const Unit &mine = plan(rank).units[static_cast<std::size_t>(a.unit)], &theirs = plan(other).units[static_cast<std::size_t>(b.unit)];
+    return mine.first == theirs.first && mine.last == theirs.last;
+  }
+
+  constexpr const char* left_over(int rank) {
+    for (const Message& each : at(rank).messages)
+      if (!each.waited) return "leaves a message that is never waited for";
+    if (!training_) return nullptr;
+    for (std::size_t u = 0; u < at(rank).units.size(); ++u) {
+      const Unit& spec = plan(rank).units[u];
+      if (!complete(rank, spec)) return "leaves layers whose gradients are never computed";
+      if (at(rank).units[u].reducing && !at(rank).units[u].reduced) return "leaves a reduction that is never waited for";
+      if (!at(rank).units[u].updated) return "leaves a unit that is never updated";
+    }
+    if (at(rank).counting != at(rank).counted || at(rank).totalling != at(rank).totalled)
+      return "leaves a count or totals that are never waited for";
+    return nullptr;
+  }
+
+  /// Follows who waits for whom until a rank comes up again.
+  constexpr Verdict deadlock(int rank) {
+    Verdict verdict{Fault::deadlock, "waits for ever", "", {rank, at(rank).next, -1}};
+    std::vector<int> seen;
+    while (std::find(seen.begin(), seen.end(), rank) == seen.end()) {
+      seen.push_back(rank);
+      if (at(rank).next == count(rank)) break;  // waits for a rank that has ended
+      rank = step(rank, list(rank)[static_cast<std::size_t>(at(rank).next)]).waits_for;
+      if (rank < 0) break;
+    }
+    for (auto each = std::find(seen.begin(), seen.end(), rank);
+         each != seen.end() && verdict.cycle_length < static_cast<int>(verdict.cycle.size()); ++each) {
+      const auto after = each + 1 == seen.end() ? rank : *(each + 1);
+      verdict.cycle[static_cast<std::size_t>(verdict.cycle_length++)] = {*each, at(*each).next, after};
+    }
+    return verdict;
+  }
+
+  constexpr Verdict finish(Verdict verdict) const {
+    verdict.peak_micro_batches = peak_;
+    return verdict;
+  }
+
+  const Outline& model_;
+  const std::vector<Plan>& plans_;
+  Instructions Plan::*list_;
+  bool training_;
+  std::vector<Rank> ranks_;
+  int peak_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace pdp::parallel

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pdp/parallel/rehearsal.hpp>
+
+namespace pdp::parallel {
+
+/// Checks the plans of all ranks together, before anything runs: every message has its receive, nobody waits in a circle, collectives of a
+/// group come in one order, nothing is used before it is there, and no gradient is forgotten, taken twice, or changed while it travels.
+constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
+  const auto run = [&](Instructions Plan::*list, const char* name, bool training) {
+    Verdict verdict = detail::Rehearsal{model, plans, list, training}.run();
+    verdict.list = name;
+    return verdict;
+  };
+  if (const Verdict verdict = run(&Plan::setup, "setup", false); !verdict) return verdict;
+  if (const Verdict verdict = run(&Plan::evaluate, "evaluate", false); !verdict) return verdict;
+  return run(&Plan::step, "step", true);
+}
+
+/// What is wrong, in words: "rank 1, step instruction 7 (send_wait ...) ...".
+inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plans) {
+  if (verdict) return "the plan is sound";
+  const auto where = [&](const Verdict::Stuck& stuck) {
+    const Plan& plan = plans[static_cast<std::size_t>(stuck.rank)];
+    const std::string_view name = verdict.list;
+    const Instructions& list = name == "setup" ? plan.setup : name == "step" ? plan.step : plan.evaluate;
+    if (stuck.at < 0 || stuck.at >= static_cast<int>(list.size())) return text("rank ", stuck.rank, " at the end of its ", name);
+    return text("rank ", stuck.rank, ", ", name, " instruction ", stuck.at, " (", describe(list[static_cast<std::size_t>(stuck.at)]), ")");
+  };
+  std::string words = text("the plan cannot run: ", where(verdict.where), " ", verdict.reason);
+  for (int each = 0; each < verdict.cycle_length; ++each) {
+    const Verdict::Stuck& stuck = verdict.cycle[static_cast<std::size_t>(each)];
+    words += text(each == 0 ? ": " : "; ", where(stuck), " waits for rank ", stuck.waits_for);
+  }
+  return words;
+}
+
+/// The plans of a strategy for a world of the given size.
+template <Strategy S>
+constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
+  std::vector<Plan> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(strategy.plan(model, {rank, ranks}));
+  return all;
+}
+
+}  // namespace pdp::parallel

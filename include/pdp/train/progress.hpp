@@ -1,0 +1,50 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include <pdp/core/shape.hpp>
+
+namespace pdp {
+
+/// One line on a terminal that shows how far an epoch is, drawn again a few times a second and wiped at the end. Where standard error is no
+/// terminal it shows nothing.
+class Progress {
+ public:
+  explicit Progress(bool wanted) : shown_{wanted && isatty(STDERR_FILENO) == 1} {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { wipe(); }
+
+  /// After `done` of `all` steps.
+  void show(int epoch, Index done, Index all, double loss) {
+    if (!shown_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (drawn_ && now - last_ < std::chrono::milliseconds{100}) return;
+    last_ = now;
+    drawn_ = true;
+    constexpr Index width = 30;
+    const Index filled = all > 0 ? width * done / all : width;
+    std::string bar(static_cast<std::size_t>(filled), '#');
+    bar.resize(width, '.');
+    std::fprintf(stderr, "\r\033[Kepoch %d [%s] %lld/%lld loss %.4f", epoch, bar.c_str(), static_cast<long long>(done),
+                 static_cast<long long>(all), loss);
+    std::fflush(stderr);
+  }
+
+  void wipe() {
+    if (drawn_) std::fputs("\r\033[K", stderr);
+    drawn_ = false;
+  }
+
+ private:
+  bool shown_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace pdp

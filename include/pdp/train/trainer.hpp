@@ -1,0 +1,205 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include <pdp/data/loader.hpp>
+#include <pdp/parallel/engine.hpp>
+#include <pdp/parallel/verify.hpp>
+#include <pdp/train/log.hpp>
+#include <pdp/train/print.hpp>
+#include <pdp/train/progress.hpp>
+#include <pdp/train/task.hpp>
+
+namespace pdp {
+
+struct TrainerOptions {
+  Index global_batch = 0;  // samples of a step, over all ranks: what the mathematics depends on
+  std::uint64_t seed = 0;  // of the first parameters and of the order of samples
+  Shape input{};           // of a sample; needed only where the model takes any width
+};
+
+struct FitOptions {
+  int epochs = 1;
+  bool shuffle = true;
+  bool progress = true;  // a bar, where standard error is a terminal
+};
+
+/// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
+///
+/// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step.
+template <comm::Communicator C, parallel::Strategy S, class TaskType, UniformPrecision P = Float32>
+class Trainer {
+  using Engine = parallel::Engine<C, decltype(TaskType::model), decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
+
+ public:
+  using T = typename Engine::T;
+  using Target = typename Engine::Target;
+  using Totals = parallel::Totals;
+
+  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options)
+      : world_{world},
+        task_{task},
+        options_{options},
+        input_{input_of(task, options)},
+        plan_{checked_plan(world, strategy, nn::outline(task.model, input_))},
+        engine_{world, plan_, task.model, input_, task.loss, task.optimizer, {share_of(options, plan_.share), options.seed}} {}
+
+  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
+  [[nodiscard]] Engine& engine() { return engine_; }
+  /// Which part of each global batch this rank takes.
+  [[nodiscard]] data::Shard share() const { return plan_.share; }
+
+  /// One step on this rank's own rows, up to its share of the global batch; ranks may bring different numbers of rows, none included.
+  /// `global_rows`: of all ranks together, where the caller knows it. Gives the totals over all ranks, from before the update.
+  Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
+    const float factor = task_.schedule.factor(engine_.steps());
+    return engine_.step({rows_of(x), targets, global_rows}, factor);
+  }
+
+  /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
+  /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank.
+  template <data::Dataset Data, class OnEpoch, class OnStep>
+  void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
+    static_assert(std::same_as<typename Data::Target, Target>,
+                  "pdp: the targets of the dataset are of another type than those of the loss");
+    check_shapes(data);
+    data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
+    for (int epoch = 0; epoch < fit.epochs; ++epoch) {
+      Progress progress{fit.progress && world_.rank() == 0};
+      const auto start = std::chrono::steady_clock::now();
+      Totals sums;
+      loader.start(epoch);
+      while (const auto* batch = loader.next()) {
+        const Totals totals = step(batch->x, batch->y, batch->global_rows);
+        sums.loss += totals.loss;
+        sums.correct += totals.correct;
+        sums.rows += totals.rows;
+        on_step(engine_.steps() - 1, totals);
+        progress.show(epoch, batch->step + 1, loader.steps(), sums.mean_loss());
+      }
+      progress.wipe();
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      on_epoch(Epoch{epoch, sums.mean_loss(), sums.accuracy(), seconds.count()});
+    }
+  }
+  template <data::Dataset Data, class OnEpoch>
+  void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
+    fit(data, options, on_epoch, [](std::int64_t, const Totals&) {});
+  }
+  /// The same, with a line on standard output for each epoch.
+  template <data::Dataset Data>
+  void fit(const Data& data, const FitOptions& options) {
+    fit(data, options, [this](const Epoch& epoch) { print_epoch(world_, epoch); });
+  }
+
+  /// Loss and accuracy over a dataset. Each rank takes a share of it.
+  template <data::Dataset Data>
+  [[nodiscard]] Totals evaluate(const Data& data) {
+    check_shapes(data);
+    const data::Rows rows = data::shard_rows(data.size(), plan_.share);
+    const Index most = (data.size() + plan_.share.count - 1) / plan_.share.count, chunk = engine_.evaluation_rows();
+    std::vector<float> x(static_cast<std::size_t>(chunk * input_.elements()));
+    std::vector<Target> targets(static_cast<std::size_t>(chunk * data.target_shape().elements()));
+    std::vector<Index> which(static_cast<std::size_t>(chunk));
+    std::array<double, 3> sums{};
+    for (Index done = 0; done < most; done += chunk) {  // as often on every rank, since a plan may exchange messages
+      const Index first = std::min(rows.first + done, rows.last), count = std::min(chunk, rows.last - first);
+      const std::span numbers = std::span{which}.first(static_cast<std::size_t>(count));
+      std::iota(numbers.begin(), numbers.end(), first);
+      const std::span inputs = std::span{x}.first(static_cast<std::size_t>(count * input_.elements()));
+      const std::span labels = std::span{targets}.first(static_cast<std::size_t>(count * data.target_shape().elements()));
+      data.gather(numbers, inputs, labels);
+      const Totals totals = engine_.evaluate({rows_of(inputs), labels});
+      sums[0] += totals.loss;
+      sums[1] += totals.correct;
+      sums[2] += totals.rows;
+    }
+    world_.all_reduce(sums, comm::Sum{});
+    return {sums[0], sums[1], sums[2]};
+  }
+  template <data::Dataset Data>
+  [[nodiscard]] double accuracy(const Data& data) {
+    static_assert(decltype(TaskType::loss)::has_classes, "pdp: accuracy() needs a loss with classes, such as loss::CrossEntropy");
+    return evaluate(data).accuracy();
+  }
+
+  /// The model's outputs for any number of rows of this rank.
+  [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
+    std::vector<T> outputs;
+    const Matrix<const T> rows = rows_of(x);
+    const Index chunk = engine_.evaluation_rows();
+    for (Index first = 0; first < rows.rows; first += chunk) {
+      const auto part = engine_.predict({rows.row(first), std::min(chunk, rows.rows - first), rows.cols}).values();
+      outputs.insert(outputs.end(), part.begin(), part.end());
+    }
+    return outputs;
+  }
+
+ private:
+  static Shape input_of(const TaskType& task, const TrainerOptions& options) {
+    if (options.input.known()) return options.input;
+    const Index elements = nn::input_elements(task.model);
+    if (elements == 0)
+      throw ConfigError{"the model takes samples of any shape, so the trainer cannot know theirs; say it, as in {.input = Shape{784}}"};
+    return Shape{elements};
+  }
+
+  /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
+  static constexpr int most_verified = 64;
+  static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model) {
+    if (world.size() <= most_verified) {
+      const std::vector<parallel::Plan> plans = parallel::plans(strategy, model, world.size());
+      if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
+    }
+    return strategy.plan(model, {world.rank(), world.size()});
+  }
+
+  static Index share_of(const TrainerOptions& options, data::Shard share) {
+    if (options.global_batch < 1)
+      throw ConfigError{
+          text("a global batch of ", options.global_batch, " samples was asked for; it takes at least 1, as in {.global_batch = 256}")};
+    return (options.global_batch + share.count - 1) / share.count;
+  }
+
+  [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const {
+    const Index width = input_.elements();
+    if (static_cast<Index>(x.size()) % width != 0)
+      throw ShapeError{text("a batch of ", x.size(), " values was given, which is no whole number of samples of ", width)};
+    return {x.data(), static_cast<Index>(x.size()) / width, width};
+  }
+
+  template <class Data>
+  void check_shapes(const Data& data) const {
+    if (data.sample_shape().elements() != input_.elements())
+      throw ShapeError{text("the dataset has samples of shape ", text(data.sample_shape()), ", but the model takes ", input_.elements(),
+                            " values a sample")};
+    const nn::Outline model = nn::outline(task_.model, input_);
+    const Index wanted = task_.loss.target_elements(model.width(model.size()));
+    if (data.target_shape().elements() != wanted)
+      throw ShapeError{text("the dataset has targets of shape ", text(data.target_shape()), ", but the loss takes ", wanted,
+                            " elements for each sample")};
+  }
+
+  C& world_;
+  TaskType task_;
+  TrainerOptions options_;
+  Shape input_;
+  parallel::Plan plan_;
+  Engine engine_;
+};
+
+/// "### Epoch 0 || loss 0.5123 || performance 0.8456".
+template <comm::Group C>
+void print_epoch(const C& world, const Epoch& epoch) {
+  print(world, "### Epoch {} || loss {:.4f} || performance {:.4f}", epoch.number, epoch.loss, epoch.accuracy);
+}
+
+template <class C, class S, class TaskType>
+Trainer(C&, const S&, const TaskType&, const TrainerOptions&) -> Trainer<C, S, TaskType>;
+
+}  // namespace pdp

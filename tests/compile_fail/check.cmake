@@ -1,0 +1,47 @@
+# Compiles SOURCE for its syntax and checks the outcome. NAME_twin.cpp must compile. Any other file must not, and the
+# compiler's output must match the regular expression (CMake's kind) of every comment line of one of these forms:
+#   // error: regex           both compilers
+#   // error(g++): regex      g++ only
+#   // error(clang): regex    clang only
+cmake_minimum_required(VERSION 3.25)
+
+set(command "${COMPILER}" ${STANDARD} -fsyntax-only)
+foreach(dir IN LISTS INCLUDES)
+  if(dir AND NOT dir IN_LIST IMPLICIT_INCLUDES)
+    list(APPEND command -isystem "${dir}")
+  endif()
+endforeach()
+foreach(definition IN LISTS DEFINITIONS)
+  list(APPEND command "-D${definition}")
+endforeach()
+execute_process(COMMAND ${command} "${SOURCE}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+
+if(SOURCE MATCHES "_twin\\.cpp$")
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${SOURCE} must compile and does not:\n${output}")
+  endif()
+  return()
+endif()
+
+if(COMPILER_ID STREQUAL "GNU")
+  set(compiler "g[+][+]")
+else()
+  set(compiler clang)
+endif()
+file(READ "${SOURCE}" text)
+# Semicolons and brackets mean something to CMake's lists, so the lines are cut by hand.
+set(expected 0)
+while(text MATCHES "(^|\n)// error(\\(${compiler}\\))?: ([^\n]+)(\n.*)")
+  set(regex "${CMAKE_MATCH_3}")
+  set(text "${CMAKE_MATCH_4}")
+  math(EXPR expected "${expected} + 1")
+  if(result EQUAL 0)
+    message(FATAL_ERROR "${SOURCE} compiles. It must not, with the text: ${regex}")
+  endif()
+  if(NOT output MATCHES "${regex}")
+    message(FATAL_ERROR "${SOURCE} does not compile, as it should, but no text matches: ${regex}\nThe compiler said:\n${output}")
+  endif()
+endwhile()
+if(expected EQUAL 0)
+  message(FATAL_ERROR "${SOURCE} has no line '// error: regex' for this compiler.")
+endif()

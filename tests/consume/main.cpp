@@ -1,0 +1,14 @@
+#include <pdp/comm/tcp.hpp>
+#include <pdp/pdp.hpp>
+
+#include <array>
+#include <cstdio>
+
+/// Every rank adds its number plus one; with --ranks 2 the sum is 3.
+int main(int argc, char** argv) {
+  return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [](auto& world) {
+    std::array sum{static_cast<float>(world.rank() + 1)};
+    world.all_reduce(sum, pdp::comm::Sum{});
+    if (world.rank() == 0) std::printf("%d ranks, sum %g\n", world.size(), static_cast<double>(sum[0]));
+  });
+}

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+/// Files for the tests of the readers: made by hand, in a folder that goes with the test.
+namespace files {
+
+/// A folder of the test's own, removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "pdp_test_XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error{"no temporary folder: " + name};
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+  /// The names of the files in it.
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator{path_}) names.push_back(entry.path().filename());
+    return names;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream file{path, std::ios::binary};
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+inline std::string read(const std::filesystem::path& path) {
+  std::ifstream file{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+inline std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span{text}); }
+
+/// An IDX file of unsigned bytes. The values are taken as they are, whether they fit the extents or not.
+inline std::string idx(const std::vector<std::uint32_t>& extents, std::string_view values) {
+  std::string bytes{'\0', '\0', '\x08', static_cast<char>(extents.size())};
+  for (const std::uint32_t extent : extents)
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(extent >> shift & 0xff);
+  return bytes.append(values);
+}
+
+inline std::string gzip(const std::string& bytes, const std::filesystem::path& scratch) {
+  const gzFile file = gzopen(scratch.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+  std::string packed = read(scratch);
+  std::filesystem::remove(scratch);
+  return packed;
+}
+
+/// What the call throws as an E; nothing where it throws no E.
+template <class E, class F>
+std::optional<std::string> message_of(F&& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+}  // namespace files

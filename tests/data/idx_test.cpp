@@ -1,0 +1,109 @@
+#include <pdp/data/idx.hpp>
+
+#include "catch.hpp"
+#include "data/files.hpp"
+
+namespace data = pdp::data;
+using pdp::Index;
+
+namespace {
+
+data::Idx parse(const std::string& bytes) { return data::read_idx(data::Input{files::as_bytes(bytes), "digits.idx"}); }
+
+std::string refusal(const std::string& bytes) {
+  return files::message_of<pdp::FileError>([&] { parse(bytes); }).value();
+}
+
+std::string counted(std::size_t size) {
+  std::string values;
+  for (std::size_t i = 0; i < size; ++i) values += static_cast<char>(i * 7 + i / 256);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("an IDX file of 1 to 4 dimensions gives its extents and bytes, plain or packed, from memory or from a file", "[data]") {
+  const files::TemporaryFolder folder;
+  const auto extents =
+      GENERATE(std::vector<std::uint32_t>{1}, std::vector<std::uint32_t>{5}, std::vector<std::uint32_t>{0},
+               std::vector<std::uint32_t>{3, 7}, std::vector<std::uint32_t>{0, 28, 28}, std::vector<std::uint32_t>{200, 28, 28},
+               std::vector<std::uint32_t>{2, 3, 5, 7}, std::vector<std::uint32_t>{65536}, std::vector<std::uint32_t>{65537});
+  std::size_t size = 1;
+  for (const auto extent : extents) size *= extent;
+  const std::string values = counted(size);
+  const std::string plain = files::idx(extents, values);
+  const std::string packed = files::gzip(plain, folder / "scratch");
+  files::write(folder / "plain", plain);
+  files::write(folder / "packed", packed);
+
+  for (const data::Idx& idx : {parse(plain), parse(packed), data::read_idx(folder / "plain"), data::read_idx(folder / "packed")}) {
+    CHECK(std::vector<std::uint32_t>(idx.extents.begin(), idx.extents.end()) == extents);
+    CHECK(std::string(idx.values.begin(), idx.values.end()) == values);
+  }
+}
+
+TEST_CASE("every truncation of an IDX file is refused, plain or packed", "[data]") {
+  const files::TemporaryFolder folder;
+  const std::string plain = files::idx({3, 4}, counted(12));
+  const std::string packed = files::gzip(plain, folder / "scratch");
+  for (const std::string& whole : {plain, packed})
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      INFO("the first " << size << " of " << whole.size() << " bytes");
+      CHECK_THAT(refusal(whole.substr(0, size)), StartsWith("digits.idx: expected") && Contains("found"));
+      if (whole == packed) CHECK_THAT(refusal(whole.substr(0, size)), Contains("truncated"));
+    }
+}
+
+TEST_CASE("bytes after the end of an IDX file are refused, plain, packed, and after the packed stream", "[data]") {
+  const files::TemporaryFolder folder;
+  const std::string plain = files::idx({3}, "abc");
+  CHECK_THAT(refusal(plain + "x"), Contains("expected 3 bytes of data after the IDX header, found more"));
+  CHECK_THAT(refusal(files::gzip(plain + "x", folder / "scratch")), Contains("expected 3 bytes") && Contains("found more"));
+  const std::string packed = files::gzip(plain, folder / "scratch");
+  CHECK_THAT(refusal(packed + "x"), Contains("bytes after the end of the gzip stream"));
+  CHECK_THAT(refusal(packed + packed), Contains("bytes after the end of the gzip stream"));
+}
+
+TEST_CASE("every flipped bit of a packed IDX file is noticed or harmless", "[data]") {
+  const files::TemporaryFolder folder;
+  const std::string plain = files::idx({20}, counted(20));
+  const std::string packed = files::gzip(plain, folder / "scratch");
+  for (std::size_t bit = 0; bit < 8 * packed.size(); ++bit) {
+    std::string flipped = packed;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    std::string values;
+    // The gzip header holds a time and the name of a system, which matter to nobody.
+    if (!files::message_of<pdp::FileError>([&] {
+          const auto idx = parse(flipped);
+          values.assign(idx.values.begin(), idx.values.end());
+        }))
+      CHECK(values == counted(20));
+  }
+}
+
+TEST_CASE("a file of another kind is refused with what was expected and found", "[data]") {
+  CHECK_THAT(refusal("<!DOCTYPE html>"), Contains("begins with the bytes 00 00") && Contains("found 3c 21"));
+  CHECK_THAT(refusal({"\0\0\x0d\x01\0\0\0\0", 8}), Contains("type 08 (unsigned bytes)") && Contains("found type 0d"));
+  CHECK_THAT(refusal({"\0\0\x08\0", 4}), Contains("1 to 4 IDX dimensions, found 0"));
+  CHECK_THAT(refusal(files::idx({1, 1, 1, 1, 1}, "a")), Contains("1 to 4 IDX dimensions, found 5"));
+  CHECK_THAT(refusal(""), Contains("ends within the header"));
+}
+
+TEST_CASE("a header that promises more than the file holds is refused without memory for it", "[data]") {
+  const files::TemporaryFolder folder;
+  const std::string terabytes = files::idx({1u << 31, 1u << 11}, "abc");
+  CHECK_THAT(refusal(terabytes), Contains("expected 4398046511104 bytes") && Contains("found 3"));
+  CHECK_THAT(refusal(files::gzip(terabytes, folder / "scratch")), Contains("expected 4398046511104 bytes") && Contains("found 3"));
+  const std::uint32_t most = 0xffffffff;
+  CHECK_THAT(refusal(files::idx({most, most, most, most}, "abc")), Contains("multiply to more than 2^63"));
+}
+
+TEST_CASE("a path that is missing, a folder or a pipe is refused without waiting", "[data]") {
+  const files::TemporaryFolder folder;
+  const auto refused = [](const std::filesystem::path& path) {
+    return files::message_of<pdp::FileError>([&] { data::read_idx(path); }).value();
+  };
+  CHECK_THAT(refused(folder / "none"), Contains("none: cannot open it: No such file or directory"));
+  CHECK_THAT(refused(folder.path()), Contains("expected a regular file"));
+  CHECK_THAT(refused("/dev/zero"), Contains("expected a regular file"));
+}

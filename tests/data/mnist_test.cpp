@@ -1,0 +1,174 @@
+#include <pdp/data/mnist.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include "catch.hpp"
+#include "data/files.hpp"
+
+namespace data = pdp::data;
+using pdp::Index;
+
+namespace {
+
+const std::string images = "t10k-images-idx3-ubyte";
+const std::string labels = "t10k-labels-idx1-ubyte";
+
+std::filesystem::path real_digits() { return std::filesystem::path{PDP_TEST_DATA} / "mnist"; }
+
+/// `count` images of which every byte is the image's number, and labels 0, 1, ..., 9, 0, ...
+void write_digits(const std::filesystem::path& folder, const std::string& images_name, const std::string& labels_name,
+                  std::uint32_t count) {
+  std::string pixels, classes;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    pixels += std::string(784, static_cast<char>(i));
+    classes += static_cast<char>(i % 10);
+  }
+  files::write(folder / images_name, files::idx({count, 28, 28}, pixels));
+  files::write(folder / labels_name, files::idx({count}, classes));
+}
+
+struct Gathered {
+  std::vector<float> x;
+  std::vector<std::int32_t> y;
+};
+
+Gathered gather(const data::Digits& digits, const std::vector<Index>& which) {
+  Gathered rows{std::vector<float>(which.size() * 784), std::vector<std::int32_t>(which.size())};
+  digits.gather(which, rows.x, rows.y);
+  return rows;
+}
+
+std::string refusal(const std::filesystem::path& folder) {
+  return files::message_of<pdp::FileError>([&] { data::Mnist{folder}; }).value();
+}
+
+}  // namespace
+
+TEST_CASE("the 10,000 real digits are 9,000 to train and 1,000 to test, in the order of the file", "[data][mnist]") {
+  const data::Mnist digits{real_digits()};
+  CHECK(digits.train().size() == 9'000);
+  CHECK(digits.test().size() == 1'000);
+  CHECK(digits.train().sample_shape() == pdp::Shape{784});
+  CHECK(digits.train().target_shape() == pdp::Shape{1});
+
+  const auto first = gather(digits.train(), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(first.y == std::vector<std::int32_t>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9});
+
+  const data::Idx all = data::read_idx(real_digits() / (images + ".gz"));
+  for (const auto& [part, number, row] :
+       {std::tuple{digits.train(), 0, 0}, {digits.train(), 8'999, 8'999}, {digits.test(), 0, 9'000}, {digits.test(), 999, 9'999}}) {
+    const auto x = gather(part, {number}).x;
+    for (std::size_t i = 0; i < 784; ++i) {
+      const double byte = all.values[static_cast<std::size_t>(row) * 784 + i];
+      REQUIRE(x[i] == Approx((byte / 255 - 0.1307) / 0.3081).margin(1e-6));
+    }
+  }
+}
+
+TEST_CASE("the real digits are normalised: mean near 0, deviation near 1, every class there", "[data][mnist]") {
+  const auto train = data::Mnist{real_digits()}.train();
+  std::vector<Index> which(static_cast<std::size_t>(train.size()));
+  std::iota(which.begin(), which.end(), Index{0});
+  const auto rows = gather(train, which);
+  double sum = 0, squares = 0;
+  for (const float value : rows.x) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto count = static_cast<double>(rows.x.size());
+  CHECK(std::abs(sum / count) < 0.05);
+  CHECK(std::abs(squares / count - 1) < 0.05);
+  for (int digit = 0; digit < 10; ++digit) CHECK(std::ranges::count(rows.y, digit) > 700);
+}
+
+TEST_CASE("a folder with the training files too gives training and test set as published", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 23);
+  write_digits(folder.path(), images, labels, 11);
+  const data::Mnist digits{folder.path()};
+  CHECK(digits.train().size() == 23);
+  CHECK(digits.test().size() == 11);
+  CHECK(gather(digits.train(), {22, 0}).y == std::vector<std::int32_t>{2, 0});
+  CHECK(gather(digits.train(), {22}).x.front() == Approx((22 / 255.0 - 0.1307) / 0.3081));
+}
+
+TEST_CASE("a small test set alone is split nine to one", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  const auto [count, train, test] = GENERATE(std::tuple{2, 1, 1}, std::tuple{10, 9, 1}, std::tuple{25, 22, 3}, std::tuple{100, 90, 10});
+  write_digits(folder.path(), images, labels, static_cast<std::uint32_t>(count));
+  const data::Mnist digits{folder.path()};
+  CHECK(digits.train().size() == train);
+  CHECK(digits.test().size() == test);
+  CHECK(gather(digits.test(), {0}).y.front() == train % 10);
+}
+
+TEST_CASE("packed and plain files may stand side by side", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  files::write(folder / (labels + ".gz"), files::gzip(files::read(folder / labels), folder / "scratch"));
+  std::filesystem::remove(folder / labels);
+  CHECK(data::Mnist{folder.path()}.train().size() == 9);
+}
+
+TEST_CASE("a folder that is missing, empty or a file is refused, with the files that are looked for", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  CHECK_THAT(refusal(folder / "none"), Contains("none: expected a folder") && Contains("does not exist") && Contains(images));
+  CHECK_THAT(refusal(folder.path()),
+             Contains("found none of them") && Contains(images) && Contains(labels) && Contains("train-images-idx3-ubyte"));
+  files::write(folder / "file", "");
+  CHECK_THAT(refusal(folder / "file"), Contains("expected a folder") && Contains("found a file"));
+}
+
+TEST_CASE("a file that lacks its fellow is refused, and the fellow is named", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  std::filesystem::remove(folder / labels);
+  CHECK_THAT(refusal(folder.path()), Contains("expected " + labels + " or " + labels + ".gz, found neither"));
+
+  write_digits(folder.path(), images, labels, 10);
+  write_digits(folder.path(), "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 10);
+  std::filesystem::remove(folder / "train-images-idx3-ubyte");
+  CHECK_THAT(refusal(folder.path()), Contains("expected train-images-idx3-ubyte or"));
+}
+
+TEST_CASE("damaged MNIST files are refused, and the file is named", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  const std::string whole = files::read(folder / images);
+
+  files::write(folder / images, "<!DOCTYPE html>");
+  CHECK_THAT(refusal(folder.path()), Contains(images) && Contains("expected an IDX file"));
+  files::write(folder / images, whole.substr(0, 5000));
+  CHECK_THAT(refusal(folder.path()), Contains(images) && Contains("expected 7840 bytes") && Contains("found 4984"));
+  files::write(folder / images, files::idx({10, 32, 32}, std::string(10 * 32 * 32, 'x')));
+  CHECK_THAT(refusal(folder.path()), Contains("expected images of 28 x 28 pixels") && Contains("found 10 x 32 x 32"));
+  files::write(folder / images, files::read(folder / labels));
+  CHECK_THAT(refusal(folder.path()), Contains("expected images of 28 x 28 pixels") && Contains("found 10 bytes"));
+
+  files::write(folder / images, whole);
+  files::write(folder / labels, files::idx({9}, std::string(9, '\0')));
+  CHECK_THAT(refusal(folder.path()), Contains("expected 10 labels, one for each image") && Contains("found 9"));
+  files::write(folder / labels, files::idx({10}, std::string(9, '\x03') + '\x0a'));
+  CHECK_THAT(refusal(folder.path()), Contains("expected labels from 0 to 9, found 10 as label number 9"));
+  files::write(folder / labels, whole);
+  CHECK_THAT(refusal(folder.path()), Contains("expected labels in 1 dimension, found 3"));
+}
+
+TEST_CASE("too few digits to train and to test on are refused", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, GENERATE(0u, 1u));
+  CHECK_THAT(refusal(folder.path()), Contains("found too few for both"));
+}
+
+TEST_CASE("a part of the digits is checked, and keeps the bytes alive", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  auto digits = std::make_unique<data::Digits>(folder / images, folder / labels);
+  const auto part = digits->part(2, 8).part(1, 3);
+  CHECK(files::message_of<pdp::ShapeError>([&] { (void)digits->part(3, 11); }));
+  CHECK(files::message_of<pdp::ShapeError>([&] { (void)digits->part(3, 2); }));
+  digits.reset();
+  CHECK(gather(part, {0, 1}).y == std::vector<std::int32_t>{3, 4});
+  CHECK(files::message_of<pdp::ShapeError>([&] { gather(part, {2}); }));
+}

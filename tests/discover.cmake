@@ -1,0 +1,63 @@
+# Lists the test cases of the Catch2 executable PROGRAM and writes FILE, in which each is a test of CTest.
+# Catch2's own catch_discover_tests, of 2.13 and of 3 alike, loses tests behind a name with a lone bracket or a
+# semicolon ("a number in [0, 1)"), without a word; names here are sentences and may hold them.
+#   cmake -D PROGRAM=... -D EMULATOR=... -D CATCH_VERSION=... -D SPEC=... -D PREFIX=... -D PROPERTIES=... -D FILE=... -P discover.cmake
+cmake_minimum_required(VERSION 3.25)
+
+if(CATCH_VERSION VERSION_LESS 3)
+  set(list --list-test-names-only)
+  set(run "--warn NoTests")  # without it, a name that matches nothing passes
+else()
+  set(list --list-tests --verbosity quiet)
+  set(run "")
+endif()
+
+execute_process(COMMAND ${EMULATOR} "${PROGRAM}" "${SPEC}" ${list} RESULT_VARIABLE result OUTPUT_VARIABLE names ERROR_VARIABLE error)
+# Catch2 2 exits with the number of tests, up to 255.
+if(NOT result MATCHES "^[0-9]+$" OR error OR (NOT CATCH_VERSION VERSION_LESS 3 AND NOT result EQUAL 0))
+  file(REMOVE "${FILE}")
+  message(FATAL_ERROR "Listing the tests of ${PROGRAM} ended with ${result}:\n${error}${names}")
+endif()
+
+# What means something to CMake's lists is put away before the names become one.
+string(ASCII 1 open)
+string(ASCII 2 close)
+string(ASCII 3 semicolon)
+string(ASCII 4 backslash)
+string(REPLACE "[" "${open}" names "${names}")
+string(REPLACE "]" "${close}" names "${names}")
+string(REPLACE ";" "${semicolon}" names "${names}")
+string(REPLACE "\\" "${backslash}" names "${names}")
+string(REPLACE "\n" ";" names "${names}")
+
+macro(restore text)
+  string(REPLACE "${open}" "[" ${text} "${${text}}")
+  string(REPLACE "${close}" "]" ${text} "${${text}}")
+  string(REPLACE "${semicolon}" ";" ${text} "${${text}}")
+  string(REPLACE "${backslash}" "\\" ${text} "${${text}}")
+endmacro()
+
+set(script "")
+foreach(name IN LISTS names)
+  if(name STREQUAL "")
+    continue()
+  endif()
+  # What means something to Catch2's test specifications is escaped by a backslash.
+  set(spec "${name}")
+  foreach(character "${backslash}" "," "${open}" "${close}" "\"" "~")
+    string(REPLACE "${character}" "${backslash}${character}" spec "${spec}")
+  endforeach()
+  restore(name)
+  restore(spec)
+  string(APPEND script "add_test([==[${PREFIX}: ${name}]==]")
+  foreach(argument IN LISTS EMULATOR PROGRAM)
+    string(APPEND script " [==[${argument}]==]")
+  endforeach()
+  string(APPEND script " [==[${spec}]==] ${run})\n")
+  string(APPEND script "set_tests_properties([==[${PREFIX}: ${name}]==] PROPERTIES")
+  foreach(property IN LISTS PROPERTIES)
+    string(APPEND script " [==[${property}]==]")
+  endforeach()
+  string(APPEND script ")\n")
+endforeach()
+file(WRITE "${FILE}" "${script}")

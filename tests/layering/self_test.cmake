@@ -1,0 +1,72 @@
+# Plants each kind of fault in a small tree of headers under WORK_DIR and checks that check.cmake names it.
+cmake_minimum_required(VERSION 3.25)
+cmake_path(ABSOLUTE_PATH WORK_DIR NORMALIZE)
+
+function(header path text)
+  file(WRITE "${WORK_DIR}/${path}" "#pragma once\n${text}\n")
+endfunction()
+
+# A tree without faults. Beside ordinary includes it has spaces, comments, and what optional components look like.
+function(sound_tree)
+  file(REMOVE_RECURSE "${WORK_DIR}")
+  header(pdp/core/shape.hpp "#include <cstddef>\n// #include <pdp/train/trainer.hpp> is only talked about")
+  header(pdp/comm/communicator.hpp "#include <pdp/core/shape.hpp>")
+  header(pdp/comm/tcp.hpp "#include <asio.hpp>\n#include <pdp/comm/communicator.hpp>")
+  header(pdp/comm/tcp/frame.hpp "#include <pdp/core/shape.hpp>")
+  header(pdp/data/safetensors.hpp "#  include <nlohmann/json.hpp>\n #include <pdp/core/shape.hpp>")
+  header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>")
+  header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>")
+endfunction()
+
+function(check outcome text)
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -D "INCLUDE_DIR=${WORK_DIR}" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check.cmake"
+    RESULT_VARIABLE result
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  if(result EQUAL 0)
+    set(found passes)
+  else()
+    set(found fails)
+  endif()
+  # CMake breaks the lines of long messages.
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  string(FIND "${output}" "${text}" at)
+  if(NOT found STREQUAL outcome OR at EQUAL -1)
+    message(FATAL_ERROR "layering: expected that it ${outcome} with '${text}'; it ${found} with:\n${output}")
+  endif()
+  sound_tree()
+endfunction()
+
+sound_tree()
+check(passes "7 headers include only what their rooms may")
+
+header(pdp/core/shape.hpp "#include <pdp/comm/communicator.hpp>")
+check(fails "pdp/core/shape.hpp includes <pdp/comm/communicator.hpp>: core/ may include itself [], not comm/")
+
+header(pdp/nn/linear.hpp "\t#\tinclude <pdp/comm/communicator.hpp>")
+check(fails "pdp/nn/linear.hpp includes <pdp/comm/communicator.hpp>: nn/ may include itself [core], not comm/")
+
+header(pdp/comm/communicator.hpp "#include <pdp/pdp.hpp>")
+check(fails "pdp/comm/communicator.hpp includes <pdp/pdp.hpp>: a room includes rooms")
+
+header(pdp/comm/self.hpp "#include \"communicator.hpp\"")
+check(fails "pdp/comm/self.hpp includes \"communicator.hpp\": say <pdp/...>")
+
+header(pdp/comm/self.hpp "#include <pdp/comm/nothing.hpp>")
+check(fails "pdp/comm/self.hpp includes <pdp/comm/nothing.hpp>, which does not exist")
+
+header(pdp/attic/old.hpp "")
+check(fails "the folder attic/ is not in the table of rooms")
+
+header(pdp/optim/adam.hpp "#include <pdp/core/shape.hpp>")
+check(fails "pdp/pdp.hpp does not include pdp/optim/adam.hpp, which needs no optional component")
+
+header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>\n#include <pdp/comm/tcp.hpp>")
+check(fails "pdp/pdp.hpp reaches pdp/comm/tcp.hpp, which needs the optional component tcp")
+
+header(pdp/train/all.hpp "#include <pdp/comm/tcp.hpp>\n#include <pdp/data/safetensors.hpp>")
+check(fails "pdp/train/all.hpp needs several optional components [tcp;safetensors]")
+
+file(REMOVE "${WORK_DIR}/pdp/pdp.hpp")
+check(fails "pdp/pdp.hpp, the umbrella, is missing")

@@ -1,0 +1,1 @@
+// Makes the tests' precompiled header.
