@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -18,20 +20,275 @@
 
 namespace pdp::comm::tcp {
 
-/// Where bytes go that are not for the caller's memory, or must be combined with it: one for all connections of a rank, since between two reads a
-/// connection leaves nothing here (what is too short to use, it carries along).
-class Staging {
+/// Where bytes go that may not go straight to their place. One serves all connections of a rank: between two reads nothing is left here, as what is
+/// too short to be used is carried along by its connection.
+struct Staging {
+  static constexpr std::size_t alignment = 64;
+  alignas(alignment) std::array<std::byte, Frame::capacity + 2 * sizeof(Frame)> bytes;
+};
+
+/// The receiving half of a connection: takes the stream apart and brings each message to its receive, or keeps it until there is one.
+class Inbox {
  public:
-  static constexpr std::size_t size = Frame::capacity + 2 * sizeof(Frame);
-  [[nodiscard]] std::byte* data() { return bytes_.get(); }
+  Inbox(int rank, int peer) : rank_{rank}, peer_{peer} {}
+
+  /// Whether a read is worth its system call: something is expected.
+  [[nodiscard]] bool expects() const { return posted_.first != nullptr || receive_ != nullptr; }
+  /// Whether nothing can come any more, by the peer's own word.
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] bool said_bye() const { return said_bye_; }
+  /// What has gone wrong here, if anything has.
+  [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
+  /// Whether it is the peer's own word on why the world has failed.
+  [[nodiscard]] bool told() const { return was_told_; }
+
+  void post(ReceiveRequest& receive, Strays& pool) {
+    receive.next = nullptr;
+    Stray* const stray = strays_.take(receive.envelope);
+    if (stray != nullptr)
+      hand_over(*stray, receive, pool);
+    else if (said_bye_)
+      lost_after_bye(receive.envelope);
+    else
+      posted_.append(receive);
+  }
+
+  /// Reads what is there, up to a few frames, and says whether anything moved.
+  bool read(int socket, Staging& staging, Strays& pool) {
+    bool moved = false;
+    for (int reads = 0; reads < reads_at_once && !fault_ && !ended_; ++reads) {
+      std::memcpy(staging.bytes.data(), carry_.data(), carried_);
+      std::array<iovec, 2> parts;
+      parts[0] = straight();
+      parts[1] = {staging.bytes.data() + carried_, staged(parts[0].iov_len)};
+      msghdr message{};
+      message.msg_iov = parts.data();
+      message.msg_iovlen = parts.size();
+      const ssize_t read = ::recvmsg(socket, &message, MSG_DONTWAIT);
+      if (read < 0 && errno == EINTR) continue;
+      if (read < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      moved = true;
+      if (read <= 0) {
+        closed();
+        break;
+      }
+      const std::size_t bytes = static_cast<std::size_t>(read);
+      const std::size_t placed = std::min(bytes, parts[0].iov_len);
+      if (placed > 0) {
+        if (stray_ != nullptr) stray_->filled += placed;
+        took(placed);
+      }
+      take_apart(staging.bytes.data(), carried_ + bytes - placed, pool);
+      if (bytes < parts[0].iov_len + parts[1].iov_len) break;
+    }
+    return moved;
+  }
+
+  /// What it means that the peer takes nothing any more, once all it said has been read.
+  void closed() {
+    if (said_bye_)
+      ended_ = true;
+    else
+      lost(text("rank ", peer_, " is gone: its connection to rank ", rank_, " was closed without a goodbye, so its process has probably ended; its own output says why"));
+  }
+  void lost_after_bye(const Envelope& call) {
+    lost(text("rank ", peer_, " has ended its part while rank ", rank_, " still has a call with it (", describe(call), "); all ranks must make the same calls"));
+  }
 
  private:
-  struct alignas(64) Line {
-    std::byte bytes[64];
+  static constexpr int reads_at_once = 4;
+  static constexpr std::size_t small_read = 16 * 1024;     // where the next message may be short, or not be for staging at all
+  static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
+
+  /// A queue through the items' own `next`.
+  template <class Item>
+  struct Queue {
+    Item* first = nullptr;
+    Item* last = nullptr;
+
+    void append(Item& item) {
+      item.next = nullptr;
+      (first == nullptr ? first : last->next) = &item;
+      last = &item;
+    }
+    /// Takes out the first one of a channel and tag; null if there is none.
+    Item* take(const Envelope& wanted) {
+      Item* before = nullptr;
+      for (Item* item = first; item != nullptr; before = std::exchange(item, item->next)) {
+        if (item->envelope.channel != wanted.channel || item->envelope.tag != wanted.tag) continue;
+        (before == nullptr ? first : before->next) = item->next;
+        if (last == item) last = before;
+        return item;
+      }
+      return nullptr;
+    }
   };
-  static_assert(size % sizeof(Line) == 0);
-  std::unique_ptr<Line[]> lines_{new Line[size / sizeof(Line)]};
-  std::byte* bytes_() const = delete;
+
+  void lost(std::string why) { fault_ = Failure{Failure::Kind::lost, peer_, std::move(why)}; }
+  void garbled() { lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank")); }
+
+  /// The place for the rest of the frame, where nothing needs to be done to it on the way.
+  iovec straight() {
+    if (frame_left_ < least_straight) return {};
+    if (stray_ != nullptr) return {stray_->room(frame_left_), frame_left_};
+    if (receive_ != nullptr && receive_->consume == nullptr) return {receive_->data + offset_, frame_left_};
+    return {};
+  }
+  /// Bytes to read to staging, given what goes straight to its place.
+  [[nodiscard]] std::size_t staged(std::size_t straight) const {
+    if (straight > 0) return message_left_ > straight ? sizeof(Frame) : small_read;
+    return std::max(small_read, frame_left_ + sizeof(Frame)) - carried_;
+  }
+
+  void take_apart(std::byte* from, std::size_t size, Strays& pool) {
+    while (size > 0 && !fault_) {
+      std::size_t used = 0;
+      if (frame_left_ == 0) {
+        if (size < sizeof(Frame)) break;
+        Frame frame;
+        std::memcpy(&frame, from, used = sizeof(Frame));
+        open(frame, pool);
+      } else {
+        const std::size_t there = std::min(size, frame_left_);
+        used = deliver(from, there);
+        took(used);
+        if (used < there) {  // a part of an element is left
+          from += used;
+          size -= used;
+          break;
+        }
+      }
+      from += used;
+      size -= used;
+    }
+    std::memcpy(carry_.data(), from, carried_ = fault_ ? 0 : size);
+  }
+
+  void open(const Frame& frame, Strays& pool) {
+    switch (frame.kind) {
+      case Frame::Kind::message: {
+        const Envelope& message = frame.envelope;
+        if (message_left_ > 0 || message.bytes > longest_message || frame.length != std::min<std::uint64_t>(message.bytes, Frame::capacity)) return garbled();
+        frame_left_ = frame.length;
+        message_left_ = message.bytes;
+        return begin(message, pool);
+      }
+      case Frame::Kind::more:
+        if (message_left_ == 0 || frame.length != std::min<std::uint64_t>(message_left_, Frame::capacity)) return garbled();
+        frame_left_ = frame.length;
+        return;
+      case Frame::Kind::bye:
+        if (message_left_ > 0 || frame.length > 0) return garbled();
+        said_bye_ = true;
+        if (posted_.first != nullptr) lost_after_bye(posted_.first->envelope);
+        return;
+      case Frame::Kind::failure:
+        if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout)) return garbled();
+        told_ = Failure{static_cast<Failure::Kind>(frame.envelope.tag), frame.envelope.root, {}};
+        frame_left_ = frame.length;
+        if (frame.length == 0) adopt_told();
+        return;
+    }
+    garbled();
+  }
+
+  void begin(const Envelope& message, Strays& pool) {
+    offset_ = 0;
+    receive_ = posted_.take(message);
+    if (receive_ == nullptr) {
+      stray_ = &pool.take();
+      stray_->envelope = message;
+      strays_.append(*stray_);
+    } else if (receive_->envelope != message) {
+      fault_ = mismatch(receive_->envelope, rank_, message, peer_);
+    }
+    if (message_left_ == 0) complete();
+  }
+
+  /// Brings bytes of a frame to where they belong; says how many, which are all but a part of an element at their end.
+  std::size_t deliver(std::byte* from, std::size_t size) {
+    if (told_) {
+      told_->message.append(reinterpret_cast<const char*>(from), size);
+    } else if (stray_ != nullptr) {
+      std::memcpy(stray_->room(size), from, size);
+      stray_->filled += size;
+    } else if (receive_->consume == nullptr) {
+      std::memcpy(receive_->data + offset_, from, size);
+    } else {
+      size -= size % receive_->element;
+      // Where values do not lie as they must, the header that came before them has left room to move down.
+      std::byte* const aligned = from - reinterpret_cast<std::uintptr_t>(from) % std::bit_ceil(receive_->element);
+      if (aligned != from) std::memmove(aligned, from, size);
+      if (size > 0) receive_->consume(receive_->data + offset_, aligned, size);
+    }
+    return size;
+  }
+
+  void took(std::size_t bytes) {
+    frame_left_ -= bytes;
+    if (told_) {
+      if (frame_left_ == 0) adopt_told();
+      return;
+    }
+    offset_ += bytes;
+    message_left_ -= bytes;
+    if (message_left_ == 0) complete();
+  }
+  void adopt_told() {
+    fault_ = std::exchange(told_, std::nullopt);
+    was_told_ = true;
+  }
+  void complete() {
+    if (receive_ != nullptr) receive_->done = true;
+    receive_ = nullptr;
+    stray_ = nullptr;
+  }
+
+  /// Gives a receive what has arrived for it; what is still to come goes to it directly.
+  void hand_over(Stray& stray, ReceiveRequest& receive, Strays& pool) {
+    if (receive.envelope != stray.envelope) {
+      fault_ = mismatch(receive.envelope, rank_, stray.envelope, peer_);
+      return;
+    }
+    const std::size_t whole = receive.consume != nullptr ? stray.filled - stray.filled % receive.element : stray.filled;
+    if (receive.consume != nullptr && whole > 0)
+      receive.consume(receive.data, stray.bytes.get(), whole);
+    else if (whole > 0)
+      std::memcpy(receive.data, stray.bytes.get(), whole);
+    if (&stray == stray_) {
+      // What is less than an element is of a frame that is still arriving; only between frames is a part of a header carried.
+      const std::size_t rest = stray.filled - whole;
+      if (rest > 0) std::memcpy(carry_.data(), stray.bytes.get() + whole, carried_ = rest);
+      frame_left_ += rest;
+      message_left_ += rest;
+      offset_ = whole;
+      receive_ = &receive;
+      stray_ = nullptr;
+    } else {
+      receive.done = true;
+    }
+    pool.give_back(stray);
+  }
+
+  int rank_;
+  int peer_;
+  Queue<ReceiveRequest> posted_;
+  Queue<Stray> strays_;  // in the order in which they began to arrive; the last one may still be arriving
+
+  // The message that is arriving: for receive_, for stray_, or what the peer tells of a failure.
+  ReceiveRequest* receive_ = nullptr;
+  Stray* stray_ = nullptr;
+  std::optional<Failure> told_;
+  std::size_t offset_ = 0;      // bytes of it that have been brought to their place
+  std::size_t frame_left_ = 0;  // bytes of its frame that have not
+  std::uint64_t message_left_ = 0;
+
+  std::array<std::byte, sizeof(Frame)> carry_;  // the beginning of a header or of an element
+  std::size_t carried_ = 0;
+  bool said_bye_ = false;
+  bool ended_ = false;
+  bool was_told_ = false;
+  std::optional<Failure> fault_;
 };
 
 }  // namespace pdp::comm::tcp

@@ -53,6 +53,9 @@ class Outbox {
   /// Whether the peer takes nothing any more. Why is for the receiving half to find out: its last words may still lie there.
   [[nodiscard]] bool broken() const { return broken_; }
 
+  /// The message on its way, if there is one.
+  [[nodiscard]] const SendRequest* message() const { return first_; }
+
   /// Lets go of all messages and says one last thing. A frame that has been begun is completed from a copy, so that the stream stays whole.
   void finish(Frame last, std::string_view said) {
     last.length = static_cast<std::uint32_t>(said.size());

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::launch {
+
+/// An address of the network with a port, IPv4 or IPv6, as the system takes it.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  [[nodiscard]] int family() const { return storage.ss_family; }
+  [[nodiscard]] std::uint16_t port() const {
+    if (family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+    return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+  }
+  /// Its number, without the port.
+  [[nodiscard]] std::string number() const {
+    std::array<char, NI_MAXHOST> host{};
+    const int error = ::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
+    return error == 0 ? host.data() : "an unknown address";
+  }
+
+  /// This end of a connection, or where a socket listens.
+  static Address of(int socket) {
+    Address address;
+    address.size = sizeof address.storage;
+    if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0) address.size = 0;
+    return address;
+  }
+};
+
+/// All addresses of a host, given by name or number; none where the name is not known (now), and then why.
+inline std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner{found, &::freeaddrinfo};
+  std::vector<Address> addresses;
+  if (error != 0) {
+    why = text("the name is not known (", ::gai_strerror(error), ")");
+    return addresses;
+  }
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    Address address;
+    std::memcpy(&address.storage, each->ai_addr, each->ai_addrlen);
+    address.size = each->ai_addrlen;
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+}  // namespace pdp::launch

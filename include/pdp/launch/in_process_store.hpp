@@ -1,0 +1,41 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <pdp/comm/store.hpp>
+
+namespace pdp::launch {
+
+/// The store of ranks that are threads of one process.
+class InProcessStore {
+ public:
+  void set(std::string_view key, std::string_view value) {
+    const std::lock_guard lock{mutex_};
+    const auto [entry, fresh] = values_.emplace(key, value);
+    if (!fresh && entry->second != value)
+      throw ConfigError{text("'", key, "' is in the job's store already, with another value; two ranks have the same number")};
+    changed_.notify_all();
+  }
+
+  std::string wait(std::string_view key, comm::TimePoint deadline) {
+    std::unique_lock lock{mutex_};
+    auto entry = values_.find(key);
+    if (!changed_.wait_until(lock, deadline, [&] { return (entry = values_.find(key)) != values_.end(); }))
+      throw Timeout{text("nobody has set '", key, "' in the job's store before the deadline")};
+    return entry->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+static_assert(comm::Store<InProcessStore>);
+
+}  // namespace pdp::launch

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <utility>
+
+#include <pdp/launch/environment.hpp>
+#include <pdp/launch/in_process_store.hpp>
+#include <pdp/launch/tcp_store.hpp>
+#include <pdp/launch/tcp_store_server.hpp>
+
+namespace pdp::launch {
+
+/// A communicator whose ranks are processes that find each other through a store. No rank may need the store any more once connect() has
+/// returned on rank 0, which may host it.
+template <class Comm>
+concept ConnectsThroughStore = requires(InProcessStore& near, TcpStore& far, comm::TimePoint deadline) {
+  { Comm::connect(near, 0, 1, deadline) } -> std::same_as<Comm>;
+  { Comm::connect(far, 0, 1, deadline) } -> std::same_as<Comm>;
+};
+
+/// Joins the job that others have started this process for, at its place there.
+///
+/// Throws ConfigError where the store's port is taken, Timeout where the job is not complete before place.timeout is over.
+template <class Comm>
+[[nodiscard]] Comm join(const Place& place) {
+  if constexpr (ConnectsThroughStore<Comm>) {
+    const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
+    if (place.size == 1) {
+      InProcessStore nobody;
+      return Comm::connect(nobody, 0, 1, deadline);
+    }
+    std::optional<TcpStoreServer> server;
+    if (place.hosts_store) server.emplace(place.master_address, place.master_port);
+    TcpStore store{place.master_address, place.master_port, deadline};
+    return Comm::connect(store, place.rank, place.size, deadline);
+  } else {
+    if (place.size > 1)
+      throw UsageError{text("a job of ", place.size,
+                            " processes was started, but the ranks of this program's communicator live in one process; use --threads")};
+    if constexpr (std::default_initializable<Comm>)
+      return Comm{};
+    else
+      return std::move(Comm::world(1).front());
+  }
+}
+
+/// Joins the job that the environment describes (see Place::from), for programs with a main and a command line of their own:
+///
+///     auto world = pdp::launch::join<pdp::comm::Tcp>();
+///
+/// The rank fails where it throws: its caller ends the process with an exit code that is not 0, and the others throw PeerLost.
+template <class Comm>
+[[nodiscard]] Comm join() {
+  return join<Comm>(Place::from());
+}
+
+}  // namespace pdp::launch

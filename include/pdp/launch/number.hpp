@@ -1,0 +1,25 @@
+#pragma once
+
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::launch {
+
+/// The number that `words` spell, between `least` and `most`. Throws UsageError, which begins with `name`: what it was given for.
+template <class Number>
+Number parse_number(std::string_view name, std::string_view words, Number least, Number most) {
+  Number number{};
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
+  if (error != std::errc{} || end != words.data() + words.size())
+    throw UsageError{text(name, " must be a number from ", least, " to ", most, "; found '", words, "'")};
+  if (!(number >= least && number <= most)) throw UsageError{text(name, " must be from ", least, " to ", most, "; found ", words)};
+  return number;
+}
+
+/// More ranks than any job has; what is larger is a slip of the hand.
+inline constexpr int most_ranks = 1'000'000;
+
+}  // namespace pdp::launch

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <pdp/launch/environment.hpp>
+
+namespace pdp::launch {
+
+/// How the ranks of a job are to be started, where this program starts them itself.
+struct Options {
+  std::optional<int> ranks;               // local processes
+  std::optional<int> threads;             // threads of this process
+  int nodes = 1;                          // machines; this program is started once on each
+  int node_rank = 0;                      // which of them this is
+  std::optional<int> processes_per_node;  // as `ranks`, on each of several machines
+  std::string address;                    // of machine 0, where there are several
+  int port = 0;                           // free at that address
+
+  /// Processes of the whole job, where it is to consist of processes.
+  [[nodiscard]] std::optional<int> processes() const {
+    if (const std::optional<int> here = local_processes()) return nodes * *here;
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<int> local_processes() const {
+    if (ranks) return ranks;
+    return processes_per_node || nodes == 1 ? processes_per_node : 1;
+  }
+  void check() const;
+
+  /// Finds --ranks N and --threads N on a command line, also as --ranks=N, and takes no notice of anything else.
+  static Options from(int argc, const char* const* argv);
+};
+
+/// Throws UsageError where the options contradict themselves.
+inline void Options::check() const {
+  const auto least = [](const char* name, std::optional<int> number, int bound) {
+    if (number && (*number < bound || *number > most_ranks))
+      throw UsageError{text(name, " must be from ", bound, " to ", most_ranks, "; found ", *number)};
+  };
+  least("the number of ranks (--ranks)", ranks, 1);
+  least("the number of threads (--threads)", threads, 1);
+  least("the number of processes on each machine", processes_per_node, 1);
+  least("the number of machines", nodes, 1);
+  if (ranks && threads)
+    throw UsageError{text("--ranks ", *ranks, " and --threads ", *threads, " exclude each other: ranks are processes or threads")};
+  if (ranks && (nodes > 1 || processes_per_node))
+    throw UsageError{
+        text("--ranks ", *ranks, " starts all ranks on this machine, and excludes a number of machines or of processes on each")};
+  if (threads && (nodes > 1 || processes_per_node))
+    throw UsageError{
+        text("--threads ", *threads, " makes all ranks threads of one process, and excludes a number of machines or of processes on each")};
+  if (node_rank < 0 || node_rank >= nodes)
+    throw UsageError{text("this machine's number is ", node_rank, ", but there are ", nodes,
+                          " machines; they count from 0, so the largest is ", nodes - 1)};
+  if (nodes == 1) return;
+  if (nodes > most_ranks / *local_processes())
+    throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each are more than ", most_ranks, " ranks")};
+  if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};
+  if (port < 1 || port > 65535)
+    throw UsageError{text("a job on ", nodes, " machines needs a port that is free at ", address, ", from 1 to 65535; found ", port)};
+}
+
+inline Options Options::from(int argc, const char* const* argv) {
+  Options options;
+  for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
+    const std::string_view word = argv[i];
+    for (const std::string_view name : {"--ranks", "--threads"}) {
+      std::optional<int>& number = name == "--ranks" ? options.ranks : options.threads;
+      if (word == name) {
+        if (i + 1 == argc) throw UsageError{text(name, " must be followed by a number, as in ", name, " 4")};
+        number = parse_number(name, std::string_view{argv[++i]}, 1, most_ranks);
+        break;
+      }
+      if (word.starts_with(name) && word.substr(name.size()).starts_with('='))
+        number = parse_number(name, word.substr(name.size() + 1), 1, most_ranks);
+    }
+  }
+  options.check();
+  return options;
+}
+
+}  // namespace pdp::launch

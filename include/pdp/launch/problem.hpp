@@ -1,0 +1,44 @@
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::launch {
+
+/// What ended a rank before its time.
+struct Problem {
+  enum class Kind : char {
+    root = 'E',         // a fault of its own
+    usage = 'U',        // the command line or the environment
+    consequence = 'C',  // another rank's end
+  };
+
+  Kind kind = Kind::root;
+  std::string message;
+
+  /// What a program's exit code says of it.
+  [[nodiscard]] int exit_code() const { return kind == Kind::usage ? 2 : 1; }
+
+  /// Of the exception that is being handled.
+  static Problem current() noexcept {
+    try {
+      try {
+        throw;
+      } catch (const UsageError& error) {
+        return {Kind::usage, error.what()};
+      } catch (const PeerLost& error) {
+        return {Kind::consequence, error.what()};
+      } catch (const std::exception& error) {
+        return {Kind::root, error.what()};
+      } catch (...) {
+        return {Kind::root, "something was thrown that is no std::exception"};
+      }
+    } catch (...) {
+      return {};  // no memory for the words
+    }
+  }
+};
+
+}  // namespace pdp::launch

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/thread.hpp>
+#include <pdp/launch/join.hpp>
+#include <pdp/launch/local.hpp>
+#include <pdp/launch/options.hpp>
+#include <pdp/launch/report.hpp>
+
+namespace pdp::launch {
+
+namespace detail {
+
+/// The user's function on one rank, and then a barrier, where ranks that have not made the same calls find out at the latest. What goes
+/// wrong is reported before the world is told of it, so that it is known to be the root of what the others report.
+template <class Comm, class F, class Tell>
+int carry_out(Comm world, F& function, const Tell& tell) {
+  try {
+    int code = 0;
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, Comm&>>)
+      function(world);
+    else
+      code = static_cast<int>(function(world));
+    world.barrier();
+    return code;
+  } catch (...) {
+    const Problem problem = Problem::current();
+    tell(problem, world.rank());
+    if constexpr (requires { world.abort(problem.message); }) world.abort(text("rank ", world.rank(), " has failed: ", problem.message));
+    return problem.exit_code();
+  }
+}
+
+template <class Comm, class F>
+int run_process(const Place& place, const Report& report, F& function) {
+  bool failed = false;
+  const auto tell = [&](const Problem& problem, int rank) {
+    failed = true;
+    report.problem(problem, rank, place.size);
+  };
+  int code = 0;
+  try {
+    code = carry_out(join<Comm>(place), function, tell);
+  } catch (...) {
+    const Problem problem = Problem::current();
+    tell(problem, place.rank);
+    return problem.exit_code();
+  }
+  if (!failed) report.finished();
+  return code;
+}
+
+template <class F>
+int run_threads(int count, F& function) {
+  std::mutex mutex;
+  std::optional<std::pair<int, Problem>> root, consequence;
+  int first_code = 0;
+  {
+    std::vector<std::jthread> threads;
+    std::vector<comm::Thread> worlds =
+        comm::Thread::world(count);  // goes before the threads do: a rank without a thread is gone for the others
+    while (!worlds.empty()) {
+      threads.emplace_back([&, world = std::move(worlds.back())]() mutable {
+        const auto tell = [&](const Problem& problem, int rank) {
+          const std::lock_guard lock{mutex};
+          auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
+          if (!first) first.emplace(rank, problem);
+        };
+        const int code = carry_out(std::move(world), function, tell);
+        const std::lock_guard lock{mutex};
+        if (first_code == 0) first_code = code;
+      });
+      worlds.pop_back();
+    }
+  }
+  if (!root) root = std::move(consequence);
+  if (!root) return first_code;
+  Report::print(root->second, count > 1 ? root->first : -1);
+  return root->second.exit_code();
+}
+
+inline int run_local(const Options& options, comm::Duration) {
+  const int here = *options.local_processes();
+  LocalRanks ranks{.first = options.node_rank * here,
+                   .count = here,
+                   .size = options.nodes * here,
+                   .address = options.address,
+                   .port = static_cast<std::uint16_t>(options.port)};
+  std::optional<TcpStoreServer> store;
+  if (options.nodes == 1) {
+    ranks.address = "127.0.0.1";
+    ranks.port = store.emplace().port();
+  } else if (options.node_rank == 0) {
+    store.emplace(options.address, ranks.port);
+  }
+  return Launcher{ranks}.run();
+}
+
+}  // namespace detail
+
+/// Runs `function(world)` on every rank of a job and returns the exit code for main. Ranks are
+///
+/// - this process alone, if others have started it as one of theirs (see Place::from);
+/// - else processes or threads that are started here, if the options ask for some;
+/// - else this process, a world of one.
+///
+/// A job ends when one of its ranks fails: then every process is gone within two seconds, and the first error is printed with its rank. The
+/// exit code is 2 for a wrong command line or environment, 1 for other errors, 130 or 143 for SIGINT or SIGTERM, else what `function`
+/// returned, if anything.
+template <class Comm, class F>
+int run(const Options& options, F&& function) {
+  try {
+    options.check();
+    if (Place::given(environment)) {
+      const Place place = Place::from();
+      const std::optional<int> wanted = options.processes();
+      if (wanted && *wanted != place.size)
+        throw UsageError{text("the command line asks for ", *wanted, " ranks, but WORLD_SIZE is ", place.size, "; who starts the ranks?")};
+      if (options.threads)
+        throw UsageError{text("the command line asks for ", *options.threads,
+                              " threads, but RANK and WORLD_SIZE say that this process is one of ", place.size, " ranks")};
+      return detail::run_process<Comm>(place, Report{environment}, function);
+    }
+    if (options.threads) {
+      if constexpr (std::is_invocable_v<F&, comm::Thread&>)
+        return detail::run_threads(*options.threads, function);
+      else
+        throw UsageError{"--threads: the ranks of this program cannot be threads"};
+    }
+    if (options.processes()) {
+      const comm::Duration timeout = Place::timeout_from(environment);
+      if constexpr (ConnectsThroughStore<Comm>)
+        return detail::run_local(options, timeout);
+      else
+        throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
+    }
+    return detail::run_process<Comm>(Place::from(), Report{environment}, function);
+  } catch (...) {
+    const Problem problem = Problem::current();
+    Report::print(problem, -1);
+    return problem.exit_code();
+  }
+}
+
+/// With the options that are on the command line: --ranks N or --threads N. Other arguments are the program's own.
+template <class Comm, class F>
+int run(int argc, char** argv, F&& function) {
+  Options options;
+  try {
+    options = Options::from(argc, argv);
+  } catch (...) {
+    const Problem problem = Problem::current();
+    Report::print(problem, -1);
+    return problem.exit_code();
+  }
+  return run<Comm>(options, function);
+}
+
+}  // namespace pdp::launch

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace pdp::launch {
+
+/// What travels between a TcpStore and its server: a header of fixed size, then the key, then the value. Numbers are in the byte order of
+/// the machine; a server of another order does not know the magic number.
+struct StoreMessage {
+  enum class Kind : std::uint32_t { hello, set, wait, ok, absent, taken, full };
+
+  static constexpr std::uint64_t pdp = 0x31'65726f'7473'2064;  // "d store1"
+  static constexpr std::uint32_t longest_key = 256;
+  static constexpr std::uint32_t longest_value = 64 * 1024;
+
+  std::uint64_t magic = pdp;
+  Kind kind = Kind::hello;
+  std::uint32_t key_bytes = 0;
+  std::uint32_t value_bytes = 0;
+  std::uint32_t milliseconds = 0;  // how long a wait may take
+
+  [[nodiscard]] bool sound() const {
+    return magic == pdp && kind <= Kind::full && key_bytes <= longest_key && value_bytes <= longest_value;
+  }
+};
+static_assert(sizeof(StoreMessage) == 24 && std::is_trivially_copyable_v<StoreMessage>);
+
+inline std::string encode(StoreMessage message, std::string_view key, std::string_view value) {
+  message.key_bytes = static_cast<std::uint32_t>(key.size());
+  message.value_bytes = static_cast<std::uint32_t>(value.size());
+  std::string bytes(reinterpret_cast<const char*>(&message), sizeof message);
+  return bytes.append(key).append(value);
+}
+
+}  // namespace pdp::launch

@@ -1,0 +1,213 @@
+#pragma once
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/waiting.hpp>
+#include <pdp/launch/address.hpp>
+#include <pdp/launch/store_protocol.hpp>
+
+namespace pdp::launch {
+
+/// Hosts the job's store, on a thread of its own, for as long as it lives. It listens at one address only. Whoever does not speak its
+/// language, or says nothing, is dropped; the memory and the connections that all of them together can take are bounded.
+class TcpStoreServer {
+ public:
+  /// Port 0: the system chooses a free one. Throws ConfigError where it cannot listen.
+  explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0)
+      : listener_{listen(host, port)}, wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+    // Signals are for the threads of the program.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::jthread{[this](const std::stop_token& stop) { serve(stop); }};
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  TcpStoreServer(TcpStoreServer&&) = delete;
+  ~TcpStoreServer() {
+    thread_.request_stop();
+    ::eventfd_write(wake_.get(), 1);
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return Address::of(listener_.get()).port(); }
+
+ private:
+  static constexpr std::size_t most_guests = 4096;
+  static constexpr std::size_t most_unknown_guests = 128;
+  static constexpr std::size_t most_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t entry_bytes = 128;     // that an entry takes beyond its key and value
+  static constexpr std::chrono::seconds patience{5};  // with a guest that has not spoken yet
+
+  struct Guest {
+    comm::tcp::Descriptor socket;
+    comm::TimePoint since;
+    bool known = false;  // has spoken the language
+    bool closed = false;
+    std::string in{}, out{};
+    std::optional<std::pair<std::string, comm::TimePoint>> waits_for{};
+  };
+
+  static comm::tcp::Descriptor listen(const std::string& host, std::uint16_t port) {
+    std::string why;
+    int error = 0;
+    for (const Address& address : resolve(host, port, why)) {
+      comm::tcp::Descriptor socket{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      const int on = 1;
+      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      if (::bind(socket.get(), address.get(), address.size) == 0 && ::listen(socket.get(), SOMAXCONN) == 0) return socket;
+      error = errno;
+      why = std::strerror(error);
+    }
+    const std::string place = text(host, ", port ", port);
+    if (error == EADDRINUSE)
+      throw ConfigError{text("the job's store cannot listen at ", place,
+                             ": the port is taken by another program, perhaps another job or an earlier one that has not ended; choose "
+                             "another port, the same for all ranks")};
+    if (error == EADDRNOTAVAIL)
+      throw ConfigError{text("the job's store cannot listen at ", place,
+                             ": this machine does not have that address; it must be an address of the machine on which rank 0 runs")};
+    throw ConfigError{text("the job's store cannot listen at ", place, ": ", why)};
+  }
+
+  void serve(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      polled_.assign({{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                      {.fd = guests_.size() < most_guests ? listener_.get() : -1, .events = POLLIN, .revents = 0}});
+      comm::TimePoint next = comm::Clock::now() + std::chrono::hours{1};
+      for (const Guest& guest : guests_) {
+        polled_.push_back(
+            {.fd = guest.socket.get(), .events = static_cast<short>(guest.out.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0});
+        if (!guest.known) next = std::min(next, guest.since + patience);
+        if (guest.waits_for) next = std::min(next, guest.waits_for->second);
+      }
+      const timespec left = comm::time_left(next);
+      ::ppoll(polled_.data(), polled_.size(), &left, nullptr);
+      std::size_t i = 2;
+      for (Guest& guest : guests_)
+        if (const short events = polled_[i++].revents; events != 0) attend(guest, events);
+      const comm::TimePoint now = comm::Clock::now();
+      for (Guest& guest : guests_) {
+        if (!guest.known && now >= guest.since + patience) guest.closed = true;
+        if (guest.waits_for && now >= guest.waits_for->second) answer(guest, StoreMessage::Kind::absent);
+      }
+      guests_.remove_if([](const Guest& guest) { return guest.closed; });
+      if (polled_[1].revents != 0) accept();
+    }
+  }
+
+  void accept() {
+    for (int accepted = 0; accepted < 64 && guests_.size() < most_guests; ++accepted) {
+      comm::tcp::Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+      if (!socket) {
+        // Without a free descriptor the listener would stay ready, and this loop busy.
+        if (errno == EMFILE || errno == ENFILE) ::poll(nullptr, 0, 10);
+        return;
+      }
+      const auto unknown = [](const Guest& guest) { return !guest.known; };
+      if (std::ranges::count_if(guests_, unknown) >= static_cast<std::ptrdiff_t>(most_unknown_guests))
+        guests_.erase(std::ranges::find_if(guests_, unknown));
+      guests_.push_back({.socket = std::move(socket), .since = comm::Clock::now()});
+    }
+  }
+
+  void attend(Guest& guest, short events) {
+    if ((events & ~POLLOUT) != 0) {
+      char bytes[4096];
+      const ssize_t read = ::recv(guest.socket.get(), bytes, sizeof bytes, 0);
+      if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) guest.closed = true;
+      if (read > 0) guest.in.append(bytes, static_cast<std::size_t>(read));
+      while (!guest.closed && take_request(guest)) {
+      }
+    }
+    flush(guest);
+  }
+
+  /// Carries out one request if it is there as a whole. A guest speaks one at a time, so what it has sent is never more than one.
+  bool take_request(Guest& guest) {
+    StoreMessage request;
+    if (guest.in.size() < sizeof request) return false;
+    std::memcpy(&request, guest.in.data(), sizeof request);
+    if (!request.sound() || guest.waits_for) {
+      guest.closed = true;
+      return false;
+    }
+    const std::size_t bytes = sizeof request + request.key_bytes + request.value_bytes;
+    if (guest.in.size() < bytes) return false;
+    const std::string key = guest.in.substr(sizeof request, request.key_bytes);
+    const std::string value = guest.in.substr(sizeof request + request.key_bytes, request.value_bytes);
+    guest.in.erase(0, bytes);
+    guest.known = true;
+    switch (request.kind) {
+      case StoreMessage::Kind::hello:
+        answer(guest, StoreMessage::Kind::ok);
+        break;
+      case StoreMessage::Kind::set:
+        set(guest, key, value);
+        break;
+      case StoreMessage::Kind::wait:
+        if (const auto found = values_.find(key); found != values_.end())
+          answer(guest, StoreMessage::Kind::ok, found->second);
+        else
+          guest.waits_for.emplace(key, comm::Clock::now() + std::chrono::milliseconds{request.milliseconds});
+        break;
+      default:
+        guest.closed = true;
+    }
+    return true;
+  }
+
+  void set(Guest& guest, const std::string& key, const std::string& value) {
+    if (const auto found = values_.find(key); found != values_.end())
+      return answer(guest, found->second == value ? StoreMessage::Kind::ok : StoreMessage::Kind::taken);
+    const std::size_t bytes = key.size() + value.size() + entry_bytes;
+    if (bytes_ + bytes > most_bytes) return answer(guest, StoreMessage::Kind::full);
+    bytes_ += bytes;
+    values_.emplace(key, value);
+    answer(guest, StoreMessage::Kind::ok);
+    for (Guest& other : guests_)
+      if (other.waits_for && other.waits_for->first == key) answer(other, StoreMessage::Kind::ok, value);
+  }
+
+  void answer(Guest& guest, StoreMessage::Kind kind, std::string_view value = {}) {
+    guest.waits_for.reset();
+    guest.out += encode({.kind = kind}, {}, value);
+    flush(guest);
+  }
+
+  void flush(Guest& guest) {
+    if (guest.out.empty() || guest.closed) return;
+    const ssize_t sent = ::send(guest.socket.get(), guest.out.data(), guest.out.size(), MSG_NOSIGNAL);
+    if (sent > 0) guest.out.erase(0, static_cast<std::size_t>(sent));
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) guest.closed = true;
+    if (guest.out.size() > most_unread) guest.closed = true;
+  }
+  static constexpr std::size_t most_unread = 2 * StoreMessage::longest_value;
+
+  comm::tcp::Descriptor listener_;
+  comm::tcp::Descriptor wake_;
+  std::list<Guest> guests_;
+  std::vector<pollfd> polled_;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::size_t bytes_ = 0;
+  std::jthread thread_;
+};
+
+}  // namespace pdp::launch

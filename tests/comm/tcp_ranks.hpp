@@ -1,0 +1,166 @@
+// What the tests of the TCP transport share: ranks as threads over real sockets, and calls that wait.
+#pragma once
+
+#include <pdp/comm/tcp/connect.hpp>
+#include <pdp/launch/in_process_store.hpp>
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tcp_test {
+
+using pdp::comm::Clock;
+using pdp::comm::Envelope;
+using pdp::comm::ReceiveRequest;
+using pdp::comm::SendRequest;
+using pdp::comm::TcpTransport;
+
+/// Long enough for the slowest machine; what is expected happens long before.
+inline pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
+
+using Function = std::function<void(TcpTransport&)>;
+
+/// Runs the function on every rank of a new world; what each of them threw, or null.
+inline std::vector<std::exception_ptr> outcomes(int size, const Function& function) {
+  pdp::launch::InProcessStore store;
+  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(size));
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        TcpTransport transport = TcpTransport::connect(store, rank, size, patience());
+        function(transport);
+      } catch (...) {
+        thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+      }
+    });
+  threads.clear();
+  return thrown;
+}
+
+/// As outcomes(), where nothing may be thrown.
+inline void ranks(int size, const Function& function) {
+  for (const std::exception_ptr& thrown : outcomes(size, function))
+    if (thrown) std::rethrow_exception(thrown);
+}
+
+/// In rank threads, where Catch2's assertions may not be used.
+inline void require(bool condition, const std::string& what) {
+  if (!condition) throw std::logic_error{what};
+}
+
+inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
+  std::vector<std::byte> values(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::byte>((i * 31 + i / 251 + static_cast<std::size_t>(seed)) & 0xff);
+  return values;
+}
+
+inline Envelope envelope(std::size_t bytes, int tag = 0) {
+  return {.channel = 1, .count = bytes, .bytes = bytes, .tag = tag};
+}
+
+inline void fill(SendRequest& send, int peer, const std::vector<std::byte>& values, int tag = 0) {
+  send.envelope = envelope(values.size(), tag);
+  send.data = values.data();
+  send.peer = peer;
+}
+inline void fill(ReceiveRequest& receive, int peer, std::vector<std::byte>& values, int tag = 0) {
+  receive.envelope = envelope(values.size(), tag);
+  receive.data = values.data();
+  receive.peer = peer;
+}
+
+template <class Request>
+void finish(TcpTransport& transport, const Request& request) {
+  const auto until = patience();
+  while (!request.done) {
+    require(Clock::now() < until, "a message took more than a minute");
+    transport.wait(until);
+  }
+}
+
+inline void send(TcpTransport& transport, int peer, const std::vector<std::byte>& values, int tag = 0) {
+  SendRequest request;
+  fill(request, peer, values, tag);
+  transport.post(request);
+  finish(transport, request);
+}
+inline std::vector<std::byte> receive(TcpTransport& transport, int peer, std::size_t bytes, int tag = 0) {
+  std::vector<std::byte> values(bytes);
+  ReceiveRequest request;
+  fill(request, peer, values, tag);
+  transport.post(request);
+  finish(transport, request);
+  return values;
+}
+
+/// Moves messages until the transport throws; gives what it threw.
+inline std::exception_ptr failure_of(TcpTransport& transport) {
+  try {
+    for (const auto until = patience(); Clock::now() < until;) transport.wait(until);
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+inline std::string words(const std::exception_ptr& thrown) {
+  if (!thrown) return "nothing was thrown";
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+template <class E>
+bool is(const std::exception_ptr& thrown) {
+  if (!thrown) return false;
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const E&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+/// The rank that a PeerLost names; -2 for anything else.
+inline int lost_rank(const std::exception_ptr& thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const pdp::PeerLost& lost) {
+    return lost.rank();
+  } catch (...) {
+  }
+  return -2;
+}
+
+/// The two ends of a connection that no handshake has seen: one for a transport, one for the test to do harm with.
+inline std::pair<pdp::comm::tcp::Descriptor, pdp::comm::tcp::Descriptor> pair_of_sockets() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error{"socketpair"};
+  return {pdp::comm::tcp::Descriptor{ends[0]}, pdp::comm::tcp::Descriptor{ends[1]}};
+}
+/// Rank 0 of two, whose peer is the test.
+struct Bare {
+  TcpTransport transport;
+  pdp::comm::tcp::Descriptor peer;
+
+  static Bare make() {
+    auto [mine, theirs] = pair_of_sockets();
+    std::vector<pdp::comm::tcp::Descriptor> sockets(2);
+    sockets[1] = std::move(mine);
+    return {TcpTransport{0, std::move(sockets)}, std::move(theirs)};
+  }
+  void say(const void* bytes, std::size_t size) const {
+    if (::send(peer.get(), bytes, size, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) throw std::runtime_error{"send"};
+  }
+};
+
+}  // namespace tcp_test
