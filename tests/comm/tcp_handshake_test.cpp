@@ -24,7 +24,9 @@ tcp::Descriptor call(const std::string& address) {
   if (::connect(socket.get(), found.at(0).get(), found.at(0).size) != 0) throw std::runtime_error{"connect"};
   return socket;
 }
-void say(const tcp::Descriptor& socket, const void* bytes, std::size_t size) { static_cast<void>(::send(socket.get(), bytes, size, MSG_NOSIGNAL)); }
+void say(const tcp::Descriptor& socket, const void* bytes, std::size_t size) {
+  static_cast<void>(::send(socket.get(), bytes, size, MSG_NOSIGNAL));
+}
 
 /// A world of two, of which rank 0 waits when `before` is called with its address, and rank 1 comes after.
 template <class F>
@@ -148,13 +150,14 @@ TEST_CASE("tcp: ranks that do not come are named", "[comm][tcp][handshake]") {
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < 4; ++rank)
-      if (rank != missing) threads.emplace_back([&, rank] {
-        try {
-          TcpTransport::connect(store, rank, 4, Clock::now() + std::chrono::milliseconds{500});
-        } catch (...) {
-          thrown[static_cast<std::size_t>(rank)] = std::current_exception();
-        }
-      });
+      if (rank != missing)
+        threads.emplace_back([&, rank] {
+          try {
+            TcpTransport::connect(store, rank, 4, Clock::now() + std::chrono::milliseconds{500});
+          } catch (...) {
+            thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+          }
+        });
   }
   for (int rank = 0; rank < 4; ++rank) {
     if (rank == missing) continue;

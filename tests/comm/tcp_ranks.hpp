@@ -62,9 +62,7 @@ inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
   return values;
 }
 
-inline Envelope envelope(std::size_t bytes, int tag = 0) {
-  return {.channel = 1, .count = bytes, .bytes = bytes, .tag = tag};
-}
+inline Envelope envelope(std::size_t bytes, int tag = 0) { return {.channel = 1, .count = bytes, .bytes = bytes, .tag = tag}; }
 
 inline void fill(SendRequest& send, int peer, const std::vector<std::byte>& values, int tag = 0) {
   send.envelope = envelope(values.size(), tag);

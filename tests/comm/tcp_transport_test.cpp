@@ -7,8 +7,8 @@ using namespace tcp_test;
 namespace tcp = pdp::comm::tcp;
 
 TEST_CASE("tcp: a message of any size arrives as it was sent", "[comm][tcp]") {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{4096}, std::size_t{16384}, tcp::Frame::capacity - 1, tcp::Frame::capacity,
-                                  tcp::Frame::capacity + 1, 3 * tcp::Frame::capacity + 17})
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{4096}, std::size_t{16384},
+                                  tcp::Frame::capacity - 1, tcp::Frame::capacity, tcp::Frame::capacity + 1, 3 * tcp::Frame::capacity + 17})
     ranks(2, [&](TcpTransport& transport) {
       const int peer = 1 - transport.rank();
       if (transport.rank() == 0) send(transport, peer, pattern(bytes, 1));
@@ -48,7 +48,9 @@ TEST_CASE("tcp: messages with one tag keep their order, and those with another m
       receive(transport, 1, 1, 7);
     } else {
       for (const int tag : {1, 0})  // nothing of tag 1 is expected when the first of tag 0 arrives
-        for (int i = tag; i < count; i += 2) require(receive(transport, 0, static_cast<std::size_t>(1000 * i), tag) == pattern(static_cast<std::size_t>(1000 * i), i), "order");
+        for (int i = tag; i < count; i += 2)
+          require(receive(transport, 0, static_cast<std::size_t>(1000 * i), tag) == pattern(static_cast<std::size_t>(1000 * i), i),
+                  "order");
       send(transport, 0, pattern(1, 0), 7);
     }
   });
@@ -85,7 +87,8 @@ TEST_CASE("tcp: a receive that is posted while its message arrives gets all of i
     if (at == 0) frame.envelope = envelope(values.size());
     const auto* header = reinterpret_cast<const std::byte*>(&frame);
     stream.insert(stream.end(), header, header + sizeof frame);
-    stream.insert(stream.end(), values.begin() + static_cast<std::ptrdiff_t>(at), values.begin() + static_cast<std::ptrdiff_t>(at + frame.length));
+    stream.insert(stream.end(), values.begin() + static_cast<std::ptrdiff_t>(at),
+                  values.begin() + static_cast<std::ptrdiff_t>(at + frame.length));
   }
   std::size_t said = 0;
   const auto say_until = [&, to = peer.get()](std::size_t end) {
@@ -129,7 +132,8 @@ TEST_CASE("tcp: what is combined on the way arrives in whole and aligned element
           request.element = sizeof(double);
           request.peer = 0;
           request.consume = [](std::byte* into, const std::byte* from, std::size_t bytes) {
-            require(reinterpret_cast<std::uintptr_t>(from) % alignof(double) == 0 && bytes % sizeof(double) == 0, "a part of an element, or not aligned");
+            require(reinterpret_cast<std::uintptr_t>(from) % alignof(double) == 0 && bytes % sizeof(double) == 0,
+                    "a part of an element, or not aligned");
             pdp::comm::combine<double, pdp::comm::Sum>(into, from, bytes);
           };
           std::vector<std::byte> before(odd);

@@ -20,7 +20,7 @@ constexpr Index padded(Index elements) {
   return (elements + block - 1) / block * block;
 }
 
-/// Memory of its own for trivial elements, aligned and zero at first. Its size never changes.
+/// Memory of its own for trivial elements, aligned and zero at first. Its size never changes, but one that is moved from holds nothing.
 template <class T>
 class Buffer {
  public:
@@ -33,9 +33,9 @@ class Buffer {
 
   [[nodiscard]] T* data() { return memory_.get(); }
   [[nodiscard]] const T* data() const { return memory_.get(); }
-  [[nodiscard]] Index size() const { return size_; }
-  [[nodiscard]] std::span<T> span() { return {data(), static_cast<std::size_t>(size_)}; }
-  [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size_)}; }
+  [[nodiscard]] Index size() const { return memory_ ? size_ : 0; }
+  [[nodiscard]] std::span<T> span() { return {data(), static_cast<std::size_t>(size())}; }
+  [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size())}; }
 
  private:
   struct Free {

@@ -1,30 +1,70 @@
 #pragma once
 
 #include <concepts>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace pdp {
 
-/// Joins text and numbers to one string, without a stream. For messages, not for a step.
+namespace detail {
+
+/// A part of a message: words, or a number. It borrows its words.
+class Piece {
+ public:
+  Piece(const char* words) : words_{words} {}
+  Piece(std::string_view words) : words_{words} {}
+  Piece(const std::string& words) : words_{words} {}
+  Piece(char letter) : kind_{Kind::letter}, integer_{letter} {}
+  Piece(bool yes) : words_{yes ? "true" : "false"} {}
+  Piece(std::signed_integral auto number) : kind_{Kind::integer}, integer_{number} {}
+  Piece(std::unsigned_integral auto number) : kind_{Kind::natural}, natural_{number} {}
+  Piece(std::floating_point auto number) : kind_{Kind::real}, real_{static_cast<double>(number)} {}
+
+  void append_to(std::string& joined) const {
+    switch (kind_) {
+      case Kind::words:
+        joined += words_;
+        break;
+      case Kind::letter:
+        joined += static_cast<char>(integer_);
+        break;
+      case Kind::integer:
+        joined += std::to_string(integer_);
+        break;
+      case Kind::natural:
+        joined += std::to_string(natural_);
+        break;
+      case Kind::real:
+        joined += std::to_string(real_);
+        break;
+    }
+  }
+
+ private:
+  enum class Kind : unsigned char { words, letter, integer, natural, real };
+  Kind kind_ = Kind::words;
+  std::string_view words_{};
+  union {
+    long long integer_ = 0;
+    unsigned long long natural_;
+    double real_;
+  };
+};
+
+inline std::string join(std::initializer_list<Piece> pieces) {
+  std::string joined;
+  for (const Piece& piece : pieces) piece.append_to(joined);
+  return joined;
+}
+
+}  // namespace detail
+
+/// Joins words and numbers to one string. For messages, not for a step; the parts are erased, so that many messages compile fast.
 template <class... Parts>
 std::string text(const Parts&... parts) {
-  std::string joined;
-  const auto append = [&joined](const auto& part) {
-    using Part = std::remove_cvref_t<decltype(part)>;
-    if constexpr (std::same_as<Part, bool>)
-      joined += part ? "true" : "false";
-    else if constexpr (std::same_as<Part, char>)
-      joined += part;
-    else if constexpr (std::is_arithmetic_v<Part>)
-      joined += std::to_string(part);
-    else
-      joined += std::string_view{part};
-  };
-  (append(parts), ...);
-  return joined;
+  return detail::join({detail::Piece{parts}...});
 }
 
 /// What pdp throws. Each message says what was expected, what was found, and what to do about it.

@@ -2,8 +2,13 @@
 
 #include <Eigen/Core>
 #include <concepts>
+#include <type_traits>
 
 namespace pdp::host {
+
+/// A plain number, which stands for as many lanes of it.
+template <class N>
+concept Number = std::is_arithmetic_v<N>;
 
 /// A few numbers that are worked on together: the vector type that optimizer rules are compiled with on a CPU. Loops of a fixed count,
 /// which compilers turn into vector instructions; the square root goes through Eigen, as `errno` keeps compilers from doing the same for
@@ -34,12 +39,15 @@ struct Lanes {
     for (int i = 0; i < N; ++i) a.lane[i] /= b.lane[i];
     return a;
   }
-  template <class Number>
-  requires std::is_arithmetic_v<Number>
-  friend Lanes operator*(Number a, const Lanes& b) { return all(static_cast<T>(a)) * b; }
-  template <class Number>
-  requires std::is_arithmetic_v<Number>
-  friend Lanes operator+(const Lanes& a, Number b) { return a + all(static_cast<T>(b)); }
+  friend Lanes operator-(const Lanes& a) { return all(T{}) - a; }
+  friend Lanes operator+(Number auto a, const Lanes& b) { return all(static_cast<T>(a)) + b; }
+  friend Lanes operator-(Number auto a, const Lanes& b) { return all(static_cast<T>(a)) - b; }
+  friend Lanes operator*(Number auto a, const Lanes& b) { return all(static_cast<T>(a)) * b; }
+  friend Lanes operator/(Number auto a, const Lanes& b) { return all(static_cast<T>(a)) / b; }
+  friend Lanes operator+(const Lanes& a, Number auto b) { return a + all(static_cast<T>(b)); }
+  friend Lanes operator-(const Lanes& a, Number auto b) { return a - all(static_cast<T>(b)); }
+  friend Lanes operator*(const Lanes& a, Number auto b) { return a * all(static_cast<T>(b)); }
+  friend Lanes operator/(const Lanes& a, Number auto b) { return a / all(static_cast<T>(b)); }
   friend Lanes sqrt(Lanes a) {
     Eigen::Map<Eigen::Array<T, N, 1>> values{a.lane};
     values = values.sqrt();

@@ -24,7 +24,7 @@ struct LocalRanks {
   int first = 0;  // of the job
   int count = 1;
   int size = 1;  // ranks of the job
-  std::string address;
+  std::string address{};
   std::uint16_t port = 0;
 };
 

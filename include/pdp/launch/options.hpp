@@ -10,13 +10,13 @@ namespace pdp::launch {
 
 /// How the ranks of a job are to be started, where this program starts them itself.
 struct Options {
-  std::optional<int> ranks;               // local processes
-  std::optional<int> threads;             // threads of this process
-  int nodes = 1;                          // machines; this program is started once on each
-  int node_rank = 0;                      // which of them this is
-  std::optional<int> processes_per_node;  // as `ranks`, on each of several machines
-  std::string address;                    // of machine 0, where there are several
-  int port = 0;                           // free at that address
+  std::optional<int> ranks{};               // local processes
+  std::optional<int> threads{};             // threads of this process
+  int nodes = 1;                            // machines; this program is started once on each
+  int node_rank = 0;                        // which of them this is
+  std::optional<int> processes_per_node{};  // as `ranks`, on each of several machines
+  std::string address{};                    // of machine 0, where there are several
+  int port = 0;                             // free at that address
 
   /// Processes of the whole job, where it is to consist of processes.
   [[nodiscard]] std::optional<int> processes() const {

@@ -68,7 +68,7 @@ struct Process {
   comm::tcp::Descriptor report;
 };
 
-/// Starts a process that the system kills when this thread's process ends, however that comes about. `signals`: its signal mask.
+/// Starts a process that the system kills when the thread that called this ends, however that comes about. `signals`: its signal mask.
 inline Process start(Command command, const sigset_t& signals) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error{text("no pipe for another process: ", std::strerror(errno))};

@@ -87,7 +87,8 @@ int run_threads(int count, F& function) {
   return root->second.exit_code();
 }
 
-inline int run_local(const Options& options, comm::Duration) {
+inline int run_local(const Options& options) {
+  static_cast<void>(Place::timeout_from(environment));  // a wrong one is said once, here, and not by every rank
   const int here = *options.local_processes();
   LocalRanks ranks{.first = options.node_rank * here,
                    .count = here,
@@ -136,9 +137,8 @@ int run(const Options& options, F&& function) {
         throw UsageError{"--threads: the ranks of this program cannot be threads"};
     }
     if (options.processes()) {
-      const comm::Duration timeout = Place::timeout_from(environment);
       if constexpr (ConnectsThroughStore<Comm>)
-        return detail::run_local(options, timeout);
+        return detail::run_local(options);
       else
         throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
     }

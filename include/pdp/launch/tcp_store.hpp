@@ -28,7 +28,7 @@ class TcpStore {
     std::string why = "nothing answered";
     for (auto pause = first_pause; !connect(deadline, why); pause = std::min(2 * pause, longest_pause)) {
       if (comm::Clock::now() + pause >= deadline)
-        throw Timeout{text("the job's store at ", place(), " was not reached before the deadline for the start: ", why,
+        throw Timeout{text("the job's store at ", place(), " was not reached before the deadline for the start (PDP_TIMEOUT): ", why,
                            "; is the rank or launcher that hosts it running there, and are address and port right?")};
       ::poll(nullptr, 0, static_cast<int>(pause.count()));
     }

@@ -16,6 +16,7 @@ class Path {
   static constexpr int max_depth = 8;
 
   [[nodiscard]] constexpr Path child(Index number) const {
+    if (depth_ == max_depth) throw ConfigError{text("layers are nested deeper than ", max_depth, " containers; use fewer")};
     Path longer = *this;
     longer.at_[static_cast<std::size_t>(longer.depth_++)] = number;
     return longer;
@@ -51,8 +52,11 @@ struct Parameter {
   }
   /// The number that an element of the tensor in memory has in a file.
   [[nodiscard]] constexpr Index file_element(Index element) const { return transposed ? element % cols * rows + element / cols : element; }
-  /// "0.weight".
-  [[nodiscard]] std::string full_name() const { return text(layer.str(), ".", name); }
+  /// "0.weight"; "weight" where the layer is the whole model.
+  [[nodiscard]] std::string full_name() const {
+    const std::string at = layer.str();
+    return at.empty() ? name : text(at, ".", name);
+  }
 };
 
 }  // namespace pdp::nn

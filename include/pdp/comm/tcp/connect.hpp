@@ -39,7 +39,7 @@ std::string absent(S& store, int size) {
     } catch (const Timeout&) {
       names += text(names.empty() ? "rank " : ", rank ", rank);
     }
-  return names;
+  return names.empty() ? "the last one in time" : names;
 }
 
 }  // namespace tcp
@@ -59,12 +59,16 @@ TcpTransport TcpTransport::connect(S& store, int rank, int size, TimePoint deadl
   std::vector<std::string> addresses;
   try {
     const std::string drawn = store.wait(token_key, deadline);
-    if (drawn.size() != sizeof token) throw ConfigError{text("rank ", rank, " found a token of ", drawn.size(), " bytes in the job's store; it should have ", sizeof token)};
+    if (drawn.size() != sizeof token)
+      throw ConfigError{
+          text("rank ", rank, " found a token of ", drawn.size(), " bytes in the job's store; it should have ", sizeof token)};
     std::memcpy(token.data(), drawn.data(), sizeof token);
-    while (static_cast<int>(addresses.size()) < rank) addresses.push_back(store.wait(tcp::address_key(static_cast<int>(addresses.size())), deadline));
+    while (static_cast<int>(addresses.size()) < rank)
+      addresses.push_back(store.wait(tcp::address_key(static_cast<int>(addresses.size())), deadline));
   } catch (const Timeout&) {
-    throw Timeout{text("rank ", rank, " of ", size, " is ready, but nothing was heard of ", tcp::absent(store, size),
-                       " before the deadline for the start; a missing rank was not started, has failed, or cannot reach the job's store")};
+    throw Timeout{
+        text("rank ", rank, " has heard nothing of ", tcp::absent(store, size), " (of ", size,
+             " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the job's store")};
   }
   return TcpTransport{rank, mesh.connect(addresses, token, deadline)};
 }

@@ -8,8 +8,8 @@
 
 namespace pdp::comm::tcp {
 
-/// What stands before every piece of a connection's stream. A message longer than one frame goes on in others, so that word of a failure never has to
-/// wait for more than the rest of a frame, and need not wait for memory that is no longer the transport's to read.
+/// What stands before every piece of a connection's stream. A message longer than one frame goes on in others, so that word of a failure
+/// never has to wait for more than the rest of a frame, and need not wait for memory that is no longer the transport's to read.
 struct Frame {
   enum class Kind : std::uint32_t {
     message = 1,  // the beginning of a message; its envelope is valid

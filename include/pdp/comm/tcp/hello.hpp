@@ -14,8 +14,8 @@ namespace pdp::comm::tcp {
 /// What only the ranks of one job know of it. It keeps apart jobs that run side by side and processes that have nothing to do with any.
 using Token = std::array<unsigned char, 16>;
 
-/// The first bytes of every connection, in both directions. What stands before `rank` never changes its place, so that programs of different
-/// versions can tell each other so.
+/// The first bytes of every connection, in both directions. What stands before `rank` never changes its place, so that programs of
+/// different versions can tell each other so.
 struct Hello {
   static constexpr std::array<char, 8> pdp{'p', 'd', 'p', ' ', 't', 'c', 'p', '\n'};
   static constexpr std::uint32_t this_version = 1;
@@ -40,7 +40,8 @@ enum class Verdict {
 
 inline Verdict judge(const Hello& theirs, const Hello& mine) {
   if (theirs.magic != mine.magic || theirs.token != mine.token) return Verdict::stranger;
-  if (theirs.version != mine.version || theirs.byte_order != mine.byte_order || theirs.frame_bytes != mine.frame_bytes || theirs.address_bytes != mine.address_bytes)
+  if (theirs.version != mine.version || theirs.byte_order != mine.byte_order || theirs.frame_bytes != mine.frame_bytes ||
+      theirs.address_bytes != mine.address_bytes)
     return Verdict::foreign;
   return theirs.size == mine.size && theirs.rank >= 0 && theirs.rank < mine.size ? Verdict::welcome : Verdict::stranger;
 }
@@ -48,8 +49,8 @@ inline Verdict judge(const Hello& theirs, const Hello& mine) {
 /// What is wrong with a foreigner.
 inline std::string describe_foreign(const Hello& theirs, const Hello& mine) {
   const auto order = [](std::uint32_t mark) { return mark == Hello::this_byte_order ? "this machine's" : "another"; };
-  return text("rank ", mine.rank, " speaks version ", mine.version, " of pdp's protocol, another rank of its job version ", theirs.version, " (byte order: ",
-              order(theirs.byte_order), ", header: ", theirs.frame_bytes, " bytes, here ", mine.frame_bytes,
+  return text("rank ", mine.rank, " speaks version ", mine.version, " of pdp's protocol, another rank of its job version ", theirs.version,
+              " (byte order: ", order(theirs.byte_order), ", header: ", theirs.frame_bytes, " bytes, here ", mine.frame_bytes,
               "); all ranks must run the same build of the program on machines of one kind");
 }
 

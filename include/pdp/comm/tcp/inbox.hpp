@@ -15,13 +15,14 @@
 #include <utility>
 
 #include <pdp/comm/tcp/frame.hpp>
+#include <pdp/comm/tcp/queue.hpp>
 #include <pdp/comm/tcp/stray.hpp>
 #include <pdp/comm/transport.hpp>
 
 namespace pdp::comm::tcp {
 
-/// Where bytes go that may not go straight to their place. One serves all connections of a rank: between two reads nothing is left here, as what is
-/// too short to be used is carried along by its connection.
+/// Where bytes go that may not go straight to their place. One serves all connections of a rank: between two reads nothing is left here, as
+/// what is too short to be used is carried along by its connection.
 struct Staging {
   static constexpr std::size_t alignment = 64;
   alignas(alignment) std::array<std::byte, Frame::capacity + 2 * sizeof(Frame)> bytes;
@@ -33,7 +34,7 @@ class Inbox {
   Inbox(int rank, int peer) : rank_{rank}, peer_{peer} {}
 
   /// Whether a read is worth its system call: something is expected.
-  [[nodiscard]] bool expects() const { return posted_.first != nullptr || receive_ != nullptr; }
+  [[nodiscard]] bool expects() const { return posted_.front() != nullptr || receive_ != nullptr; }
   /// Whether nothing can come any more, by the peer's own word.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool said_bye() const { return said_bye_; }
@@ -43,14 +44,13 @@ class Inbox {
   [[nodiscard]] bool told() const { return was_told_; }
 
   void post(ReceiveRequest& receive, Strays& pool) {
-    receive.next = nullptr;
-    Stray* const stray = strays_.take(receive.envelope);
+    Stray* const stray = strays_.take_matching(receive.envelope);
     if (stray != nullptr)
       hand_over(*stray, receive, pool);
     else if (said_bye_)
       lost_after_bye(receive.envelope);
     else
-      posted_.append(receive);
+      posted_.push_back(receive);
   }
 
   /// Reads what is there, up to a few frames, and says whether anything moved.
@@ -89,10 +89,12 @@ class Inbox {
     if (said_bye_)
       ended_ = true;
     else
-      lost(text("rank ", peer_, " is gone: its connection to rank ", rank_, " was closed without a goodbye, so its process has probably ended; its own output says why"));
+      lost(text("rank ", peer_, " is gone: its connection to rank ", rank_,
+                " was closed without a goodbye, so its process has probably ended; its own output says why"));
   }
   void lost_after_bye(const Envelope& call) {
-    lost(text("rank ", peer_, " has ended its part while rank ", rank_, " still has a call with it (", describe(call), "); all ranks must make the same calls"));
+    lost(text("rank ", peer_, " has ended its part while rank ", rank_, " still has a call with it (", describe(call),
+              "); all ranks must make the same calls"));
   }
 
  private:
@@ -100,32 +102,10 @@ class Inbox {
   static constexpr std::size_t small_read = 16 * 1024;     // where the next message may be short, or not be for staging at all
   static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
 
-  /// A queue through the items' own `next`.
-  template <class Item>
-  struct Queue {
-    Item* first = nullptr;
-    Item* last = nullptr;
-
-    void append(Item& item) {
-      item.next = nullptr;
-      (first == nullptr ? first : last->next) = &item;
-      last = &item;
-    }
-    /// Takes out the first one of a channel and tag; null if there is none.
-    Item* take(const Envelope& wanted) {
-      Item* before = nullptr;
-      for (Item* item = first; item != nullptr; before = std::exchange(item, item->next)) {
-        if (item->envelope.channel != wanted.channel || item->envelope.tag != wanted.tag) continue;
-        (before == nullptr ? first : before->next) = item->next;
-        if (last == item) last = before;
-        return item;
-      }
-      return nullptr;
-    }
-  };
-
   void lost(std::string why) { fault_ = Failure{Failure::Kind::lost, peer_, std::move(why)}; }
-  void garbled() { lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank")); }
+  void garbled() {
+    lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
+  }
 
   /// The place for the rest of the frame, where nothing needs to be done to it on the way.
   iovec straight() {
@@ -168,7 +148,8 @@ class Inbox {
     switch (frame.kind) {
       case Frame::Kind::message: {
         const Envelope& message = frame.envelope;
-        if (message_left_ > 0 || message.bytes > longest_message || frame.length != std::min<std::uint64_t>(message.bytes, Frame::capacity)) return garbled();
+        if (message_left_ > 0 || message.bytes > longest_message || frame.length != std::min<std::uint64_t>(message.bytes, Frame::capacity))
+          return garbled();
         frame_left_ = frame.length;
         message_left_ = message.bytes;
         return begin(message, pool);
@@ -180,10 +161,11 @@ class Inbox {
       case Frame::Kind::bye:
         if (message_left_ > 0 || frame.length > 0) return garbled();
         said_bye_ = true;
-        if (posted_.first != nullptr) lost_after_bye(posted_.first->envelope);
+        if (posted_.front() != nullptr) lost_after_bye(posted_.front()->envelope);
         return;
       case Frame::Kind::failure:
-        if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout)) return garbled();
+        if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout))
+          return garbled();
         told_ = Failure{static_cast<Failure::Kind>(frame.envelope.tag), frame.envelope.root, {}};
         frame_left_ = frame.length;
         if (frame.length == 0) adopt_told();
@@ -194,11 +176,11 @@ class Inbox {
 
   void begin(const Envelope& message, Strays& pool) {
     offset_ = 0;
-    receive_ = posted_.take(message);
+    receive_ = posted_.take_matching(message);
     if (receive_ == nullptr) {
       stray_ = &pool.take();
       stray_->envelope = message;
-      strays_.append(*stray_);
+      strays_.push_back(*stray_);
     } else if (receive_->envelope != message) {
       fault_ = mismatch(receive_->envelope, rank_, message, peer_);
     }

@@ -4,10 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <list>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,12 +29,21 @@
 
 namespace pdp::comm::tcp {
 
-/// Opens the connections of one rank: it dials those below it and is dialled by those above it. Every connection proves with its first bytes that it
-/// is of the job; whoever does not within a few seconds is dropped, and the job takes no notice.
+/// Opens the connections of one rank: it dials those below it and is dialled by those above it. Every connection proves with its first
+/// bytes that it is of the job; whoever does not within a few seconds is dropped, and the job takes no notice.
 class Mesh {
  public:
   /// Listens on a port of the system's choice, at one address only.
-  Mesh(const std::string& address, Hello own) : own_{own}, peers_(static_cast<std::size_t>(own.size)), acceptor_{io_, {asio::ip::make_address(address), 0}} {}
+  Mesh(const std::string& address, Hello own) : own_{own}, peers_(static_cast<std::size_t>(own.size)), acceptor_{io_} {
+    try {
+      const asio::ip::tcp::endpoint endpoint{asio::ip::make_address(address), 0};
+      acceptor_.open(endpoint.protocol());
+      acceptor_.bind(endpoint);
+      acceptor_.listen();
+    } catch (const std::system_error& error) {
+      throw ConfigError{text("rank ", own.rank, " cannot listen at ", address, ": ", error.what())};
+    }
+  }
 
   /// Where the others reach this rank: address and port.
   [[nodiscard]] std::string address() const {
@@ -41,7 +51,8 @@ class Mesh {
     return text(endpoint.address().to_string(), ' ', endpoint.port());
   }
 
-  /// Goes on until all connections stand. `addresses`: of all lower ranks, as they gave them. Throws Timeout, which names the missing ranks.
+  /// Goes on until all connections stand. `addresses`: of all lower ranks, as they gave them. Throws Timeout, which names the missing
+  /// ranks.
   std::vector<Descriptor> connect(const std::vector<std::string>& addresses, const Token& token, TimePoint deadline) {
     own_.token = token;
     missing_ = own_.size - 1;
@@ -50,7 +61,10 @@ class Mesh {
     while (missing_ > 0 && fault_.message.empty() && foreign_.empty() && Clock::now() < deadline) io_.run_one_until(deadline);
     if (!foreign_.empty()) throw ConfigError{foreign_};
     if (!fault_.message.empty()) fault_.raise();
-    if (missing_ > 0) throw Timeout{text("rank ", own_.rank, " of ", own_.size, " is ready, but no connection to ", missing_ranks(), " stood before the deadline for the start; a missing rank was not started, has failed, or cannot be reached from here")};
+    if (missing_ > 0)
+      throw Timeout{text(
+          "no connection between rank ", own_.rank, " and ", missing_ranks(), " (of ", own_.size,
+          " ranks) stood before the deadline for the start; a missing rank was not started, has failed, or cannot be reached from here")};
     std::vector<Descriptor> sockets;
     for (Peer& peer : peers_) sockets.push_back(peer.socket ? Descriptor{peer.socket->release()} : Descriptor{});
     return sockets;
@@ -123,7 +137,9 @@ class Mesh {
     std::error_code error;
     const auto host = asio::ip::make_address(address.substr(0, space), error);
     const int port = error || space == std::string::npos ? 0 : std::atoi(address.c_str() + space + 1);
-    if (port < 1 || port > 65535) throw ConfigError{text("rank ", own_.rank, " cannot connect to rank ", rank, ": its address in the job's store is '", address, "'; it should be an IP address and a port")};
+    if (port < 1 || port > 65535)
+      throw ConfigError{text("rank ", own_.rank, " cannot connect to rank ", rank, ": its address in the job's store is '", address,
+                             "'; it should be an IP address and a port")};
     dial(rank, asio::ip::tcp::endpoint{host, static_cast<std::uint16_t>(port)});
   }
 
@@ -131,18 +147,20 @@ class Mesh {
     auto guest = std::make_shared<Guest>(io_);
     guest->socket.async_connect(endpoint, [this, guest, rank, endpoint](std::error_code refused) {
       if (refused) return dial_again(*guest, guest, rank, endpoint);
-      asio::async_write(guest->socket, asio::buffer(&own_, sizeof(Hello)), [this, guest, rank, endpoint](std::error_code failed, std::size_t) {
-        if (failed) return dial_again(*guest, guest, rank, endpoint);
-        asio::async_read(guest->socket, asio::buffer(&guest->theirs, sizeof(Hello)), [this, guest, rank, endpoint](std::error_code closed, std::size_t) {
-          const Verdict verdict = closed ? Verdict::stranger : judge(guest->theirs, own_);
-          if (verdict == Verdict::foreign)
-            foreign_ = describe_foreign(guest->theirs, own_);
-          else if (verdict == Verdict::welcome && guest->theirs.rank == rank)
-            join(rank, std::move(guest->socket));
-          else
-            dial_again(*guest, guest, rank, endpoint);
-        });
-      });
+      asio::async_write(guest->socket, asio::buffer(&own_, sizeof(Hello)),
+                        [this, guest, rank, endpoint](std::error_code failed, std::size_t) {
+                          if (failed) return dial_again(*guest, guest, rank, endpoint);
+                          asio::async_read(guest->socket, asio::buffer(&guest->theirs, sizeof(Hello)),
+                                           [this, guest, rank, endpoint](std::error_code closed, std::size_t) {
+                                             const Verdict verdict = closed ? Verdict::stranger : judge(guest->theirs, own_);
+                                             if (verdict == Verdict::foreign)
+                                               foreign_ = describe_foreign(guest->theirs, own_);
+                                             else if (verdict == Verdict::welcome && guest->theirs.rank == rank)
+                                               join(rank, std::move(guest->socket));
+                                             else
+                                               dial_again(*guest, guest, rank, endpoint);
+                                           });
+                        });
     });
   }
 
@@ -156,8 +174,9 @@ class Mesh {
   // ---- Ranks that have proved themselves --------------------------------------------------------------------------
 
   void join(int rank, Socket&& socket) {
-    socket.non_blocking(true);
-    socket.set_option(asio::ip::tcp::no_delay{true});
+    std::error_code ignored;  // of a connection that has just ended: watch() will find that out
+    socket.non_blocking(true, ignored);
+    socket.set_option(asio::ip::tcp::no_delay{true}, ignored);
     peers_[static_cast<std::size_t>(rank)].socket = std::make_unique<Socket>(std::move(socket));
     --missing_;
     watch(rank);
@@ -168,7 +187,9 @@ class Mesh {
     Peer& peer = peers_[static_cast<std::size_t>(rank)];
     peer.socket->async_receive(asio::buffer(&peer.peeked, 1), Socket::message_peek, [this, rank](std::error_code error, std::size_t) {
       if (!error || error == asio::error::operation_aborted) return;
-      fault_ = {Failure::Kind::lost, rank, text("rank ", rank, " is gone: its connection to rank ", own_.rank, " was closed while the job was still starting; its own output says why")};
+      fault_ = {Failure::Kind::lost, rank,
+                text("rank ", rank, " is gone: its connection to rank ", own_.rank,
+                     " was closed while the job was still starting; its own output says why")};
     });
   }
 

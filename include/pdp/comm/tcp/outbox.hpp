@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <pdp/comm/tcp/frame.hpp>
+#include <pdp/comm/tcp/queue.hpp>
 #include <pdp/comm/transport.hpp>
 
 namespace pdp::comm::tcp {
@@ -19,13 +20,11 @@ namespace pdp::comm::tcp {
 /// The sending half of a connection: messages go out in the order in which they were posted, as far as the socket takes them at once.
 class Outbox {
  public:
-  [[nodiscard]] bool empty() const { return first_ == nullptr && last_words_sent_ == last_words_.size(); }
+  [[nodiscard]] bool empty() const { return sends_.front() == nullptr && last_words_sent_ == last_words_.size(); }
 
   void post(SendRequest& send) {
-    send.next = nullptr;
-    (first_ == nullptr ? first_ : last_->next) = &send;
-    last_ = &send;
-    if (first_ == &send) begin();
+    sends_.push_back(send);
+    if (sends_.front() == &send) begin();
   }
 
   /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
@@ -33,7 +32,7 @@ class Outbox {
     bool moved = false;
     for (int frames = 0; frames < frames_at_once && !empty() && !broken_; ++frames) {
       std::array<iovec, 2> parts;
-      const std::size_t asked = first_ != nullptr ? next_of_message(parts) : next_of_last_words(parts);
+      const std::size_t asked = sends_.front() != nullptr ? next_of_message(parts) : next_of_last_words(parts);
       msghdr message{};
       message.msg_iov = parts.data();
       message.msg_iovlen = parts.size();
@@ -54,16 +53,16 @@ class Outbox {
   [[nodiscard]] bool broken() const { return broken_; }
 
   /// The message on its way, if there is one.
-  [[nodiscard]] const SendRequest* message() const { return first_; }
+  [[nodiscard]] const SendRequest* message() const { return sends_.front(); }
 
   /// Lets go of all messages and says one last thing. A frame that has been begun is completed from a copy, so that the stream stays whole.
   void finish(Frame last, std::string_view said) {
     last.length = static_cast<std::uint32_t>(said.size());
     std::vector<std::byte> words;
-    if (first_ != nullptr && sent_ > 0) {
+    if (sends_.front() != nullptr && sent_ > 0) {
       const auto* header = reinterpret_cast<const std::byte*>(&frame_);
       if (sent_ < sizeof(Frame)) words.assign(header + sent_, header + sizeof(Frame));
-      const std::byte* payload = first_->data + before_;
+      const std::byte* payload = sends_.front()->data + before_;
       words.insert(words.end(), payload + (sent_ < sizeof(Frame) ? 0 : sent_ - sizeof(Frame)), payload + frame_.length);
     }
     const auto* header = reinterpret_cast<const std::byte*>(&last);
@@ -76,27 +75,27 @@ class Outbox {
   }
 
   /// Lets go of all messages.
-  void drop() noexcept { first_ = last_ = nullptr; }
+  void drop() noexcept { sends_.clear(); }
   /// Whether a message has been begun and not ended.
-  [[nodiscard]] bool within_message() const { return first_ != nullptr && (sent_ > 0 || before_ > 0); }
+  [[nodiscard]] bool within_message() const { return sends_.front() != nullptr && (sent_ > 0 || before_ > 0); }
 
  private:
   static constexpr int frames_at_once = 4;
 
   void begin() {
     before_ = 0;
-    frame_ = {.kind = Frame::Kind::message, .length = length_of_next(), .envelope = first_->envelope};
+    frame_ = {.kind = Frame::Kind::message, .length = length_of_next(), .envelope = sends_.front()->envelope};
     sent_ = 0;
   }
   [[nodiscard]] std::uint32_t length_of_next() const {
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(first_->envelope.bytes - before_, Frame::capacity));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(sends_.front()->envelope.bytes - before_, Frame::capacity));
   }
 
   std::size_t next_of_message(std::array<iovec, 2>& parts) {
     const std::size_t header = sent_ < sizeof(Frame) ? sizeof(Frame) - sent_ : 0;
     const std::size_t payload = sent_ < sizeof(Frame) ? 0 : sent_ - sizeof(Frame);
     parts[0] = {reinterpret_cast<std::byte*>(&frame_) + sizeof(Frame) - header, header};
-    parts[1] = {const_cast<std::byte*>(first_->data) + before_ + payload, frame_.length - payload};
+    parts[1] = {const_cast<std::byte*>(sends_.front()->data) + before_ + payload, frame_.length - payload};
     return parts[0].iov_len + parts[1].iov_len;
   }
   std::size_t next_of_last_words(std::array<iovec, 2>& parts) {
@@ -106,7 +105,7 @@ class Outbox {
   }
 
   void advance(std::size_t bytes) {
-    if (first_ == nullptr) {
+    if (sends_.front() == nullptr) {
       last_words_sent_ += bytes;
       return;
     }
@@ -114,18 +113,17 @@ class Outbox {
     if (sent_ < sizeof(Frame) + frame_.length) return;
     before_ += frame_.length;
     sent_ = 0;
-    if (before_ < first_->envelope.bytes) {
+    if (before_ < sends_.front()->envelope.bytes) {
       frame_ = {.kind = Frame::Kind::more, .length = length_of_next()};
       return;
     }
-    SendRequest& sent = *first_;
-    first_ = sent.next;
-    if (first_ != nullptr) begin();
+    SendRequest& sent = *sends_.front();
+    sends_.pop_front();
+    if (sends_.front() != nullptr) begin();
     sent.done.store(true, std::memory_order_release);  // its owner may use it again from here on
   }
 
-  SendRequest* first_ = nullptr;  // the one on its way
-  SendRequest* last_ = nullptr;
+  Queue<SendRequest> sends_;  // the first one is on its way
   Frame frame_;               // the one on its way
   std::size_t sent_ = 0;      // of it, header included
   std::uint64_t before_ = 0;  // bytes of the message in frames before it

@@ -31,8 +31,8 @@ struct Stray {
   }
 };
 
-/// Where strays come from and go back to. It starts with a few, of a size whose memory the system gives only once it is written, so that a rank
-/// which runs late for the first time at step 1000 allocates nothing.
+/// Where strays come from and go back to. It starts with a few, of a size whose memory the system gives only once it is written, so that a
+/// rank which runs late for the first time at step 1000 allocates nothing.
 class Strays {
  public:
   explicit Strays(std::size_t count) {

@@ -94,7 +94,8 @@ class TcpTransport {
     failure.message.resize(std::min(failure.message.size(), tcp::Frame::longest_text));
     failure_ = std::make_unique<Failure>(std::move(failure));
     for (Connection& each : connections_)
-      each.outbox.finish({.kind = tcp::Frame::Kind::failure, .envelope = {.tag = static_cast<int>(failure_->kind), .root = failure_->rank}}, failure_->message);
+      each.outbox.finish({.kind = tcp::Frame::Kind::failure, .envelope = {.tag = static_cast<int>(failure_->kind), .root = failure_->rank}},
+                         failure_->message);
     flush_all(Clock::now() + telling);
   }
 
@@ -119,8 +120,8 @@ class TcpTransport {
     return moved;
   }
 
-  /// Makes a fault of one connection the failure of the world. Where a peer seems to be gone, it may be that it has heard of a failure before this
-  /// rank has, and has left: then another peer's word on it lies here unread.
+  /// Makes a fault of one connection the failure of the world. Where a peer seems to be gone, it may be that it has heard of a failure
+  /// before this rank has, and has left: then another peer's word on it lies here unread.
   void note_fault(Connection& faulty) {
     if (failure_ || !faulty.inbox.fault()) return;
     Connection* cause = &faulty;

@@ -1,0 +1,223 @@
+// One training step against its floor: the model's matrix products alone, in the same run.
+//
+//   step --config toy|mnist|ae|wide [--strategy single|data] [--ranks N | --threads N] [--pairs P]
+//
+// Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A ...); the figures are medians over blocks.
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pdp/comm/tcp.hpp>
+#include <pdp/pdp.hpp>
+
+namespace {
+
+namespace nn = pdp::nn;
+using pdp::Index;
+
+struct Settings {
+  std::string config = "mnist", strategy;
+  int pairs = 15;
+};
+
+/// A configuration: its task, what a rank brings to a step, and the widths of its linear layers.
+template <class TaskType>
+struct Config {
+  TaskType task;
+  Index rows;
+  std::vector<Index> widths;
+};
+
+template <class F>
+void with_config(const std::string& name, F&& f) {
+  using nn::Linear;
+  if (name == "toy")
+    f(Config{pdp::Task{nn::Sequential{Linear{1024, 256, false}, nn::Tanh{}, Linear{256, 256, false}, nn::Tanh{}, Linear{256, 256, false},
+                                      nn::Tanh{}, Linear{256, 32, false}},
+                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}},
+             64,
+             {1024, 256, 256, 256, 32}});
+  else if (name == "mnist")
+    f(Config{pdp::Task{nn::Sequential{Linear{784, 64}, nn::Relu{}, Linear{64, 64}, nn::Relu{}, Linear{64, 64}, nn::Relu{}, Linear{64, 10}},
+                       pdp::loss::CrossEntropy{}, pdp::optim::Adam{}},
+             128,
+             {784, 64, 64, 64, 10}});
+  else if (name == "ae")
+    f(Config{pdp::Task{nn::Sequential{Linear{784, 128}, Linear{128, 28}, Linear{28, 128}, Linear{128, 784}}, pdp::loss::MeanSquaredError{},
+                       pdp::optim::Adam{}},
+             64,
+             {784, 128, 28, 128, 784}});
+  else if (name == "wide")
+    f(Config{pdp::Task{nn::Sequential{Linear{1024, 2048}, nn::Relu{}, Linear{2048, 2048}, nn::Relu{}, Linear{2048, 2048}, nn::Relu{},
+                                      Linear{2048, 1000}},
+                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.01f}},
+             128,
+             {1024, 2048, 2048, 2048, 1000}});
+  else
+    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; it is toy, mnist, ae or wide")};
+}
+
+/// The products of a step on memory of their own: forward, the gradient of each weight, and the gradient of each input but the first.
+class Floor {
+ public:
+  Floor(const std::vector<Index>& widths, Index rows) : widths_{widths}, rows_{rows} {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      values_.emplace_back(rows * widths[i]);
+      gradients_.emplace_back(rows * widths[i]);
+      for (auto* buffer : {&values_.back(), &gradients_.back()})
+        pdp::random::fill_uniform<float>(pdp::random::make_key(1, i), 0, buffer->span());
+      if (i == 0) continue;
+      weights_.emplace_back(widths[i - 1] * widths[i]);
+      weight_gradients_.emplace_back(widths[i - 1] * widths[i]);
+      pdp::random::fill_uniform<float>(pdp::random::make_key(2, i), 0, weights_.back().span());
+    }
+  }
+
+  void run() {
+    const pdp::host::Cpu cpu;
+    const auto value = [&](std::size_t i) { return pdp::Matrix<float>{values_[i].data(), rows_, widths_[i]}; };
+    const auto gradient = [&](std::size_t i) { return pdp::Matrix<float>{gradients_[i].data(), rows_, widths_[i]}; };
+    const auto weight = [&](std::size_t i) { return pdp::Matrix<float>{weights_[i].data(), widths_[i], widths_[i + 1]}; };
+    using In = pdp::Matrix<const float>;
+    for (std::size_t i = 0; i < weights_.size(); ++i) gemm(cpu, In{value(i)}, In{weight(i)}, value(i + 1), false);
+    for (std::size_t i = weights_.size(); i-- > 0;) {
+      if (i > 0) gemm_nt(cpu, In{gradient(i + 1)}, In{weight(i)}, gradient(i), false);
+      gemm_tn(cpu, In{value(i)}, In{gradient(i + 1)}, pdp::Matrix<float>{weight_gradients_[i].data(), widths_[i], widths_[i + 1]}, false);
+    }
+  }
+
+ private:
+  std::vector<Index> widths_;
+  Index rows_;
+  std::vector<pdp::Buffer<float>> values_, gradients_, weights_, weight_gradients_;
+};
+
+double now_us() { return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// A rank on a core of its own, where there are enough.
+void pin(int rank, int size) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || size > CPU_COUNT(&allowed)) return;
+  for (int cpu = 0, left = rank; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed) && left-- == 0) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      sched_setaffinity(0, sizeof one, &one);
+      return;
+    }
+}
+
+template <class Comm>
+constexpr const char* name_of() {
+  if constexpr (std::same_as<Comm, pdp::comm::Tcp>) return "tcp";
+  return "thread";
+}
+
+template <class Comm, class Strategy, class C>
+void measure(Comm& world, const Strategy& strategy, const C& config, const Settings& settings) {
+  pin(world.rank(), world.size());
+  pdp::Trainer trainer{world, strategy, config.task, {.global_batch = config.rows * world.size(), .seed = 1}};
+  using Target = typename decltype(trainer)::Target;
+  constexpr std::size_t pool = 16;  // batches, so that no step finds its input in the cache by luck
+  std::array<std::vector<float>, pool> x;
+  std::array<std::vector<Target>, pool> y;
+  for (std::size_t b = 0; b < pool; ++b) {
+    x[b].resize(static_cast<std::size_t>(config.rows * config.widths.front()));
+    pdp::random::fill_uniform<float>(pdp::random::make_key(7, world.rank(), b), 0, std::span{x[b]});
+    if constexpr (std::same_as<Target, float>) {
+      y[b] = x[b];
+    } else {
+      y[b].resize(static_cast<std::size_t>(config.rows));
+      for (std::size_t r = 0; r < y[b].size(); ++r)
+        y[b][r] = static_cast<Target>((r * 7 + b) % static_cast<std::size_t>(config.widths.back()));
+    }
+  }
+  Floor floor{config.widths, config.rows};
+  std::size_t next = 0;
+  const auto step = [&] {
+    const std::size_t b = next++ % pool;
+    trainer.step(x[b], y[b], config.rows * world.size());
+  };
+  const auto timed = [&](auto&& work, int count) {
+    world.barrier();
+    const double begin = now_us();
+    for (int i = 0; i < count; ++i) work();
+    return (now_us() - begin) / count;
+  };
+  for (int i = 0; i < 3; ++i) {
+    step();
+    floor.run();
+  }
+  int count = std::max(1, static_cast<int>(20'000 / timed([&] { floor.run(); }, 1)));  // blocks of some 20 ms
+  world.broadcast(std::span{&count, 1}, 0);
+  std::vector<double> steps, floors;
+  for (int pair = 0; pair < settings.pairs; ++pair)
+    for (const bool first : {pair % 2 == 0, pair % 2 != 0})
+      if (first)
+        steps.push_back(timed(step, count));
+      else
+        floors.push_back(timed([&] { floor.run(); }, count));
+  const double median_us = median(steps);
+  pdp::print(world,
+             "{{\"config\": \"{}\", \"strategy\": \"{}\", \"comm\": \"{}\", \"ranks\": {}, \"threads\": 1, \"median_us\": {:.3f}, "
+             "\"floor_us\": {:.3f}, "
+             "\"samples_per_s\": {:.0f}}}",
+             settings.config, settings.strategy, name_of<Comm>(), world.size(), median_us, median(floors),
+             static_cast<double>(config.rows * world.size()) * 1e6 / median_us);
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto value = [&] {
+      if (i + 1 == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
+      return std::string{argv[++i]};
+    };
+    if (word == "--config")
+      settings.config = value();
+    else if (word == "--strategy")
+      settings.strategy = value();
+    else if (word == "--pairs")
+      settings.pairs = std::atoi(value().c_str());
+    else if (word == "--ranks" || word == "--threads")
+      value();  // of launch::run
+    else
+      throw pdp::UsageError{
+          pdp::text("unknown argument ", word,
+                    "; usage: step --config toy|mnist|ae|wide [--strategy single|data] [--ranks N | --threads N] [--pairs P]")};
+  }
+  if (settings.pairs < 1) throw pdp::UsageError{"--pairs must be a number from 1; 11 or more give a figure to quote"};
+  return settings;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [&](auto& world) {
+    Settings settings = parse(argc, argv);
+    if (settings.strategy.empty()) settings.strategy = world.size() == 1 ? "single" : "data";
+    with_config(settings.config, [&](const auto& config) {
+      if (settings.strategy == "single")
+        measure(world, pdp::parallel::Single{}, config, settings);
+      else if (settings.strategy == "data")
+        measure(world, pdp::parallel::DataParallel{}, config, settings);
+      else
+        throw pdp::UsageError{pdp::text("--strategy ", settings.strategy, " is unknown; it is single or data")};
+    });
+  });
+}

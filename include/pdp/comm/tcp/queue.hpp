@@ -1,0 +1,40 @@
+#pragma once
+
+#include <utility>
+
+#include <pdp/comm/envelope.hpp>
+
+namespace pdp::comm::tcp {
+
+/// A queue of items that lie elsewhere, through their own `next`: it allocates nothing.
+template <class Item>
+class Queue {
+ public:
+  [[nodiscard]] Item* front() const { return first_; }
+
+  void push_back(Item& item) noexcept {
+    item.next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = &item;
+    last_ = &item;
+  }
+  void pop_front() noexcept { first_ = first_->next; }
+  void clear() noexcept { first_ = last_ = nullptr; }
+
+  /// Takes out the first item with a channel and a tag; null if there is none.
+  Item* take_matching(const Envelope& wanted) noexcept {
+    Item* before = nullptr;
+    for (Item* item = first_; item != nullptr; before = std::exchange(item, item->next)) {
+      if (item->envelope.channel != wanted.channel || item->envelope.tag != wanted.tag) continue;
+      (before == nullptr ? first_ : before->next) = item->next;
+      if (last_ == item) last_ = before;
+      return item;
+    }
+    return nullptr;
+  }
+
+ private:
+  Item* first_ = nullptr;
+  Item* last_ = nullptr;
+};
+
+}  // namespace pdp::comm::tcp

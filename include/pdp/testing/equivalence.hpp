@@ -1,0 +1,199 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/data/sampler.hpp>
+#include <pdp/parallel/engine.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/parallel/verify.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/task.hpp>
+
+namespace pdp::testing {
+
+/// One global batch: rows of inputs and of targets, one after another.
+template <class Target>
+struct GlobalBatch {
+  std::vector<float> x;
+  std::vector<Target> targets;
+};
+
+struct EquivalenceOptions {
+  int steps = 40;
+  Index global_batch = 32;  // no batch may have more rows
+  std::uint64_t seed = 1;   // of the first parameters, and of the order of samples
+  Shape input{};            // of a sample; needed only where the model takes any width
+  int strict_steps = 20;    // in which the losses must agree within the tolerance
+  double tolerance = 1e-5;  // relative
+  double drift_factor = 10;
+};
+
+/// What came of it: a loss for each step and run, and what is wrong with them.
+///
+/// Sums in another order differ in their last bits, and training amplifies that. So the reference runs a second time with the rows of each
+/// batch permuted, which changes nothing but that order. The first steps must agree within the tolerance; later ones may differ by
+/// drift_factor times the most that the control run has differed by until then, and never need to agree better than the tolerance.
+class Equivalence {
+ public:
+  Equivalence(std::vector<double> single, std::vector<double> control, std::vector<std::vector<double>> by_rank,
+              const EquivalenceOptions& options)
+      : single_{std::move(single)}, control_{std::move(control)}, strategy_{by_rank.front()} {
+    double drift = 0;
+    for (std::size_t step = 0; step < single_.size(); ++step) {
+      drift = std::max(drift, difference(control_[step], single_[step]));
+      const bool strict = static_cast<int>(step) < options.strict_steps;
+      allowed_.push_back(strict ? options.tolerance : std::max(options.tolerance, options.drift_factor * drift));
+    }
+    judge(by_rank);
+  }
+
+  explicit operator bool() const { return fault_.empty(); }
+  /// What is wrong: the step, both losses, how far apart they are and may be. Where nothing is, how close they stayed.
+  [[nodiscard]] const std::string& text() const { return fault_.empty() ? praise_ : fault_; }
+
+  [[nodiscard]] const std::vector<double>& single() const { return single_; }
+  [[nodiscard]] const std::vector<double>& control() const { return control_; }
+  [[nodiscard]] const std::vector<double>& strategy() const { return strategy_; }
+  /// Relative difference that is allowed in each step.
+  [[nodiscard]] const std::vector<double>& allowed() const { return allowed_; }
+
+ private:
+  static double difference(double loss, double reference) {
+    if (loss == reference) return 0;
+    const double relative = std::abs(loss - reference) / std::abs(reference);
+    return std::isfinite(relative) ? relative : HUGE_VAL;
+  }
+  static std::string number(double value) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.9g", value);
+    return digits;
+  }
+
+  void judge(const std::vector<std::vector<double>>& by_rank) {
+    double worst = 0;
+    for (std::size_t step = 0; step < single_.size() && fault_.empty(); ++step) {
+      const double found = difference(strategy_[step], single_[step]);
+      worst = std::max(worst, found);
+      if (!std::isfinite(single_[step]))
+        fault_ = pdp::text("step ", step, ": the loss of Single is ", number(single_[step]), "; choose a task that can be trained");
+      else if (!(found <= allowed_[step]))
+        fault_ = pdp::text("step ", step, ": the loss is ", number(strategy_[step]), ", but that of Single is ", number(single_[step]),
+                           "; they differ by ", number(found), " of it, and ", number(allowed_[step]),
+                           " is allowed (the control run differs by ", number(difference(control_[step], single_[step])), ")");
+      for (std::size_t rank = 1; rank < by_rank.size() && fault_.empty(); ++rank)
+        if (by_rank[rank][step] != strategy_[step])
+          fault_ = pdp::text("step ", step, ": rank ", rank, " reports a loss of ", number(by_rank[rank][step]), ", but rank 0 one of ",
+                             number(strategy_[step]), "; the totals are of all ranks and must be the same everywhere");
+    }
+    praise_ = pdp::text("in ", single_.size(), " steps the losses differ by at most ", number(worst), " of those of Single");
+  }
+
+  std::vector<double> single_, control_, strategy_;
+  std::vector<double> allowed_;
+  std::string fault_, praise_;
+};
+
+/// Gives the global batch of a step. It is called by all ranks at once, and must give each of them the same.
+template <class Target>
+using Batches = std::function<GlobalBatch<Target>(int step)>;
+
+namespace detail {
+
+/// The rows of a batch in another order, the same on every rank.
+template <class Target>
+GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int step) {
+  std::vector<std::size_t> order(static_cast<std::size_t>(rows));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  random::Stream stream{random::make_key(0, "order of rows", step)};
+  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[stream.below(left)]);
+  GlobalBatch<Target> other;
+  const auto append_row = [&order](const auto& from, auto& to, std::size_t row) {
+    const std::size_t width = from.size() / order.size();
+    const auto first = from.begin() + static_cast<std::ptrdiff_t>(row * width);
+    to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(width));
+  };
+  for (const std::size_t row : order) {
+    append_row(batch.x, other.x, row);
+    append_row(batch.targets, other.targets, row);
+  }
+  return other;
+}
+
+/// The mean losses of a number of steps, before their updates, on each rank.
+template <comm::Communicator C, class TaskType>
+std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input,
+                                        const Batches<typename decltype(task.loss)::Target>& batches,
+                                        const std::vector<parallel::Plan>& plans, const EquivalenceOptions& options, bool permute) {
+  using Engine = parallel::Engine<C, decltype(TaskType::model), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
+  using Target = typename Engine::Target;
+  return ranks<C>(static_cast<int>(plans.size()), [&](C& world) {
+    const parallel::Plan& plan = plans[static_cast<std::size_t>(world.rank())];
+    const parallel::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
+    Engine engine{world, plan, task.model, input, task.loss, task.optimizer, limits};
+    std::vector<double> losses;
+    for (int step = 0; step < options.steps; ++step) {
+      GlobalBatch<Target> batch = batches(step);
+      const Index width = input.elements(), rows = static_cast<Index>(batch.x.size()) / width;
+      if (permute) batch = permuted(batch, rows, step);
+      const Index target_width = rows > 0 ? static_cast<Index>(batch.targets.size()) / rows : 0;
+      const data::Rows share = data::shard_rows(rows, plan.share);
+      const auto targets = std::span<const Target>{batch.targets}.subspan(static_cast<std::size_t>(share.first * target_width),
+                                                                          static_cast<std::size_t>(share.size() * target_width));
+      const Matrix<const float> x{batch.x.data() + share.first * width, share.size(), width};
+      losses.push_back(engine.step({x, targets, rows}, task.schedule.factor(step)).mean_loss());
+    }
+    return losses;
+  });
+}
+
+}  // namespace detail
+
+/// Trains a task by a strategy on `size` ranks over C, and by Single on the same global batches, and once more by Single with the rows of
+/// each batch permuted. Throws PlanError where the plan is not sound, and what a rank throws.
+///
+///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, parallel::DataParallel{}, 4);
+///   if (!report) std::cerr << report.text();
+template <comm::Communicator C, class TaskType, parallel::Strategy S>
+Equivalence serial_equivalence(const TaskType& task, const Batches<typename decltype(TaskType::loss)::Target>& batches, const S& strategy,
+                               int size, const EquivalenceOptions& options = {}) {
+  const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
+  if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; say theirs, as in {.input = Shape{784}}"};
+  const nn::Outline outline = nn::outline(task.model, input);
+  const auto checked = [&](const std::vector<parallel::Plan>& plans) {
+    if (const parallel::Verdict verdict = parallel::verify(outline, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
+    return plans;
+  };
+  const auto single = checked(parallel::plans(parallel::Single{}, outline, 1)), spread = checked(parallel::plans(strategy, outline, size));
+  return {detail::losses<C>(task, input, batches, single, options, false).front(),
+          detail::losses<C>(task, input, batches, single, options, true).front(),
+          detail::losses<C>(task, input, batches, spread, options, false), options};
+}
+
+/// The same on a dataset, in the order in which a Trainer would take its samples.
+template <comm::Communicator C, class TaskType, data::Dataset Data, parallel::Strategy S>
+Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size,
+                               const EquivalenceOptions& options = {}) {
+  const Batches<typename Data::Target> batches = [&data, &options](int step) {
+    data::Sampler sampler{data.size(), options.global_batch, options.seed};
+    sampler.start(step / sampler.steps());
+    const auto which = sampler.batch(step % sampler.steps());
+    GlobalBatch<typename Data::Target> batch{
+        std::vector<float>(which.size() * static_cast<std::size_t>(data.sample_shape().elements())),
+        std::vector<typename Data::Target>(which.size() * static_cast<std::size_t>(data.target_shape().elements()))};
+    data.gather(which, batch.x, batch.targets);
+    return batch;
+  };
+  return serial_equivalence<C>(task, batches, strategy, size, options);
+}
+
+}  // namespace pdp::testing

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/launch/in_process_store.hpp>
+
+namespace pdp::testing {
+
+/// How long a call of a rank may take in a test: long enough for a busy machine, short enough that a hang is an error.
+constexpr comm::Duration default_deadline = std::chrono::seconds{20};
+
+/// What a rank has thrown, or nothing.
+class Thrown {
+ public:
+  Thrown() = default;
+  explicit Thrown(std::exception_ptr thrown) : thrown_{std::move(thrown)} {}
+
+  explicit operator bool() const { return thrown_ != nullptr; }
+  template <class E>
+  [[nodiscard]] bool is() const {
+    return visit<E>([](const E&) { return true; }, false);
+  }
+  [[nodiscard]] std::string what() const {
+    if (!thrown_) return "nothing was thrown";
+    return visit<std::exception>([](const std::exception& error) { return std::string{error.what()}; }, "something that is no exception");
+  }
+  /// The rank that a PeerLost names; -1 for anything else.
+  [[nodiscard]] int lost_rank() const {
+    return visit<PeerLost>([](const PeerLost& lost) { return lost.rank(); }, -1);
+  }
+  [[noreturn]] void rethrow() const { std::rethrow_exception(thrown_); }
+
+ private:
+  template <class E, class F, class R = std::invoke_result_t<F, const E&>>
+  R visit(F&& f, std::type_identity_t<R> otherwise) const {
+    if (!thrown_) return otherwise;
+    try {
+      std::rethrow_exception(thrown_);
+    } catch (const E& error) {
+      return f(error);
+    } catch (...) {
+      return otherwise;
+    }
+  }
+
+  std::exception_ptr thrown_;
+};
+
+namespace detail {
+
+/// The communicators of a new world, each made on the thread of its rank. A type gives them by world(size), as comm::Thread does, by
+/// connect(store, rank, size, deadline), as comm::Tcp does, or is a world of one rank by itself, as comm::Self is.
+template <comm::Group C>
+std::function<C(int)> new_world(int size, comm::TimePoint until) {
+  if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};
+  if constexpr (requires {
+                  { C::world(size) } -> std::same_as<std::vector<C>>;
+                }) {
+    const auto ranks = std::make_shared<std::vector<C>>(C::world(size));
+    return [ranks](int rank) { return std::move((*ranks)[static_cast<std::size_t>(rank)]); };
+  } else if constexpr (requires(launch::InProcessStore & store) {
+                         { C::connect(store, size, size, until) } -> std::same_as<C>;
+                       }) {
+    const auto store = std::make_shared<launch::InProcessStore>();
+    return [store, size, until](int rank) { return C::connect(*store, rank, size, until); };
+  } else {
+    static_assert(std::default_initializable<C>, "pdp: a communicator under test has world(), connect(), or is a world of one rank");
+    if (size != 1) throw ConfigError{text("this communicator is for one rank, but a world of ", size, " ranks was asked for")};
+    return [](int) { return C{}; };
+  }
+}
+
+/// What the ranks have thrown, by rank, and which of it came about first.
+class Errors {
+ public:
+  explicit Errors(int ranks) : by_rank_(static_cast<std::size_t>(ranks)) {}
+
+  void caught(int rank, std::exception_ptr thrown) {
+    const std::lock_guard lock{mutex_};
+    by_rank_[static_cast<std::size_t>(rank)] = Thrown{std::move(thrown)};
+    order_.push_back(rank);
+  }
+  [[nodiscard]] const std::vector<Thrown>& by_rank() const { return by_rank_; }
+
+  /// A rank that fails by itself ends the world of the others, who may notice before it has told: so what is no word on the world comes
+  /// first, and then what is more than "a rank is gone".
+  void rethrow_cause() const {
+    for (const auto is_cause : {+[](const Thrown& thrown) { return !thrown.is<CommunicationError>(); },
+                                +[](const Thrown& thrown) { return !thrown.is<PeerLost>(); }, +[](const Thrown&) { return true; }})
+      for (const int rank : order_)
+        if (const Thrown& thrown = by_rank_[static_cast<std::size_t>(rank)]; is_cause(thrown)) thrown.rethrow();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Thrown> by_rank_;
+  std::vector<int> order_;
+};
+
+/// Runs `body(rank, world)` on a thread for each rank. One that throws ends the world for the others.
+template <comm::Group C, class Body>
+void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) {
+  const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        C world = make(rank);
+        if constexpr (requires { world.deadline(deadline); }) world.deadline(deadline);
+        try {
+          body(rank, world);
+        } catch (...) {
+          errors.caught(rank, std::current_exception());
+          if constexpr (requires { world.abort(std::string{}); })
+            world.abort(text("rank ", rank, " failed: ", Thrown{std::current_exception()}.what()));
+        }
+      } catch (...) {
+        errors.caught(rank, std::current_exception());
+      }
+    });
+}
+
+}  // namespace detail
+
+/// Runs f(world) on `size` ranks: threads of this process, over the communicator's own transport. Gives what the ranks returned, in the
+/// order of ranks; nothing where f returns nothing. What a rank threw is thrown here; where several did, what the others followed from.
+///
+/// Rank 0 of a test is not the test's own thread: assertions that only hold there belong after the call.
+template <comm::Group C, class F>
+auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
+  using R = std::remove_cvref_t<std::invoke_result_t<F&, C&>>;
+  detail::Errors errors{size < 1 ? 0 : size};
+  if constexpr (std::is_void_v<R>) {
+    detail::on_threads<C>(size, deadline, errors, [&f](int, C& world) { f(world); });
+    errors.rethrow_cause();
+  } else {
+    std::vector<std::optional<R>> returned(static_cast<std::size_t>(size < 1 ? 0 : size));
+    detail::on_threads<C>(size, deadline, errors, [&](int rank, C& world) { returned[static_cast<std::size_t>(rank)].emplace(f(world)); });
+    errors.rethrow_cause();
+    std::vector<R> results;
+    for (auto& each : returned) results.push_back(std::move(*each));
+    return results;
+  }
+}
+
+/// What each rank threw, in the order of ranks.
+template <comm::Group C, class F>
+std::vector<Thrown> errors(int size, F&& f, comm::Duration deadline = default_deadline) {
+  detail::Errors errors{size < 1 ? 0 : size};
+  detail::on_threads<C>(size, deadline, errors, [&f](int, C& world) { f(world); });
+  return errors.by_rank();
+}
+
+}  // namespace pdp::testing

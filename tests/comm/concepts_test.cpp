@@ -1,0 +1,148 @@
+#include <pdp/comm/self.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+using comm::Operation;
+
+// Each concept with a model that satisfies it, and models that lack one thing each.
+
+namespace {
+
+struct Handle {
+  Handle() = default;
+  Handle(Handle&&) = default;
+  Handle& operator=(Handle&&) = default;
+  void wait() {}
+  [[nodiscard]] bool pending() const { return false; }
+};
+struct Copyable {
+  void wait() {}
+  [[nodiscard]] bool pending() const { return false; }
+};
+struct NoWait : Handle {
+  void wait() = delete;
+};
+
+static_assert(comm::Waitable<Handle> && comm::Waitable<comm::Thread::Work>);
+static_assert(!comm::Waitable<Copyable> && !comm::Waitable<NoWait> && !comm::Waitable<int>);
+
+struct Bare {
+  using Work = Handle;
+  [[nodiscard]] int rank() const { return 0; }
+  [[nodiscard]] int size() const { return 1; }
+};
+struct Messages : Bare {
+  Handle send_async(std::span<const float>, int, int) { return {}; }
+  Handle recv_async(std::span<float>, int, int) { return {}; }
+};
+struct Collectives : Messages {
+  void barrier() {}
+  void broadcast(std::span<float>, int) {}
+  Handle all_reduce_async(std::span<float>, Operation auto) { return {}; }
+  void progress() {}
+};
+struct Minimal : Collectives {
+  Minimal split(int, int) { return {}; }
+};
+
+struct NoSend : Collectives {
+  NoSend split(int, int) { return {}; }
+  Handle send_async(std::span<const float>, int, int) = delete;
+};
+struct NoBarrier : Collectives {
+  NoBarrier split(int, int) { return {}; }
+  void barrier() = delete;
+};
+struct NoAllReduce : Messages {
+  void barrier() {}
+  void broadcast(std::span<float>, int) {}
+  void progress() {}
+  NoAllReduce split(int, int) { return {}; }
+};
+struct NoProgress : Collectives {
+  NoProgress split(int, int) { return {}; }
+  void progress() = delete;
+};
+struct SplitsToAnother : Collectives {
+  Minimal split(int, int) { return {}; }
+};
+struct Scatters : Collectives {
+  Scatters split(int, int) { return {}; }
+  Handle reduce_scatter_async(std::span<const float>, std::span<float>, Operation auto) { return {}; }
+  Handle all_gather_async(std::span<const float>, std::span<float>) { return {}; }
+};
+struct Slow : Minimal {
+  static constexpr bool fails_fast = false;
+  [[nodiscard]] comm::Duration deadline() const { return {}; }
+};
+struct Fast : Minimal {
+  static constexpr bool fails_fast = true;
+  [[nodiscard]] comm::Duration deadline() const { return {}; }
+};
+
+static_assert(comm::Group<Bare> && !comm::Group<int>);
+static_assert(comm::PointToPoint<Messages> && !comm::PointToPoint<Bare> && !comm::PointToPoint<NoSend>);
+static_assert(comm::Communicator<Minimal>);
+static_assert(!comm::Communicator<Messages> && !comm::Communicator<Collectives>);
+static_assert(!comm::Communicator<NoSend> && !comm::Communicator<NoBarrier> && !comm::Communicator<NoAllReduce>);
+static_assert(!comm::Communicator<NoProgress> && !comm::Communicator<SplitsToAnother>);
+static_assert(comm::HasReduceScatter<Scatters> && !comm::HasReduceScatter<Minimal>);
+static_assert(comm::FailsFast<Fast> && !comm::FailsFast<Slow> && !comm::FailsFast<Minimal>);
+
+template <class C>
+constexpr bool every_type = comm::HasReduceScatter<C, float>&& comm::HasReduceScatter<C, double>&& comm::HasReduceScatter<C, std::int32_t>&&
+    comm::HasReduceScatter<C, std::int64_t>&& comm::HasReduceScatter<C, std::byte>;
+static_assert(every_type<comm::Self> && every_type<comm::Thread> && every_type<comm::Tcp>);
+static_assert(!comm::Communicator<comm::Thread, char> && !comm::Communicator<comm::Thread, bool>, "types that no rank can be sent");
+static_assert(!std::copyable<comm::Thread> && std::movable<comm::Thread>);
+
+static_assert(comm::Operation<comm::Average> && !comm::Operation<float>);
+static_assert(comm::WritableElements<std::vector<float>> && comm::Elements<const std::vector<float>> &&
+              !comm::WritableElements<const std::vector<float>> && !comm::Elements<std::vector<std::string>>);
+
+struct NoFail {
+  [[nodiscard]] int rank() const { return 0; }
+  [[nodiscard]] int size() const { return 1; }
+  void post(comm::SendRequest&) {}
+  void post(comm::ReceiveRequest&) {}
+  bool progress() { return false; }
+  void wait(comm::TimePoint) {}
+  [[nodiscard]] const comm::Failure* failure() const { return nullptr; }
+};
+struct Whole : NoFail {
+  void fail(const comm::Failure&) {}
+};
+static_assert(comm::Transport<Whole> && !comm::Transport<NoFail>);
+
+struct Lookup {
+  void set(std::string_view, std::string_view) {}
+  std::string wait(std::string_view, comm::TimePoint) { return {}; }
+};
+struct NoDeadline {
+  void set(std::string_view, std::string_view) {}
+  std::string wait(std::string_view) { return {}; }
+};
+static_assert(comm::Store<Lookup> && !comm::Store<NoDeadline>);
+
+}  // namespace
+
+TEST_CASE("the concepts of comm accept what satisfies them and refuse what lacks one thing", "[comm][concepts]") {
+  SUCCEED("by the static assertions above");
+}
+
+TEST_CASE("every verb and reduction has a name, and a call is described by it", "[comm]") {
+  using comm::Envelope, comm::Reduction, comm::Verb;
+  CHECK(std::string{comm::name(static_cast<Verb>(200))} == "an unknown call");
+  CHECK(std::string{comm::name(static_cast<Reduction>(200))} == "an unknown reduction");
+  CHECK(comm::describe({.verb = Verb::barrier}) == "barrier");
+  CHECK(comm::describe({.count = 8, .verb = Verb::all_reduce, .type = pdp::DType::float32, .reduction = Reduction::sum}) ==
+        "all_reduce of 8 float32");
+  CHECK(comm::describe({.count = 3, .root = 2, .verb = Verb::reduce, .type = pdp::DType::int64, .reduction = Reduction::product}) ==
+        "reduce of 3 int64 (product) with root 2");
+  CHECK(comm::describe({.count = 2, .tag = 7, .verb = Verb::send, .type = pdp::DType::byte}) == "send of 2 byte with tag 7");
+  for (int verb = 0; verb <= static_cast<int>(Verb::scatter); ++verb)
+    CHECK_THAT(comm::describe({.count = 1, .verb = static_cast<Verb>(verb)}), StartsWith(comm::name(static_cast<Verb>(verb))));
+}

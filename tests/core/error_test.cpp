@@ -1,0 +1,49 @@
+#include <pdp/core/error.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "catch.hpp"
+
+TEST_CASE("text joins words and numbers of every kind", "[core]") {
+  const std::string word = "rows";
+  CHECK(pdp::text().empty());
+  CHECK(pdp::text("expected ", 3, ' ', word, std::string_view{", found "}, std::uint8_t{200}) == "expected 3 rows, found 200");
+  CHECK(pdp::text(std::int8_t{-7}, '/', true, '/', false) == "-7/true/false");
+  CHECK(pdp::text(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
+  CHECK(pdp::text(std::numeric_limits<std::uint64_t>::max()) == "18446744073709551615");
+  CHECK_THAT(pdp::text(2.5, " s"), StartsWith("2.5") && EndsWith(" s"));
+}
+
+TEST_CASE("errors are caught as what they are and as what they are a kind of", "[core]") {
+  const auto caught = [](const auto& error) {
+    try {
+      throw error;
+    } catch (const pdp::UsageError&) {
+      return "usage";
+    } catch (const pdp::ConfigError&) {
+      return "config";
+    } catch (const pdp::FileError&) {
+      return "file";
+    } catch (const pdp::CommunicationError&) {
+      return "communication";
+    } catch (const pdp::Error&) {
+      return "error";
+    }
+  };
+  CHECK(caught(pdp::UsageError{"x"}) == std::string{"usage"});
+  CHECK(caught(pdp::ConfigError{"x"}) == std::string{"config"});
+  CHECK(caught(pdp::ChecksumError{"x"}) == std::string{"file"});
+  CHECK(caught(pdp::Timeout{"x"}) == std::string{"communication"});
+  CHECK(caught(pdp::MismatchedCollective{"x"}) == std::string{"communication"});
+  CHECK(caught(pdp::PeerLost{2, "x"}) == std::string{"communication"});
+  CHECK(caught(pdp::ShapeError{"x"}) == std::string{"error"});
+  CHECK(caught(pdp::PlanError{"x"}) == std::string{"error"});
+}
+
+TEST_CASE("PeerLost says which rank is gone", "[core]") {
+  const pdp::PeerLost lost{3, "rank 3 is gone"};
+  CHECK(lost.rank() == 3);
+  CHECK_THAT(lost.what(), Equals("rank 3 is gone"));
+}

@@ -1,0 +1,34 @@
+#include <pdp/core/shape.hpp>
+
+#include "catch.hpp"
+
+using pdp::Shape;
+
+TEST_CASE("a Shape counts the values of one sample, at compile time too", "[core]") {
+  static_assert(Shape{784}.elements() == 784 && Shape{784}.rank() == 1);
+  static_assert(Shape{1, 28, 28}.elements() == 784 && Shape{1, 28, 28}.rank() == 3 && Shape{1, 28, 28}[2] == 28);
+  static_assert(Shape{2, 3, 4, 5}.elements() == 120);
+  static_assert(Shape{100'000, 100'000}.elements() == 10'000'000'000, "more than 32 bits hold");
+  CHECK(Shape{3, 0, 5}.elements() == 0);
+}
+
+TEST_CASE("a Shape without extents is not known; one of no elements is", "[core]") {
+  static_assert(!Shape{}.known() && Shape{}.elements() == 0 && Shape{}.rank() == 0);
+  static_assert(Shape{0}.known() && Shape{0}.elements() == 0);
+  static_assert(Shape{0} != Shape{});
+  CHECK(text(Shape{}) == "[?]");
+}
+
+TEST_CASE("Shapes are equal in rank and in every extent, or not at all", "[core]") {
+  static_assert(Shape{28, 28} == Shape{28, 28} && Shape{28, 28} != Shape{784} && Shape{2, 3} != Shape{3, 2});
+  static_assert(Shape{1} != Shape{1, 1});
+  Shape copy{Shape{4, 5}};
+  CHECK(copy == Shape{4, 5});
+  copy = Shape{};
+  CHECK(copy == Shape{});
+}
+
+TEST_CASE("text shows the extents, outermost first", "[core]") {
+  CHECK(text(Shape{784}) == "[784]");
+  CHECK(text(Shape{1, 28, 28}) == "[1, 28, 28]");
+}

@@ -1,0 +1,94 @@
+#include <pdp/host/gemm.hpp>
+
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include "catch.hpp"
+
+using pdp::Index;
+using pdp::Matrix;
+using pdp::host::Cpu;
+
+namespace {
+
+/// Small whole numbers: their products and sums are exact in every order, so results are compared with ==.
+template <class T>
+std::vector<T> whole_numbers(Index count, Index seed) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (Index i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = static_cast<T>((i * 7919 + seed * 104729) % 17 - 8);
+  return values;
+}
+
+/// rows x cols somewhere in memory: with a value before and one after that must stay, and not aligned.
+template <class T>
+struct Placed {
+  static constexpr T guard = 12345;
+  std::vector<T> memory;
+  Index rows, cols;
+
+  Placed(Index row_count, Index column_count, const std::vector<T>& values) : memory{guard}, rows{row_count}, cols{column_count} {
+    memory.insert(memory.end(), values.begin(), values.end());
+    memory.push_back(guard);
+  }
+  Matrix<T> matrix() { return {memory.data() + 1, rows, cols}; }
+  Matrix<const T> matrix() const { return {memory.data() + 1, rows, cols}; }
+  std::vector<T> values() const { return {memory.begin() + 1, memory.end() - 1}; }
+  bool guarded() const { return memory.front() == guard && memory.back() == guard; }
+};
+
+enum class Form { plain, nt, tn };
+
+template <class T>
+void check_product(Form form, Index m, Index n, Index k, bool accumulate) {
+  // a is m x k and b is k x n, as the product sees them; in memory one of them lies transposed.
+  const auto a_values = whole_numbers<T>(m * k, 1), b_values = whole_numbers<T>(k * n, 2);
+  const Placed<T> a = form == Form::tn ? Placed<T>{k, m, a_values} : Placed<T>{m, k, a_values};
+  const Placed<T> b = form == Form::nt ? Placed<T>{n, k, b_values} : Placed<T>{k, n, b_values};
+  // What is not added to may hold anything.
+  const std::vector<T> before = accumulate ? whole_numbers<T>(m * n, 3) : std::vector<T>(static_cast<std::size_t>(m * n), std::nan(""));
+  Placed<T> c{m, n, before};
+
+  std::vector<T> expected(static_cast<std::size_t>(m * n));
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < n; ++j) {
+      T sum = accumulate ? before[static_cast<std::size_t>(i * n + j)] : T{0};
+      for (Index l = 0; l < k; ++l) {
+        const Index in_a = form == Form::tn ? l * m + i : i * k + l, in_b = form == Form::nt ? j * k + l : l * n + j;
+        sum += a_values[static_cast<std::size_t>(in_a)] * b_values[static_cast<std::size_t>(in_b)];
+      }
+      expected[static_cast<std::size_t>(i * n + j)] = sum;
+    }
+
+  if (form == Form::plain) gemm(Cpu{}, a.matrix(), b.matrix(), c.matrix(), accumulate);
+  if (form == Form::nt) gemm_nt(Cpu{}, a.matrix(), b.matrix(), c.matrix(), accumulate);
+  if (form == Form::tn) gemm_tn(Cpu{}, a.matrix(), b.matrix(), c.matrix(), accumulate);
+
+  const bool equal = c.values() == expected;  // not inside CHECK, which would print the matrices
+  CHECK(equal);
+  CHECK(c.guarded());
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("matrix products equal a naive loop, for every small size, none included", "[host]", float, double) {
+  const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
+  const bool accumulate = GENERATE(false, true);
+  for (const Index m : {0, 1, 2, 7, 9})
+    for (const Index n : {0, 1, 3, 8, 17})
+      for (const Index k : {0, 1, 5, 16}) {
+        INFO("rows " << m << ", cols " << n << ", depth " << k << ", form " << static_cast<int>(form) << ", accumulate " << accumulate);
+        check_product<TestType>(form, m, n, k, accumulate);
+      }
+}
+
+TEMPLATE_TEST_CASE("matrix products equal a naive loop across the borders of the blocks that they are cut in", "[host]", float, double) {
+  const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
+  const bool accumulate = GENERATE(false, true);
+  using Sizes = std::tuple<Index, Index, Index>;
+  for (const auto& [m, n, k] : {Sizes{127, 129, 128}, Sizes{129, 127, 257}, Sizes{128, 128, 256}, Sizes{257, 1, 300}, Sizes{1, 257, 300},
+                                Sizes{0, 257, 300}, Sizes{129, 0, 300}, Sizes{130, 131, 0}, Sizes{5, 3, 1025}}) {
+    INFO("rows " << m << ", cols " << n << ", depth " << k << ", form " << static_cast<int>(form) << ", accumulate " << accumulate);
+    check_product<TestType>(form, m, n, k, accumulate);
+  }
+}

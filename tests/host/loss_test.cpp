@@ -1,0 +1,165 @@
+#include <pdp/host/loss.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using pdp::Index;
+using pdp::LossSums;
+using pdp::Matrix;
+using pdp::host::Cpu;
+
+namespace {
+
+struct Expected {
+  LossSums sums;
+  std::vector<double> gradient;
+};
+
+/// Cross-entropy in double, term by term.
+template <class T>
+Expected cross_entropy(const std::vector<T>& logits, const std::vector<std::int32_t>& classes, Index cols, double scale) {
+  Expected expected;
+  for (std::size_t r = 0; r < classes.size(); ++r) {
+    const auto row = std::span{logits}.subspan(r * static_cast<std::size_t>(cols), static_cast<std::size_t>(cols));
+    const double largest = static_cast<double>(*std::ranges::max_element(row));
+    double total = 0;
+    for (const T x : row) total += std::exp(static_cast<double>(x) - largest);
+    const auto label = static_cast<std::size_t>(classes[r]);
+    expected.sums.loss -= static_cast<double>(row[label]) - largest - std::log(total);
+    expected.sums.correct += std::ranges::max_element(row) - row.begin() == classes[r] ? 1 : 0;
+    for (std::size_t c = 0; c < row.size(); ++c)
+      expected.gradient.push_back(scale * (std::exp(static_cast<double>(row[c]) - largest) / total - (c == label ? 1 : 0)));
+  }
+  return expected;
+}
+
+std::vector<std::int32_t> some_classes(Index rows, Index cols) {
+  std::vector<std::int32_t> classes;
+  for (Index r = 0; r < rows; ++r) classes.push_back(static_cast<std::int32_t>((r * 5 + 1) % cols));
+  return classes;
+}
+
+template <class T>
+constexpr double few_ulps = 20 * static_cast<double>(std::numeric_limits<T>::epsilon());
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equal a reference in double", "[host]", float, double) {
+  const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), cols = GENERATE(as<Index>{}, 1, 2, 7, 10, 33);
+  const TestType spread = GENERATE(TestType{1}, TestType{30});
+  auto logits = normal<TestType>(count(rows, cols), 1);
+  for (TestType& x : logits) x *= spread;
+  const auto classes = some_classes(rows, cols);
+  const TestType scale = TestType{1} / 64;
+
+  std::vector<TestType> gradient(logits.size() + 1, TestType{99});
+  const LossSums sums = softmax_cross_entropy(Cpu{}, Matrix<const TestType>{logits.data(), rows, cols}, std::span{classes}, scale,
+                                              Matrix<TestType>{gradient.data(), rows, cols});
+  CHECK(gradient.back() == 99);
+  gradient.pop_back();
+
+  const Expected expected = cross_entropy(logits, classes, cols, static_cast<double>(scale));
+  CHECK(sums.loss == Approx(expected.sums.loss).epsilon(few_ulps<TestType>).margin(few_ulps<TestType> * static_cast<double>(rows)));
+  CHECK(sums.correct == expected.sums.correct);
+  CHECK(support::difference(gradient, expected.gradient) < few_ulps<TestType>);
+}
+
+TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[host]", float, double) {
+  const auto logits = normal<TestType>(9 * 11, 4);
+  const auto classes = some_classes(9, 11);
+  std::vector<TestType> gradient(logits.size());
+  softmax_cross_entropy(Cpu{}, Matrix<const TestType>{logits.data(), 9, 11}, std::span{classes}, TestType{1},
+                        Matrix<TestType>{gradient.data(), 9, 11});
+  for (Index r = 0; r < 9; ++r) {
+    double sum = 0;
+    for (Index c = 0; c < 11; ++c) sum += static_cast<double>(gradient[static_cast<std::size_t>(r * 11 + c)]);
+    CHECK(std::abs(sum) < few_ulps<TestType>);
+  }
+}
+
+TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
+  const std::vector<float> logits{1e30f, 0, -1e30f, 500, 400, -500, -90'000, -90'000, -90'000};
+  const std::vector<std::int32_t> classes{0, 1, 2};
+  std::vector<float> gradient(9);
+  const LossSums sums = softmax_cross_entropy(Cpu{}, Matrix<const float>{logits.data(), 3, 3}, std::span{classes}, 1.0f,
+                                              Matrix<float>{gradient.data(), 3, 3});
+  CHECK(sums.loss == Approx(0 + 100 + std::log(3)));
+  CHECK(sums.correct == 1);
+  const std::vector<double> expected{0, 0, 0, 1, -1, 0, 1.0 / 3, 1.0 / 3, -2.0 / 3};
+  CHECK(support::difference(gradient, expected) < 1e-6);
+}
+
+TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and nothing is written", "[host]", float, double) {
+  const auto logits = normal<TestType>(6 * 5, 5), target = normal<TestType>(6 * 5, 6);
+  const auto classes = some_classes(6, 5);
+  std::vector<TestType> gradient(30);
+  const Matrix<const TestType> x{logits.data(), 6, 5}, y{target.data(), 6, 5};
+  const Matrix<TestType> to{gradient.data(), 6, 5};
+
+  const LossSums with = softmax_cross_entropy(Cpu{}, x, std::span{classes}, TestType{1}, to);
+  const LossSums without = softmax_cross_entropy(Cpu{}, x, std::span{classes}, TestType{1}, Matrix<TestType>{});
+  CHECK(without.loss == Approx(with.loss).epsilon(few_ulps<TestType>));
+  CHECK(without.correct == with.correct);
+
+  CHECK(squared_error(Cpu{}, x, y, TestType{1}, Matrix<TestType>{}).loss == squared_error(Cpu{}, x, y, TestType{1}, to).loss);
+}
+
+TEST_CASE("of equal largest outputs the first one counts as the model's answer", "[host]") {
+  const std::vector<float> logits{1, 3, 3, 1, 3, 3};
+  const std::vector<std::int32_t> classes{1, 2};
+  CHECK(softmax_cross_entropy(Cpu{}, Matrix<const float>{logits.data(), 2, 3}, std::span{classes}, 1.0f, Matrix<float>{}).correct == 1);
+}
+
+TEST_CASE("a class that there is no output for is refused with its row, itself and the number of outputs", "[host]") {
+  const auto message = [](std::int32_t label, Index cols) {
+    std::vector<float> logits(static_cast<std::size_t>(3 * cols));
+    const std::vector<std::int32_t> classes{0, 0, label};
+    return support::message_of<pdp::ConfigError>([&] {
+      softmax_cross_entropy(Cpu{}, Matrix<const float>{logits.data(), 3, cols}, std::span{classes}, 1.0f, Matrix<float>{});
+    });
+  };
+  CHECK(!message(9, 10));
+  CHECK_THAT(message(10, 10).value(), Contains("row 2") && Contains("class 10") && Contains("10 outputs") && Contains("classes 0 to 9"));
+  CHECK_THAT(message(-1, 10).value(), Contains("row 2") && Contains("class -1"));
+  CHECK_THAT(message(255, 2).value(), Contains("class 255") && Contains("2 outputs"));
+}
+
+TEST_CASE("a loss of outputs that are no numbers is none", "[host]") {
+  for (const std::size_t damaged : {0u, 1u, 2u}) {
+    std::vector<float> logits{1, 2, 3};
+    logits[damaged] = NAN;
+    const std::vector<std::int32_t> classes{0};
+    const std::vector<float> target{0, 0, 0};
+    const Matrix<const float> x{logits.data(), 1, 3};
+    CHECK(std::isnan(softmax_cross_entropy(Cpu{}, x, std::span{classes}, 1.0f, Matrix<float>{}).loss));
+    CHECK(std::isnan(squared_error(Cpu{}, x, Matrix<const float>{target.data(), 1, 3}, 1.0f, Matrix<float>{}).loss));
+  }
+}
+
+TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in double", "[host]", float, double) {
+  const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 33);
+  const auto output = normal<TestType>(count(rows, cols), 1), target = normal<TestType>(count(rows, cols), 2);
+  const TestType scale = TestType{1} / 8;
+  std::vector<TestType> gradient(output.size() + 1, TestType{99});
+  const LossSums sums =
+      squared_error(Cpu{}, Matrix<const TestType>{output.data(), rows, cols}, Matrix<const TestType>{target.data(), rows, cols}, scale,
+                    Matrix<TestType>{gradient.data(), rows, cols});
+  CHECK(gradient.back() == 99);
+  gradient.pop_back();
+
+  double loss = 0;
+  std::vector<double> expected;
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const double apart = static_cast<double>(output[i]) - static_cast<double>(target[i]);
+    loss += apart * apart / static_cast<double>(cols);
+    expected.push_back(2 * apart / static_cast<double>(cols) / 8);
+  }
+  CHECK(sums.loss == Approx(loss).epsilon(few_ulps<TestType>));
+  CHECK(sums.correct == 0);
+  CHECK(support::difference(gradient, expected) < few_ulps<TestType>);
+}

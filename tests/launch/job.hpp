@@ -1,0 +1,163 @@
+// What the tests of launch share: a job that is started as from a shell, and watched.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/waiting.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace launch_test {
+
+using Clock = pdp::comm::Clock;
+using Variable = std::pair<std::string, std::string>;
+
+inline std::string contents(const std::string& file) {
+  std::ifstream stream{file, std::ios::binary};
+  return {std::istreambuf_iterator<char>{stream}, {}};
+}
+
+/// A program with a process group of its own. Its processes carry a mark in their environment, by which those that it leaves behind are
+/// found.
+class Job {
+ public:
+  static constexpr std::chrono::seconds patience{60};
+
+  explicit Job(std::vector<std::string> arguments, const std::vector<Variable>& variables = {},
+               const std::string& program = PDP_TEST_PROGRAMS "/launch_program") {
+    static int jobs = 0;
+    mark_ = pdp::text("PDP_TEST_JOB=", ::getpid(), '.', ++jobs);
+    arguments.insert(arguments.begin(), program);
+    std::vector<std::string> environment{mark_};
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string text = *entry;
+      bool ours = text.starts_with("PDP_TIMEOUT=");
+      for (const char* name : {"RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "MASTER_ADDR=", "MASTER_PORT="})
+        ours = ours || text.starts_with(name);
+      if (!ours) environment.push_back(text);
+    }
+    for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+    const auto pointers = [](std::vector<std::string>& strings) {
+      std::vector<char*> result;
+      for (std::string& string : strings) result.push_back(string.data());
+      result.push_back(nullptr);
+      return result;
+    };
+    const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+    std::array<std::array<int, 2>, 2> pipes{};
+    for (auto& ends : pipes)
+      if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error{"pipe"};
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::setpgid(0, 0);
+      ::dup2(pipes[0][1], STDOUT_FILENO);
+      ::dup2(pipes[1][1], STDERR_FILENO);
+      ::execve(argv[0], argv.data(), envp.data());
+      ::_exit(126);
+    }
+    ::setpgid(process_, process_);
+    for (std::size_t i = 0; i < 2; ++i) {
+      ::close(pipes[i][1]);
+      ends_[i] = pdp::comm::tcp::Descriptor{pipes[i][0]};
+      ::fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
+    }
+  }
+  Job(Job&&) = delete;
+  ~Job() {
+    for (const pid_t process : processes()) ::kill(process, SIGKILL);
+    if (!status_) ::waitpid(process_, nullptr, 0);
+  }
+
+  [[nodiscard]] pid_t launcher() const { return process_; }
+  void signal(int number) const { ::kill(process_, number); }
+  void signal_group(int number) const { ::kill(-process_, number); }
+
+  /// Waits until the job has written a line to its standard output.
+  void wait_for(const std::string& line) {
+    for (const auto until = Clock::now() + patience; said_[0].find(line + "\n") == std::string::npos;) {
+      if (Clock::now() > until || ended()) throw std::runtime_error{"no line '" + line + "' in: " + said_[0] + said_[1]};
+      look();
+    }
+  }
+  /// Waits for the end of the launcher and of all that it started; gives the launcher's exit code, or -signal.
+  int end() {
+    const auto until = Clock::now() + patience;
+    while (!ended() || !processes().empty()) {
+      if (Clock::now() > until) throw std::runtime_error{"the job does not end; it said: " + said_[0] + said_[1]};
+      look();
+    }
+    look();
+    return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : -WTERMSIG(*status_);
+  }
+  [[nodiscard]] const std::string& out() const { return said_[0]; }
+  [[nodiscard]] const std::string& err() const { return said_[1]; }
+
+  /// The processes of the job that are there, the launcher included, as soon as they run the program.
+  [[nodiscard]] std::vector<pid_t> processes() const {
+    std::vector<pid_t> found;
+    for (const pid_t process : all_processes())
+      if (contents(pdp::text("/proc/", process, "/environ")).find(mark_) != std::string::npos) found.push_back(process);
+    return found;
+  }
+  /// The processes that the launcher has started, from the moment they are there.
+  [[nodiscard]] std::vector<pid_t> children() const {
+    std::vector<pid_t> found;
+    for (const pid_t process : all_processes()) {
+      const std::string stat = contents(pdp::text("/proc/", process, "/stat"));
+      const std::size_t name_end = stat.rfind(") ");
+      if (name_end != std::string::npos && std::atoi(stat.c_str() + name_end + 4) == process_) found.push_back(process);
+    }
+    return found;
+  }
+
+ private:
+  static std::vector<pid_t> all_processes() {
+    std::vector<pid_t> found;
+    DIR* directory = ::opendir("/proc");
+    while (const dirent* entry = ::readdir(directory))
+      if (const pid_t process = std::atoi(entry->d_name); process > 0) found.push_back(process);
+    ::closedir(directory);
+    return found;
+  }
+
+  bool ended() {
+    int status = 0;
+    if (!status_ && ::waitpid(process_, &status, WNOHANG) == process_) status_ = status;
+    return status_.has_value();
+  }
+  void look() {
+    std::array<pollfd, 2> polled{};
+    for (std::size_t i = 0; i < 2; ++i) polled[i] = {.fd = ends_[i].get(), .events = POLLIN, .revents = 0};
+    ::poll(polled.data(), polled.size(), 5);
+    std::array<char, 4096> bytes;
+    for (std::size_t i = 0; i < 2; ++i) {
+      ssize_t read = 0;
+      while (ends_[i] && (read = ::read(ends_[i].get(), bytes.data(), bytes.size())) > 0)
+        said_[i].append(bytes.data(), static_cast<std::size_t>(read));
+      if (read == 0) ends_[i].close();
+    }
+  }
+
+  std::string mark_;
+  pid_t process_ = -1;
+  std::array<pdp::comm::tcp::Descriptor, 2> ends_;
+  std::array<std::string, 2> said_;
+  std::optional<int> status_;
+};
+
+}  // namespace launch_test

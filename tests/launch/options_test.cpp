@@ -1,0 +1,47 @@
+#include <string>
+#include <vector>
+
+#include <pdp/launch/options.hpp>
+
+#include "catch.hpp"
+
+namespace launch = pdp::launch;
+
+namespace {
+
+launch::Options options(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "program");
+  return launch::Options::from(static_cast<int>(arguments.size()), arguments.data());
+}
+
+}  // namespace
+
+TEST_CASE("--ranks and --threads are found among a program's own arguments", "[launch][options]") {
+  CHECK(options({"--epochs", "3", "--ranks", "4", "file"}).ranks == 4);
+  CHECK(options({"--ranks=5"}).ranks == 5);
+  CHECK(options({"--threads", "2"}).threads == 2);
+  CHECK(options({"--threads=3", "-x"}).threads == 3);
+  CHECK_FALSE(options({"--rank", "4", "--ranksome=3", "-n", "2"}).ranks);
+  CHECK_FALSE(options({"--", "--ranks", "4"}).ranks);
+}
+
+TEST_CASE("a wrong number of ranks is refused, with what was found", "[launch][options]") {
+  const auto words = GENERATE(values<std::vector<const char*>>(
+      {{"--ranks", "0"}, {"--ranks", "-2"}, {"--ranks=x"}, {"--ranks="}, {"--ranks"}, {"--threads", "0"}, {"--threads=2.5"}}));
+  CHECK_THROWS_AS(options(words), pdp::UsageError);
+  CHECK_THROWS_WITH(options(words), StartsWith(std::string{words[0]}.substr(0, 7)));
+}
+
+TEST_CASE("ranks are processes or threads, and of one machine or of several", "[launch][options]") {
+  CHECK_THROWS_WITH(options({"--ranks", "2", "--threads", "3"}), Contains("--ranks 2 and --threads 3 exclude each other"));
+  CHECK_THROWS_AS((launch::Options{.ranks = 2, .nodes = 2}.check()), pdp::UsageError);
+  CHECK_THROWS_AS((launch::Options{.threads = 2, .processes_per_node = 2}.check()), pdp::UsageError);
+  CHECK_THROWS_AS((launch::Options{.nodes = 0}.check()), pdp::UsageError);
+  CHECK_THROWS_AS((launch::Options{.nodes = 2, .node_rank = 2, .address = "a", .port = 1}.check()), pdp::UsageError);
+  CHECK_THROWS_WITH((launch::Options{.nodes = 2, .port = 1}.check()), Contains("address of machine 0"));
+  CHECK_THROWS_WITH((launch::Options{.nodes = 2, .address = "a", .port = 70000}.check()), Contains("70000"));
+  CHECK_NOTHROW((launch::Options{.nodes = 2, .node_rank = 1, .processes_per_node = 4, .address = "a", .port = 8888}.check()));
+  CHECK((launch::Options{.nodes = 2, .processes_per_node = 4}.processes()) == 8);
+  CHECK((launch::Options{.nodes = 2}.processes()) == 2);
+  CHECK_FALSE((launch::Options{}.processes()));
+}

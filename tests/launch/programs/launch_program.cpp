@@ -1,0 +1,81 @@
+// A program for the tests of launch::run: its first argument says what its ranks do.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <pdp/comm/tcp.hpp>
+#include <pdp/launch/run.hpp>
+
+namespace {
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+template <class World>
+double sum(World& world) {
+  std::vector<double> values(1000, world.rank() + 1.0);
+  world.all_reduce(values, pdp::comm::Sum{});
+  return values.back();
+}
+
+/// What rank 2 does wrong, and what the others do meanwhile.
+template <class World>
+int act(const std::string& mode, World& world) {
+  const bool culprit = world.rank() == 2;
+  if (mode == "stubborn") ::signal(SIGTERM, SIG_IGN);
+  if (mode == "sum") {
+    const double total = sum(world);
+    if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(total)));
+    return 0;
+  }
+  sum(world);
+  if (mode == "throw" && culprit) throw pdp::FileError{"the file cannot be read"};
+  if (mode == "throw_all") throw pdp::FileError{"the file cannot be read"};
+  if (mode == "throw_int" && culprit) throw 5;
+  if (mode == "throw_usage" && culprit) throw pdp::UsageError{"the flag is unknown"};
+  if (mode == "exit" && culprit) std::exit(7);
+  if (mode == "quit" && culprit) std::exit(0);
+  if (mode == "abort" && culprit) std::abort();
+  if (mode == "return") return culprit ? 9 : 0;
+  if (mode == "extra" && culprit) sum(world);
+  if (mode == "extra") return 0;
+  if (mode == "sleep" || mode == "stubborn") {
+    world.barrier();
+    if (world.rank() == 0) say("ready");
+    while (true) std::this_thread::sleep_for(std::chrono::hours{1});
+  }
+  if (mode == "loop" && world.rank() == 0) say("ready");
+  while (true) sum(world);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "sum";
+  if (mode == "join") try {
+      auto world = pdp::launch::join<pdp::comm::Tcp>();
+      say(pdp::text("joined ", world.size(), " sum ", static_cast<int>(sum(world))));
+      return 0;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      return 3;
+    }
+  const auto act_on = [&](auto& world) { return act(mode, world); };
+  if (mode == "nodes") {  // nodes, processes on each, this node, address, port
+    const pdp::launch::Options options{.nodes = std::atoi(argv[2]),
+                                       .node_rank = std::atoi(argv[4]),
+                                       .processes_per_node = std::atoi(argv[3]),
+                                       .address = argv[5],
+                                       .port = std::atoi(argv[6])};
+    return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
+  }
+  if (mode == "self") return pdp::launch::run<pdp::comm::Thread>(argc, argv, [](auto& world) { return act("sum", world); });
+  return pdp::launch::run<pdp::comm::Tcp>(argc, argv, act_on);
+}

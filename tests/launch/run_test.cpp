@@ -1,0 +1,241 @@
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <pdp/launch/tcp_store_server.hpp>
+
+#include "catch.hpp"
+#include "launch/job.hpp"
+
+using launch_test::Job;
+using launch_test::Variable;
+
+namespace {
+
+struct Ended {
+  int code;
+  std::string out, err;
+};
+Ended run(std::vector<std::string> arguments, const std::vector<Variable>& variables = {}) {
+  Job job{std::move(arguments), variables};
+  const int code = job.end();
+  return {code, job.out(), job.err()};
+}
+bool one_line(const std::string& text) { return std::ranges::count(text, '\n') == 1; }
+
+std::uint16_t free_port() { return pdp::launch::TcpStoreServer{}.port(); }
+
+std::vector<Variable> rank_of(int rank, int size, std::uint16_t port) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(size)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
+}  // namespace
+
+TEST_CASE("one binary runs as one rank, as processes and as threads", "[launch][run]") {
+  CHECK(run({"sum"}).out == "ranks 1 sum 1\n");
+  CHECK(run({"sum", "--ranks", "1"}).out == "ranks 1 sum 1\n");
+  CHECK(run({"sum", "--ranks", "4"}).out == "ranks 4 sum 10\n");
+  CHECK(run({"sum", "--ranks=7", "--epochs", "3"}).out == "ranks 7 sum 28\n");
+  CHECK(run({"sum", "--threads", "4"}).out == "ranks 4 sum 10\n");
+  CHECK(run({"self"}).out == "ranks 1 sum 1\n");
+  CHECK(run({"self", "--threads", "3"}).out == "ranks 3 sum 6\n");
+  const Ended ended = run({"sum", "--ranks", "4"});
+  CHECK(ended.code == 0);
+  CHECK(ended.err.empty());
+}
+
+TEST_CASE("a rank that fails ends the job, and its error is printed once, with its rank", "[launch][run]") {
+  const std::string how = GENERATE(as<std::string>{}, "--ranks", "--threads");
+  SECTION("an error") {
+    const Ended ended = run({"throw", how, "4"});
+    CHECK(ended.code == 1);
+    CHECK(ended.err == "rank 2: the file cannot be read\n");
+  }
+  SECTION("the same error on all ranks") {
+    const Ended ended = run({"throw_all", how, "4"});
+    CHECK(ended.code == 1);
+    CHECK(one_line(ended.err));
+    CHECK_THAT(ended.err, StartsWith("rank ") && EndsWith(": the file cannot be read\n"));
+  }
+  SECTION("something that is no std::exception") {
+    const Ended ended = run({"throw_int", how, "4"});
+    CHECK(ended.code == 1);
+    CHECK_THAT(ended.err, StartsWith("rank 2: ") && Contains("no std::exception"));
+  }
+  SECTION("a wrong flag") {
+    const Ended ended = run({"throw_usage", how, "4"});
+    CHECK(ended.code == 2);
+    CHECK(ended.err == "rank 2: the flag is unknown\n");
+  }
+  SECTION("a call that the others do not make is found at the end at the latest") {
+    const Ended ended = run({"extra", how, "4"});
+    CHECK(ended.code == 1);
+    CHECK(one_line(ended.err));
+    CHECK_THAT(ended.err, Contains("different calls") && Contains("barrier on rank") && Contains("all_reduce of 1000 float64 on rank 2"));
+  }
+  SECTION("what it returns is the exit code, and no error") {
+    const Ended ended = run({"return", how, "4"});
+    CHECK(ended.code == 9);
+    CHECK(ended.err.empty());
+  }
+}
+
+TEST_CASE("a rank whose process ends by itself ends the job", "[launch][run]") {
+  const auto [mode, code, words] = GENERATE(table<std::string, int, std::string>({
+      {"exit", 1, "rank 2: ended with exit code 7"},
+      {"quit", 1, "rank 2: ended with exit code 0"},
+      {"abort", 1, "rank 2: killed by signal 6 (SIGABRT)"},
+  }));
+  const Ended ended = run({mode, "--ranks", "4"});
+  CHECK(ended.code == code);
+  CHECK_THAT(ended.err, Contains(words));
+  CHECK(std::ranges::count(ended.err, '\n') <= 2);  // a sanitizer has something to say of abort()
+}
+
+TEST_CASE("kill -9 of one rank of four ends the job at any moment, with one error that names it", "[launch][run][faults]") {
+  std::mt19937 random{Catch::rngSeed()};
+  std::vector<double> seconds;
+  for (int trial = 0; trial < 20; ++trial) {
+    Job job{{"loop", "--ranks", "4"}};
+    std::vector<pid_t> ranks;
+    while (ranks.empty()) ranks = job.children();
+    std::this_thread::sleep_for(std::chrono::microseconds{random() % (trial % 2 == 0 ? 4'000 : 60'000)});
+    ranks = job.children();
+    const pid_t victim = ranks.at(random() % ranks.size());
+    const auto killed = pdp::comm::Clock::now();
+    ::kill(victim, SIGKILL);
+    const int code = job.end();
+    seconds.push_back(std::chrono::duration<double>(pdp::comm::Clock::now() - killed).count());
+    INFO(job.err());
+    CHECK(code == 1);
+    CHECK(one_line(job.err()));
+    CHECK_THAT(job.err(), StartsWith("rank ") && Contains("killed by signal 9 (SIGKILL)"));
+  }
+  std::ranges::nth_element(seconds, seconds.begin() + 10);
+  CHECK(seconds[10] < 2);
+}
+
+TEST_CASE("Ctrl-C and SIGTERM end all ranks, without an error", "[launch][run][faults]") {
+  const auto [mode, signal, group, code] = GENERATE(table<std::string, int, bool, int>({
+      {"loop", SIGINT, true, 130},
+      {"loop", SIGINT, false, 130},
+      {"sleep", SIGINT, true, 130},
+      {"loop", SIGTERM, false, 143},
+      {"sleep", SIGTERM, true, 143},
+      {"stubborn", SIGTERM, false, 143},
+  }));
+  Job job{{mode, "--ranks", "3"}};
+  job.wait_for("ready");
+  group ? job.signal_group(signal) : job.signal(signal);
+  CHECK(job.end() == code);
+  CHECK(job.err().empty());
+}
+
+TEST_CASE("ranks do not outlive their launcher", "[launch][run][faults]") {
+  const std::string mode = GENERATE(as<std::string>{}, "loop", "sleep", "stubborn");
+  Job job{{mode, "--ranks", "3"}};
+  job.wait_for("ready");
+  job.signal(SIGKILL);
+  CHECK(job.end() == -SIGKILL);
+}
+
+TEST_CASE("ranks that others start find each other, and each prints its own error", "[launch][run]") {
+  const auto start = [](const std::string& mode) {
+    const std::uint16_t port = free_port();
+    std::vector<std::unique_ptr<Job>> ranks;
+    for (int rank = 2; rank >= 0; --rank)
+      ranks.insert(ranks.begin(), std::make_unique<Job>(std::vector<std::string>{mode}, rank_of(rank, 3, port)));
+    return ranks;
+  };
+  SECTION("in a program that calls run") {
+    auto ranks = start("sum");
+    for (const auto& each : ranks) CHECK(each->end() == 0);
+    CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
+  }
+  SECTION("in a program with a main of its own") {
+    auto ranks = start("join");
+    for (const auto& each : ranks) {
+      CHECK(each->end() == 0);
+      CHECK(each->out() == "joined 3 sum 6\n");
+    }
+  }
+  SECTION("and fail together") {
+    auto ranks = start("throw");
+    for (const auto& each : ranks) CHECK(each->end() == 1);
+    CHECK(ranks[2]->err() == "rank 2: the file cannot be read\n");
+    CHECK_THAT(ranks[0]->err(), StartsWith("rank 0: rank 2 has failed: the file cannot be read"));
+  }
+  SECTION("and notice when one is killed") {
+    auto ranks = start("loop");
+    ranks[0]->wait_for("ready");
+    ranks[2]->signal(SIGKILL);
+    CHECK(ranks[2]->end() == -SIGKILL);
+    for (const std::size_t survivor : {std::size_t{0}, std::size_t{1}}) {
+      CHECK(ranks[survivor]->end() == 1);
+      CHECK_THAT(ranks[survivor]->err(), Contains("rank 2 is gone") && StartsWith("rank " + std::to_string(survivor)));
+    }
+  }
+}
+
+TEST_CASE("several launchers make one job", "[launch][run]") {
+  const std::string port = std::to_string(free_port());
+  Job second{{"nodes", "2", "2", "1", "127.0.0.1", port}};
+  Job first{{"nodes", "2", "2", "0", "127.0.0.1", port}};
+  CHECK(first.end() == 0);
+  CHECK(second.end() == 0);
+  CHECK(first.out() == "ranks 4 sum 10\n");
+  CHECK(run({"nodes", "1", "3", "0", "192.0.2.1", "8888"}).out == "ranks 3 sum 6\n");
+}
+
+TEST_CASE("a job that cannot start says so before its deadline is long over", "[launch][run]") {
+  const std::uint16_t port = free_port();
+  auto variables = rank_of(1, 3, port);
+  variables.emplace_back("PDP_TIMEOUT", "0.3");
+  SECTION("nobody hosts the store") {
+    const Ended ended = run({"sum"}, variables);
+    CHECK(ended.code == 1);
+    CHECK(one_line(ended.err));
+    CHECK_THAT(ended.err, StartsWith("rank 1: ") && Contains("127.0.0.1, port " + std::to_string(port)) && Contains("Connection refused"));
+  }
+  SECTION("the others do not come") {
+    variables[0].second = "0";
+    const Ended ended = run({"sum"}, variables);
+    CHECK(ended.code == 1);
+    CHECK_THAT(ended.err, StartsWith("rank 0: ") && Contains("rank 1, rank 2"));
+  }
+  SECTION("the port is taken") {
+    const pdp::launch::TcpStoreServer other{"127.0.0.1", port};
+    variables[0].second = "0";
+    const Ended ended = run({"sum"}, variables);
+    CHECK(ended.code == 1);
+    CHECK_THAT(ended.err, Contains("port " + std::to_string(port)) && Contains("taken by another program"));
+  }
+}
+
+TEST_CASE("a wrong command line or environment is one paragraph and exit code 2", "[launch][run]") {
+  const auto [arguments, variables, words] = GENERATE(table<std::vector<std::string>, std::vector<Variable>, std::string>({
+      {{"sum", "--ranks", "0"}, {}, "--ranks must be"},
+      {{"sum", "--ranks", "-3"}, {}, "--ranks must be"},
+      {{"sum", "--ranks=many"}, {}, "'many'"},
+      {{"sum", "--ranks", "2", "--threads", "2"}, {}, "exclude each other"},
+      {{"sum", "--ranks", "3"}, rank_of(0, 2, 1), "asks for 3 ranks, but WORLD_SIZE is 2"},
+      {{"sum", "--threads", "2"}, rank_of(0, 2, 1), "asks for 2 threads, but RANK and WORLD_SIZE"},
+      {{"sum"}, {{"RANK", "0"}}, "WORLD_SIZE is not"},
+      {{"sum"}, rank_of(2, 2, 1), "RANK is 2, but WORLD_SIZE is 2"},
+      {{"sum", "--ranks", "2"}, {{"PDP_TIMEOUT", "0"}}, "PDP_TIMEOUT"},
+      {{"self", "--ranks", "2"}, {}, "use --threads"},
+      {{"self"}, rank_of(0, 2, 1), "use --threads"},
+  }));
+  const Ended ended = run(arguments, variables);
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(one_line(ended.err));
+  CHECK_THAT(ended.err, Contains(words));
+}

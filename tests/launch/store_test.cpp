@@ -1,0 +1,162 @@
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <pdp/launch/in_process_store.hpp>
+#include <pdp/launch/tcp_store.hpp>
+#include <pdp/launch/tcp_store_server.hpp>
+
+#include "catch.hpp"
+
+namespace launch = pdp::launch;
+using pdp::comm::Clock;
+
+namespace {
+
+pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
+
+/// A store that ranks of both kinds can see, and a second view of it.
+struct InProcess {
+  launch::InProcessStore one;
+  launch::InProcessStore& two = one;
+};
+struct Tcp {
+  launch::TcpStoreServer server;
+  launch::TcpStore one{"127.0.0.1", server.port(), patience()};
+  launch::TcpStore two{"localhost", server.port(), patience()};
+};
+
+pdp::comm::tcp::Descriptor stranger(std::uint16_t port) {
+  std::string why;
+  const auto address = launch::resolve("127.0.0.1", port, why).at(0);
+  pdp::comm::tcp::Descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (::connect(socket.get(), address.get(), address.size) != 0) throw std::runtime_error{"connect"};
+  return socket;
+}
+void say(const pdp::comm::tcp::Descriptor& socket, const std::string& bytes) {
+  static_cast<void>(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any kind", "[launch][store]", InProcess, Tcp) {
+  TestType store;
+  const std::string bytes{"a\0b\n\xff", 5}, large(60'000, 'x');
+  store.one.set("key", bytes);
+  store.one.set("empty", "");
+  store.one.set("large", large);
+  CHECK(store.two.wait("key", patience()) == bytes);
+  CHECK(store.two.wait("empty", patience()).empty());
+  CHECK(store.two.wait("large", patience()) == large);
+  CHECK(store.one.wait("key", Clock::now()) == bytes);
+}
+
+TEMPLATE_TEST_CASE("a store lets a rank wait for what is set later", "[launch][store]", InProcess, Tcp) {
+  TestType store;
+  std::string got;
+  {
+    const std::jthread waiting{[&] { got = store.two.wait("late", patience()); }};
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    store.one.set("late", "here");
+  }
+  CHECK(got == "here");
+}
+
+TEMPLATE_TEST_CASE("a store says at the deadline what nobody has set, and goes on", "[launch][store]", InProcess, Tcp) {
+  TestType store;
+  CHECK_THROWS_AS(store.one.wait("never", Clock::now() + std::chrono::milliseconds{20}), pdp::Timeout);
+  CHECK_THROWS_WITH(store.one.wait("never", Clock::now()), Contains("'never'"));
+  store.one.set("key", "value");
+  CHECK(store.one.wait("key", Clock::now()) == "value");
+}
+
+TEMPLATE_TEST_CASE("a store keeps the first value of a key", "[launch][store]", InProcess, Tcp) {
+  TestType store;
+  store.one.set("key", "first");
+  CHECK_NOTHROW(store.two.set("key", "first"));
+  CHECK_THROWS_AS(store.two.set("key", "second"), pdp::ConfigError);
+  CHECK(store.two.wait("key", patience()) == "first");
+}
+
+TEST_CASE("a store bounds what it takes", "[launch][store]") {
+  Tcp store;
+  CHECK_THROWS_AS(store.one.set(std::string(300, 'k'), "value"), pdp::ConfigError);
+  CHECK_THROWS_AS(store.one.set("key", std::string(65'537, 'v')), pdp::ConfigError);
+  const std::string value(60'000, 'v');
+  bool full = false;
+  for (int i = 0; i < 400 && !full; ++i) try {
+      store.one.set(std::to_string(i), value);
+    } catch (const pdp::ConfigError& error) {
+      full = true;
+      CHECK_THAT(error.what(), Contains("full"));
+    }
+  CHECK(full);
+  CHECK(store.two.wait("0", patience()) == value);
+}
+
+TEST_CASE("a store takes no notice of strangers", "[launch][store]") {
+  Tcp store;
+  std::vector<pdp::comm::tcp::Descriptor> strangers;
+  for (int i = 0; i < 300; ++i) strangers.push_back(stranger(store.server.port()));  // silent
+  for (const std::string& bytes : {std::string{"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"}, std::string(200'000, '\x16'),
+                                   launch::encode({.kind = static_cast<launch::StoreMessage::Kind>(99)}, "", ""),
+                                   launch::encode({.kind = launch::StoreMessage::Kind::ok}, "", "")}) {
+    strangers.push_back(stranger(store.server.port()));
+    say(strangers.back(), bytes);
+    char byte = 0;
+    CHECK(::recv(strangers.back().get(), &byte, 1, 0) <= 0);
+  }
+  launch::StoreMessage huge;
+  huge.value_bytes = 0xffffffff;
+  strangers.push_back(stranger(store.server.port()));
+  say(strangers.back(), {reinterpret_cast<const char*>(&huge), sizeof huge});
+  store.one.set("key", "value");
+  CHECK(store.two.wait("key", patience()) == "value");
+  launch::TcpStore late{"127.0.0.1", store.server.port(), patience()};
+  CHECK(late.wait("key", patience()) == "value");
+}
+
+TEST_CASE("a rank that is there before the store tries again until it is", "[launch][store]") {
+  std::uint16_t port = 0;
+  { port = launch::TcpStoreServer{}.port(); }
+  std::string got;
+  {
+    std::optional<launch::TcpStoreServer> server;
+    const std::jthread early{[&] { got = launch::TcpStore{"127.0.0.1", port, patience()}.wait("key", patience()); }};
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    server.emplace("127.0.0.1", port);
+    launch::TcpStore{"127.0.0.1", port, patience()}.set("key", "value");
+  }
+  CHECK(got == "value");
+}
+
+TEST_CASE("a store that is not reached is named with address and port", "[launch][store]") {
+  std::uint16_t port = 0;
+  { port = launch::TcpStoreServer{}.port(); }
+  const auto soon = [] { return Clock::now() + std::chrono::milliseconds{100}; };
+  CHECK_THROWS_WITH((launch::TcpStore{"127.0.0.1", port, soon()}),
+                    Contains("127.0.0.1, port " + std::to_string(port)) && Contains("Connection refused"));
+  CHECK_THROWS_AS((launch::TcpStore{"no.such.host.invalid", port, soon()}), pdp::Timeout);
+}
+
+TEST_CASE("a port that is taken says so", "[launch][store]") {
+  const launch::TcpStoreServer server;
+  CHECK_THROWS_WITH((launch::TcpStoreServer{"127.0.0.1", server.port()}),
+                    Contains("port " + std::to_string(server.port())) && Contains("taken by another program"));
+  CHECK_THROWS_WITH((launch::TcpStoreServer{"192.0.2.1", 0}), Contains("this machine does not have that address"));
+}
+
+TEST_CASE("a store that ends is missed at once", "[launch][store]") {
+  auto server = std::make_unique<launch::TcpStoreServer>();
+  launch::TcpStore store{"127.0.0.1", server->port(), patience()};
+  const std::jthread ends{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    server.reset();
+  }};
+  CHECK_THROWS_AS(store.wait("key", patience()), pdp::PeerLost);
+}
