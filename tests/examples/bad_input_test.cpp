@@ -1,0 +1,150 @@
+#include <filesystem>
+#include <fstream>
+
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/launch/tcp_store_server.hpp>
+
+#include "catch.hpp"
+#include "examples/run.hpp"
+
+using examples_test::Ended;
+using examples_test::Folder;
+using examples_test::run;
+
+namespace {
+
+/// One paragraph on standard error, with these words in it.
+void check_error(const Ended& ended, int code, const std::vector<std::string>& words) {
+  CAPTURE(ended.out, ended.err);
+  CHECK(ended.code == code);
+  CHECK(std::count(ended.err.begin(), ended.err.end(), '\n') == 1);
+  for (const std::string& word : words) CHECK_THAT(ended.err, Contains(word));
+}
+
+void write(const std::string& file, const std::string& bytes) { std::ofstream{file, std::ios::binary} << bytes; }
+
+std::string idx_header(unsigned char rank, std::initializer_list<unsigned> extents) {
+  std::string bytes{'\0', '\0', '\x08', static_cast<char>(rank)};
+  for (const unsigned extent : extents)
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(extent >> shift);
+  return bytes;
+}
+
+/// A folder with a small set of digits, all zero, of the given labels.
+void write_digits(const std::string& folder, unsigned images, const std::string& labels) {
+  std::filesystem::create_directories(folder);
+  write(folder + "/t10k-images-idx3-ubyte", idx_header(3, {images, 28, 28}) + std::string(images * 784, '\0'));
+  write(folder + "/t10k-labels-idx1-ubyte", idx_header(1, {static_cast<unsigned>(labels.size())}) + labels);
+}
+
+}  // namespace
+
+TEST_CASE("data that is not there, or not what it should be, is one clear paragraph and exit code 1", "[examples][bad input]") {
+  const Folder folder;
+  const std::string data = folder / "data";
+  const auto train = [&] { return run("mnist_ddp", {"--ranks", "2", "--data", data}); };
+  SECTION("no folder") { check_error(train(), 1, {data}); }
+  SECTION("an empty folder") {
+    std::filesystem::create_directories(data);
+    check_error(train(), 1, {data, "t10k-images-idx3-ubyte"});
+  }
+  SECTION("no IDX file") {
+    write_digits(data, 20, std::string(20, '\0'));
+    write(data + "/t10k-images-idx3-ubyte", "these are no digits");
+    check_error(train(), 1, {"t10k-images-idx3-ubyte", "IDX"});
+  }
+  SECTION("a truncated file") {
+    write_digits(data, 20, std::string(20, '\0'));
+    std::filesystem::resize_file(data + "/t10k-images-idx3-ubyte", 5000);
+    check_error(train(), 1, {"t10k-images-idx3-ubyte", "expected 15680", "found 4984"});
+  }
+  SECTION("images and labels that differ in number") {
+    write_digits(data, 20, std::string(19, '\0'));
+    check_error(train(), 1, {"20", "19"});
+  }
+  SECTION("a label beyond the classes") {
+    write_digits(data, 20, std::string(19, '\0') + '\x0b');
+    check_error(train(), 1, {"11"});
+  }
+  SECTION("a global batch larger than the training set, and more ranks than samples") {
+    write_digits(data, 20, std::string(20, '\x03'));
+    check_error(train(), 1, {"256", "18"});
+    check_error(run("mnist_ddp", {"--threads", "19", "--batch-size", "1", "--data", data}), 1, {"19", "18"});
+  }
+}
+
+TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, Words>> cases{{{"--batch-size", "0"}, {"batch-size"}},
+                                                   {{"--ranks", "0"}, {"ranks"}},
+                                                   {{"--ranks", "-3"}, {"ranks"}},
+                                                   {{"--ranks", "two"}, {"ranks", "two"}},
+                                                   {{"--treads", "2"}, {"treads"}},
+                                                   {{"--ranks", "2", "--threads", "2"}, {"--ranks", "--threads"}},
+                                                   {{"-n", "2", "-g", "1", "-nr", "2", "-ip", "127.0.0.1"}, {"2"}},
+                                                   {{"-n", "2"}, {"address"}},
+                                                   {{"--epochs", "-1"}, {"epochs"}},
+                                                   {{"--port", "70000"}, {"port"}}};
+  for (const auto& [arguments, words] : cases) {
+    CAPTURE(arguments[0]);
+    check_error(run("mnist_ddp", arguments), 2, words);
+  }
+  check_error(run("mnist_single", {"--ranks", "2"}), 2, {"--ranks"});
+}
+
+TEST_CASE("rank variables that contradict each other are exit code 2", "[examples][bad input]") {
+  using Variables = std::vector<launch_test::Variable>;
+  const Variables master{{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29511"}};
+  const auto with = [&](Variables more) {
+    more.insert(more.end(), master.begin(), master.end());
+    return run("mnist_ddp", {}, more);
+  };
+  check_error(with({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), 2, {"RANK", "2"});
+  check_error(with({{"RANK", "0"}}), 2, {"WORLD_SIZE"});
+  check_error(with({{"RANK", "zero"}, {"WORLD_SIZE", "2"}}), 2, {"RANK", "zero"});
+  check_error(with({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), 2, {"WORLD_SIZE"});
+  check_error(run("mnist_ddp", {}, {{"RANK", "0"}, {"WORLD_SIZE", "2"}}), 2, {"MASTER_ADDR"});
+  check_error(
+      run("mnist_ddp", {"--ranks", "3"}, {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29511"}}), 2,
+      {"3", "2"});
+}
+
+TEST_CASE("a taken port and a master that nobody can reach end with exit code 1 before the deadline is long over",
+          "[examples][bad input]") {
+  const pdp::launch::TcpStoreServer somebody;
+  const auto variables = [](int rank, int port) {
+    return std::vector<launch_test::Variable>{{"RANK", std::to_string(rank)},
+                                              {"WORLD_SIZE", "2"},
+                                              {"MASTER_ADDR", "127.0.0.1"},
+                                              {"MASTER_PORT", std::to_string(port)},
+                                              {"PDP_TIMEOUT", "1"}};
+  };
+  check_error(run("mnist_ddp", {}, variables(0, somebody.port())), 1, {std::to_string(somebody.port())});
+  std::uint16_t nobody = 0;
+  {
+    const pdp::launch::TcpStoreServer gone;
+    nobody = gone.port();
+  }
+  check_error(run("mnist_ddp", {}, variables(1, nobody)), 1, {std::to_string(nobody), "127.0.0.1"});
+}
+
+TEST_CASE("files that cannot be written and parameters of another model are exit code 1", "[examples][bad input]") {
+  const Folder folder;
+  const std::string nowhere = folder / "no/such/folder/file";
+  for (const char* flag : {"--save", "--log", "--losses"}) {
+    CAPTURE(flag);
+    check_error(run("mnist_ddp", {"--ranks", "2", "--epochs", "1", flag, nowhere}), 1, {nowhere});
+  }
+  check_error(run("mnist_ddp", {"--ranks", "2", "--load", nowhere}), 1, {nowhere});
+  const std::string other = folder / "other.safetensors";
+  pdp::checkpoint::save(other, {{"0.weight", {2, 3}, std::vector<float>(6)}});
+  check_error(run("mnist_ddp", {"--ranks", "2", "--load", other}), 1, {other, "0.weight", "[2, 3]", "[64, 784]"});
+}
+
+TEST_CASE("--help explains every flag and is no error", "[examples]") {
+  const Ended ended = run("mnist_ddp", {"--help"});
+  CHECK(ended.code == 0);
+  for (const char* flag : {"--ranks", "--threads", "--nodes", "--gpus", "--nr", "--ip", "--port", "--epochs", "--batch-size",
+                           "--batch_size", "--savefile", "--load", "--data", "--seed", "--log", "--losses"})
+    CHECK_THAT(ended.out, Contains(flag));
+}

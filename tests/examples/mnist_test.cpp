@@ -1,0 +1,107 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/launch/tcp_store_server.hpp>
+
+#include "catch.hpp"
+#include "examples/run.hpp"
+
+using examples_test::Folder;
+using examples_test::last_line;
+using examples_test::losses;
+using examples_test::run;
+
+TEST_CASE("mnist_ddp learns to read digits on two ranks, and prints a line for each epoch and the test accuracy last", "[examples]") {
+  const auto ended = run("mnist_ddp", {"--ranks", "2", "--epochs", "3", "--seed", "1"});
+  CHECK(ended.code == 0);
+  CHECK(ended.err.empty());
+  const std::regex form{
+      "### Epoch 0 \\|\\| loss \\d+\\.\\d{4} \\|\\| performance 0\\.\\d{4}\n"
+      "### Epoch 1 \\|\\| loss \\d+\\.\\d{4} \\|\\| performance 0\\.\\d{4}\n"
+      "### Epoch 2 \\|\\| loss \\d+\\.\\d{4} \\|\\| performance 0\\.\\d{4}\n"
+      "test accuracy 0\\.\\d{4}\n"};
+  CHECK(std::regex_match(ended.out, form));
+  CHECK(std::stod(last_line(ended.out).substr(14)) >= 0.88);
+}
+
+TEST_CASE("one global batch gives one course of losses, whatever the ranks are", "[examples]") {
+  const Folder folder;
+  const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
+    const std::string file = folder / "losses.csv";
+    for (const char* each : {"--epochs", "1", "--seed", "3", "--losses"}) arguments.emplace_back(each);
+    arguments.push_back(file);
+    REQUIRE(run(program, arguments).code == 0);
+    return losses(file);
+  };
+  const auto single = course("mnist_single", {"--batch-size", "256"});
+  REQUIRE(single.size() == 36);  // 9,000 samples: 35 batches of 256 and one of 40
+  CHECK(single[35] < single[0] / 2);
+  const std::vector<std::vector<std::string>> ways{
+      {"--threads", "2", "--batch-size", "128"}, {"--ranks", "2", "--batch_size", "128"}, {"--ranks", "4", "--batch-size", "64"}};
+  for (const auto& way : ways) {
+    const auto spread = course("mnist_ddp", way);
+    REQUIRE(spread.size() == single.size());
+    for (std::size_t step = 0; step < 20; ++step) {
+      CAPTURE(way[0], way[1], step);
+      CHECK(std::abs(spread[step] - single[step]) <= 1e-5 * single[step]);
+    }
+    CHECK(std::abs(spread[35] - single[35]) <= 1e-3 * single[35]);
+  }
+}
+
+TEST_CASE("a log holds one JSON object for each epoch", "[examples]") {
+  const Folder folder;
+  const auto ended = run("mnist_ddp", {"--threads", "2", "--epochs", "2", "--log", folder / "log"});
+  REQUIRE(ended.code == 0);
+  std::istringstream lines{launch_test::contents(folder / "log")};
+  std::string line;
+  int epochs = 0;
+  double accuracy = 0;
+  for (; std::getline(lines, line); ++epochs) {
+    const auto entry = nlohmann::json::parse(line);
+    CHECK(entry.size() == 5);
+    CHECK(entry.at("epoch") == epochs);
+    CHECK(entry.at("loss").get<double>() > 0);
+    CHECK(entry.at("accuracy").get<double>() <= 1);
+    CHECK(entry.at("seconds").get<double>() > 0);
+    accuracy = entry.at("test_accuracy");
+  }
+  CHECK(epochs == 2);
+  CHECK(std::abs(accuracy - std::stod(last_line(ended.out).substr(14))) < 5e-5);
+}
+
+TEST_CASE("saved parameters have PyTorch's names and layouts, and give the same accuracy when they are loaded", "[examples]") {
+  const Folder folder;
+  const std::string file = folder / "model.safetensors";
+  const auto trained = run("mnist_ddp", {"-g", "2", "--epochs", "1", "-s", file});
+  REQUIRE(trained.code == 0);
+  std::vector<std::string> names;
+  std::vector<std::vector<pdp::Index>> shapes;
+  for (const auto& tensor : pdp::checkpoint::load(file)) {
+    names.push_back(tensor.name);
+    shapes.push_back(tensor.shape);
+  }
+  CHECK(names == std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias", "6.weight", "6.bias"});
+  CHECK(shapes[0] == std::vector<pdp::Index>{64, 784});
+  CHECK(shapes[1] == std::vector<pdp::Index>{64});
+  CHECK(shapes[6] == std::vector<pdp::Index>{10, 64});
+  const auto loaded = run("mnist_single", {"--epochs", "0", "--load", file});
+  CHECK(loaded.code == 0);
+  CHECK(last_line(loaded.out) == last_line(trained.out));
+}
+
+TEST_CASE("the flags of the original program mean what they meant there", "[examples]") {
+  const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
+  launch_test::Job first{{"-n", "2", "-g", "1", "-nr", "0", "-ip", "127.0.0.1", "--port", port, "--epochs", "1", "--batch_size", "64"},
+                         {},
+                         PDP_TEST_EXAMPLES "/mnist_ddp"};
+  launch_test::Job second{{"-n", "2", "-g", "1", "-nr", "1", "-ip", "127.0.0.1", "--port", port, "--epochs", "1", "--batch_size", "64"},
+                          {},
+                          PDP_TEST_EXAMPLES "/mnist_ddp"};
+  CHECK(first.end() == 0);
+  CHECK(second.end() == 0);
+  CHECK(second.out().empty());
+  CHECK(first.out() == run("mnist_ddp", {"--ranks", "2", "--epochs", "1", "--batch-size", "64"}).out);
+}

@@ -1,0 +1,67 @@
+// What the tests of the examples share: a program that is run to its end, and a folder of their own.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launch/job.hpp"
+
+namespace examples_test {
+
+struct Ended {
+  int code;
+  std::string out, err;
+};
+
+/// Runs an example with its arguments. A job that does not end is an error of the test.
+inline Ended run(const std::string& program, std::vector<std::string> arguments, const std::vector<launch_test::Variable>& variables = {}) {
+  launch_test::Job job{std::move(arguments), variables, std::string{PDP_TEST_EXAMPLES} + "/" + program};
+  const int code = job.end();
+  return {code, job.out(), job.err()};
+}
+
+inline std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  const std::size_t begin = text.rfind('\n', end);
+  return text.substr(begin + 1, end - begin);
+}
+
+/// step -> loss, from a file that --losses has written. Throws where it is not one.
+inline std::vector<double> losses(const std::filesystem::path& file) {
+  std::istringstream lines{launch_test::contents(file.string())};
+  std::string line;
+  std::getline(lines, line);
+  if (line != "step,loss") throw std::runtime_error{"first line: " + line};
+  std::vector<double> values;
+  while (std::getline(lines, line)) {
+    const std::size_t comma = line.find(',');
+    if (std::stoull(line.substr(0, comma)) != values.size()) throw std::runtime_error{"steps out of order: " + line};
+    values.push_back(std::stod(line.substr(comma + 1)));
+  }
+  return values;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "pdp_examples_XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"no temporary folder"};
+    path_ = pattern;
+  }
+  Folder(Folder&&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace examples_test
