@@ -91,6 +91,7 @@
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/strategy.hpp>
 #include <pdp/parallel/verify.hpp>
+#include <pdp/parallel/worker.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>

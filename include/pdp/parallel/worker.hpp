@@ -1,0 +1,206 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/precision.hpp>
+#include <pdp/host/device.hpp>
+#include <pdp/loss/loss.hpp>
+#include <pdp/nn/stage.hpp>
+#include <pdp/optim/optimizer.hpp>
+#include <pdp/parallel/memory.hpp>
+#include <pdp/parallel/strategy.hpp>
+
+namespace pdp::parallel {
+
+/// What a rank brings to a step: its share of a batch, of any number of rows up to what the engine was made for, none included.
+template <class T, class Target>
+struct Batch {
+  Matrix<const T> x;
+  std::span<const Target> targets;
+  Index global_rows = 0;  // over all ranks; 0: not known, the ranks count it together
+};
+
+/// What a step or an evaluation reports.
+struct Totals {
+  double loss = 0;     // sum over rows
+  double correct = 0;  // rows
+  double rows = 0;
+
+  [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : 0; }
+  [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : 0; }
+};
+
+/// Sizes that an engine is made for.
+struct Limits {
+  Index rows = 0;  // the largest share of a step
+  std::uint64_t seed = 0;
+};
+
+/// What a rank computes of a plan, without a word to any other rank: layers, losses and updates, on memory that is made here, once, from
+/// the plan.
+template <nn::Block Model, class Loss, optim::Optimizer Optimizer, UniformPrecision P, class D>
+class Worker {
+ public:
+  using T = typename P::compute;
+  using StepBatch = Batch<T, typename Loss::Target>;
+  using Slot = nn::Slot<T>;
+  static_assert(Device<D, T>, "pdp: the device lacks one of the operations of core/device.hpp for this element type");
+  static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
+
+  Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits)
+      : loss_{loss},
+        optimizer_{optimizer},
+        stage_{model, input, runs(plan), limits.seed},
+        limits_{limits},
+        micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
+    constexpr Index fields = static_cast<Index>(optim::state_fields<Optimizer>);
+    for (std::size_t u = 0; u < plan.units.size(); ++u)
+      optimizer_state_.emplace_back(fields * static_cast<Index>(stage_.gradients(static_cast<int>(u)).size()));
+    make_memory(plan);
+  }
+
+  [[nodiscard]] auto& stage() { return stage_; }
+  [[nodiscard]] Index micro_rows() const { return micro_rows_; }
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+
+  /// Begins a step or an evaluation on this rank's rows.
+  void begin(const StepBatch& batch, bool training, float lr_factor = 1) {
+    check(batch, training ? limits_.rows : micro_rows_);
+    training_ = training;
+    batch_ = batch;
+    sums = {};
+    if (training) info_ = {++steps_, lr_factor};
+    bind_input(batch.x);
+  }
+  void begin_prediction(Matrix<const T> x) {
+    check_rows(x, micro_rows_);
+    training_ = false;
+    batch_ = {.x = x};
+    bind_input(x);
+  }
+
+  void run(const Instruction& i, Index global_rows) {
+    switch (i.op) {
+      case Op::forward:
+        return stage_.forward(slot(i), i.first, i.last);
+      case Op::loss:
+        return take_loss(slot(i), i.first, global_rows);
+      case Op::backward_input:
+        return stage_.backward_input(slot(i), i.first, i.last);
+      case Op::backward_weight:
+        return stage_.backward_weight(slot(i), i.first, i.last, i.accumulate);
+      case Op::update:
+        return apply(i.unit);
+      default:
+        break;
+    }
+  }
+
+  /// The tensor that a message carries.
+  [[nodiscard]] std::span<T> boundary(const Instruction& i) {
+    return (i.tensor == parallel::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
+  }
+  /// The model's output for the rows of a prediction.
+  [[nodiscard]] Matrix<const T> output() const { return stage_.activation(evaluation_slots_.front(), stage_.outline().size()); }
+
+  std::array<double, 2> sums{};  // of this rank's rows: loss, correct
+
+ private:
+  static std::vector<std::pair<int, int>> runs(const Plan& plan) {
+    std::vector<std::pair<int, int>> runs;
+    for (const Unit& unit : plan.units) runs.emplace_back(unit.first, unit.last);
+    return runs;
+  }
+
+  void make_memory(const Plan& plan) {
+    const nn::Outline& model = stage_.outline();
+    const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
+    memory_ = Buffer<T>{std::max(step.size(), evaluation.size()) * micro_rows_};
+    const auto slots = [&](const Memory& memory, int micro_batches) {
+      std::vector<Slot> made(static_cast<std::size_t>(micro_batches), Slot{model.size()});
+      const auto at = [&](Kind kind, int m, int number) {
+        const Index offset = memory.offset(kind, m, number);
+        return offset == Memory::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
+      };
+      for (int m = 0; m < micro_batches; ++m)
+        for (int number = 0; number <= model.size(); ++number) {
+          const auto n = static_cast<std::size_t>(number);
+          made[static_cast<std::size_t>(m)].activations[n] = at(Kind::activation, m, number);
+          made[static_cast<std::size_t>(m)].gradients[n] = at(Kind::gradient, m, number);
+          if (number < model.size()) made[static_cast<std::size_t>(m)].saved[n] = at(Kind::saved, m, number);
+        }
+      return made;
+    };
+    step_slots_ = slots(step, plan.micro_batches);
+    evaluation_slots_ = slots(evaluation, 1);
+  }
+
+  void check_rows(Matrix<const T> x, Index limit) const {
+    if (x.rows > limit)
+      throw ShapeError{text("a batch of ", x.rows, " rows was given, but memory was made for at most ", limit,
+                            "; make the trainer with a larger batch, or cut this one")};
+    if (x.rows > 0 && x.cols != stage_.outline().width(0))
+      throw ShapeError{text("samples of ", x.cols, " values were given, but the model takes ", stage_.outline().width(0))};
+  }
+  void check(const StepBatch& batch, Index limit) const {
+    check_rows(batch.x, limit);
+    const Index wanted = batch.x.rows * loss_.target_elements(stage_.outline().width(stage_.outline().size()));
+    if (static_cast<Index>(batch.targets.size()) != wanted)
+      throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
+  }
+
+  /// Cuts the batch in micro-batches. The input is read where the caller holds it.
+  void bind_input(Matrix<const T> x) {
+    const auto& layers = stage_.outline().layers;
+    Index first = 0;
+    for (Slot& slot : training_ ? step_slots_ : evaluation_slots_) {
+      slot.rows = std::min(micro_rows_, x.rows - first);
+      T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes what it takes
+      slot.activations[0] = rows;
+      for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
+      first += slot.rows;
+    }
+  }
+
+  [[nodiscard]] Slot& slot(const Instruction& i) {
+    return (training_ ? step_slots_ : evaluation_slots_)[static_cast<std::size_t>(i.micro_batch)];
+  }
+
+  void take_loss(Slot& slot, int boundary, Index global_rows) {
+    if (batch_.targets.empty() || slot.rows == 0) return;  // a prediction, or an empty share: the gradients of no rows are zero
+    const Index width = loss_.target_elements(stage_.outline().width(boundary));
+    const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
+    const auto targets = batch_.targets.subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(slot.rows * width));
+    const T scale = training_ ? static_cast<T>(1) / static_cast<T>(global_rows) : T{};
+    const LossSums found = loss_(stage_.device(), Matrix<const T>{stage_.activation(slot, boundary)}, targets, scale,
+                                 training_ ? stage_.gradient(slot, boundary) : Matrix<T>{});
+    sums[0] += found.loss;
+    sums[1] += found.correct;
+  }
+
+  void apply(int unit) {
+    update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.values(unit),
+                                           std::span<const T>{stage_.gradients(unit)},
+                                           optimizer_state_[static_cast<std::size_t>(unit)].span());
+  }
+
+  Loss loss_;
+  Optimizer optimizer_;
+  nn::Stage<Model, D, T> stage_;
+  Limits limits_;
+  Index micro_rows_;  // of a full micro-batch
+  Buffer<T> memory_;  // of boundaries and what layers save
+  std::vector<Buffer<T>> optimizer_state_;
+  std::vector<Slot> step_slots_, evaluation_slots_;
+  std::int64_t steps_ = 0;
+  bool training_ = false;
+  StepBatch batch_;
+  optim::StepInfo info_;
+};
+
+}  // namespace pdp::parallel
