@@ -76,7 +76,7 @@ TEMPLATE_TEST_CASE("a rank that leaves is lost for those who still wait for it, 
 TEMPLATE_TEST_CASE("a call that takes longer than the deadline is a Timeout that names the call and who is missing", "[comm][failure]",
                    comm::Thread, comm::Tcp) {
   const auto start = comm::Clock::now();
-  const auto errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
+  const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
     world.barrier();
     std::vector<float> values(8);
     if (world.rank() == 0) {
@@ -85,6 +85,7 @@ TEMPLATE_TEST_CASE("a call that takes longer than the deadline is a Timeout that
     } else {
       const auto until = comm::Clock::now() + 600ms;
       while (comm::Clock::now() < until) std::this_thread::yield();  // computes, and makes no call
+      world.all_reduce(values, comm::Sum{});
       world.barrier();
     }
   });
@@ -97,11 +98,15 @@ TEMPLATE_TEST_CASE("a call that takes longer than the deadline is a Timeout that
 
 TEMPLATE_TEST_CASE("every call after a failure says why there are none any more", "[comm][failure]", comm::Self, comm::Thread, comm::Tcp) {
   const int size = std::same_as<TestType, comm::Self> ? 1 : 3;
-  const auto errors = pdp::testing::errors<TestType>(size, [](TestType& world) {
+  const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(size, [](TestType& world) {
     TestType part = world.split(0, 0);
-    world.barrier();
-    if (world.rank() == 0) world.abort("the disk is full");
     std::array<float, 3> values{};
+    if (world.rank() == 0) {
+      for (int peer = 1; peer < world.size(); ++peer) world.recv(values, peer);
+      world.abort("the disk is full");
+    } else {
+      static_cast<void>(thrown_by([&] { world.send(values, 0); }));  // may see the end already
+    }
     const std::array calls{thrown_by([&] { world.all_reduce(values, comm::Sum{}); }), thrown_by([&] { part.barrier(); }),
                            thrown_by([&] { world.broadcast(values, 0); }), thrown_by([&] { static_cast<void>(world.split(0, 0)); })};
     for (const Thrown& each : calls)
@@ -113,7 +118,7 @@ TEMPLATE_TEST_CASE("every call after a failure says why there are none any more"
 
 TEMPLATE_TEST_CASE("a work that is let go of in flight ends the world, and touches its memory no more", "[comm][failure][async]",
                    comm::Thread, comm::Tcp) {
-  const auto errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
+  const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
     std::array<int, 4> few{};
     if (world.rank() == 0) {
       {
@@ -138,7 +143,7 @@ TEMPLATE_TEST_CASE("a work that is let go of in flight ends the world, and touch
 }
 
 TEMPLATE_TEST_CASE("an error between a call and its wait leaves no rank hanging", "[comm][failure][async]", comm::Thread, comm::Tcp) {
-  const auto errors = pdp::testing::errors<TestType>(3, [](TestType& world) {
+  const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(3, [](TestType& world) {
     std::vector<float> gradients(10'000, 1.f);
     std::array<double, 2> totals{};
     auto reduction = world.all_reduce_async(gradients, comm::Sum{});

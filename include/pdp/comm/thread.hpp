@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ class ThreadTransport {
     if (!world_) return;
     withdraw();
     mailbox(rank_).gone.store(true, std::memory_order_release);
+    world_->left.fetch_add(1, std::memory_order_release);
     for (Mailbox& each : world_->mailboxes) each.bell.ring();
   }
 
@@ -64,9 +66,59 @@ class ThreadTransport {
       withdraw();
       world_->failure.raise();
     }
+    seen_ = mailbox(rank_).bell.rings();
+    const bool moved = !receives_.empty() && receive();
+    if (!moved && world_->left.load(std::memory_order_acquire) > 0) check_peers();
+    return moved;
+  }
+
+  void wait(TimePoint until) {
+    Doorbell& bell = mailbox(rank_).bell;
+    bell.wait(seen_, std::min(until, Clock::now() + patience));
+    if (bell.rings() == seen_) compare_calls();
+  }
+
+  void fail(Failure failure) {
+    {
+      const std::lock_guard lock{world_->failing};
+      if (!world_->failed.load(std::memory_order_relaxed)) {
+        world_->failure = std::move(failure);
+        world_->failed.store(true, std::memory_order_release);
+      }
+    }
+    withdraw();
+    for (Mailbox& each : world_->mailboxes) each.bell.ring();
+  }
+
+  [[nodiscard]] const Failure* failure() const { return world_->failed.load(std::memory_order_acquire) ? &world_->failure : nullptr; }
+
+ private:
+  /// What is on its way to one rank, with the rank it comes from.
+  struct Mailbox {
+    std::mutex mutex;
+    std::vector<std::pair<int, SendRequest*>> sends;
+    std::vector<Envelope> calls;  // collectives that the owner has waited for in vain, when it last looked
+    std::atomic<bool> gone{false};
+    Doorbell bell;
+  };
+  struct World {
+    explicit World(int size) : mailboxes(static_cast<std::size_t>(size)) {}
+    std::vector<Mailbox> mailboxes;
+    std::atomic<int> left{0};  // ranks that are gone
+    std::mutex failing;
+    std::atomic<bool> failed{false};
+    Failure failure;
+  };
+
+  static constexpr Duration patience = std::chrono::milliseconds{100};
+
+  ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank} {}
+
+  [[nodiscard]] Mailbox& mailbox(int rank) const { return world_->mailboxes[static_cast<std::size_t>(rank)]; }
+
+  /// Takes what has come for this rank and is expected.
+  bool receive() {
     Mailbox& own = mailbox(rank_);
-    seen_ = own.bell.rings();
-    if (receives_.empty()) return false;
     bool moved = false;
     Failure wrong;
     {
@@ -89,49 +141,9 @@ class ThreadTransport {
         return moved = true;
       });
     }
-    if (!wrong.message.empty()) {
-      fail(std::move(wrong));
-      world_->failure.raise();
-    }
-    if (!moved) check_peers();
+    if (!wrong.message.empty()) end(std::move(wrong));
     return moved;
   }
-
-  void wait(TimePoint until) { mailbox(rank_).bell.wait(seen_, until); }
-
-  void fail(Failure failure) {
-    {
-      const std::lock_guard lock{world_->failing};
-      if (!world_->failed.load(std::memory_order_relaxed)) {
-        world_->failure = std::move(failure);
-        world_->failed.store(true, std::memory_order_release);
-      }
-    }
-    withdraw();
-    for (Mailbox& each : world_->mailboxes) each.bell.ring();
-  }
-
-  [[nodiscard]] const Failure* failure() const { return world_->failed.load(std::memory_order_acquire) ? &world_->failure : nullptr; }
-
- private:
-  /// What is on its way to one rank, with the rank it comes from.
-  struct Mailbox {
-    std::mutex mutex;
-    std::vector<std::pair<int, SendRequest*>> sends;
-    std::atomic<bool> gone{false};
-    Doorbell bell;
-  };
-  struct World {
-    explicit World(int size) : mailboxes(static_cast<std::size_t>(size)) {}
-    std::vector<Mailbox> mailboxes;
-    std::mutex failing;
-    std::atomic<bool> failed{false};
-    Failure failure;
-  };
-
-  ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank} {}
-
-  [[nodiscard]] Mailbox& mailbox(int rank) const { return world_->mailboxes[static_cast<std::size_t>(rank)]; }
 
   static void take(const SendRequest& send, ReceiveRequest& receive) {
     const std::size_t bytes = static_cast<std::size_t>(send.envelope.bytes);
@@ -142,19 +154,61 @@ class ThreadTransport {
     receive.done = true;
   }
 
-  /// A rank that has left can send nothing more.
+  /// A rank that has left can send nothing more, and take nothing.
   void check_peers() {
+    const auto lost = [this](int peer, const char* does, const Envelope& call, const char* direction) {
+      end({Failure::Kind::lost, peer,
+           text("rank ", rank_, does, describe(call), direction, peer, ", which has ended its part; all ranks must make the same calls")});
+    };
     for (const ReceiveRequest* receive : receives_)
-      if (mailbox(receive->peer).gone.load(std::memory_order_acquire) && !has_message_from(receive->peer)) {
-        fail({Failure::Kind::lost, receive->peer,
-              text("rank ", rank_, " expects ", describe(receive->envelope), " from rank ", receive->peer,
-                   ", which has ended its part; all ranks must make the same calls")});
-        world_->failure.raise();
-      }
+      if (mailbox(receive->peer).gone.load(std::memory_order_acquire) && !has_message(rank_, receive->peer))
+        lost(receive->peer, " expects ", receive->envelope, " from rank ");
+    for (int peer = 0; peer < size(); ++peer)
+      if (mailbox(peer).gone.load(std::memory_order_acquire))
+        if (const auto send = has_message(peer, rank_)) lost(peer, " has ", *send, " for rank ");
   }
-  [[nodiscard]] bool has_message_from(int peer) const {
-    const std::lock_guard lock{mailbox(rank_).mutex};
-    return std::ranges::any_of(mailbox(rank_).sends, [peer](const auto& sent) { return sent.first == peer; });
+  /// The first message in the mailbox of a rank that comes from another one.
+  [[nodiscard]] std::optional<Envelope> has_message(int of, int from) const {
+    const std::lock_guard lock{mailbox(of).mutex};
+    for (const auto& [sender, send] : mailbox(of).sends)
+      if (sender == from) return send->envelope;
+    return std::nullopt;
+  }
+
+  /// Ranks whose calls differ may all wait for a message that nobody sends, or for one of theirs to be taken, so that no message meets a
+  /// receive that shows it. So a rank that has waited for long shows its calls, and looks at those that the others have shown.
+  void compare_calls() {
+    std::vector<Envelope> calls;
+    const auto add = [&calls](const Envelope& call) {
+      if (call.tag == Envelope::collective) calls.push_back(call);
+    };
+    for (const ReceiveRequest* receive : receives_) add(receive->envelope);
+    for (Mailbox& each : world_->mailboxes) {
+      const std::lock_guard lock{each.mutex};
+      for (const auto& [sender, send] : each.sends)
+        if (sender == rank_) add(send->envelope);
+    }
+    {
+      const std::lock_guard lock{mailbox(rank_).mutex};
+      mailbox(rank_).calls = calls;
+    }
+    Failure wrong;
+    for (int other = 0; other < size(); ++other) {
+      if (other == rank_) continue;
+      const std::lock_guard lock{mailbox(other).mutex};
+      for (const Envelope& theirs : mailbox(other).calls)
+        for (Envelope mine : calls) {
+          if (mine.channel != theirs.channel || mine.sequence != theirs.sequence) continue;
+          mine.bytes = theirs.bytes;  // of one message, not of the call
+          if (mine != theirs) wrong = mismatch(mine, rank_, theirs, other);
+        }
+    }
+    if (!wrong.message.empty()) end(std::move(wrong));
+  }
+
+  [[noreturn]] void end(Failure failure) {
+    fail(std::move(failure));
+    world_->failure.raise();
   }
 
   /// After this nobody touches a request of this rank.

@@ -10,29 +10,27 @@ namespace pdp::host {
 
 namespace detail {
 
+/// How far a product is cut: blocks whose packed copies fit on the stack, where Eigen then keeps them, so that a step allocates nothing.
 template <class T>
-using EigenMatrix = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using EigenMap = Eigen::Map<std::conditional_t<std::is_const_v<T>, const EigenMatrix<T>, EigenMatrix<T>>>;
+struct Blocking : Eigen::internal::level3_blocking<T, T> {
+  Blocking(Index rows, Index cols, Index depth) {
+    constexpr Index most_bytes = EIGEN_STACK_ALLOCATION_LIMIT, width = 128, deep = most_bytes / width / static_cast<Index>(sizeof(T));
+    this->m_mc = std::min(cols, width);  // Eigen computes the transpose of a row-major product
+    this->m_nc = std::min(rows, width);
+    this->m_kc = std::min(depth, deep);
+  }
+};
 
-template <class T>
-EigenMap<T> map(Matrix<T> matrix) {
-  return {matrix.data, matrix.rows, matrix.cols};
-}
-
-/// Eigen packs its operands in memory of its own: on the stack while they are small, from the heap when they are not. Products are cut in
-/// blocks that stay small, so that a step allocates nothing.
-template <class Product, class C>
-void in_blocks(C&& c, Index depth, bool accumulate, Product&& product) {
-  constexpr Index bytes = 128 * 1024 / static_cast<Index>(sizeof(typename std::remove_cvref_t<C>::Scalar));
-  constexpr Index width = 128, deep = bytes / width;
-  if (!accumulate) c.setZero();
-  for (Index k = 0; k < depth; k += deep)
-    for (Index i = 0; i < c.rows(); i += width)
-      for (Index j = 0; j < c.cols(); j += width) {
-        const Index rows = std::min(width, c.rows() - i), cols = std::min(width, c.cols() - j);
-        c.block(i, j, rows, cols).noalias() += product(i, rows, j, cols, k, std::min(deep, depth - k));
-      }
+/// c (+)= left right, through the routine of Eigen that its own BLAS is made from: expressions would compile for twice as long, and choose
+/// by size among kernels that a layer does not need. An operand is given as it lies; RowMajor or ColMajor says whether that is itself or
+/// its transpose.
+template <int Left, int Right, class T>
+void product(const T* left, Index left_stride, const T* right, Index right_stride, Matrix<T> c, Index depth, bool accumulate) {
+  if (!accumulate) std::fill_n(c.data, c.size(), T{});
+  if (c.size() == 0 || depth == 0) return;
+  Blocking<T> blocking{c.rows, c.cols, depth};
+  Eigen::internal::general_matrix_matrix_product<Index, T, Left, false, T, Right, false, Eigen::RowMajor, 1>::run(
+      c.rows, c.cols, depth, left, left_stride, right, right_stride, c.data, 1, c.cols, T{1}, blocking, nullptr);
 }
 
 }  // namespace detail
@@ -40,28 +38,19 @@ void in_blocks(C&& c, Index depth, bool accumulate, Product&& product) {
 /// c (+)= a b.
 template <class T>
 void gemm(const Cpu&, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
-  const auto left = detail::map(a), right = detail::map(b);
-  detail::in_blocks(detail::map(c), a.cols, accumulate, [&](Index i, Index rows, Index j, Index cols, Index k, Index depth) {
-    return left.block(i, k, rows, depth) * right.block(k, j, depth, cols);
-  });
+  detail::product<Eigen::RowMajor, Eigen::RowMajor>(a.data, a.cols, b.data, b.cols, c, a.cols, accumulate);
 }
 
 /// c (+)= a b^T.
 template <class T>
 void gemm_nt(const Cpu&, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
-  const auto left = detail::map(a), right = detail::map(b);
-  detail::in_blocks(detail::map(c), a.cols, accumulate, [&](Index i, Index rows, Index j, Index cols, Index k, Index depth) {
-    return left.block(i, k, rows, depth) * right.block(j, k, cols, depth).transpose();
-  });
+  detail::product<Eigen::RowMajor, Eigen::ColMajor>(a.data, a.cols, b.data, b.cols, c, a.cols, accumulate);
 }
 
 /// c (+)= a^T b.
 template <class T>
 void gemm_tn(const Cpu&, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
-  const auto left = detail::map(a), right = detail::map(b);
-  detail::in_blocks(detail::map(c), a.rows, accumulate, [&](Index i, Index rows, Index j, Index cols, Index k, Index depth) {
-    return left.block(k, i, depth, rows).transpose() * right.block(k, j, depth, cols);
-  });
+  detail::product<Eigen::ColMajor, Eigen::RowMajor>(a.data, a.cols, b.data, b.cols, c, a.rows, accumulate);
 }
 
 }  // namespace pdp::host

@@ -1,0 +1,281 @@
+#include <pdp/comm/algorithm/select.hpp>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+using comm::Schedule, comm::Step, comm::Verb;
+
+// The schedules of all ranks are carried out without a transport, by the strictest rule there is: a send is complete only when its receive
+// has been posted. Values are counts, so that what a sum holds twice, or not at all, shows.
+
+namespace {
+
+/// A value that keeps apart what each rank has put in: three bits for each of up to 21 ranks.
+using Count = std::uint64_t;
+constexpr Count once(int rank) { return Count{1} << (3 * rank); }
+constexpr Count once_each(int size) {
+  Count all = 0;
+  for (int rank = 0; rank < size; ++rank) all += once(rank);
+  return all;
+}
+
+struct Rank {
+  Schedule schedule;
+  std::vector<Count> input, output, scratch;
+  bool in_place = false;  // input and output are one
+  std::size_t begun = 0;  // steps of this round and those before
+  std::vector<bool> done;
+
+  constexpr std::vector<Count>& buffer(Step::Buffer which) {
+    if (which == Step::Buffer::scratch) return scratch;
+    return which == Step::Buffer::input && !in_place ? input : output;
+  }
+};
+
+class Simulation {
+ public:
+  constexpr explicit Simulation(std::vector<Rank> ranks) : ranks_{std::move(ranks)} {
+    for (Rank& rank : ranks_) {
+      rank.scratch.assign(rank.schedule.scratch(), 0);
+      rank.done.assign(rank.schedule.steps().size(), false);
+    }
+  }
+
+  /// Null when every rank comes to its end; else what is wrong.
+  constexpr const char* run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Rank& rank : ranks_)
+        while (begin_round(rank)) moved = true;
+      if (fault_ != nullptr) return fault_;
+      for (std::size_t from = 0; from < ranks_.size(); ++from)
+        for (std::size_t to = 0; to < ranks_.size(); ++to) moved |= deliver(static_cast<int>(from), static_cast<int>(to));
+      if (fault_ != nullptr) return fault_;
+    }
+    for (const Rank& rank : ranks_)
+      if (std::find(rank.done.begin(), rank.done.end(), false) != rank.done.end()) return "a rank waits for ever";
+    return nullptr;
+  }
+
+  [[nodiscard]] constexpr const std::vector<Count>& output(int rank) const { return ranks_[static_cast<std::size_t>(rank)].output; }
+
+ private:
+  static constexpr bool overlap(const Step& a, const Step& b) { return a.offset < b.offset + b.count && b.offset < a.offset + a.count; }
+
+  /// Begins a rank's next round if the one before is complete.
+  constexpr bool begin_round(Rank& rank) {
+    const auto& steps = rank.schedule.steps();
+    if (rank.begun == steps.size()) return false;
+    for (std::size_t i = 0; i < rank.begun; ++i)
+      if (!rank.done[i]) return false;
+    const std::size_t first = rank.begun;
+    const int round = steps[first].round;
+    bool messages = false;
+    for (; rank.begun < steps.size() && steps[rank.begun].round == round; ++rank.begun) {
+      const Step& step = steps[rank.begun];
+      if (step.action != Step::Action::copy) {
+        messages = true;
+        if (step.offset + step.count > rank.buffer(step.buffer).size()) fault_ = "a message lies outside its buffer";
+        continue;
+      }
+      if (messages) fault_ = "a copy comes after messages of its round";
+      auto &to = rank.buffer(step.buffer), &from = rank.buffer(step.source);
+      if (step.offset + step.count > to.size() || step.source_offset + step.count > from.size()) {
+        fault_ = "a copy lies outside its buffers";
+        return false;
+      }
+      const std::vector<Count> part(from.begin() + static_cast<std::ptrdiff_t>(step.source_offset),
+                                    from.begin() + static_cast<std::ptrdiff_t>(step.source_offset + step.count));
+      std::copy(part.begin(), part.end(), to.begin() + static_cast<std::ptrdiff_t>(step.offset));
+      rank.done[rank.begun] = true;
+    }
+    for (std::size_t a = first; a < rank.begun; ++a)
+      for (std::size_t b = first; b < rank.begun; ++b)
+        if (a != b && steps[a].action != Step::Action::copy && steps[b].action != Step::Action::copy &&
+            steps[b].action != Step::Action::send && &rank.buffer(steps[a].buffer) == &rank.buffer(steps[b].buffer) &&
+            overlap(steps[a], steps[b]))
+          fault_ = "a message is written while another of its round uses the same memory";
+    return true;
+  }
+
+  /// The first message that is under way at both ends.
+  constexpr bool deliver(int from, int to) {
+    Rank &sender = ranks_[static_cast<std::size_t>(from)], &receiver = ranks_[static_cast<std::size_t>(to)];
+    const auto first = [](const Rank& rank, int peer, bool sends) {
+      std::size_t i = 0;
+      for (; i < rank.begun; ++i) {
+        const Step& step = rank.schedule.steps()[i];
+        if (!rank.done[i] && step.peer == peer && (step.action == Step::Action::send) == sends) break;
+      }
+      return i;
+    };
+    const std::size_t sent = first(sender, to, true), received = first(receiver, from, false);
+    if (sent == sender.begun || received == receiver.begun) return false;
+    const Step &out = sender.schedule.steps()[sent], &in = receiver.schedule.steps()[received];
+    if (out.count != in.count) fault_ = "a message is longer than its receive";
+    if (fault_ != nullptr) return false;
+    for (std::size_t i = 0; i < out.count; ++i) {
+      Count& into = receiver.buffer(in.buffer)[in.offset + i];
+      const Count value = sender.buffer(out.buffer)[out.offset + i];
+      into = in.action == Step::Action::combine ? into + value : value;
+    }
+    sender.done[sent] = receiver.done[received] = true;
+    return true;
+  }
+
+  std::vector<Rank> ranks_;
+  const char* fault_ = nullptr;
+};
+
+constexpr Count unwritten = ~Count{0};
+/// Element `i` of what a rank brings where values are moved and not added.
+constexpr Count mark(int rank, std::size_t i) { return static_cast<Count>(rank) * 1000 + i + 1; }
+
+/// Null when the schedules that `write(schedule, rank)` gives carry out the verb; else what is wrong.
+template <class Write>
+constexpr const char* faults(Verb verb, int size, int root, std::size_t count, const Write& write) {
+  const std::size_t all = count * static_cast<std::size_t>(size);
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    Rank made;
+    write(made.schedule, rank);
+    const bool is_root = rank == root;
+    made.in_place = verb == Verb::broadcast || verb == Verb::reduce || verb == Verb::all_reduce;
+    made.output.assign(verb == Verb::all_gather || (verb == Verb::gather && is_root) ? all : count, unwritten);
+    if (verb == Verb::gather && !is_root) made.output.clear();
+    if (verb == Verb::reduce || verb == Verb::all_reduce) made.output.assign(count, once(rank));
+    if (verb == Verb::broadcast)
+      for (std::size_t i = 0; i < count; ++i) made.output[i] = mark(rank, i);
+    if (verb == Verb::reduce_scatter) made.input.assign(all, once(rank));
+    if (verb == Verb::all_gather || verb == Verb::gather)
+      for (std::size_t i = 0; i < count; ++i) made.input.push_back(mark(rank, i));
+    if (verb == Verb::scatter && is_root)
+      for (std::size_t i = 0; i < all; ++i) made.input.push_back(mark(root, i));
+    ranks.push_back(std::move(made));
+  }
+  Simulation simulation{std::move(ranks)};
+  if (const char* fault = simulation.run(); fault != nullptr) return fault;
+  for (int rank = 0; rank < size; ++rank) {
+    const auto& output = simulation.output(rank);
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      Count expected = once_each(size);  // of the reductions
+      if (verb == Verb::reduce && rank != root) expected = once(rank);
+      if (verb == Verb::broadcast) expected = mark(root, i);
+      if (verb == Verb::all_gather || verb == Verb::gather) expected = mark(static_cast<int>(i / count), i % count);
+      if (verb == Verb::scatter) expected = mark(root, static_cast<std::size_t>(rank) * count + i);
+      if (output[i] != expected) return "a value is counted twice, not at all, or in the wrong place";
+    }
+  }
+  return nullptr;
+}
+
+/// The same for the algorithm that is chosen for the count.
+constexpr const char* faults_of_chosen(Verb verb, int size, int root, std::size_t count, std::size_t element_bytes = 1) {
+  return faults(verb, size, root, count,
+                [&](Schedule& schedule, int rank) { comm::algorithm::select(schedule, verb, rank, size, root, count, element_bytes); });
+}
+
+constexpr std::array reductions_and_moves{Verb::broadcast,  Verb::reduce, Verb::all_reduce, Verb::reduce_scatter,
+                                          Verb::all_gather, Verb::gather, Verb::scatter};
+
+constexpr bool sound_for(int size) {
+  for (const Verb verb : reductions_and_moves)
+    if (faults_of_chosen(verb, size, size - 1, 3) != nullptr) return false;
+  return faults_of_chosen(Verb::all_reduce, size, -1, 5, /*large*/ 1 << 20) == nullptr;
+}
+static_assert(sound_for(1) && sound_for(2) && sound_for(3) && sound_for(4), "the compiler carries them out as well");
+
+}  // namespace
+
+TEST_CASE("every schedule ends under rendezvous sends and counts each value exactly once, on up to 17 ranks", "[comm][schedule]") {
+  for (int size = 1; size <= 17; ++size)
+    for (const Verb verb : reductions_and_moves)
+      for (int root = 0; root < size; ++root)
+        for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{17}, std::size_t{40}}) {
+          const char* fault = faults_of_chosen(verb, size, root, count);
+          if (fault != nullptr)
+            FAIL_CHECK(comm::name(verb) << " on " << size << " ranks, root " << root << ", count " << count << ": " << fault);
+        }
+}
+
+TEST_CASE("both algorithms of all_reduce are sound whatever the count, fewer elements than ranks included", "[comm][schedule]") {
+  for (int size = 1; size <= 17; ++size)
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{16}, std::size_t{18}, std::size_t{53}}) {
+      INFO(size << " ranks, count " << count);
+      CHECK(faults(Verb::all_reduce, size, -1, count,
+                   [&](Schedule& schedule, int rank) { comm::algorithm::ring_all_reduce(schedule, rank, size, count); }) == nullptr);
+      CHECK(faults(Verb::all_reduce, size, -1, count, [&](Schedule& schedule, int rank) {
+              comm::algorithm::recursive_doubling_all_reduce(schedule, rank, size, count);
+            }) == nullptr);
+    }
+}
+
+TEST_CASE("nobody leaves a barrier before everybody has come", "[comm][schedule]") {
+  for (int size = 1; size <= 17; ++size) {
+    // Who has come, as far as a rank knows: known[rank] has the bits of those that it has heard of, directly or not.
+    std::vector<Schedule> schedules(static_cast<std::size_t>(size));
+    for (int rank = 0; rank < size; ++rank)
+      comm::algorithm::select(schedules[static_cast<std::size_t>(rank)], Verb::barrier, rank, size, -1, 0, 1);
+    std::vector<std::uint32_t> known;
+    for (int rank = 0; rank < size; ++rank) known.push_back(1u << rank);
+    const int rounds = schedules[0].steps().empty() ? 0 : schedules[0].steps().back().round + 1;
+    for (int round = 0; round < rounds; ++round) {
+      const auto before = known;
+      for (std::size_t rank = 0; rank < schedules.size(); ++rank)
+        for (const Step& step : schedules[rank].steps()) {
+          if (step.round != round || step.action == Step::Action::send) continue;
+          const auto& theirs = schedules[static_cast<std::size_t>(step.peer)].steps();
+          CHECK(std::ranges::any_of(theirs, [&](const Step& sent) {
+            return sent.action == Step::Action::send && sent.round == round && sent.peer == static_cast<int>(rank);
+          }));
+          known[rank] |= before[static_cast<std::size_t>(step.peer)];
+        }
+    }
+    for (const std::uint32_t heard : known) CHECK(heard == (1u << size) - 1);
+  }
+}
+
+TEST_CASE("a small all_reduce takes few rounds, a large one the fewest bytes", "[comm][schedule]") {
+  using comm::algorithm::ring_from_bytes;
+  const auto schedule = [](std::size_t count) {
+    Schedule made;
+    comm::algorithm::select(made, Verb::all_reduce, 0, 8, -1, count, sizeof(float));
+    return made;
+  };
+  const Schedule small = schedule(ring_from_bytes / sizeof(float)), large = schedule(ring_from_bytes / sizeof(float) + 8);
+  CHECK(small.steps().back().round == 2);
+  CHECK(large.steps().back().round == 13);
+  std::size_t sent = 0;
+  for (const Step& step : large.steps())
+    if (step.action == Step::Action::send) sent += step.count;
+  CHECK(sent == 2 * 7 * (ring_from_bytes / sizeof(float) + 8) / 8);
+}
+
+TEST_CASE("the simulation finds the faults that it is there for", "[comm][schedule]") {
+  const auto exchange = [](bool receive_first, std::size_t received) {
+    return [=](Schedule& schedule, int rank) {
+      if (receive_first) {
+        schedule.combine(1 - rank, Step::Buffer::output, 0, received);
+        schedule.next_round();
+      }
+      schedule.copy(Step::Buffer::scratch, 0, Step::Buffer::output, 0, 2);
+      schedule.send(1 - rank, Step::Buffer::scratch, 0, 2);
+      if (!receive_first) schedule.combine(1 - rank, Step::Buffer::output, 0, received);
+    };
+  };
+  const auto found = [](const auto& write) { return std::string{faults(Verb::all_reduce, 2, -1, 2, write)}; };
+  CHECK(faults(Verb::all_reduce, 2, -1, 2, exchange(false, 2)) == nullptr);
+  CHECK(found(exchange(true, 2)) == "a rank waits for ever");
+  CHECK(found(exchange(false, 1)) == "a message is longer than its receive");
+  CHECK(found([](Schedule& schedule, int rank) {
+          schedule.send(1 - rank, Step::Buffer::output, 0, 2);
+          schedule.combine(1 - rank, Step::Buffer::output, 0, 2);
+        }) == "a message is written while another of its round uses the same memory");
+  CHECK(found([](Schedule&, int) {}) == "a value is counted twice, not at all, or in the wrong place");
+  CHECK(found([](Schedule& schedule, int) { schedule.copy(Step::Buffer::output, 1, Step::Buffer::input, 0, 2); }) ==
+        "a copy lies outside its buffers");
+}
