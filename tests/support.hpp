@@ -5,9 +5,18 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
-/// What the tests of several folders ask: how far apart numbers are, and what was thrown.
+#include <pdp/core/shape.hpp>
+#include <pdp/testing/values.hpp>
+
+/// What the tests of several folders need: numbers, how far apart they are, and what was thrown.
 namespace support {
+
+template <class T = float>
+std::vector<T> normal(pdp::Index elements, int seed) {
+  return pdp::testing::normal<T>(static_cast<std::size_t>(elements), seed);
+}
 
 /// The largest |a - b| / max(1, |b|); not a number where one of them is none, infinite where the counts differ.
 template <class A, class B>

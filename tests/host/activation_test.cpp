@@ -15,7 +15,7 @@ namespace {
 
 template <class T, class F, class Expected>
 void check_forward(Index rows, Index cols, F&& operation, Expected&& expected, double tolerance) {
-  auto x = normal<T>(count(rows, cols), 1);
+  auto x = support::normal<T>(rows * cols, 1);
   for (T& value : x) value *= 3;
   std::vector<T> y(x.size() + 1, T{99});
   operation(Matrix<const T>{x.data(), rows, cols}, Matrix<T>{y.data(), rows, cols});
@@ -28,7 +28,7 @@ void check_forward(Index rows, Index cols, F&& operation, Expected&& expected, d
 
 template <class T, class F, class Expected>
 void check_backward(Index rows, Index cols, F&& operation, const std::vector<T>& y, Expected&& expected, double tolerance) {
-  const auto gradient_y = normal<T>(count(rows, cols), 2);
+  const auto gradient_y = support::normal<T>(rows * cols, 2);
   std::vector<T> gradient_x(y.size() + 1, T{99});
   operation(Matrix<const T>{y.data(), rows, cols}, Matrix<const T>{gradient_y.data(), rows, cols},
             Matrix<T>{gradient_x.data(), rows, cols});
@@ -46,7 +46,7 @@ TEMPLATE_TEST_CASE("relu keeps what is above zero, and passes the gradient there
   check_forward<TestType>(
       rows, cols, [](auto x, auto y) { relu(Cpu{}, x, y); }, [](double x) { return x > 0 ? x : 0; }, 0);
 
-  auto y = normal<TestType>(count(rows, cols), 3);
+  auto y = support::normal<TestType>(rows * cols, 3);
   for (TestType& value : y) value = std::max(value, TestType{0});
   check_backward<TestType>(
       rows, cols, [](auto out, auto g, auto to) { relu_backward(Cpu{}, out, g, to); }, y,
@@ -70,7 +70,7 @@ TEMPLATE_TEST_CASE("the tangent and its gradient are those of the C library with
   check_forward<TestType>(
       rows, cols, [](auto x, auto y) { hyperbolic_tangent(Cpu{}, x, y); }, [](double x) { return std::tanh(x); }, tolerance);
 
-  auto y = normal<TestType>(count(rows, cols), 3);
+  auto y = support::normal<TestType>(rows * cols, 3);
   for (TestType& value : y) value = std::tanh(value);
   check_backward<TestType>(
       rows, cols, [](auto out, auto g, auto to) { hyperbolic_tangent_backward(Cpu{}, out, g, to); }, y,

@@ -1,6 +1,6 @@
 #include <pdp/host/gemm.hpp>
 
-#include <cmath>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -46,7 +46,8 @@ void check_product(Form form, Index m, Index n, Index k, bool accumulate) {
   const Placed<T> a = form == Form::tn ? Placed<T>{k, m, a_values} : Placed<T>{m, k, a_values};
   const Placed<T> b = form == Form::nt ? Placed<T>{n, k, b_values} : Placed<T>{k, n, b_values};
   // What is not added to may hold anything.
-  const std::vector<T> before = accumulate ? whole_numbers<T>(m * n, 3) : std::vector<T>(static_cast<std::size_t>(m * n), std::nan(""));
+  const std::vector<T> before =
+      accumulate ? whole_numbers<T>(m * n, 3) : std::vector<T>(static_cast<std::size_t>(m * n), std::numeric_limits<T>::quiet_NaN());
   Placed<T> c{m, n, before};
 
   std::vector<T> expected(static_cast<std::size_t>(m * n));

@@ -52,7 +52,7 @@ constexpr double few_ulps = 20 * static_cast<double>(std::numeric_limits<T>::eps
 TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equal a reference in double", "[host]", float, double) {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), cols = GENERATE(as<Index>{}, 1, 2, 7, 10, 33);
   const TestType spread = GENERATE(TestType{1}, TestType{30});
-  auto logits = normal<TestType>(count(rows, cols), 1);
+  auto logits = support::normal<TestType>(rows * cols, 1);
   for (TestType& x : logits) x *= spread;
   const auto classes = some_classes(rows, cols);
   const TestType scale = TestType{1} / 64;
@@ -70,7 +70,7 @@ TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equa
 }
 
 TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[host]", float, double) {
-  const auto logits = normal<TestType>(9 * 11, 4);
+  const auto logits = support::normal<TestType>(9 * 11, 4);
   const auto classes = some_classes(9, 11);
   std::vector<TestType> gradient(logits.size());
   softmax_cross_entropy(Cpu{}, Matrix<const TestType>{logits.data(), 9, 11}, std::span{classes}, TestType{1},
@@ -95,7 +95,7 @@ TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
 }
 
 TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and nothing is written", "[host]", float, double) {
-  const auto logits = normal<TestType>(6 * 5, 5), target = normal<TestType>(6 * 5, 6);
+  const auto logits = support::normal<TestType>(6 * 5, 5), target = support::normal<TestType>(6 * 5, 6);
   const auto classes = some_classes(6, 5);
   std::vector<TestType> gradient(30);
   const Matrix<const TestType> x{logits.data(), 6, 5}, y{target.data(), 6, 5};
@@ -143,7 +143,7 @@ TEST_CASE("a loss of outputs that are no numbers is none", "[host]") {
 
 TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in double", "[host]", float, double) {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 33);
-  const auto output = normal<TestType>(count(rows, cols), 1), target = normal<TestType>(count(rows, cols), 2);
+  const auto output = support::normal<TestType>(rows * cols, 1), target = support::normal<TestType>(rows * cols, 2);
   const TestType scale = TestType{1} / 8;
   std::vector<TestType> gradient(output.size() + 1, TestType{99});
   const LossSums sums =

@@ -102,7 +102,9 @@ class ThreadTransport {
     Doorbell bell;
   };
   struct World {
-    explicit World(int size) : mailboxes(static_cast<std::size_t>(size)) {}
+    explicit World(int size) : mailboxes(static_cast<std::size_t>(size)) {
+      for (Mailbox& each : mailboxes) each.sends.reserve(in_flight), each.calls.reserve(in_flight);
+    }
     std::vector<Mailbox> mailboxes;
     std::atomic<int> left{0};  // ranks that are gone
     std::mutex failing;
@@ -111,8 +113,13 @@ class ThreadTransport {
   };
 
   static constexpr Duration patience = std::chrono::milliseconds{100};
+  /// Messages that there is room for from the start: how many meet in a mailbox is a matter of luck, and must not allocate in a later step.
+  static constexpr std::size_t in_flight = 64;
 
-  ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank} {}
+  ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank} {
+    receives_.reserve(in_flight);
+    calls_.reserve(in_flight);
+  }
 
   [[nodiscard]] Mailbox& mailbox(int rank) const { return world_->mailboxes[static_cast<std::size_t>(rank)]; }
 
@@ -178,9 +185,9 @@ class ThreadTransport {
   /// Ranks whose calls differ may all wait for a message that nobody sends, or for one of theirs to be taken, so that no message meets a
   /// receive that shows it. So a rank that has waited for long shows its calls, and looks at those that the others have shown.
   void compare_calls() {
-    std::vector<Envelope> calls;
-    const auto add = [&calls](const Envelope& call) {
-      if (call.tag == Envelope::collective) calls.push_back(call);
+    calls_.clear();
+    const auto add = [this](const Envelope& call) {
+      if (call.tag == Envelope::collective) calls_.push_back(call);
     };
     for (const ReceiveRequest* receive : receives_) add(receive->envelope);
     for (Mailbox& each : world_->mailboxes) {
@@ -190,14 +197,14 @@ class ThreadTransport {
     }
     {
       const std::lock_guard lock{mailbox(rank_).mutex};
-      mailbox(rank_).calls = calls;
+      mailbox(rank_).calls = calls_;
     }
     Failure wrong;
     for (int other = 0; other < size(); ++other) {
       if (other == rank_) continue;
       const std::lock_guard lock{mailbox(other).mutex};
       for (const Envelope& theirs : mailbox(other).calls)
-        for (Envelope mine : calls) {
+        for (Envelope mine : calls_) {
           if (mine.channel != theirs.channel || mine.sequence != theirs.sequence) continue;
           mine.bytes = theirs.bytes;  // of one message, not of the call
           if (mine != theirs) wrong = mismatch(mine, rank_, theirs, other);
@@ -223,7 +230,8 @@ class ThreadTransport {
   std::shared_ptr<World> world_;
   int rank_ = 0;
   std::vector<ReceiveRequest*> receives_;
-  std::uint32_t seen_ = 0;  // rings of the bell before the last look
+  std::vector<Envelope> calls_;  // of compare_calls()
+  std::uint32_t seen_ = 0;       // rings of the bell before the last look
 };
 static_assert(Transport<ThreadTransport>);
 

@@ -35,7 +35,7 @@ class Path {
 /// A parameter tensor of a layer. In memory it is rows x cols; files hold it transposed where `transposed` says so, as PyTorch's Linear
 /// does.
 struct Parameter {
-  Path layer;
+  Path layer{};
   const char* name = "";  // "weight"
   Index rows = 0;
   Index cols = 0;  // 0: a vector of `rows` elements

@@ -149,4 +149,8 @@ class Residual {
   B block_;
 };
 
+/// A Residual in braces is one inside another, and no copy.
+template <class B>
+explicit Residual(Residual<B>) -> Residual<Residual<B>>;
+
 }  // namespace pdp::nn

@@ -20,7 +20,9 @@ class Sequential {
   constexpr explicit Sequential(B... blocks) : blocks_{blocks...} { check_widths(flow(*this, Shape{})); }
 
   [[nodiscard]] constexpr Index leaves() const {
-    return std::apply([](const auto&... blocks) { return (nn::leaves(blocks) + ... + Index{0}); }, blocks_);
+    Index count = 0;
+    each([&count](const auto& block, Index) { count += nn::leaves(block); });
+    return count;
   }
   template <class Visit>
   constexpr void leaf(Index number, Visit&& visit) const {
@@ -38,15 +40,15 @@ class Sequential {
  private:
   template <class F>
   constexpr void each(F&& f) const {
-    std::apply(
-        [&f](const auto&... blocks) {
-          Index position = 0;
-          (f(blocks, position++), ...);
-        },
-        blocks_);
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(std::get<I>(blocks_), static_cast<Index>(I)), ...); }
+    (std::index_sequence_for<B...>{});
   }
 
   std::tuple<B...> blocks_;
 };
+
+/// A Sequential in braces is one inside another, as in PyTorch, and no copy.
+template <class... B>
+explicit Sequential(Sequential<B...>) -> Sequential<Sequential<B...>>;
 
 }  // namespace pdp::nn

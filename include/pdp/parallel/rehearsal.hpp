@@ -45,6 +45,7 @@ class Rehearsal {
       for (std::size_t m = 0; m < micro_batches; ++m) r.activation[m * boundaries] = 1;
       r.weighed.assign(static_cast<std::size_t>(model.size()), 0);
       r.held.assign(micro_batches, 0);
+      r.judged.assign(micro_batches, 0);
       r.units.assign(plans[rank].units.size(), {});
       r.issued.resize(plans[rank].groups.size() + 1);
     }
@@ -83,6 +84,7 @@ class Rehearsal {
     std::vector<char> activation, gradient;  // [micro-batch][boundary]: whether it is there
     std::vector<int> weighed;                // [layer]: micro-batches whose gradient is in
     std::vector<int> held;                   // [micro-batch]: forward runs without their backward
+    std::vector<char> judged;                // [micro-batch]: whether its loss is taken
     std::vector<UnitState> units;
     std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
     std::vector<Message> messages;
@@ -157,6 +159,8 @@ class Rehearsal {
     } else if (i.op == Op::loss) {
       if (!r.activation[place(m, i.first)]) return wrong("needs an activation that is not there yet");
       if (training_ && !r.counted) return wrong("needs the number of rows of the step, which is not known before count_wait");
+      if (r.totalling) return wrong("comes after totals_start, so the totals do not hold it");
+      if (std::exchange(r.judged[static_cast<std::size_t>(m)], 1)) return wrong("is taken twice");
       r.gradient[place(m, i.first)] = 1;
     } else if (i.op == Op::backward_input) {
       if (!r.gradient[place(m, i.last)]) return wrong("needs a gradient that is not there yet");

@@ -80,7 +80,7 @@ class Worker {
   void begin_prediction(Matrix<const T> x) {
     check_rows(x, micro_rows_);
     training_ = false;
-    batch_ = {.x = x};
+    batch_ = {x, {}, 0};
     bind_input(x);
   }
 

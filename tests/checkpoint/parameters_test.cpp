@@ -1,0 +1,128 @@
+#include <pdp/checkpoint/parameters.hpp>
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/host/device.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/nn/stage.hpp>
+
+#include <algorithm>
+
+#include "catch.hpp"
+#include "data/files.hpp"
+
+namespace checkpoint = pdp::checkpoint;
+namespace nn = pdp::nn;
+using pdp::Index, pdp::Shape;
+
+namespace {
+
+constexpr nn::Sequential digits{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 10}};
+
+template <class Model>
+auto stage(const Model& model, const Shape& input, std::vector<std::pair<int, int>> runs, std::uint64_t seed = 1) {
+  return nn::Stage<Model, pdp::host::Cpu, float>{model, input, runs, seed};
+}
+auto digits_stage(std::uint64_t seed = 1) { return stage(digits, Shape{784}, {{0, 3}}, seed); }
+
+std::vector<std::string> names(const std::vector<checkpoint::Tensor>& tensors) {
+  std::vector<std::string> found;
+  for (const auto& tensor : tensors) found.push_back(tensor.name + checkpoint::shape_text(tensor.shape));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("parameters are exported by the names and in the layouts of PyTorch's nn.Sequential", "[checkpoint]") {
+  auto made = digits_stage();
+  const auto tensors = checkpoint::export_parameters(made);
+  CHECK(names(tensors) == std::vector<std::string>{"0.weight[64, 784]", "0.bias[64]", "2.weight[10, 64]", "2.bias[10]"});
+  REQUIRE(tensors[0].values.size() == 64 * 784);
+  made.for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
+    if (parameter.full_name() != "2.weight") return;  // in memory [in, out]
+    CHECK(tensors[2].values[3 * 64 + 5] == values[5 * 10 + 3]);
+  });
+}
+
+TEST_CASE("layers within layers have the names that PyTorch gives them", "[checkpoint]") {
+  auto made = stage(nn::Sequential{nn::Linear{4, 3, false}, nn::Repeat{2, nn::Residual{nn::Sequential{nn::Linear{3, 3}, nn::Tanh{}}}}},
+                    Shape{4}, {{0, 3}});
+  CHECK(names(checkpoint::export_parameters(made)) ==
+        std::vector<std::string>{"0.weight[3, 4]", "1.0.0.weight[3, 3]", "1.0.0.bias[3]", "1.1.0.weight[3, 3]", "1.1.0.bias[3]"});
+}
+
+TEST_CASE("what was exported can be imported again, however the model is cut in units", "[checkpoint]") {
+  auto from = digits_stage(1), to = digits_stage(2);
+  auto cut = stage(digits, Shape{784}, {{2, 3}, {0, 2}}, 3);
+  const auto tensors = checkpoint::export_parameters(from);
+  checkpoint::import_parameters(to, tensors, "a test");
+  checkpoint::import_parameters(cut, tensors, "a test");
+  CHECK(std::ranges::equal(to.values(), from.values()));
+  const auto again = checkpoint::export_parameters(cut);
+  for (std::size_t i = 0; i < tensors.size(); ++i) CHECK(again[i].values == tensors[i].values);
+}
+
+TEST_CASE("a rank that holds a part of the layers exports and imports that part", "[checkpoint]") {
+  auto part = stage(digits, Shape{784}, {{2, 3}}, 4);
+  const auto tensors = checkpoint::export_parameters(part);
+  CHECK(names(tensors) == std::vector<std::string>{"2.weight[10, 64]", "2.bias[10]"});
+  checkpoint::import_parameters(part, tensors, "a test");
+}
+
+TEST_CASE("the parameters of another model are refused, and nothing is changed", "[checkpoint]") {
+  auto made = digits_stage(1);
+  const std::vector<float> before(made.values().begin(), made.values().end());
+  auto tensors = checkpoint::export_parameters(made);
+  for (auto& tensor : tensors) std::ranges::fill(tensor.values, 7.f);
+  std::string expected;
+  SECTION("a tensor is missing") {
+    tensors.erase(tensors.begin() + 2);
+    expected = "this one has 2.weight of shape [10, 64], the file has no such tensor";
+  }
+  SECTION("a tensor too many") {
+    tensors.push_back({"4.bias", {3}, {1, 2, 3}});
+    expected = "it has 5 tensors, this model 4";
+  }
+  SECTION("another width") {
+    tensors[2] = {"2.weight", {12, 64}, std::vector<float>(12 * 64)};
+    expected = "2.weight is of shape [12, 64] there and of shape [10, 64] here";
+  }
+  SECTION("the other way round") {
+    tensors[2].shape = {64, 10};
+    expected = "2.weight is of shape [64, 10] there and of shape [10, 64] here";
+  }
+  SECTION("another name") {
+    tensors[0].name = "fc1.weight";
+    expected = "this one has 0.weight";
+  }
+  CHECK_THROWS_AS(checkpoint::import_parameters(made, tensors, "model.safetensors"), pdp::FileError);
+  CHECK_THROWS_WITH(checkpoint::import_parameters(made, tensors, "model.safetensors"),
+                    StartsWith("model.safetensors holds the parameters of another model") && Contains(expected));
+  CHECK(std::ranges::equal(made.values(), before));
+}
+
+TEST_CASE("a file gives back what was saved, bit for bit", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  auto from = digits_stage(1), to = digits_stage(2);
+  checkpoint::save(path, checkpoint::export_parameters(to));
+  checkpoint::save(path, checkpoint::export_parameters(from));  // replaces it
+  const auto loaded = checkpoint::load(path);
+  CHECK(names(loaded) == names(checkpoint::export_parameters(from)));
+  checkpoint::import_parameters(to, loaded, path.string());
+  CHECK(std::ranges::equal(to.values(), from.values()));
+  CHECK(folder.names().size() == 1);  // nothing is left beside it
+}
+
+TEST_CASE("a checkpoint that cannot be written or read is an error that names the file", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const auto nowhere = folder / "no/model.safetensors";
+  auto made = stage(nn::Sequential{nn::Linear{2, 2}}, Shape{2}, {{0, 1}});
+  CHECK_THROWS_AS(checkpoint::save(nowhere, checkpoint::export_parameters(made)), pdp::FileError);
+  CHECK_THROWS_WITH(checkpoint::load(nowhere), Contains(nowhere.string()));
+  const std::vector<double> doubles{1, 2};
+  pdp::data::write_safetensors(path, std::vector{pdp::data::tensor_to_write<double>("0.bias", {2}, doubles)});
+  CHECK_THROWS_WITH(checkpoint::load(path), Contains("0.bias") && Contains("F32") && Contains("F64"));
+}

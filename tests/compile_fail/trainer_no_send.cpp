@@ -1,0 +1,20 @@
+// error(g++): the required expression .*group.send_async\(out, peer, tag\).* is invalid
+// error(clang): constraints not satisfied for class template 'Trainer'
+#include <pdp/comm/self.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/train/trainer.hpp>
+
+/// One rank alone, whose messages may be forgotten.
+struct Forgetful : pdp::comm::Self {
+  using Self::Self;
+  Forgetful(Self&& group) : Self{std::move(group)} {}
+  [[nodiscard]] Forgetful split(int color, int key) { return Self::split(color, key); }
+  Work send_async(std::span<const float> values, int peer, int tag) = delete;
+};
+
+constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
+
+void train(Forgetful& world) { pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}}; }

@@ -1,0 +1,90 @@
+#include <pdp/loss/cross_entropy.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include <pdp/host/device.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+using pdp::Index;
+using pdp::LossSums;
+using pdp::Matrix;
+using pdp::host::Cpu;
+using pdp::loss::CrossEntropy;
+
+static_assert(pdp::loss::Loss<CrossEntropy, Cpu, float> && pdp::loss::Loss<CrossEntropy, Cpu, double>);
+
+namespace {
+
+std::vector<std::int32_t> some_classes(Index rows, Index cols) {
+  std::vector<std::int32_t> classes;
+  for (Index r = 0; r < rows; ++r) classes.push_back(static_cast<std::int32_t>((r * 7 + 3) % cols));
+  return classes;
+}
+
+}  // namespace
+
+TEST_CASE("CrossEntropy takes one class number a sample, and has an accuracy", "[loss]") {
+  static_assert(std::same_as<CrossEntropy::Target, std::int32_t> && CrossEntropy::has_classes);
+  static_assert(CrossEntropy{}.target_elements(10) == 1);
+  SUCCEED();
+}
+
+TEST_CASE("CrossEntropy of equal outputs is the logarithm of their number", "[loss]") {
+  const Index cols = GENERATE(as<Index>{}, 1, 2, 10, 1000);
+  const std::vector<float> outputs(static_cast<std::size_t>(cols), 5.0f);
+  const std::vector<std::int32_t> classes{static_cast<std::int32_t>(cols - 1)};
+  const LossSums sums = CrossEntropy{}(Cpu{}, Matrix<const float>{outputs.data(), 1, cols}, std::span{classes}, 1.0f, Matrix<float>{});
+  CHECK(sums.loss == Approx(std::log(static_cast<double>(cols))).margin(1e-6));
+}
+
+TEST_CASE("the gradient of CrossEntropy is that of its differences, times the scale", "[loss][gradient]") {
+  const Index rows = GENERATE(as<Index>{}, 1, 5), cols = GENERATE(as<Index>{}, 1, 3, 10);
+  const double scale = GENERATE(1.0, 0.125);
+  auto outputs = support::normal<double>(rows * cols, 1);
+  const auto classes = some_classes(rows, cols);
+  std::vector<double> gradient(outputs.size());
+  const auto loss = [&](Matrix<double> to) {
+    return CrossEntropy{}(Cpu{}, Matrix<const double>{outputs.data(), rows, cols}, std::span{classes}, scale, to).loss;
+  };
+  loss({gradient.data(), rows, cols});
+
+  constexpr double h = 1e-5;
+  std::vector<double> expected;
+  for (double& output : outputs) {
+    const double kept = output;
+    output = kept + h;
+    const double above = loss({});
+    output = kept - h;
+    const double below = loss({});
+    output = kept;
+    expected.push_back(scale * (above - below) / (2 * h));
+  }
+  CHECK(support::difference(gradient, expected) < 1e-9);
+}
+
+TEST_CASE("shares of a batch add up to the whole: sums by rows, gradients by one scale", "[loss]") {
+  constexpr Index rows = 11, cols = 5;
+  const auto outputs = support::normal(rows * cols, 2);
+  const auto classes = some_classes(rows, cols);
+  const float scale = 1.0f / rows;
+  std::vector<float> whole_gradient(outputs.size()), gradient(outputs.size());
+  const LossSums whole = CrossEntropy{}(Cpu{}, Matrix<const float>{outputs.data(), rows, cols}, std::span{classes}, scale,
+                                        Matrix<float>{whole_gradient.data(), rows, cols});
+  for (const auto& cuts : {std::vector<Index>{0, 11, 11}, std::vector<Index>{0, 1, 4, 11}, std::vector<Index>{0, 0, 5, 5, 11}}) {
+    LossSums sums;
+    for (std::size_t share = 0; share + 1 < cuts.size(); ++share) {
+      const Index first = cuts[share], count = cuts[share + 1] - first;
+      const LossSums part = CrossEntropy{}(Cpu{}, Matrix<const float>{outputs.data() + first * cols, count, cols},
+                                           std::span{classes}.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                                           scale, Matrix<float>{gradient.data() + first * cols, count, cols});
+      sums.loss += part.loss;
+      sums.correct += part.correct;
+    }
+    CHECK(sums.loss == Approx(whole.loss).epsilon(1e-12));
+    CHECK(sums.correct == whole.correct);
+    CHECK(gradient == whole_gradient);
+  }
+}

@@ -1,0 +1,128 @@
+#include <pdp/nn/initializer.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/sequential.hpp>
+
+#include "catch.hpp"
+#include "nn/gradient_check.hpp"
+
+namespace nn = pdp::nn;
+using nn::Initializer;
+using nn::Linear;
+using nn::Sequential;
+using nn::Tanh;
+using pdp::Index;
+using pdp::Shape;
+using pdp::host::Cpu;
+
+namespace {
+
+/// All parameters of a model in a stage of the given units, by name, in the order of files.
+template <class T = float, class Model>
+std::map<std::string, std::vector<T>> initial_values(const Model& model, Index width, const std::vector<std::pair<int, int>>& units,
+                                                     std::uint64_t seed) {
+  nn::Stage<Model, Cpu, T> stage{model, Shape{width}, units, seed};
+  std::map<std::string, std::vector<T>> found;
+  stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
+    std::vector<T> in_file(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      in_file[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = values[i];
+    found[parameter.full_name()] = in_file;
+  });
+  return found;
+}
+
+auto one_layer(const Linear& layer, std::uint64_t seed) { return initial_values(Sequential{layer}, layer.in, {{0, 1}}, seed); }
+
+}  // namespace
+
+TEST_CASE("the bound of each initializer is that of its paper", "[nn]") {
+  CHECK(nn::pytorch_default.bound(64, 10) == Approx(1 / std::sqrt(64.0)));
+  CHECK(nn::kaiming_uniform.bound(64, 10) == Approx(std::sqrt(6.0 / 64)));
+  CHECK(nn::xavier_uniform.bound(64, 10) == Approx(std::sqrt(6.0 / 74)));
+  CHECK(nn::zeros.bound(64, 10) == 0);
+  CHECK(nn::kaiming_uniform.bound(0, 10) == 0);
+}
+
+TEST_CASE("first weights fill their bounds evenly, with a mean near zero", "[nn]") {
+  const Initializer initializer = GENERATE(nn::pytorch_default, nn::kaiming_uniform, nn::xavier_uniform);
+  const Index in = GENERATE(as<Index>{}, 200, 301), out = 100;
+  const auto values = one_layer(Linear{.in = in, .out = out, .initializer = initializer}, 3);
+  const auto& weight = values.at("0.weight");
+  const double bound = initializer.bound(in, out), count = static_cast<double>(in * out);
+
+  double sum = 0, squares = 0;
+  for (const float w : weight) {
+    sum += static_cast<double>(w);
+    squares += static_cast<double>(w) * static_cast<double>(w);
+  }
+  CHECK(static_cast<double>(*std::ranges::max_element(weight)) < bound);
+  CHECK(static_cast<double>(*std::ranges::max_element(weight)) > 0.99 * bound);
+  CHECK(static_cast<double>(*std::ranges::min_element(weight)) >= -bound * (1 + 1e-6));
+  CHECK(static_cast<double>(*std::ranges::min_element(weight)) < -0.99 * bound);
+  const double deviation = bound / std::sqrt(3.0);
+  CHECK(std::abs(sum / count) < 5 * deviation / std::sqrt(count));
+  CHECK(std::sqrt(squares / count) == Approx(deviation).epsilon(0.02));
+}
+
+TEST_CASE("the bias starts within PyTorch's bound by default, and at zero where the weights start otherwise", "[nn]") {
+  const auto bias = [](const Initializer& initializer) {
+    return one_layer(Linear{.in = 25, .out = 500, .initializer = initializer}, 3).at("0.bias");
+  };
+  const auto plain = bias(nn::pytorch_default);
+  CHECK(*std::ranges::max_element(plain) < 0.2f);
+  CHECK(*std::ranges::max_element(plain) > 0.19f);
+  CHECK(*std::ranges::min_element(plain) >= -0.2f);
+  CHECK(*std::ranges::min_element(plain) < -0.19f);
+  for (const Initializer& initializer : {nn::kaiming_uniform, nn::xavier_uniform, nn::zeros})
+    CHECK(bias(initializer) == std::vector<float>(500, 0.0f));
+}
+
+TEST_CASE("zeros makes weights of zero", "[nn]") {
+  CHECK(one_layer(Linear{.in = 7, .out = 9, .initializer = nn::zeros}, 3).at("0.weight") == std::vector<float>(63, 0.0f));
+}
+
+TEST_CASE("first values are a function of seed, name and place in the file", "[nn]") {
+  // The rule itself, so that no change of it goes unnoticed: a checkpoint-free restart depends on it.
+  const auto values = one_layer(Linear{5, 3}, 11);
+  for (const auto& [name, numbers] : values) {
+    const auto key = pdp::random::make_key(11, std::string_view{name});
+    const auto bound = static_cast<float>(1 / std::sqrt(5.0));
+    std::vector<float> expected;
+    for (Index i = 0; i < static_cast<Index>(numbers.size()); ++i) expected.push_back(bound * (2 * pdp::random::uniform(key, i) - 1));
+    CHECK(support::difference(numbers, expected) < 1e-7);
+  }
+  CHECK(values.size() == 2);
+}
+
+TEST_CASE("first values are equal for one seed, and differ between seeds and between names", "[nn]") {
+  const Sequential model{Linear{6, 6}, Tanh{}, Linear{6, 6}};
+  const auto values = initial_values(model, 6, {{0, 3}}, 1), again = initial_values(model, 6, {{0, 3}}, 1),
+             other = initial_values(model, 6, {{0, 3}}, 2);
+  CHECK(values == again);
+  for (const auto& [name, numbers] : values) CHECK(numbers != other.at(name));
+  CHECK(values.at("0.weight") != values.at("2.weight"));
+  CHECK(values.at("0.bias") != values.at("2.bias"));
+}
+
+TEMPLATE_TEST_CASE("first values do not depend on how a model is cut in units", "[nn]", float, double) {
+  const Sequential model{Linear{5, 7}, Tanh{}, nn::Repeat{2, nn::Residual{Sequential{Tanh{}, Linear{7, 7}}}}, Linear{7, 3}};
+  const auto whole = initial_values<TestType>(model, 5, {{0, 5}}, 1);
+  CHECK(whole.size() == 8);
+  using Units = std::vector<std::pair<int, int>>;
+  for (const Units& units : {Units{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}, Units{{4, 5}, {2, 4}, {0, 2}}, Units{{3, 5}, {0, 3}}})
+    CHECK(initial_values<TestType>(model, 5, units, 1) == whole);
+
+  // A rank that holds a part of the model has the same part.
+  const auto part = initial_values<TestType>(model, 5, {{2, 4}}, 1);
+  CHECK(part.size() == 4);
+  for (const auto& [name, numbers] : part) CHECK(numbers == whole.at(name));
+}

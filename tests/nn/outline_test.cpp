@@ -1,0 +1,77 @@
+#include <pdp/nn/outline.hpp>
+
+#include <vector>
+
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/sequential.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+namespace nn = pdp::nn;
+using nn::Flatten;
+using nn::Linear;
+using nn::Relu;
+using nn::Residual;
+using nn::Sequential;
+using nn::Tanh;
+using pdp::Index;
+using pdp::Shape;
+
+namespace {
+
+std::vector<bool> passes(const nn::Outline& outline) {
+  std::vector<bool> found;
+  for (int layer = 0; layer < outline.size(); ++layer) found.push_back(outline.passes_gradient(layer));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("an Outline has the widths at all boundaries, and what each layer holds and saves", "[nn]") {
+  const Residual residual{Sequential{Linear{64, 3}, Tanh{}, Linear{3, 64}}};
+  const nn::Outline outline = nn::outline(Sequential{Flatten{}, Linear{784, 64}, Relu{}, residual, Linear{64, 10}}, Shape{1, 28, 28});
+  REQUIRE(outline.size() == 5);
+  std::vector<Index> widths, parameters, saved;
+  for (int boundary = 0; boundary <= 5; ++boundary) widths.push_back(outline.width(boundary));
+  for (const auto& layer : outline.layers) {
+    parameters.push_back(layer.parameters);
+    saved.push_back(layer.saved);
+  }
+  CHECK(widths == std::vector<Index>{784, 784, 64, 64, 64, 10});
+  CHECK(parameters == std::vector<Index>{0, 784 * 64 + 64, 0, 192 + 16 + 192 + 64, 640 + 16});
+  CHECK(saved == std::vector<Index>{0, 0, 0, 2 * (3 + 3 + 64), 0});
+  for (int layer = 0; layer < 5; ++layer) CHECK(outline.layers[static_cast<std::size_t>(layer)].is_view == (layer == 0));
+}
+
+TEST_CASE("an Outline fits a model of any width to the sample that it is given", "[nn]") {
+  for (const Index width : {1, 7, 784}) {
+    const nn::Outline outline = nn::outline(Sequential{Relu{}, Residual{Tanh{}}}, Shape{width});
+    CHECK(outline.width(0) == width);
+    CHECK(outline.width(2) == width);
+    CHECK(outline.layers[1].saved == 2 * width);
+  }
+}
+
+TEST_CASE("an Outline of a sample that the model does not take is a ShapeError with layer and widths", "[nn]") {
+  const auto message = support::message_of<pdp::ShapeError>([] { (void)nn::outline(Sequential{Tanh{}, Linear{784, 10}}, Shape{28, 27}); });
+  CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 784") && Contains("gives 756"));
+}
+
+TEST_CASE("a gradient passes through a layer where parameters lie before it, or where the layer finds gradients inside itself", "[nn]") {
+  CHECK(passes(nn::outline(Sequential{Linear{4, 3}, Relu{}, Linear{3, 2}}, Shape{4})) == std::vector<bool>{false, true, true});
+  CHECK(passes(nn::outline(Sequential{Flatten{}, Tanh{}, Linear{4, 3}, Relu{}}, Shape{2, 2})) ==
+        std::vector<bool>{false, false, false, true});
+  CHECK(passes(nn::outline(Sequential{Tanh{}, Residual{Linear{4, 4}}, Linear{4, 1}}, Shape{4})) == std::vector<bool>{false, true, true});
+  CHECK(passes(nn::outline(Residual{Linear{4, 4}}, Shape{4})) == std::vector<bool>{true});
+}
+
+TEST_CASE("a Repeat is as many layers to an Outline as it has leaves", "[nn]") {
+  const Index depth = GENERATE(as<Index>{}, 1, 3, 100);
+  const nn::Outline outline = nn::outline(nn::Repeat{depth, Sequential{Linear{4, 4}, Tanh{}}}, Shape{4});
+  CHECK(outline.size() == 2 * depth);
+  CHECK(outline.layers.back().parameters == 0);
+  CHECK(outline.layers.front().parameters == 32);
+}

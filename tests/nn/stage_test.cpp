@@ -1,0 +1,176 @@
+#include <pdp/nn/stage.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/sequential.hpp>
+
+#include "catch.hpp"
+#include "nn/gradient_check.hpp"
+
+namespace nn = pdp::nn;
+using gradient_check::Batch;
+using nn::Flatten;
+using nn::Linear;
+using nn::Repeat;
+using nn::Residual;
+using nn::Sequential;
+using nn::Tanh;
+using pdp::Index;
+using pdp::Shape;
+using pdp::host::Cpu;
+
+namespace {
+
+/// Six layers: 0 a view, 1 and 5 Linear, 2 Tanh, 3 and 4 residuals.
+auto some_model() {
+  return Sequential{Flatten{}, Linear{6, 5}, Tanh{}, Repeat{2, Residual{Sequential{Linear{5, 3}, Linear{3, 5}}}}, Linear{5, 2}};
+}
+using Model = decltype(some_model());
+using Stage = nn::Stage<Model, Cpu, double>;
+using Units = std::vector<std::pair<int, int>>;
+
+Stage make_stage(const Units& units) { return Stage{some_model(), Shape{2, 3}, units, /*seed*/ 1}; }
+
+}  // namespace
+
+TEST_CASE("units lie one after another in the arena, each aligned, and hold what their layers count", "[nn]") {
+  const Units units = GENERATE(Units{{0, 6}}, Units{{5, 6}, {3, 5}, {0, 3}}, Units{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}});
+  Stage stage = make_stage(units);
+  Index end = 0;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const int unit = static_cast<int>(u);
+    Index elements = 0;
+    for (int layer = units[u].first; layer < units[u].second; ++layer)
+      elements += stage.outline().layers[static_cast<std::size_t>(layer)].parameters;
+    CHECK(stage.offset(unit) == end);
+    CHECK(stage.values(unit).data() == stage.values().data() + end);
+    CHECK(static_cast<Index>(stage.values(unit).size()) == elements);
+    CHECK(stage.gradients(unit).size() == stage.values(unit).size());
+    CHECK(reinterpret_cast<std::uintptr_t>(stage.values(unit).data()) % pdp::alignment == 0);
+    end += elements;
+  }
+  CHECK(static_cast<Index>(stage.values().size()) == end);
+}
+
+TEST_CASE("parameters are visited in the order of the model, wherever their units lie", "[nn]") {
+  std::vector<std::string> names;
+  Stage stage = make_stage({{5, 6}, {3, 5}, {0, 3}});
+  stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double> values) {
+    names.push_back(parameter.full_name());
+    CHECK(values.data() == stage.values().data() + parameter.offset);
+    CHECK(static_cast<Index>(values.size()) == parameter.elements());
+  });
+  CHECK(names == std::vector<std::string>{"1.weight", "1.bias", "3.0.0.weight", "3.0.0.bias", "3.0.1.weight", "3.0.1.bias", "3.1.0.weight",
+                                          "3.1.0.bias", "3.1.1.weight", "3.1.1.bias", "4.weight", "4.bias"});
+}
+
+TEST_CASE("a stage of some layers holds only their parameters", "[nn]") {
+  Stage stage = make_stage({{3, 4}});
+  std::vector<std::string> names;
+  stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double>) { names.push_back(parameter.full_name()); });
+  CHECK(names == std::vector<std::string>{"3.0.0.weight", "3.0.0.bias", "3.0.1.weight", "3.0.1.bias"});
+  CHECK(static_cast<Index>(stage.values().size()) == stage.outline().layers[3].parameters);
+}
+
+TEST_CASE("layers in pieces and in other units give the same bits as all of them at once", "[nn]") {
+  Stage whole_stage = make_stage({{0, 6}}), cut_stage = make_stage({{4, 6}, {2, 4}, {0, 2}});
+  Batch<Model> whole{whole_stage, 5}, cut{cut_stage, 5};
+  whole.forward();
+  for (const auto& [first, last] : Units{{0, 1}, {1, 4}, {4, 4}, {4, 6}}) cut_stage.forward(cut.slot(), first, last);
+  CHECK(whole.output() == cut.output());
+
+  whole.backward(false);
+  cut.set_gradient();
+  for (const auto& [first, last] : Units{{4, 6}, {2, 4}, {0, 2}}) {
+    cut_stage.backward_input(cut.slot(), first, last);
+    cut_stage.backward_weight(cut.slot(), first, last, false);
+  }
+  std::vector<double> expected, found;
+  whole_stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double> values) {
+    const auto from = whole_stage.gradients(0).subspan(static_cast<std::size_t>(parameter.offset), values.size());
+    expected.insert(expected.end(), from.begin(), from.end());
+  });
+  cut_stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double> values) {
+    // The units follow one another in the arena, so an offset counts from the first one's beginning.
+    const double* from = cut_stage.gradients(0).data() + parameter.offset;
+    found.insert(found.end(), from, from + values.size());
+  });
+  CHECK(found == expected);
+}
+
+TEST_CASE("the weights' half of backward may come last, for all layers at once", "[nn]") {
+  Stage stage = make_stage({{0, 6}}), late_stage = make_stage({{0, 6}});
+  Batch<Model> batch{stage, 5}, late{late_stage, 5};
+  batch.forward();
+  late.forward();
+  batch.set_gradient();
+  late.set_gradient();
+  for (int layer = 5; layer >= 0; --layer) {
+    stage.backward_input(batch.slot(), layer, layer + 1);
+    stage.backward_weight(batch.slot(), layer, layer + 1, false);
+  }
+  late_stage.backward_input(late.slot(), 0, 6);
+  for (int layer = 0; layer < 6; ++layer) late_stage.backward_weight(late.slot(), layer, layer + 1, false);
+  CHECK(gradient_check::parameter_gradients(stage) == gradient_check::parameter_gradients(late_stage));
+}
+
+TEST_CASE("two batches in flight leave each other alone, and their gradients add up", "[nn]") {
+  Stage stage = make_stage({{0, 6}});
+  Batch<Model> one{stage, 5}, two{stage, 3};
+  std::ranges::fill(two.input(), 0.25);
+  const auto alone = [&](Batch<Model>& batch) {
+    batch.forward();
+    batch.backward(false);
+    return gradient_check::parameter_gradients(stage);
+  };
+  const auto of_one = alone(one), of_two = alone(two);
+  std::vector<double> sum;
+  for (std::size_t i = 0; i < of_one.size(); ++i) sum.push_back(of_one[i] + of_two[i]);
+
+  one.forward();
+  two.forward();
+  one.backward(false);
+  two.backward(true);
+  CHECK(support::difference(gradient_check::parameter_gradients(stage), sum) < 1e-12);
+}
+
+TEST_CASE("no gradient is computed for an input that no parameter waits for", "[nn]") {
+  nn::Stage<Sequential<Tanh, Linear, Tanh>, Cpu, double> stage{Sequential{Tanh{}, Linear{4, 3}, Tanh{}}, Shape{4}, {{0, 3}}, 1};
+  nn::Slot<double> slot{3};
+  slot.rows = 2;
+  auto activations = support::normal<double>(2 * (4 + 4 + 3 + 3), 1);
+  std::vector<double> gradients(2 * 3 + 2 * 3);
+  slot.activations = {activations.data(), activations.data() + 8, activations.data() + 16, activations.data() + 22};
+  slot.gradients = {nullptr, nullptr, gradients.data(), gradients.data() + 6};
+  std::ranges::fill(std::span{gradients}.last(6), 1.0);
+  stage.forward(slot, 0, 3);
+  stage.backward_input(slot, 0, 3);
+  stage.backward_weight(slot, 0, 3, false);
+  // Boundary 2 has its gradient; boundaries 0 and 1 have no memory that could be written.
+  const std::span output = std::span{activations}.last(6);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(gradients[i] == Approx(1 - output[i] * output[i]));
+}
+
+TEST_CASE("a batch of no rows leaves gradients of zero, or adds nothing", "[nn]") {
+  Stage stage = make_stage({{0, 6}});
+  Batch<Model> some{stage, 5}, none{stage, 0};
+  some.forward();
+  some.backward(false);
+  const auto before = gradient_check::parameter_gradients(stage);
+  none.forward();
+  none.backward(true);
+  CHECK(gradient_check::parameter_gradients(stage) == before);
+  none.backward(false);
+  CHECK(gradient_check::parameter_gradients(stage) == std::vector<double>(before.size(), 0.0));
+}
+
+TEST_CASE("a stage that does not take the sample is refused before it holds anything", "[nn]") {
+  const auto message = support::message_of<pdp::ShapeError>([] { Stage{some_model(), Shape{7}, {{0, 6}}, 1}; });
+  CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 6") && Contains("gives 7"));
+}

@@ -1,0 +1,74 @@
+#include <pdp/optim/schedule.hpp>
+
+#include <cmath>
+#include <cstdint>
+
+#include "catch.hpp"
+
+namespace optim = pdp::optim;
+
+TEST_CASE("Constant leaves the rate as it is", "[optim]") {
+  for (const std::int64_t step : {0, 1, 1'000'000}) CHECK(optim::Constant{}.factor(step) == 1);
+}
+
+TEST_CASE("Linear goes along a line to its end, and stays there", "[optim]") {
+  const std::int64_t steps = GENERATE(1, 2, 7, 1000);
+  const float to = GENERATE(0.0f, 0.3f, 1.0f, 2.0f);
+  const optim::Linear schedule{.steps = steps, .to = to};
+  for (std::int64_t step = 0; step <= steps; ++step) {
+    const double way = static_cast<double>(step) / static_cast<double>(steps);
+    CHECK(static_cast<double>(schedule.factor(step)) == Approx(1 + way * (static_cast<double>(to) - 1)).margin(1e-7));
+  }
+  CHECK(schedule.factor(0) == 1);
+  for (const std::int64_t step : {steps, steps + 1, 10 * steps}) CHECK(schedule.factor(step) == to);
+}
+
+TEST_CASE("Linear to 0.3 has the factor 1 - 0.7 s / n in step s of n", "[optim]") {
+  constexpr std::int64_t n = 105;
+  const optim::Linear schedule{.steps = n, .to = 0.3f};
+  for (std::int64_t s = 0; s <= n; ++s)
+    CHECK(static_cast<double>(schedule.factor(s)) == Approx(1 - 0.7 * static_cast<double>(s) / n).epsilon(1e-7));
+}
+
+TEST_CASE("Cosine goes down along half a wave to its end, and stays there", "[optim]") {
+  const std::int64_t steps = GENERATE(1, 2, 8, 1000);
+  const float to = GENERATE(0.0f, 0.1f);
+  const optim::Cosine schedule{.steps = steps, .to = to};
+  CHECK(schedule.factor(0) == 1);
+  for (const std::int64_t step : {steps, steps + 1, 10 * steps}) CHECK(schedule.factor(step) == to);
+  for (std::int64_t step = 0; step < steps; ++step) CHECK(schedule.factor(step + 1) < schedule.factor(step));
+  if (steps % 8 == 0) {
+    const double low = static_cast<double>(to);
+    CHECK(static_cast<double>(schedule.factor(steps / 2)) == Approx((1 + low) / 2));
+    CHECK(static_cast<double>(schedule.factor(steps / 4)) == Approx(low + (1 - low) * (1 + std::sqrt(0.5)) / 2));
+  }
+}
+
+TEST_CASE("WarmUp rises to 1 in its last step, then the other schedule begins at its own step 0", "[optim]") {
+  const optim::WarmUp<optim::Cosine> schedule{.steps = 4, .then = {.steps = 10, .to = 0.1f}};
+  CHECK(schedule.factor(0) == 0.25f);
+  CHECK(schedule.factor(1) == 0.5f);
+  CHECK(schedule.factor(3) == 1);
+  for (std::int64_t step = 4; step < 30; ++step) CHECK(schedule.factor(step) == (optim::Cosine{.steps = 10, .to = 0.1f}.factor(step - 4)));
+  CHECK(schedule.factor(4) == 1);
+  CHECK(schedule.factor(14) == 0.1f);
+}
+
+TEST_CASE("WarmUp alone stays at 1, and one of no steps is not there", "[optim]") {
+  CHECK(optim::WarmUp<>{.steps = 3}.factor(2) == 1);
+  CHECK(optim::WarmUp<>{.steps = 3}.factor(100) == 1);
+  const optim::WarmUp<optim::Linear> none{.steps = 0, .then = {.steps = 10, .to = 0}};
+  for (std::int64_t step = 0; step < 12; ++step) CHECK(none.factor(step) == (optim::Linear{.steps = 10, .to = 0}.factor(step)));
+}
+
+TEST_CASE("schedules are literals, and a user's own is one too", "[optim]") {
+  struct Half {
+    [[nodiscard]] constexpr float factor(std::int64_t step) const { return step < 10 ? 1.0f : 0.5f; }
+  };
+  struct Wrong {
+    [[nodiscard]] double factor(std::int64_t) const { return 1; }
+  };
+  static_assert(optim::Schedule<Half> && optim::Schedule<optim::WarmUp<Half>> && !optim::Schedule<Wrong> && !optim::Schedule<float>);
+  static_assert(optim::Linear{.steps = 10, .to = 0}.factor(5) == 0.5f && optim::WarmUp<>{.steps = 2}.factor(0) == 0.5f);
+  CHECK(optim::WarmUp<Half>{.steps = 5}.factor(15) == 0.5f);
+}

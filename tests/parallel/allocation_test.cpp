@@ -1,0 +1,72 @@
+#include "allocations.hpp"
+
+#include <pdp/comm/self.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <memory>
+
+#include "catch.hpp"
+#include "tasks.hpp"
+
+namespace comm = pdp::comm;
+namespace parallel = pdp::parallel;
+
+namespace {
+
+// As wide as the classifier of MNIST, as a product of large matrices allocates where one of small ones does not.
+constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 10}}, pdp::loss::CrossEntropy{},
+                         pdp::optim::Adam{}};
+
+/// Allocations of all ranks together in steps 3 to 22 of a fit: the loader's thread, the step and its messages.
+template <class Comm, class Strategy>
+long allocations_in_a_fit(int ranks, const Strategy& strategy) {
+  const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
+  const auto counts = pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
+    pdp::Trainer trainer{world, strategy, wide, {.global_batch = 256, .seed = 1}};
+    long first = 0, last = 0;
+    const auto on_step = [&](std::int64_t step, const auto&) {
+      if (step > 2 && step < 22) return;
+      world.barrier();
+      (step <= 2 ? first : last) = allocations::count;
+      world.barrier();
+    };
+    trainer.fit(
+        samples, {.epochs = 6}, [](const pdp::Epoch&) {}, on_step);
+    return last - first;
+  });
+  return counts.front();
+}
+
+}  // namespace
+
+TEST_CASE("the counter of allocations counts operator new and the functions of C", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  const auto counted = [](auto&& allocate) {
+    const long before = allocations::count;
+    allocate();
+    return allocations::count - before;
+  };
+  CHECK(counted([] { std::make_unique<std::vector<int>>(std::size_t{100}); }) == 2);
+  CHECK(counted([] { pdp::Buffer<float>{100}; }) == 1);
+  void* memory = nullptr;
+  CHECK(counted([&] { memory = std::malloc(10); }) == 1);
+  CHECK(counted([&] { memory = std::realloc(memory, 100'000); }) == 1);
+  std::free(memory);
+  CHECK(counted([] {}) == 0);
+}
+
+TEST_CASE("after the first steps nothing is allocated any more", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  CHECK(allocations_in_a_fit<comm::Self>(1, parallel::Single{}) == 0);
+  CHECK(allocations_in_a_fit<comm::Self>(1, parallel::Single{.accumulate = 3}) == 0);
+  for (const int ranks : {2, 3}) {
+    CHECK(allocations_in_a_fit<comm::Thread>(ranks, parallel::DataParallel{}) == 0);
+    CHECK(allocations_in_a_fit<comm::Tcp>(ranks, parallel::DataParallel{}) == 0);
+  }
+  CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::DataParallel{.accumulate = 2, .unit_elements = 1}) == 0);
+}

@@ -1,0 +1,65 @@
+// Counts every allocation of the program, on all of its threads: malloc and its kin, and with them operator new, which calls them. For one
+// source of an executable only. A sanitizer keeps its own malloc; then nothing is counted.
+#pragma once
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PDP_COUNTS_ALLOCATIONS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PDP_COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#ifndef PDP_COUNTS_ALLOCATIONS
+#define PDP_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace allocations {
+
+constexpr bool are_counted = PDP_COUNTS_ALLOCATIONS != 0;
+inline std::atomic<long> count{0};
+
+}  // namespace allocations
+
+#if PDP_COUNTS_ALLOCATIONS
+
+// glibc's own, which ours stand before.
+extern "C" {
+void* __libc_malloc(std::size_t bytes);                           // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(std::size_t elements, std::size_t bytes);     // NOLINT(bugprone-reserved-identifier)
+void* __libc_realloc(void* memory, std::size_t bytes);            // NOLINT(bugprone-reserved-identifier)
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(std::size_t bytes) noexcept {
+  ++allocations::count;
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t elements, std::size_t bytes) noexcept {
+  ++allocations::count;
+  return __libc_calloc(elements, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) noexcept {
+  ++allocations::count;
+  return __libc_realloc(memory, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  ++allocations::count;
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  ++allocations::count;
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
+  ++allocations::count;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+}
+
+#endif

@@ -1,0 +1,67 @@
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/testing/equivalence.hpp>
+
+#include "catch.hpp"
+#include "tasks.hpp"
+#include "two_halves.hpp"
+
+namespace comm = pdp::comm;
+namespace parallel = pdp::parallel;
+using pdp::testing::serial_equivalence;
+
+// Whatever the strategy, the losses are those of one process.
+
+namespace {
+
+/// Prints what is wrong, and demands that something was learnt: equal losses of a model that does not change prove nothing.
+void check(const pdp::testing::Equivalence& report) {
+  INFO(report.text());
+  CHECK(report);
+  CHECK(report.strategy().back() < 0.8 * report.strategy().front());
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short batches and accumulation included", "[parallel][equivalence]",
+                   comm::Thread, comm::Tcp) {
+  const int ranks = GENERATE(1, 2, 3, 4);
+  const int accumulate = GENERATE(1, 3);
+  const auto samples = tasks::samples(250);  // the last batch of an epoch has 26 rows, for three ranks 8, 9 and 9
+  const parallel::DataParallel strategy{.accumulate = accumulate, .unit_elements = 64};
+  check(serial_equivalence<TestType>(tasks::classifier, samples, strategy, ranks));
+  check(serial_equivalence<TestType>(tasks::residual_classifier(3), samples, strategy, ranks));
+}
+
+TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others learn", "[parallel][equivalence]", comm::Thread,
+                   comm::Tcp) {
+  const pdp::testing::Batches<std::int32_t> batches = [](int step) {
+    const std::size_t rows = std::array{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
+    pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
+    batch.targets = tasks::classes_of(batch.x);
+    return batch;
+  };
+  const int accumulate = GENERATE(1, 2);
+  const auto report =
+      serial_equivalence<TestType>(tasks::classifier, batches, parallel::DataParallel{.accumulate = accumulate}, 4, {.steps = 60});
+  check(report);
+}
+
+TEST_CASE("Single learns the same whether its batch is cut or not", "[parallel][equivalence]") {
+  const int accumulate = GENERATE(2, 5);
+  check(serial_equivalence<comm::Thread>(tasks::classifier, tasks::samples(250), parallel::Single{.accumulate = accumulate}, 1));
+}
+
+TEST_CASE("the depth of a model may be known at run time only", "[parallel][equivalence]") {
+  for (const pdp::Index depth : {1, 7})
+    check(serial_equivalence<comm::Thread>(tasks::residual_classifier(depth), tasks::samples(100), parallel::DataParallel{}, 2));
+}
+
+TEMPLATE_TEST_CASE("a user's own plan, which cuts the model in two, gives the losses of one process", "[parallel][equivalence]",
+                   comm::Thread, comm::Tcp) {
+  const int micro_batches = GENERATE(1, 3);
+  const auto samples = tasks::samples(250);
+  for (const int cut : {1, 2}) check(serial_equivalence<TestType>(tasks::classifier, samples, TwoHalves{cut, micro_batches}, 2));
+  check(serial_equivalence<TestType>(tasks::residual_classifier(4), samples, TwoHalves{3, micro_batches}, 2));
+}

@@ -1,0 +1,159 @@
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/memory.hpp>
+#include <pdp/parallel/single.hpp>
+
+#include <map>
+#include <tuple>
+
+#include "catch.hpp"
+#include "two_halves.hpp"
+
+namespace nn = pdp::nn;
+using namespace pdp::parallel;
+using pdp::Index;
+
+namespace {
+
+nn::Outline plain() {
+  return nn::outline(nn::Sequential{nn::Linear{5, 70}, nn::Tanh{}, nn::Linear{70, 33}, nn::Relu{}, nn::Linear{33, 4}}, pdp::Shape{5});
+}
+nn::Outline with_views() {
+  return nn::outline(nn::Sequential{nn::Flatten{}, nn::Linear{12, 40}, nn::Tanh{}, nn::Flatten{}, nn::Linear{40, 3}}, pdp::Shape{3, 4});
+}
+nn::Outline with_residuals() {
+  return nn::outline(
+      nn::Sequential{nn::Linear{6, 20}, nn::Repeat{3, nn::Residual{nn::Sequential{nn::Linear{20, 20}, nn::Tanh{}, nn::Linear{20, 20}}}},
+                     nn::Linear{20, 2}},
+      pdp::Shape{6});
+}
+
+using Key = std::tuple<Kind, int, int>;  // micro-batch, boundary or layer
+struct Life {
+  Index width = 0;
+  std::size_t first = 0, last = 0;
+};
+
+/// What a list uses, and from when to when: written apart from the class under test, tensor by tensor.
+std::map<Key, Life> lives(const nn::Outline& model, const Instructions& list) {
+  std::map<Key, Life> lives;
+  const auto use = [&](Kind kind, int m, int number, std::size_t at) {
+    const Index width = kind == Kind::saved ? model.layers[static_cast<std::size_t>(number)].saved : model.width(number);
+    const auto [life, fresh] = lives.try_emplace({kind, m, number}, Life{width, at, at});
+    life->second.last = at;
+  };
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    const Instruction& i = list[at];
+    const int m = i.micro_batch;
+    for (int layer = i.first; layer < i.last; ++layer) {
+      if (i.op == Op::backward_input && !model.passes_gradient(layer)) continue;
+      use(Kind::activation, m, layer, at);
+      use(Kind::activation, m, layer + 1, at);
+      use(Kind::saved, m, layer, at);
+      if (i.op == Op::backward_input) use(Kind::gradient, m, layer, at);
+      if (i.op == Op::backward_input || i.op == Op::backward_weight) use(Kind::gradient, m, layer + 1, at);
+    }
+    if (i.op == Op::loss) use(Kind::activation, m, i.first, at), use(Kind::gradient, m, i.first, at);
+    const bool is_message = i.op == Op::send_start || i.op == Op::send_wait || i.op == Op::receive_start || i.op == Op::receive_wait;
+    if (is_message) use(i.tensor == Tensor::activation ? Kind::activation : Kind::gradient, m, i.first, at);
+  }
+  return lives;
+}
+
+bool same_memory(const nn::Outline& model, const Key& a, const Key& b) {
+  const auto source = [&](Key key) {
+    auto& [kind, m, number] = key;
+    while (kind != Kind::saved && number > 0 && model.layers[static_cast<std::size_t>(number) - 1].is_view) --number;
+    return key;
+  };
+  return source(a) == source(b);
+}
+
+void check(const nn::Outline& model, const Plan& plan) {
+  for (const bool training : {true, false}) {
+    const Instructions& list = training ? plan.step : plan.evaluate;
+    const int micro_batches = training ? plan.micro_batches : 1;
+    const Memory memory{model, list, micro_batches, !training};
+    auto used = lives(model, list);
+    if (!training && used.contains({Kind::activation, 0, model.size()})) used[{Kind::activation, 0, model.size()}].last = list.size();
+    const auto offset = [&](const Key& key) { return memory.offset(std::get<0>(key), std::get<1>(key), std::get<2>(key)); };
+    for (const auto& [key, life] : used) {
+      const bool of_batch = std::get<0>(key) == Kind::activation && same_memory(model, key, {Kind::activation, std::get<1>(key), 0});
+      INFO("kind " << static_cast<int>(std::get<0>(key)) << " of micro-batch " << std::get<1>(key) << ", number " << std::get<2>(key));
+      if (of_batch || life.width == 0) {
+        CHECK(offset(key) == Memory::nowhere);
+        continue;
+      }
+      REQUIRE(offset(key) >= 0);
+      CHECK(offset(key) % (static_cast<Index>(pdp::alignment) / static_cast<Index>(sizeof(float))) == 0);
+      CHECK(offset(key) + life.width <= memory.size());
+      for (const auto& [other, their] : used) {
+        if (other == key || their.width == 0 || offset(other) == Memory::nowhere) continue;
+        if (same_memory(model, key, other)) {
+          CHECK(offset(key) == offset(other));
+          continue;
+        }
+        const bool together = life.first <= their.last && their.first <= life.last;
+        const bool overlap = offset(key) < offset(other) + their.width && offset(other) < offset(key) + life.width;
+        CHECK_FALSE((together && overlap));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tensors that are needed at the same time never share memory, and views always do", "[parallel][memory]") {
+  for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
+    for (const int micro_batches : {1, 2, 4}) {
+      check(model, Single{.accumulate = micro_batches}.plan(model, {}));
+      check(model, DataParallel{.accumulate = micro_batches, .unit_elements = 1}.plan(model, {0, 2}));
+      for (const int rank : {0, 1}) check(model, TwoHalves{.cut = 3, .micro_batches = micro_batches}.plan(model, {rank, 2}));
+    }
+    // A schedule that holds all micro-batches at once.
+    Plan held = Single{.accumulate = 3}.plan(model, {});
+    std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
+    check(model, held);
+  }
+}
+
+TEST_CASE("accumulation costs no memory, as a micro-batch is over before the next one begins", "[parallel][memory]") {
+  for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
+    const auto elements = [&](int accumulate) {
+      const Plan plan = Single{.accumulate = accumulate}.plan(model, {});
+      return Memory{model, plan.step, plan.micro_batches, false}.size();
+    };
+    CHECK(elements(1) > 0);
+    CHECK(elements(4) == elements(1));
+  }
+}
+
+TEST_CASE("a schedule that holds several micro-batches takes memory for each", "[parallel][memory]") {
+  const nn::Outline model = plain();
+  Plan held = Single{.accumulate = 3}.plan(model, {});
+  std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
+  const Plan one = Single{}.plan(model, {});
+  const Index activations = pdp::padded<float>(70) * 2 + pdp::padded<float>(33) * 2 + pdp::padded<float>(4);
+  CHECK(Memory{model, held.step, 3, false}.size() >= 3 * activations);
+  CHECK(Memory{model, one.step, 1, false}.size() < 2 * activations);
+}
+
+TEST_CASE("a forward pass alone needs its widest neighbours, not all layers", "[parallel][memory]") {
+  const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
+  Instructions list;
+  for (int layer = 0; layer < model.size(); ++layer) list.push_back(compute(Op::forward, 0, layer, layer + 1));
+  CHECK(Memory{model, list, 1, true}.size() == 32);
+}
+
+TEST_CASE("what a list does not use lies nowhere", "[parallel][memory]") {
+  const nn::Outline model = plain();
+  const Plan back = TwoHalves{.cut = 2}.plan(model, {1, 2});
+  const Memory memory{model, back.step, 1, false};
+  CHECK(memory.offset(Kind::activation, 0, 1) == Memory::nowhere);
+  CHECK(memory.offset(Kind::gradient, 0, 1) == Memory::nowhere);
+  CHECK(memory.offset(Kind::activation, 0, 2) != Memory::nowhere);
+  CHECK(memory.offset(Kind::gradient, 0, 2) != Memory::nowhere);
+}

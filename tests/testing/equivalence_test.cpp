@@ -1,0 +1,152 @@
+#include <pdp/comm/thread.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/schedule.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/testing/equivalence.hpp>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+namespace nn = pdp::nn;
+namespace parallel = pdp::parallel;
+using pdp::testing::Equivalence, pdp::testing::EquivalenceOptions, pdp::testing::serial_equivalence;
+
+// The harness must pass what is equal and fail what is not, or it proves nothing.
+
+namespace {
+
+constexpr nn::Sequential model{nn::Linear{6, 16}, nn::Tanh{}, nn::Linear{16, 3}};
+
+/// The mean over a rank's own rows, which is right on one rank only: means of means, and sums of means, weigh rows unevenly.
+struct OwnMean : pdp::loss::CrossEntropy {
+  template <class D, class T>
+  pdp::LossSums operator()(const D& device, pdp::Matrix<const T> output, std::span<const Target> classes, T scale,
+                           pdp::Matrix<T> gradient) const {
+    if (scale != 0) scale = 1 / static_cast<T>(output.rows);
+    return pdp::loss::CrossEntropy::operator()(device, output, classes, scale, gradient);
+  }
+};
+constexpr pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}, pdp::optim::Linear{.steps = 100, .to = 0.5f}};
+constexpr pdp::Task own_mean_task{model, OwnMean{}, pdp::optim::Sgd{.lr = 0.2f}};
+
+pdp::data::InMemory<std::int32_t> samples() {
+  const auto x = pdp::testing::normal(150 * 6, 3);
+  std::vector<std::int32_t> classes;
+  for (auto row = x.begin(); row != x.end(); row += 6) classes.push_back(row[0] > 0 ? 2 : row[1] > 0 ? 1 : 0);
+  return {pdp::Shape{6}, x, classes};
+}
+
+/// DataParallel with one thing changed.
+template <class Change>
+struct Changed {
+  Change change;
+  [[nodiscard]] parallel::Plan plan(const nn::Outline& outline, parallel::Place at) const {
+    parallel::Plan plan = parallel::DataParallel{}.plan(outline, at);
+    change(plan, at);
+    return plan;
+  }
+};
+template <class Change>
+Changed(Change) -> Changed<Change>;
+
+}  // namespace
+
+TEST_CASE("equal losses pass, and the report says how close they stay", "[testing][equivalence]") {
+  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), parallel::DataParallel{}, 3, {.steps = 50});
+  CHECK(report);
+  CHECK_THAT(report.text(), StartsWith("in 50 steps the losses differ by at most "));
+  CHECK(report.single().size() == 50);
+  CHECK(report.strategy().size() == 50);
+  CHECK(report.single().back() < 0.8 * report.single().front());
+  CHECK(report.control() != report.single());  // rows in another order are added in another order
+  CHECK(pdp::testing::relative_difference(report.control(), report.single()) < 1e-5);
+}
+
+TEST_CASE("ranks that all take the same share are found out", "[testing][equivalence]") {
+  const Changed twice{[](parallel::Plan& plan, parallel::Place) { plan.share.index = 0; }};
+  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), twice, 2);
+  CHECK_FALSE(report);
+  CHECK_THAT(report.text(), StartsWith("step 0: the loss is ") && Contains(", but that of Single is ") && Contains("is allowed"));
+}
+
+TEST_CASE("rows that no rank takes are found out", "[testing][equivalence]") {
+  const Changed lost{[](parallel::Plan& plan, parallel::Place at) { plan.share = {at.rank, at.size + 1}; }};
+  CHECK_FALSE(serial_equivalence<comm::Thread>(task, samples(), lost, 2));
+}
+
+TEST_CASE("a gradient that is not the mean over the global batch is found out", "[testing][equivalence]") {
+  const auto report = serial_equivalence<comm::Thread>(own_mean_task, samples(), parallel::DataParallel{}, 3);
+  CHECK_FALSE(report);
+  CHECK_THAT(report.text(), StartsWith("step 1: "));  // the loss of step 0 comes before the first update
+  CHECK(serial_equivalence<comm::Thread>(own_mean_task, samples(), parallel::DataParallel{}, 1));
+}
+
+TEST_CASE("a plan that forgets a reduction is refused before it runs", "[testing][equivalence]") {
+  const Changed forgetful{[](parallel::Plan& plan, parallel::Place) {
+    std::erase_if(plan.step,
+                  [](const parallel::Instruction& i) { return i.op == parallel::Op::reduce_start || i.op == parallel::Op::reduce_wait; });
+  }};
+  CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), forgetful, 2), pdp::PlanError);
+}
+
+TEST_CASE("a plan that reduces over itself alone is found out", "[testing][equivalence]") {
+  const Changed apart{[](parallel::Plan& plan, parallel::Place at) {
+    plan.groups = {{.color = at.rank, .key = 0}};
+    for (parallel::Unit& unit : plan.units) unit.group = 1;
+    for (parallel::Instruction& i : plan.step)
+      if (i.op == parallel::Op::reduce_start || i.op == parallel::Op::reduce_wait) i.group = 1;
+  }};
+  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), apart, 2);
+  CHECK_FALSE(report);
+  CHECK_THAT(report.text(), StartsWith("step 1: "));
+}
+
+TEST_CASE("the first steps must agree closely; later ones may drift as the control run does", "[testing][equivalence]") {
+  const std::size_t steps = 30;
+  const std::vector<double> single(steps, 1.0);
+  std::vector<double> control = single, strategy = single;
+  const EquivalenceOptions options{.strict_steps = 20, .tolerance = 1e-5, .drift_factor = 10};
+  const auto report = [&] { return Equivalence{single, control, {strategy, strategy}, options}; };
+  CHECK(report());
+
+  control[22] = 1 + 4e-5;  // from here on 4e-4 is allowed
+  strategy[25] = 1 - 3.9e-4;
+  CHECK(report());
+  CHECK(report().allowed()[21] == 1e-5);
+  CHECK(report().allowed()[22] == Approx(4e-4));
+  strategy[25] = 1 - 4.1e-4;
+  CHECK_FALSE(report());
+  CHECK_THAT(report().text(),
+             StartsWith("step 25: the loss is 0.99959, but that of Single is 1;") && Contains("(the control run differs by 0)"));
+  strategy[25] = 1;
+
+  strategy[21] = 1 + 2e-5;  // the control run has not drifted yet
+  CHECK_FALSE(report());
+  strategy[21] = 1;
+  control[3] = 2;  // a control run that goes astray excuses nothing in the first steps
+  strategy[19] = 1 + 2e-5;
+  CHECK_FALSE(report());
+  CHECK_THAT(report().text(), StartsWith("step 19: "));
+}
+
+TEST_CASE("losses that are no numbers, or differ between ranks, never pass", "[testing][equivalence]") {
+  const std::vector<double> fine{1, 1}, nan{1, std::nan("")}, other{1, 1.0000001};
+  const auto text = [](const auto& single, const auto& strategy, const auto& of_rank_1) {
+    const Equivalence report{single, single, {strategy, of_rank_1}, {}};
+    CHECK_FALSE(report);
+    return report.text();
+  };
+  CHECK_THAT(text(fine, nan, nan), StartsWith("step 1: the loss is nan"));
+  CHECK_THAT(text(nan, fine, fine), Contains("step 1: the loss of Single is nan"));
+  CHECK_THAT(text(fine, fine, other), Contains("step 1: rank 1 reports a loss of 1.0000001, but rank 0 one of 1"));
+}
+
+TEST_CASE("a model of any width needs the shape of a sample", "[testing][equivalence]") {
+  constexpr pdp::Task any{nn::Sequential{nn::Tanh{}}, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}};
+  CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(any, samples(), parallel::DataParallel{}, 1), Contains("say theirs"));
+  CHECK(serial_equivalence<comm::Thread>(any, samples(), parallel::DataParallel{}, 2, {.steps = 3, .input = pdp::Shape{6}}));
+}

@@ -1,0 +1,113 @@
+#include <pdp/comm/self.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/testing/ranks.hpp>
+
+#include <array>
+#include <set>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+namespace testing = pdp::testing;
+using namespace std::chrono_literals;
+
+TEMPLATE_TEST_CASE("ranks() runs a function on every rank, each on a thread of its own, and gives what they return in order", "[testing]",
+                   comm::Thread, comm::Tcp) {
+  const int size = GENERATE(1, 2, 5);
+  const auto results = testing::ranks<TestType>(size, [](TestType& world) {
+    return std::tuple{world.rank(), world.size(), std::this_thread::get_id()};
+  });
+  std::set<std::thread::id> threads{std::this_thread::get_id()};
+  for (int rank = 0; rank < size; ++rank) {
+    const auto& [own, all, thread] = results[static_cast<std::size_t>(rank)];
+    CHECK(own == rank);
+    CHECK(all == size);
+    threads.insert(thread);
+  }
+  CHECK(threads.size() == static_cast<std::size_t>(size) + 1);
+}
+
+TEST_CASE("ranks() takes functions that return nothing, and results that can only be moved", "[testing]") {
+  std::atomic<int> sum{0};
+  testing::ranks<comm::Thread>(3, [&](comm::Thread& world) { sum += world.rank() + 1; });
+  CHECK(sum == 6);
+  const auto results = testing::ranks<comm::Self>(1, [](comm::Self& world) { return std::make_unique<int>(world.size()); });
+  CHECK(*results.front() == 1);
+}
+
+TEMPLATE_TEST_CASE("what a rank throws is thrown where ranks() was called, and ends the others", "[testing]", comm::Thread, comm::Tcp) {
+  const auto start = comm::Clock::now();
+  CHECK_THROWS_MATCHES(testing::ranks<TestType>(3,
+                                                [](TestType& world) {
+                                                  if (world.rank() == 2) throw pdp::ShapeError{"rank 2 is too wide"};
+                                                  for (;;) world.barrier();
+                                                }),
+                       pdp::ShapeError, Message("rank 2 is too wide"));
+  CHECK(comm::Clock::now() - start < 2s);
+}
+
+TEMPLATE_TEST_CASE("the cause is thrown, though its consequences come first", "[testing]", comm::Thread, comm::Tcp) {
+  struct SlowToLeave {
+    ~SlowToLeave() { std::this_thread::sleep_for(50ms); }
+  };
+  CHECK_THROWS_AS(testing::ranks<TestType>(3,
+                                           [](TestType& world) {
+                                             const SlowToLeave slow;
+                                             std::array<float, 4> values{};
+                                             auto work = world.all_reduce_async(values, comm::Sum{});  // let go of in the unwinding
+                                             if (world.rank() == 1) throw std::out_of_range{"the cause"};
+                                             for (;;) world.barrier();
+                                           }),
+                  std::out_of_range);
+}
+
+TEMPLATE_TEST_CASE("a hang is an error when the deadline has passed", "[testing]", comm::Thread, comm::Tcp) {
+  const auto start = comm::Clock::now();
+  CHECK_THROWS_AS(testing::ranks<TestType>(
+                      2,
+                      [](TestType& world) {
+                        std::array<int, 1> value{};
+                        world.recv(value, 1 - world.rank());  // both: a program's own error, which no rank can see
+                      },
+                      300ms),
+                  pdp::Timeout);
+  CHECK(comm::Clock::now() - start < 2s);
+}
+
+TEST_CASE("errors() gives what each rank threw, and what it is", "[testing]") {
+  const auto errors = testing::errors<comm::Thread>(4, [](comm::Thread& world) {
+    if (world.rank() == 0) return;
+    if (world.rank() == 1) throw pdp::UsageError{"two"};
+    if (world.rank() == 2) throw 3;
+    throw pdp::PeerLost{7, "gone"};
+  });
+  REQUIRE(errors.size() == 4);
+  CHECK_FALSE(errors[0]);
+  CHECK_FALSE(errors[0].is<std::exception>());
+  CHECK(errors[0].what() == "nothing was thrown");
+  CHECK(errors[1]);
+  CHECK(errors[1].is<pdp::UsageError>());
+  CHECK(errors[1].is<pdp::ConfigError>());
+  CHECK_FALSE(errors[1].is<pdp::ShapeError>());
+  CHECK(errors[1].what() == "two");
+  CHECK(errors[1].lost_rank() == -1);
+  CHECK_THROWS_AS(errors[1].rethrow(), pdp::UsageError);
+  CHECK(errors[2].is<int>());
+  CHECK(errors[2].what() == "something that is no exception");
+  CHECK(errors[3].lost_rank() == 7);
+}
+
+TEST_CASE("worlds that cannot be are refused", "[testing]") {
+  const auto nothing = [](auto&) {};
+  CHECK_THROWS_WITH(testing::ranks<comm::Thread>(0, nothing), Contains("a world of 0 ranks was asked for"));
+  CHECK_THROWS_WITH(testing::ranks<comm::Self>(2, nothing),
+                    Contains("this communicator is for one rank, but a world of 2 ranks was asked for"));
+}
+
+TEST_CASE("the ranks of a test have a short deadline unless it is said", "[testing]") {
+  CHECK(testing::ranks<comm::Thread>(1, [](comm::Thread& world) { return world.deadline(); }).front() == testing::default_deadline);
+  CHECK(testing::ranks<comm::Tcp>(
+            2, [](comm::Tcp& world) { return world.deadline(); }, 3s)
+            .front() == 3s);
+}

@@ -1,0 +1,91 @@
+#include <pdp/comm/thread.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/log.hpp>
+#include <pdp/train/print.hpp>
+#include <pdp/train/progress.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "captured.hpp"
+#include "catch.hpp"
+#include "data/files.hpp"
+
+namespace comm = pdp::comm;
+
+namespace {
+
+std::vector<std::string> lines(const std::filesystem::path& path) {
+  std::ifstream file{path};
+  std::vector<std::string> found;
+  for (std::string line; std::getline(file, line);) found.push_back(line);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the log holds one JSON object for each epoch, with the same keys, as soon as the epoch is over", "[train][log]") {
+  const files::TemporaryFolder folder;
+  const std::string path = folder / "log.jsonl";
+  std::ofstream{path} << "of an earlier run\n";
+  pdp::EpochLog log{path};
+  log.write({.number = 0, .loss = 1.25, .accuracy = 1.0 / 3, .seconds = 0.5}, 0.75);
+  CHECK(lines(path).size() == 1);
+  log.write({.number = 1, .loss = std::numeric_limits<double>::quiet_NaN(), .accuracy = 1e-9, .seconds = 1e9}, INFINITY);
+
+  const auto found = lines(path);
+  REQUIRE(found.size() == 2);
+  for (const std::string& line : found) {
+    std::set<std::string> keys;
+    const auto object = nlohmann::json::parse(line);
+    for (const auto& [key, value] : object.items()) keys.insert(key);
+    CHECK(keys == std::set<std::string>{"epoch", "loss", "accuracy", "test_accuracy", "seconds"});
+  }
+  const auto first = nlohmann::json::parse(found[0]), second = nlohmann::json::parse(found[1]);
+  CHECK(first["epoch"].is_number_integer());
+  CHECK(first["epoch"] == 0);
+  CHECK(first["loss"] == 1.25);
+  CHECK(first["accuracy"].get<double>() == Approx(1.0 / 3).epsilon(1e-8));
+  CHECK(first["test_accuracy"] == 0.75);
+  CHECK(first["seconds"] == 0.5);
+  CHECK(second["loss"].is_null());
+  CHECK(second["test_accuracy"].is_null());
+  CHECK(second["accuracy"].get<double>() == Approx(1e-9));
+}
+
+TEST_CASE("a log that cannot be written is an error that says where and why", "[train][log]") {
+  const files::TemporaryFolder folder;
+  const std::string nowhere = folder / "no/such/log.jsonl";
+  CHECK_THROWS_AS(pdp::EpochLog{nowhere}, pdp::FileError);
+  CHECK_THROWS_WITH(pdp::EpochLog{nowhere}, Contains(nowhere) && Contains("No such file or directory") && Contains("choose a place"));
+  CHECK_THROWS_AS(pdp::EpochLog{folder.path().string()}, pdp::FileError);
+  pdp::LineFile full{"/dev/full"};
+  CHECK_THROWS_WITH(full.line("words"), Contains("/dev/full cannot be written: No space left on device"));
+}
+
+TEST_CASE("only rank 0 prints, and the line is out at once", "[train]") {
+  const std::string words = captured([] {
+    pdp::testing::ranks<comm::Thread>(3, [](comm::Thread& world) { pdp::print(world, "rank {} says {:.3f}", world.rank(), 0.12345); });
+  });
+  CHECK(words == "rank 0 says 0.123\n");
+}
+
+TEST_CASE("where standard error is no terminal there is no progress bar", "[train]") {
+  std::FILE* const file = std::tmpfile();
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(::fileno(file), STDERR_FILENO);
+  {
+    pdp::Progress progress{true};
+    for (int step = 1; step <= 3; ++step) progress.show(0, step, 3, 0.5);
+    progress.wipe();
+  }
+  std::fflush(stderr);
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  std::fseek(file, 0, SEEK_END);
+  CHECK(std::ftell(file) == 0);
+  std::fclose(file);
+}

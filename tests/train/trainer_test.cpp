@@ -1,0 +1,315 @@
+#include <pdp/comm/thread.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+namespace nn = pdp::nn;
+using pdp::Index, pdp::Shape;
+using pdp::parallel::DataParallel;
+using pdp::testing::ranks;
+using Samples = pdp::data::InMemory<std::int32_t>;
+
+namespace {
+
+constexpr nn::Sequential model{nn::Linear{6, 16}, nn::Tanh{}, nn::Linear{16, 3}};
+constexpr pdp::Task classifier{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f},
+                               pdp::optim::Linear{.steps = 1000, .to = 0.1f}};
+using Trainer = pdp::Trainer<comm::Thread, DataParallel, std::remove_const_t<decltype(classifier)>>;
+
+Samples samples(std::size_t count) {
+  const auto x = pdp::testing::normal(count * 6, 11);
+  std::vector<std::int32_t> classes;
+  for (auto row = x.begin(); row != x.end(); row += 6) classes.push_back(row[0] > 0 ? 2 : row[1] > 0 ? 1 : 0);
+  return {Shape{6}, x, classes};
+}
+
+pdp::TrainerOptions options(Index global_batch) { return {.global_batch = global_batch, .seed = 5}; }
+
+struct Fit {
+  std::vector<double> losses;
+  std::vector<double> rows;
+  std::vector<std::int64_t> steps;
+  std::vector<pdp::Epoch> epochs;
+};
+
+Fit fit(comm::Thread& world, const Samples& data, const pdp::FitOptions& how, Index global_batch = 32) {
+  Trainer trainer{world, DataParallel{}, classifier, options(global_batch)};
+  Fit found;
+  trainer.fit(
+      data, how, [&](const pdp::Epoch& epoch) { found.epochs.push_back(epoch); },
+      [&](std::int64_t step, const Trainer::Totals& totals) {
+        found.steps.push_back(step);
+        found.losses.push_back(totals.mean_loss());
+        found.rows.push_back(totals.rows);
+      });
+  return found;
+}
+
+/// What the Trainer, or a call on it, throws on one rank.
+template <class F>
+pdp::testing::Thrown refused(F&& f) {
+  return pdp::testing::errors<comm::Thread>(1, std::forward<F>(f)).front();
+}
+
+}  // namespace
+
+TEST_CASE("fit learns, and its losses and order of samples are the same whatever the number of ranks", "[train]") {
+  const Samples data = samples(210);  // 7 batches an epoch, the last one of 18 rows
+  const Fit one = ranks<comm::Thread>(1, [&](comm::Thread& world) { return fit(world, data, {.epochs = 6}); }).front();
+  CHECK(one.losses.back() < 0.6 * one.losses.front());
+  REQUIRE(one.losses.size() == 42);
+  for (std::size_t step = 0; step < one.losses.size(); ++step) {
+    CHECK(one.steps[step] == static_cast<std::int64_t>(step));
+    CHECK(one.rows[step] == (step % 7 == 6 ? 18 : 32));
+  }
+  for (const int size : {2, 3, 4})
+    for (const Fit& each : ranks<comm::Thread>(size, [&](comm::Thread& world) { return fit(world, data, {.epochs = 6}); })) {
+      CHECK(each.rows == one.rows);
+      for (std::size_t step = 0; step < 20; ++step) CHECK(each.losses[step] == Approx(one.losses[step]).epsilon(1e-5));
+      CHECK(each.epochs.back().loss == Approx(one.epochs.back().loss).epsilon(1e-4));
+      CHECK(each.epochs.back().accuracy == Approx(one.epochs.back().accuracy).margin(0.01));
+    }
+}
+
+TEST_CASE("on_epoch gets the means over all samples of the epoch, on every rank", "[train]") {
+  const Samples data = samples(70);
+  for (const Fit& each : ranks<comm::Thread>(3, [&](comm::Thread& world) { return fit(world, data, {.epochs = 3}); })) {
+    REQUIRE(each.epochs.size() == 3);
+    for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+      double loss = 0;
+      for (std::size_t step = 3 * epoch; step < 3 * epoch + 3; ++step) loss += each.losses[step] * each.rows[step] / 70;
+      CHECK(each.epochs[epoch].number == static_cast<int>(epoch));
+      CHECK(each.epochs[epoch].loss == Approx(loss));
+      CHECK((each.epochs[epoch].accuracy >= 0 && each.epochs[epoch].accuracy <= 1));
+      CHECK(each.epochs[epoch].seconds > 0);
+    }
+  }
+}
+
+TEST_CASE("epochs are shuffled by the seed, unless the order is to be kept", "[train]") {
+  const Samples data = samples(64);
+  const auto first_losses = [&](bool shuffle) {
+    return ranks<comm::Thread>(1, [&](comm::Thread& world) { return fit(world, data, {.epochs = 1, .shuffle = shuffle}).losses.front(); })
+        .front();
+  };
+  CHECK(first_losses(true) == first_losses(true));
+  CHECK(first_losses(true) != first_losses(false));
+}
+
+TEST_CASE("a batch of the whole set, and more ranks than samples, are no special cases", "[train]") {
+  const Samples data = samples(3);
+  const auto found = ranks<comm::Thread>(5, [&](comm::Thread& world) {
+    const Fit made = fit(world, data, {.epochs = 4}, 3);
+    Trainer trainer{world, DataParallel{}, classifier, options(3)};
+    return std::pair{made, trainer.evaluate(data)};
+  });
+  const auto alone = ranks<comm::Thread>(1, [&](comm::Thread& world) {
+                       const Fit made = fit(world, data, {.epochs = 4}, 3);
+                       Trainer trainer{world, DataParallel{}, classifier, options(3)};
+                       return std::pair{made, trainer.evaluate(data)};
+                     }).front();
+  for (const auto& [made, totals] : found) {
+    CHECK(made.losses.back() == Approx(alone.first.losses.back()).epsilon(1e-5));
+    CHECK(totals.rows == 3);
+    CHECK(totals.loss == Approx(alone.second.loss).epsilon(1e-6));
+    CHECK(totals.correct == alone.second.correct);
+  }
+}
+
+TEST_CASE("evaluate counts every sample of a set once, whatever its size, the batch and the number of ranks", "[train]") {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{101}}) {
+    const Samples data = samples(count);
+    std::vector<pdp::parallel::Totals> found;
+    for (const int size : {1, 2, 3, 4})
+      for (const Index batch : {1, 4, 64})
+        for (const auto& [totals, accuracy] : ranks<comm::Thread>(size, [&](comm::Thread& world) {
+               Trainer trainer{world, DataParallel{.accumulate = batch == 4 ? 3 : 1}, classifier, options(batch)};
+               return std::pair{trainer.evaluate(data), trainer.accuracy(data)};
+             })) {
+          found.push_back(totals);
+          CHECK(accuracy == totals.accuracy());
+        }
+    for (const auto& totals : found) {
+      CHECK(totals.rows == static_cast<double>(count));
+      CHECK(totals.loss == Approx(found.front().loss).epsilon(1e-6));
+      CHECK(totals.correct == found.front().correct);
+    }
+  }
+}
+
+TEST_CASE("predict gives the outputs of any number of rows, one after another", "[train]") {
+  const std::vector<float> x = pdp::testing::normal(23 * 6, 2);
+  ranks<comm::Thread>(1, [&](comm::Thread& world) {
+    Trainer trainer{world, DataParallel{}, classifier, options(5)};
+    std::vector<float> one_by_one;
+    for (std::size_t row = 0; row < 23; ++row)
+      for (const float each : trainer.predict(std::span{x}.subspan(row * 6, 6))) one_by_one.push_back(each);
+    const auto together = trainer.predict(x);
+    if (together.size() != 23 * 3 || pdp::testing::relative_difference(together, one_by_one) > 1e-6)
+      throw std::logic_error{"other outputs"};
+    if (!trainer.predict({}).empty()) throw std::logic_error{"outputs of nothing"};
+  });
+}
+
+TEST_CASE("step takes a caller's own rows, as many on each rank as it has", "[train]") {
+  const auto x = pdp::testing::normal(10 * 6, 2);
+  const std::vector<std::int32_t> classes{0, 1, 2, 0, 1, 2, 0, 1, 2, 0};
+  const auto losses = [&](int size, bool counted) {
+    return ranks<comm::Thread>(
+               size,
+               [&](comm::Thread& world) {
+                 Trainer trainer{world, DataParallel{}, classifier, options(20)};
+                 const std::size_t first = world.rank() == 0 ? 0 : 3, rows = size == 1 ? 10 : world.rank() == 0 ? 3 : 7;
+                 std::vector<double> each;
+                 for (int step = 0; step < 5; ++step)
+                   each.push_back(
+                       trainer.step(std::span{x}.subspan(first * 6, rows * 6), std::span{classes}.subspan(first, rows), counted ? 10 : 0)
+                           .mean_loss());
+                 return each;
+               })
+        .front();
+  };
+  CHECK(pdp::testing::relative_difference(losses(2, false), losses(1, false)) < 1e-6);
+  CHECK(losses(2, true) == losses(2, false));
+}
+
+TEST_CASE("the schedule's factor is applied to each step", "[train]") {
+  constexpr pdp::Task ending{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}, pdp::optim::Linear{.steps = 3, .to = 0}};
+  const auto x = pdp::testing::normal(4 * 6, 2);
+  const std::vector<std::int32_t> classes{0, 1, 2, 0};
+  const auto losses = ranks<comm::Thread>(1, [&](comm::Thread& world) {
+                        pdp::Trainer trainer{world, DataParallel{}, ending, options(4)};
+                        std::vector<double> each;
+                        for (int step = 0; step < 6; ++step) each.push_back(trainer.step(x, classes).mean_loss());
+                        return each;
+                      }).front();
+  CHECK(losses[1] < losses[0]);
+  CHECK(losses[3] < losses[2]);
+  CHECK(losses[4] == losses[3]);  // by then the rate is zero
+  CHECK(losses[5] == losses[3]);
+}
+
+TEST_CASE("vectors are learnt by their squared error", "[train]") {
+  constexpr pdp::Task line{nn::Sequential{nn::Linear{2, 2}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{.lr = 0.2f}};
+  const auto x = pdp::testing::normal(64 * 2, 1);
+  std::vector<float> y;
+  for (auto row = x.begin(); row != x.end(); row += 2) y.insert(y.end(), {2 * row[0] - row[1] + 1, 0.5f * row[1]});
+  const pdp::data::InMemory<float> data{Shape{2}, x, y, Shape{2}};
+  const auto outputs = ranks<comm::Thread>(2, [&](comm::Thread& world) {
+    pdp::Trainer trainer{world, DataParallel{}, line, options(16)};
+    trainer.fit(data, {.epochs = 60}, [](const pdp::Epoch&) {});
+    if (trainer.evaluate(data).mean_loss() > 1e-6) throw std::logic_error{"nothing was learnt"};
+    return trainer.predict(std::vector<float>{1, 2});
+  });
+  for (const auto& each : outputs) {
+    CHECK(each[0] == Approx(1).margin(1e-2));
+    CHECK(each[1] == Approx(1).margin(1e-2));
+  }
+}
+
+TEST_CASE("options that cannot work are refused before the first step, with what to do", "[train]") {
+  const Samples data = samples(10);
+  const auto made = [&](const pdp::TrainerOptions& with) {
+    return refused([&](comm::Thread& world) { Trainer{world, DataParallel{}, classifier, with}; });
+  };
+  const auto fitted = [](const auto& to, Index batch) {
+    return refused([&](comm::Thread& world) {
+      Trainer trainer{world, DataParallel{}, classifier, options(batch)};
+      trainer.fit(to, {.epochs = 1}, [](const pdp::Epoch&) {});
+    });
+  };
+  SECTION("no batch") {
+    const auto error = made({.seed = 1});
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(), Contains("a global batch of 0 samples was asked for") && Contains("{.global_batch = 256}"));
+  }
+  SECTION("a batch larger than the set") {
+    const auto error = fitted(data, 11);
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(), Contains("at most 10") && Contains("found 11") && Contains("smaller batch"));
+  }
+  SECTION("samples of another shape") {
+    const auto error = fitted(Samples{Shape{2, 4}, std::vector<float>(80), std::vector<std::int32_t>(10)}, 5);
+    CHECK(error.is<pdp::ShapeError>());
+    CHECK_THAT(error.what(), Contains("the dataset has samples of shape [2, 4], but the model takes 6 values"));
+  }
+  SECTION("more targets than one for each sample") {
+    const auto error = fitted(Samples{Shape{6}, std::vector<float>(60), std::vector<std::int32_t>(20), Shape{2}}, 5);
+    CHECK(error.is<pdp::ShapeError>());
+    CHECK_THAT(error.what(), Contains("targets of shape [2], but the loss takes 1"));
+  }
+  SECTION("a class beyond the outputs") {
+    const auto error = fitted(Samples{Shape{6}, std::vector<float>(60), std::vector<std::int32_t>(10, 3)}, 5);
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(), Contains("is of class 3, but the model gives 3 outputs"));
+  }
+  SECTION("an input that the model does not take") {
+    const auto error = made({.global_batch = 4, .input = Shape{7}});
+    CHECK(error.is<pdp::ShapeError>());
+    CHECK_THAT(error.what(), Contains("layer 0 (Linear) expects 6 values a sample, but what comes before it gives 7"));
+  }
+  SECTION("a row that is not whole") {
+    const auto error = refused([](comm::Thread& world) {
+      Trainer trainer{world, DataParallel{}, classifier, options(4)};
+      trainer.step(std::vector<float>(13), std::vector<std::int32_t>(2));
+    });
+    CHECK(error.is<pdp::ShapeError>());
+    CHECK_THAT(error.what(), Contains("13 values was given, which is no whole number of samples of 6"));
+  }
+  SECTION("more rows than the batch") {
+    const auto error = refused([](comm::Thread& world) {
+      Trainer trainer{world, DataParallel{}, classifier, options(4)};
+      trainer.step(std::vector<float>(30), std::vector<std::int32_t>(5));
+    });
+    CHECK(error.is<pdp::ShapeError>());
+    CHECK_THAT(error.what(), Contains("a batch of 5 rows was given, but memory was made for at most 4"));
+  }
+}
+
+TEST_CASE("a class beyond the outputs on one rank ends the training on all", "[train]") {
+  std::vector<std::int32_t> classes(40);
+  classes[17] = 9;
+  const Samples data{Shape{6}, std::vector<float>(240), classes};
+  const auto errors =
+      pdp::testing::errors<comm::Thread>(3, [&](comm::Thread& world) { fit(world, data, {.epochs = 1, .shuffle = false}, 20); });
+  int causes = 0;
+  for (const auto& error : errors) {
+    CHECK(error);
+    causes += error.is<pdp::ConfigError>() ? 1 : 0;
+  }
+  CHECK(causes == 1);
+}
+
+TEST_CASE("a model of any width asks for the shape of a sample", "[train]") {
+  constexpr pdp::Task any{nn::Sequential{nn::Tanh{}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{}};
+  const auto make = [&](const Shape& input) {
+    return refused([&](comm::Thread& world) { pdp::Trainer{world, DataParallel{}, any, {.global_batch = 2, .input = input}}; });
+  };
+  CHECK(make(Shape{}).is<pdp::ConfigError>());
+  CHECK_THAT(make(Shape{}).what(), Contains("the model takes samples of any shape") && Contains("{.input = Shape{784}}"));
+  CHECK_FALSE(make(Shape{3}));
+}
+
+TEST_CASE("a plan that cannot run is refused on every rank, in words", "[train]") {
+  struct Forgetful {
+    [[nodiscard]] pdp::parallel::Plan plan(const nn::Outline& outline, pdp::parallel::Place at) const {
+      auto plan = DataParallel{}.plan(outline, at);
+      std::erase_if(plan.step, [](const auto& i) { return i.op == pdp::parallel::Op::update; });
+      return plan;
+    }
+  };
+  const auto error = refused([](comm::Thread& world) { pdp::Trainer{world, Forgetful{}, classifier, options(4)}; });
+  CHECK(error.is<pdp::PlanError>());
+  CHECK_THAT(error.what(), Contains("the plan cannot run: rank 0 at the end of its step leaves a unit that is never updated") ||
+                               Contains("the plan cannot run: rank 0, step instruction"));
+}
