@@ -1,5 +1,4 @@
-// error(g++): the required expression .*group.send_async\(out, peer, tag\).* is invalid
-// error(clang): constraints not satisfied for class template 'Trainer'
+// error: pdp: the first argument of Trainer must be a communicator
 #include <pdp/comm/self.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>

@@ -51,12 +51,6 @@ struct Flatten : NoParameters {
   void backward_input(const D&, const State<T>&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>, T*) const {}
 };
 
-/// A layer whose output is its input's memory.
-template <class L>
-constexpr bool is_view = requires {
-  requires L::is_view;
-};
-
 static_assert(Layer<Relu> && Layer<Tanh> && Layer<Flatten> && is_view<Flatten> && !is_view<Relu>);
 
 }  // namespace pdp::nn

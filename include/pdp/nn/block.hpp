@@ -86,9 +86,15 @@ struct LeavesOf<B> {
 
 }  // namespace detail
 
-/// The distinct types of the leaves of blocks, as a TypeList.
-template <Block... B>
-using LeafTypes = typename detail::Union<TypeList<>, typename detail::LeavesOf<B>::type...>::type;
+/// The distinct types of the leaves of blocks, as a TypeList; empty where one of them is no block, which its holder has said by then.
+template <class... B>
+using LeafTypes = typename std::conditional_t<(Block<B> && ...), detail::Union<TypeList<>, typename detail::LeavesOf<B>::type...>,
+                                              detail::Union<TypeList<>>>::type;
+
+template <class List>
+constexpr bool any_is_view = false;
+template <class... L>
+constexpr bool any_is_view<TypeList<L...>> = (is_view<L> || ...);
 
 /// What comes out of a block, or the first layer that does not take what it is given.
 struct Flow {

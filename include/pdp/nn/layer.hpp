@@ -43,6 +43,12 @@ concept LayerOn = Layer<L> &&
   layer.backward_weight(device, state, in, in, in, saved);      // x, y, gradient of y -> gradients of the parameters
 };
 
+/// A layer whose output is its input's memory.
+template <class L>
+constexpr bool is_view = requires {
+  requires L::is_view;
+};
+
 /// Parameters start on multiples of this many elements.
 constexpr Index parameter_block = static_cast<Index>(alignment / sizeof(float));
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }

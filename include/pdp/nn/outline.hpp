@@ -21,7 +21,7 @@ struct Outline {
   [[nodiscard]] constexpr int size() const { return static_cast<int>(layers.size()); }
   /// Whether backward must go through a layer: some layer before it holds parameters, or it finds gradients inside itself on the way.
   [[nodiscard]] constexpr bool passes_gradient(int layer) const {
-    if (layers[static_cast<std::size_t>(layer)].saved > 0) return true;
+    if (const Layer& own = layers[static_cast<std::size_t>(layer)]; own.saved > 0 && own.parameters > 0) return true;
     for (int before = 0; before < layer; ++before)
       if (layers[static_cast<std::size_t>(before)].parameters > 0) return true;
     return false;

@@ -10,6 +10,8 @@ namespace pdp::nn {
 template <class B>
 class Residual {
   static_assert(Block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
+  static_assert(!any_is_view<LeafTypes<B>>,
+                "pdp: nn::Flatten cannot stand inside nn::Residual, as a residual keeps the shape of its input");
 
  public:
   static constexpr const char* name = "Residual";
@@ -93,7 +95,6 @@ class Residual {
 
   template <class L>
   static constexpr Inside after(const L& layer, const Inside& at) {
-    static_assert(!is_view<L>, "pdp: nn::Flatten cannot stand inside nn::Residual, as a residual keeps the shape of its input");
     const Shape out = layer.output(at.shape);
     return {at.leaf + 1, out, at.boundary + out.elements(), at.kept + layer.saved_elements(at.shape),
             at.parameters + layer.parameter_elements()};

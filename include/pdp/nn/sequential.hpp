@@ -10,6 +10,7 @@ namespace pdp::nn {
 /// Layers one after another. Their widths are checked where it is made: by the compiler when it is constexpr, else by a ShapeError.
 template <class... B>
 class Sequential {
+  static_assert(sizeof...(B) > 0, "pdp: nn::Sequential takes one layer or more");
   static_assert(
       (Block<B> && ...),
       "pdp: every argument of nn::Sequential must be a layer or a container of layers (see the concepts nn::Layer and nn::Container)");

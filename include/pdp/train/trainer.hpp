@@ -32,8 +32,13 @@ struct FitOptions {
 /// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
 ///
 /// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step.
-template <comm::Communicator C, parallel::Strategy S, class TaskType, UniformPrecision P = Float32>
+template <class C, class S, class TaskType, UniformPrecision P = Float32>
 class Trainer {
+  static_assert(comm::Communicator<C>,
+                "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
+  static_assert(parallel::Strategy<S>,
+                "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
+                "parallel::Strategy asks for");
   using Engine = parallel::Engine<C, decltype(TaskType::model), decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
 
  public:
