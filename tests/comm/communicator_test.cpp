@@ -396,3 +396,19 @@ TEMPLATE_TEST_CASE("progress() moves calls to their end without waiting", "[comm
     findings.expect(values == std::vector<double>(100'000, 2), "the sum");
   });
 }
+
+TEMPLATE_TEST_CASE("a rank that comes late keeps the others waiting, and disturbs nothing", "[comm]", comm::Thread, comm::Tcp) {
+  check_on_ranks<TestType>(3, [](TestType& world, Findings& findings) {
+    std::vector<double> values(200'000, 1);
+    for (int round = 0; round < 3; ++round) {
+      if (world.rank() == round) std::this_thread::sleep_for(std::chrono::milliseconds{250});
+      auto message = world.send_async(std::span{values}.first(2), (world.rank() + 1) % 3);
+      std::array<double, 2> received{};
+      world.all_reduce(values, comm::Average{});
+      world.recv(received, (world.rank() + 2) % 3);
+      message.wait();
+      findings.expect(received[1] == 1, "the message");
+    }
+    findings.expect(values == std::vector<double>(200'000, 1), "averages of equal values");
+  });
+}

@@ -40,6 +40,21 @@ class Inbox {
   [[nodiscard]] bool said_bye() const { return said_bye_; }
   /// What has gone wrong here, if anything has.
   [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
+  /// The first collective in which something from the peer is expected; null if there is none.
+  [[nodiscard]] const Envelope* awaited() const {
+    for (const ReceiveRequest* each = posted_.front(); each != nullptr; each = each->next)
+      if (each->envelope.tag == Envelope::collective) return &each->envelope;
+    return nullptr;
+  }
+  /// Compares what is expected here with the call in which another rank has waited for long, as it says itself.
+  void compare(const Inbox& other) {
+    for (const ReceiveRequest* each = posted_.front(); each != nullptr && other.waits_in_ && !fault_; each = each->next) {
+      const Envelope &mine = each->envelope, &theirs = *other.waits_in_;
+      if (mine.tag == Envelope::collective && mine.channel == theirs.channel && mine.sequence == theirs.sequence &&
+          !same_call(mine, theirs))
+        fault_ = mismatch(mine, rank_, theirs, other.peer_);
+    }
+  }
   /// Whether it is the peer's own word on why the world has failed.
   [[nodiscard]] bool told() const { return was_told_; }
 
@@ -170,8 +185,18 @@ class Inbox {
         frame_left_ = frame.length;
         if (frame.length == 0) adopt_told();
         return;
+      case Frame::Kind::waiting:
+        if (frame.length > 0) return garbled();
+        waits_in_ = frame.envelope;
+        return;
     }
     garbled();
+  }
+
+  /// Messages of one call may differ in their length.
+  static bool same_call(Envelope one, const Envelope& other) {
+    one.bytes = other.bytes;
+    return one == other;
   }
 
   void begin(const Envelope& message, Strays& pool) {
@@ -261,11 +286,12 @@ class Inbox {
   ReceiveRequest* receive_ = nullptr;
   Stray* stray_ = nullptr;
   std::optional<Failure> told_;
-  std::size_t offset_ = 0;      // bytes of it that have been brought to their place
-  std::size_t frame_left_ = 0;  // bytes of its frame that have not
+  std::optional<Envelope> waits_in_;  // the collective in which the peer has waited for long, when it last said so
+  std::size_t offset_ = 0;            // bytes of it that have been brought to their place
+  std::size_t frame_left_ = 0;        // bytes of its frame that have not
   std::uint64_t message_left_ = 0;
 
-  std::array<std::byte, sizeof(Frame)> carry_;  // the beginning of a header or of an element
+  std::array<std::byte, sizeof(Frame)> carry_{};  // the beginning of a header or of an element
   std::size_t carried_ = 0;
   bool said_bye_ = false;
   bool ended_ = false;

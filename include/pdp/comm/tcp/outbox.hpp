@@ -20,11 +20,18 @@ namespace pdp::comm::tcp {
 /// The sending half of a connection: messages go out in the order in which they were posted, as far as the socket takes them at once.
 class Outbox {
  public:
-  [[nodiscard]] bool empty() const { return sends_.front() == nullptr && last_words_sent_ == last_words_.size(); }
+  [[nodiscard]] bool empty() const { return sends_.front() == nullptr && !has_note() && last_words_sent_ == last_words_.size(); }
 
   void post(SendRequest& send) {
     sends_.push_back(send);
     if (sends_.front() == &send) begin();
+  }
+
+  /// Says, before the next frame, in which collective this rank waits. Once for each.
+  void note(const Envelope& call) {
+    if (has_note() || (note_.envelope.channel == call.channel && note_.envelope.sequence == call.sequence)) return;
+    note_ = {.kind = Frame::Kind::waiting, .envelope = call};
+    note_sent_ = 0;
   }
 
   /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
@@ -32,7 +39,10 @@ class Outbox {
     bool moved = false;
     for (int frames = 0; frames < frames_at_once && !empty() && !broken_; ++frames) {
       std::array<iovec, 2> parts;
-      const std::size_t asked = sends_.front() != nullptr ? next_of_message(parts) : next_of_last_words(parts);
+      const bool noting = has_note() && (sends_.front() == nullptr || sent_ == 0);
+      const std::size_t asked = noting                      ? next_of_note(parts)
+                                : sends_.front() != nullptr ? next_of_message(parts)
+                                                            : next_of_last_words(parts);
       msghdr message{};
       message.msg_iov = parts.data();
       message.msg_iovlen = parts.size();
@@ -43,7 +53,10 @@ class Outbox {
         break;
       }
       moved = true;
-      advance(static_cast<std::size_t>(sent));
+      if (noting)
+        note_sent_ += static_cast<std::size_t>(sent);
+      else
+        advance(static_cast<std::size_t>(sent));
       if (static_cast<std::size_t>(sent) < asked) break;
     }
     return moved;
@@ -59,6 +72,11 @@ class Outbox {
   void finish(Frame last, std::string_view said) {
     last.length = static_cast<std::uint32_t>(said.size());
     std::vector<std::byte> words;
+    if (has_note() && note_sent_ > 0) {
+      const auto* note = reinterpret_cast<const std::byte*>(&note_);
+      words.assign(note + note_sent_, note + sizeof(Frame));
+    }
+    note_sent_ = sizeof(Frame);
     if (sends_.front() != nullptr && sent_ > 0) {
       const auto* header = reinterpret_cast<const std::byte*>(&frame_);
       if (sent_ < sizeof(Frame)) words.assign(header + sent_, header + sizeof(Frame));
@@ -81,6 +99,13 @@ class Outbox {
 
  private:
   static constexpr int frames_at_once = 4;
+
+  [[nodiscard]] bool has_note() const { return note_sent_ < sizeof(Frame); }
+  std::size_t next_of_note(std::array<iovec, 2>& parts) {
+    parts[0] = {reinterpret_cast<std::byte*>(&note_) + note_sent_, sizeof(Frame) - note_sent_};
+    parts[1] = {};
+    return parts[0].iov_len;
+  }
 
   void begin() {
     before_ = 0;
@@ -127,6 +152,8 @@ class Outbox {
   Frame frame_;               // the one on its way
   std::size_t sent_ = 0;      // of it, header included
   std::uint64_t before_ = 0;  // bytes of the message in frames before it
+  Frame note_;                // the last one
+  std::size_t note_sent_ = sizeof(Frame);
   std::vector<std::byte> last_words_;
   std::size_t last_words_sent_ = 0;
   bool broken_ = false;

@@ -85,7 +85,7 @@ class TcpTransport {
     do
       if (progress()) return;
     while (waiting.look_again());
-    poll(until);
+    if (!poll(std::min(until, Clock::now() + patience))) compare_calls();
     if (failure_) failure_->raise();
   }
 
@@ -106,6 +106,7 @@ class TcpTransport {
     tcp::Outbox outbox;
   };
   static constexpr unsigned looks_between_polls = 64;
+  static constexpr Duration patience = std::chrono::milliseconds{100};
   static constexpr Duration telling = std::chrono::milliseconds{50};   // how long a failure may hold up its rank
   static constexpr Duration leaving = std::chrono::milliseconds{500};  // how long a goodbye may take
 
@@ -132,6 +133,18 @@ class TcpTransport {
         if (each.inbox.told()) cause = &each;
       }
     fail(std::move(*cause->inbox.fault()));
+  }
+
+  /// Ranks whose calls differ may all wait for a message that nobody sends, so that no message meets a receive that shows it. So a rank
+  /// that has waited for long says where, and compares with what the others have said.
+  void compare_calls() {
+    for (Connection& each : connections_) {
+      if (!each.socket) continue;
+      if (const Envelope* awaited = each.inbox.awaited(); awaited != nullptr) each.outbox.note(*awaited);
+      if (!each.outbox.empty()) each.outbox.flush(each.socket.get());
+      for (const Connection& other : connections_) each.inbox.compare(other.inbox);
+      note_fault(each);
+    }
   }
 
   /// Sleeps until a socket can be read, or written where that is wanted, and does it.
