@@ -92,6 +92,9 @@
 #include <pdp/parallel/strategy.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/parallel/worker.hpp>
+#include <pdp/testing/equivalence.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>

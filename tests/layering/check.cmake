@@ -21,7 +21,7 @@ set(room_comm core)
 set(room_launch core comm)
 set(room_parallel core host data nn loss optim comm)
 set(room_rpc core nn loss optim comm launch)
-set(room_checkpoint core data parallel)
+set(room_checkpoint core data nn parallel)
 set(room_train all)
 set(room_testing all)
 
