@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
     examples::Record record{flags, world.rank()};
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, {.global_batch = flags.batch_size * world.size(), .seed = flags.seed}};
     auto& model = trainer.engine().stage();
+    if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
     if (!flags.load.empty()) pdp::checkpoint::import_parameters(model, examples::load(flags.load), flags.load);
 
     const auto after_epoch = [&](const pdp::Epoch& epoch) {

@@ -133,7 +133,9 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
   const std::string nowhere = folder / "no/such/folder/file";
   for (const char* flag : {"--save", "--log", "--losses"}) {
     CAPTURE(flag);
-    check_error(run("mnist_ddp", {"--ranks", "2", "--epochs", "1", flag, nowhere}), 1, {nowhere});
+    const Ended ended = run("mnist_ddp", {"--ranks", "2", "--epochs", "1", flag, nowhere});
+    check_error(ended, 1, {nowhere});
+    CHECK(ended.out.empty());  // found out before the training, not after it
   }
   check_error(run("mnist_ddp", {"--ranks", "2", "--load", nowhere}), 1, {nowhere});
   const std::string other = folder / "other.safetensors";

@@ -16,7 +16,7 @@ launch::Options options(std::vector<const char*> arguments) {
 
 }  // namespace
 
-TEST_CASE("--ranks and --threads are found among a program's own arguments", "[launch][options]") {
+TEST_CASE("the flags --ranks and --threads are found among a program's own arguments", "[launch][options]") {
   CHECK(options({"--epochs", "3", "--ranks", "4", "file"}).ranks == 4);
   CHECK(options({"--ranks=5"}).ranks == 5);
   CHECK(options({"--threads", "2"}).threads == 2);
