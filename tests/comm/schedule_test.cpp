@@ -28,7 +28,7 @@ struct Rank {
   std::vector<Count> input, output, scratch;
   bool in_place = false;  // input and output are one
   std::size_t begun = 0;  // steps of this round and those before
-  std::vector<bool> done;
+  std::vector<char> done;
 
   constexpr std::vector<Count>& buffer(Step::Buffer which) {
     if (which == Step::Buffer::scratch) return scratch;
@@ -41,7 +41,7 @@ class Simulation {
   constexpr explicit Simulation(std::vector<Rank> ranks) : ranks_{std::move(ranks)} {
     for (Rank& rank : ranks_) {
       rank.scratch.assign(rank.schedule.scratch(), 0);
-      rank.done.assign(rank.schedule.steps().size(), false);
+      rank.done.assign(rank.schedule.steps().size(), 0);
     }
   }
 
@@ -57,7 +57,7 @@ class Simulation {
       if (fault_ != nullptr) return fault_;
     }
     for (const Rank& rank : ranks_)
-      if (std::find(rank.done.begin(), rank.done.end(), false) != rank.done.end()) return "a rank waits for ever";
+      if (std::find(rank.done.begin(), rank.done.end(), 0) != rank.done.end()) return "a rank waits for ever";
     return nullptr;
   }
 
@@ -91,7 +91,7 @@ class Simulation {
       const std::vector<Count> part(from.begin() + static_cast<std::ptrdiff_t>(step.source_offset),
                                     from.begin() + static_cast<std::ptrdiff_t>(step.source_offset + step.count));
       std::copy(part.begin(), part.end(), to.begin() + static_cast<std::ptrdiff_t>(step.offset));
-      rank.done[rank.begun] = true;
+      rank.done[rank.begun] = 1;
     }
     for (std::size_t a = first; a < rank.begun; ++a)
       for (std::size_t b = first; b < rank.begun; ++b)
@@ -123,7 +123,7 @@ class Simulation {
       const Count value = sender.buffer(out.buffer)[out.offset + i];
       into = in.action == Step::Action::combine ? into + value : value;
     }
-    sender.done[sent] = receiver.done[received] = true;
+    sender.done[sent] = receiver.done[received] = 1;
     return true;
   }
 

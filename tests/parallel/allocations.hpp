@@ -7,6 +7,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
+
+#if defined(__clang__) && __has_include(<mm_malloc.h>)
+#include <mm_malloc.h>  // declares posix_memalign, and must do so before the definition
+#endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PDP_COUNTS_ALLOCATIONS 0

@@ -37,7 +37,7 @@ TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short ba
 TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others learn", "[parallel][equivalence]", comm::Thread,
                    comm::Tcp) {
   const pdp::testing::Batches<std::int32_t> batches = [](int step) {
-    const std::size_t rows = std::array{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
+    const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
     pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
     batch.targets = tasks::classes_of(batch.x);
     return batch;

@@ -37,7 +37,7 @@ std::vector<double> serial_sum(int ranks, std::size_t elements) {
 template <std::ranges::contiguous_range R, std::ranges::contiguous_range S>
 requires std::same_as<std::ranges::range_value_t<R>, std::ranges::range_value_t<S>>
 bool same_bits(const R& left, const S& right) {
-  const auto a = std::as_bytes(std::span{left}), b = std::as_bytes(std::span{right});
+  const std::span<const std::byte> a = std::as_bytes(std::span{left}), b = std::as_bytes(std::span{right});
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
