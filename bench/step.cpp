@@ -35,6 +35,8 @@ struct Config {
   Index rows;
   std::vector<Index> widths;
 };
+template <class TaskType>
+Config(TaskType, Index, std::vector<Index>) -> Config<TaskType>;
 
 template <class F>
 void with_config(const std::string& name, F&& f) {
