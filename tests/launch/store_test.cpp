@@ -25,10 +25,15 @@ struct InProcess {
   launch::InProcessStore one;
   launch::InProcessStore& two = one;
 };
+/// A name where this machine knows its own; a bare container may not.
+std::string here(std::uint16_t port) {
+  std::string why;
+  return launch::resolve("localhost", port, why).empty() ? "127.0.0.1" : "localhost";
+}
 struct Tcp {
   launch::TcpStoreServer server;
   launch::TcpStore one{"127.0.0.1", server.port(), patience()};
-  launch::TcpStore two{"localhost", server.port(), patience()};
+  launch::TcpStore two{here(server.port()), server.port(), patience()};
 };
 
 pdp::comm::tcp::Descriptor stranger(std::uint16_t port) {
