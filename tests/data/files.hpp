@@ -16,6 +16,8 @@
 #include <system_error>
 #include <vector>
 
+#include "support.hpp"
+
 /// Files for the tests of the readers: made by hand, in a folder that goes with the test.
 namespace files {
 
@@ -76,15 +78,6 @@ inline std::string gzip(const std::string& bytes, const std::filesystem::path& s
   return packed;
 }
 
-/// What the call throws as an E; nothing where it throws no E.
-template <class E, class F>
-std::optional<std::string> message_of(F&& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return std::nullopt;
-}
+using support::message_of;
 
 }  // namespace files

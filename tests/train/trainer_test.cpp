@@ -106,6 +106,23 @@ TEST_CASE("epochs are shuffled by the seed, unless the order is to be kept", "[t
   CHECK(first_losses(true) != first_losses(false));
 }
 
+TEST_CASE("fit called again goes on with the next epoch, and with its order", "[train]") {
+  const Samples data = samples(70);
+  const Fit at_once = ranks<comm::Thread>(1, [&](comm::Thread& world) { return fit(world, data, {.epochs = 3}); }).front();
+  const Fit in_turn = ranks<comm::Thread>(1, [&](comm::Thread& world) {
+                        Trainer trainer{world, DataParallel{}, classifier, options(32)};
+                        Fit found;
+                        for (int call = 0; call < 3; ++call)
+                          trainer.fit(
+                              data, {.epochs = 1}, [&](const pdp::Epoch& epoch) { found.epochs.push_back(epoch); },
+                              [&](std::int64_t, const Trainer::Totals& totals) { found.losses.push_back(totals.mean_loss()); });
+                        return found;
+                      }).front();
+  CHECK(in_turn.losses == at_once.losses);
+  REQUIRE(in_turn.epochs.size() == 3);
+  for (int epoch = 0; epoch < 3; ++epoch) CHECK(in_turn.epochs[static_cast<std::size_t>(epoch)].number == epoch);
+}
+
 TEST_CASE("a batch of the whole set, and more ranks than samples, are no special cases", "[train]") {
   const Samples data = samples(3);
   const auto found = ranks<comm::Thread>(5, [&](comm::Thread& world) {

@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include <pdp/comm/transport.hpp>
+#include <pdp/comm/waiting.hpp>
 
 namespace pdp::comm {
 
@@ -33,9 +34,7 @@ class Doorbell {
       if (rings() != seen) return;
       sched_yield();
     }
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
-    if (left <= 0) return;
-    const timespec timeout{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+    const timespec timeout = time_left(until);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     if (rings_.load(std::memory_order_seq_cst) == seen) syscall(SYS_futex, address(), FUTEX_WAIT_PRIVATE, seen, &timeout, nullptr, 0);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);

@@ -28,7 +28,7 @@ class Waiting {
   int looks_ = 0;
 };
 
-/// What is left until a point in time, and zero after it: the form that ppoll takes.
+/// What is left until a point in time, and zero after it: the form that ppoll and futexes take.
 inline timespec time_left(TimePoint until) {
   const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
   if (left <= 0) return {};

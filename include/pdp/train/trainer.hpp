@@ -67,14 +67,16 @@ class Trainer {
   }
 
   /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
-  /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank.
+  /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank. Called again, it goes
+  /// on with the next epoch, and with its order.
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
     check_shapes(data);
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
-    for (int epoch = 0; epoch < fit.epochs; ++epoch) {
+    for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
+      const int epoch = epochs_;
       Progress progress{fit.progress && world_.rank() == 0};
       const auto start = std::chrono::steady_clock::now();
       Totals sums;
@@ -196,6 +198,7 @@ class Trainer {
   Shape input_;
   parallel::Plan plan_;
   Engine engine_;
+  int epochs_ = 0;  // that fit() has been through
 };
 
 /// "### Epoch 0 || loss 0.5123 || performance 0.8456".
