@@ -1,9 +1,9 @@
 # Install rules: headers, the targets of each component in a file of their own, the configuration and the find modules.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(pdp_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/pdp")
 
+install(TARGETS pdp_launch EXPORT pdp)
 foreach(target IN LISTS pdp_targets)
   get_target_property(sets ${target} INTERFACE_HEADER_SETS)
   set(file_sets "")
@@ -25,4 +25,5 @@ install(
   FILES "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake"
         "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
   DESTINATION "${pdp_cmake_dir}")
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/" DESTINATION "${PDP_SOURCE_DIR}")
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,7 +1,8 @@
 // What the tests of the TCP transport share: ranks as threads over real sockets, and calls that wait.
 #pragma once
 
-#include <pdp/comm/tcp/connect.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/tcp/hello.hpp>
 #include <pdp/launch/in_process_store.hpp>
 
 #include <sys/socket.h>

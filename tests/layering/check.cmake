@@ -4,7 +4,9 @@
 #   - pdp's headers are included as <pdp/...> and exist;
 #   - a header needs at most one optional component (tcp: Asio; safetensors: JSON);
 #   - the umbrella pdp/pdp.hpp reaches every header that needs no optional component, and none that needs one; it need not
-#     reach the parts of such a component (comm/tcp/, ...) that do without the library themselves.
+#     reach the parts of such a component (comm/tcp/, ...) that do without the library themselves, what a source.hpp holds,
+#     which is compiled once for a program, or testing/;
+#   - no other header includes a source.hpp.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/PdpIncludes.cmake")
 cmake_path(ABSOLUTE_PATH INCLUDE_DIR NORMALIZE)
@@ -25,7 +27,7 @@ set(room_checkpoint core data nn parallel)
 set(room_train all)
 set(room_testing all)
 
-set(parts_of_components "^pdp/(comm/tcp|data/safetensors|checkpoint/)")
+set(parts_of_components "^pdp/(comm/tcp|data/safetensors|checkpoint/|testing/)")
 
 set(faults "")
 macro(fault text)
@@ -51,6 +53,8 @@ foreach(header IN LISTS pdp_all_headers)
   foreach(included IN LISTS includes_${header})
     if(NOT EXISTS "${INCLUDE_DIR}/${included}")
       fault("${header} includes <${included}>, which does not exist")
+    elseif(included MATCHES "/source\\.hpp$")
+      fault("${header} includes <${included}>, which is for one source of a program only")
     elseif(may STREQUAL "all")
       continue()
     elseif(NOT included MATCHES "^pdp/([^/]+)/")
@@ -70,6 +74,14 @@ foreach(header IN LISTS pdp_all_headers)
   endif()
 endforeach()
 
+set(compiled_once "")
+foreach(header IN LISTS pdp_all_headers)
+  if(header MATCHES "/source\\.hpp$")
+    pdp_closure("${header}" reached)
+    list(APPEND compiled_once ${reached})
+  endif()
+endforeach()
+
 if("pdp/pdp.hpp" IN_LIST pdp_all_headers)
   pdp_closure("pdp/pdp.hpp" umbrella)
   foreach(header IN LISTS pdp_all_headers)
@@ -77,7 +89,8 @@ if("pdp/pdp.hpp" IN_LIST pdp_all_headers)
       if(NOT header STREQUAL "pdp/pdp.hpp")
         fault("pdp/pdp.hpp reaches ${header}, which needs the optional component ${components_${header}}")
       endif()
-    elseif(NOT components_${header} AND NOT header IN_LIST umbrella AND NOT header MATCHES "${parts_of_components}")
+    elseif(NOT components_${header} AND NOT header IN_LIST umbrella AND NOT header IN_LIST compiled_once AND NOT header MATCHES
+                                                                                                              "${parts_of_components}")
       fault("pdp/pdp.hpp does not include ${header}, which needs no optional component")
     endif()
   endforeach()

@@ -13,6 +13,8 @@ function(sound_tree)
   header(pdp/comm/communicator.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/comm/tcp.hpp "#include <asio.hpp>\n#include <pdp/comm/communicator.hpp>")
   header(pdp/comm/tcp/frame.hpp "#include <pdp/core/shape.hpp>")
+  header(pdp/comm/source.hpp "#include <pdp/comm/detail.hpp>")
+  header(pdp/comm/detail.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/data/safetensors.hpp "#  include <nlohmann/json.hpp>\n #include <pdp/core/shape.hpp>")
   header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>")
   header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>")
@@ -39,7 +41,7 @@ function(check outcome text)
 endfunction()
 
 sound_tree()
-check(passes "7 headers include only what their rooms may")
+check(passes "9 headers include only what their rooms may")
 
 header(pdp/core/shape.hpp "#include <pdp/comm/communicator.hpp>")
 check(fails "pdp/core/shape.hpp includes <pdp/comm/communicator.hpp>: core/ may include itself [], not comm/")
@@ -55,6 +57,9 @@ check(fails "pdp/comm/self.hpp includes \"communicator.hpp\": say <pdp/...>")
 
 header(pdp/comm/self.hpp "#include <pdp/comm/nothing.hpp>")
 check(fails "pdp/comm/self.hpp includes <pdp/comm/nothing.hpp>, which does not exist")
+
+header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>\n#include <pdp/comm/source.hpp>")
+check(fails "pdp/train/trainer.hpp includes <pdp/comm/source.hpp>, which is for one source of a program only")
 
 header(pdp/attic/old.hpp "")
 check(fails "the folder attic/ is not in the table of rooms")

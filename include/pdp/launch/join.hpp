@@ -1,22 +1,18 @@
 #pragma once
 
 #include <concepts>
-#include <optional>
 #include <utility>
 
 #include <pdp/launch/environment.hpp>
-#include <pdp/launch/in_process_store.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/processes.hpp>
 
 namespace pdp::launch {
 
 /// A communicator whose ranks are processes that find each other through a store. No rank may need the store any more once connect() has
 /// returned on rank 0, which may host it.
 template <class Comm>
-concept ConnectsThroughStore = requires(InProcessStore& near, TcpStore& far, comm::TimePoint deadline) {
-  { Comm::connect(near, 0, 1, deadline) } -> std::same_as<Comm>;
-  { Comm::connect(far, 0, 1, deadline) } -> std::same_as<Comm>;
+concept ConnectsThroughStore = requires(comm::StoreView store, comm::TimePoint deadline) {
+  { Comm::connect(store, 0, 1, deadline) } -> std::same_as<Comm>;
 };
 
 /// Joins the job that others have started this process for, at its place there.
@@ -26,14 +22,8 @@ template <class Comm>
 [[nodiscard]] Comm join(const Place& place) {
   if constexpr (ConnectsThroughStore<Comm>) {
     const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
-    if (place.size == 1) {
-      InProcessStore nobody;
-      return Comm::connect(nobody, 0, 1, deadline);
-    }
-    std::optional<TcpStoreServer> server;
-    if (place.hosts_store) server.emplace(place.master_address, place.master_port);
-    TcpStore store{place.master_address, place.master_port, deadline};
-    return Comm::connect(store, place.rank, place.size, deadline);
+    Rendezvous rendezvous{place, deadline};
+    return Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
   } else {
     if (place.size > 1)
       throw UsageError{text("a job of ", place.size,

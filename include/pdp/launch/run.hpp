@@ -11,8 +11,8 @@
 
 #include <pdp/comm/thread.hpp>
 #include <pdp/launch/join.hpp>
-#include <pdp/launch/local.hpp>
 #include <pdp/launch/options.hpp>
+#include <pdp/launch/processes.hpp>
 #include <pdp/launch/report.hpp>
 
 namespace pdp::launch {
@@ -87,24 +87,6 @@ int run_threads(int count, F& function) {
   return root->second.exit_code();
 }
 
-inline int run_local(const Options& options) {
-  static_cast<void>(Place::timeout_from(environment));  // a wrong one is said once, here, and not by every rank
-  const int here = *options.local_processes();
-  LocalRanks ranks{.first = options.node_rank * here,
-                   .count = here,
-                   .size = options.nodes * here,
-                   .address = options.address,
-                   .port = static_cast<std::uint16_t>(options.port)};
-  std::optional<TcpStoreServer> store;
-  if (options.nodes == 1) {
-    ranks.address = "127.0.0.1";
-    ranks.port = store.emplace().port();
-  } else if (options.node_rank == 0) {
-    store.emplace(options.address, ranks.port);
-  }
-  return Launcher{ranks}.run();
-}
-
 }  // namespace detail
 
 /// Runs `function(world)` on every rank of a job and returns the exit code for main. Ranks are
@@ -138,7 +120,7 @@ int run(const Options& options, F&& function) {
     }
     if (options.processes()) {
       if constexpr (ConnectsThroughStore<Comm>)
-        return detail::run_local(options);
+        return run_processes(options);
       else
         throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
     }

@@ -6,35 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/comm/store.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
-#include <pdp/comm/tcp/transport.hpp>
 
-namespace pdp::comm {
-
-namespace tcp {
-
-/// A store of any type, so that the rest is compiled once.
-class StoreView {
- public:
-  template <Store S>
-  explicit StoreView(S& store)
-      : store_{&store},
-        set_{[](void* self, std::string_view key, std::string_view value) { static_cast<S*>(self)->set(key, value); }},
-        wait_{[](void* self, std::string_view key, TimePoint deadline) { return static_cast<S*>(self)->wait(key, deadline); }} {
-    if constexpr (requires { std::string{store.local_address()}; }) local_address_ = store.local_address();
-  }
-
-  void set(std::string_view key, std::string_view value) const { set_(store_, key, value); }
-  [[nodiscard]] std::string wait(std::string_view key, TimePoint deadline) const { return wait_(store_, key, deadline); }
-  /// The address at which this process is reached by those who share the store: that of its own connection to the store, where it has one.
-  [[nodiscard]] const std::string& local_address() const { return local_address_; }
-
- private:
-  void* store_;
-  void (*set_)(void*, std::string_view, std::string_view);
-  std::string (*wait_)(void*, std::string_view, TimePoint);
-  std::string local_address_ = "127.0.0.1";
-};
+namespace pdp::comm::tcp {
 
 inline std::string draw_token() {
   std::random_device device;
@@ -83,11 +58,4 @@ inline std::vector<Descriptor> connect(const StoreView& store, int rank, int siz
   return mesh.connect(addresses, token, deadline);
 }
 
-}  // namespace tcp
-
-template <Store S>
-TcpTransport TcpTransport::connect(S& store, int rank, int size, TimePoint deadline) {
-  return TcpTransport{rank, tcp::connect(tcp::StoreView{store}, rank, size, deadline)};
-}
-
-}  // namespace pdp::comm
+}  // namespace pdp::comm::tcp

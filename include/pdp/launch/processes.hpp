@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+
+#include <pdp/comm/store.hpp>
+#include <pdp/launch/environment.hpp>
+#include <pdp/launch/options.hpp>
+
+/// What ranks that are processes need, whatever connects them. Defined in pdp/launch/source.hpp: a program links CMake's pdp::launch, which
+/// every backend that connects processes brings along, or has one source that includes that file.
+namespace pdp::launch {
+
+/// Starts the processes that the options ask for on this machine, each with this program's own command line, and stays until the last one
+/// has ended. Returns the job's exit code. Throws where they cannot be started.
+int run_processes(const Options& options);
+
+/// Where the ranks of a job meet: its store, seen from one rank, which may also host it for as long as this lives.
+class Rendezvous {
+ public:
+  /// Throws ConfigError where the store's port is taken, Timeout where the store is not reached before the deadline.
+  Rendezvous(const Place& place, comm::TimePoint deadline);
+  Rendezvous(Rendezvous&&) = delete;
+  ~Rendezvous();
+
+  [[nodiscard]] comm::StoreView store();
+
+ private:
+  struct Ends;
+  std::unique_ptr<Ends> ends_;
+};
+
+}  // namespace pdp::launch

@@ -1,0 +1,2 @@
+// Added to whatever links pdp::launch.
+#include <pdp/launch/source.hpp>

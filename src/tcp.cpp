@@ -1,0 +1,2 @@
+// Added to whatever links pdp::tcp.
+#include <pdp/comm/tcp/source.hpp>
