@@ -100,6 +100,9 @@ static_assert(!comm::Communicator<comm::Thread, char> && !comm::Communicator<com
 static_assert(!std::copyable<comm::Thread> && std::movable<comm::Thread>);
 
 static_assert(comm::Operation<comm::Average> && !comm::Operation<float>);
+static_assert(comm::Combines<comm::BitOr, std::int8_t> && comm::Combines<comm::BitAnd, std::byte>, "whole numbers have bits");
+static_assert(!comm::Combines<comm::BitOr, float> && !comm::Combines<comm::BitAnd, pdp::BFloat16>, "the bits of fractions mean nothing");
+static_assert(comm::Combines<comm::Max, pdp::Float16> && !comm::Combines<comm::Max, char>);
 static_assert(comm::WritableElements<std::vector<float>> && comm::Elements<const std::vector<float>> &&
               !comm::WritableElements<const std::vector<float>> && !comm::Elements<std::vector<std::string>>);
 

@@ -42,6 +42,10 @@ std::vector<AnyCall<Comm>> any_calls() {
            [](Comm& world, std::span<float> v) {
              world.all_gather(std::array{1.f, 2.f}, v);
            }},
+          {"all_to_all of 2 float32",
+           [](Comm& world, std::span<float> v) {
+             world.all_to_all(std::array{1.f, 2.f, 3.f, 4.f}, v);
+           }},
           {"gather of 2 float32 with root 0",
            [](Comm& world, std::span<float> v) {
              world.gather(std::array{1.f, 2.f}, v, 0);
@@ -175,6 +179,10 @@ TEMPLATE_TEST_CASE("a call that cannot be right on its own is refused at once, a
     call = [](TestType& world, std::span<float> values) { world.recv(values, world.size()); };
     expected = pdp::text("rank 0 cannot receive from rank ", size, " of a group of ", size, " ranks");
   }
+  SECTION("a message to a negative rank") {
+    call = [](TestType& world, std::span<float> values) { world.send(values, -1); };
+    expected = pdp::text("rank 0 cannot send to rank -1 of a group of ", size, " ranks");
+  }
   SECTION("a negative tag") {
     if (size == 1) return;
     call = [](TestType& world, std::span<float> values) { world.send(values, (world.rank() + 1) % world.size(), -1); };
@@ -189,6 +197,51 @@ TEMPLATE_TEST_CASE("a call that cannot be right on its own is refused at once, a
     shape = true;
     call = [](TestType& world, std::span<float> values) { world.all_gather(values, values.first(2)); };
     expected = pdp::text("all_gather on rank 0: the whole must be ", size, " shards of 4 elements, ", 4 * size, ", but it has 2");
+  }
+  SECTION("counts for more ranks than there are") {
+    shape = true;
+    call = [](TestType& world, std::span<float> values) {
+      world.all_gather(values.first(1), values, std::vector<std::size_t>(static_cast<std::size_t>(world.size()) + 1, 1));
+    };
+    expected = pdp::text("all_gather on rank 0 was given ", size + 1, " counts for ", size, " ranks");
+  }
+  SECTION("a shard that the counts do not say") {
+    shape = true;
+    call = [](TestType& world, std::span<float> values) {
+      world.reduce_scatter(values, values.first(2), std::vector<std::size_t>(static_cast<std::size_t>(world.size()), 1), comm::Sum{});
+    };
+    expected = "reduce_scatter on rank 0: the counts give this rank 1 elements, but its shard has 2";
+  }
+  SECTION("a whole that the counts do not say") {
+    shape = true;
+    call = [](TestType& world, std::span<float> values) {
+      world.gather(values.first(2), values.first(1), std::vector<std::size_t>(static_cast<std::size_t>(world.size()), 2), world.rank());
+    };
+    expected = pdp::text("gather on rank 0: the counts add up to ", 2 * size, " elements, but the whole has 1");
+  }
+  SECTION("shards of one side only") {
+    shape = true;
+    call = [](TestType& world, std::span<float> values) {
+      std::vector<float> out(static_cast<std::size_t>(world.size()));
+      world.all_to_all(out, std::vector<std::size_t>(out.size(), 1), values, {});
+    };
+    expected = pdp::text("all_to_all on rank 0 was given 0 counts for ", size, " ranks");
+  }
+  SECTION("an exchange of shards in place") {
+    call = [](TestType& world, std::span<float> values) {
+      std::vector<float> both(2 * static_cast<std::size_t>(world.size()), values[0]);
+      world.all_to_all(both, both);
+    };
+    expected = "all_to_all on rank 0 reads and writes the same memory; it cannot work in place";
+  }
+  SECTION("an exchange of two types") {
+    if (size == 1) return;
+    shape = true;
+    call = [](TestType& world, std::span<float> values) {
+      std::array<int, 4> whole_numbers{};
+      world.send_recv(values, (world.rank() + 1) % world.size(), whole_numbers, (world.rank() + 2) % world.size());
+    };
+    expected = "send_recv on rank 0 sends float32 and receives int32; both must be of one type";
   }
   SECTION("two types") {
     shape = true;

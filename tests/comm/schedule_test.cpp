@@ -145,7 +145,7 @@ constexpr const char* faults(Verb verb, int size, int root, std::size_t count, c
     write(made.schedule, rank);
     const bool is_root = rank == root;
     made.in_place = verb == Verb::broadcast || verb == Verb::reduce || verb == Verb::all_reduce;
-    made.output.assign(verb == Verb::all_gather || (verb == Verb::gather && is_root) ? all : count, unwritten);
+    made.output.assign(verb == Verb::all_gather || verb == Verb::all_to_all || (verb == Verb::gather && is_root) ? all : count, unwritten);
     if (verb == Verb::gather && !is_root) made.output.clear();
     if (verb == Verb::reduce || verb == Verb::all_reduce) made.output.assign(count, once(rank));
     if (verb == Verb::broadcast)
@@ -153,6 +153,8 @@ constexpr const char* faults(Verb verb, int size, int root, std::size_t count, c
     if (verb == Verb::reduce_scatter) made.input.assign(all, once(rank));
     if (verb == Verb::all_gather || verb == Verb::gather)
       for (std::size_t i = 0; i < count; ++i) made.input.push_back(mark(rank, i));
+    if (verb == Verb::all_to_all)
+      for (std::size_t i = 0; i < all; ++i) made.input.push_back(mark(rank, i));
     if (verb == Verb::scatter && is_root)
       for (std::size_t i = 0; i < all; ++i) made.input.push_back(mark(root, i));
     ranks.push_back(std::move(made));
@@ -166,6 +168,7 @@ constexpr const char* faults(Verb verb, int size, int root, std::size_t count, c
       if (verb == Verb::reduce && rank != root) expected = once(rank);
       if (verb == Verb::broadcast) expected = mark(root, i);
       if (verb == Verb::all_gather || verb == Verb::gather) expected = mark(static_cast<int>(i / count), i % count);
+      if (verb == Verb::all_to_all) expected = mark(static_cast<int>(i / count), static_cast<std::size_t>(rank) * count + i % count);
       if (verb == Verb::scatter) expected = mark(root, static_cast<std::size_t>(rank) * count + i);
       if (output[i] != expected) return "a value is counted twice, not at all, or in the wrong place";
     }
@@ -173,14 +176,19 @@ constexpr const char* faults(Verb verb, int size, int root, std::size_t count, c
   return nullptr;
 }
 
+constexpr comm::algorithm::Extent extent(std::size_t count) {
+  return {.count = count, .shards = comm::Shards{count}, .received = comm::Shards{count}};
+}
+
 /// The same for the algorithm that is chosen for the count.
 constexpr const char* faults_of_chosen(Verb verb, int size, int root, std::size_t count, std::size_t element_bytes = 1) {
-  return faults(verb, size, root, count,
-                [&](Schedule& schedule, int rank) { comm::algorithm::select(schedule, verb, rank, size, root, count, element_bytes); });
+  return faults(verb, size, root, count, [&](Schedule& schedule, int rank) {
+    comm::algorithm::select(schedule, verb, rank, size, root, extent(count), element_bytes);
+  });
 }
 
 constexpr std::array reductions_and_moves{Verb::broadcast,  Verb::reduce, Verb::all_reduce, Verb::reduce_scatter,
-                                          Verb::all_gather, Verb::gather, Verb::scatter};
+                                          Verb::all_gather, Verb::gather, Verb::scatter,    Verb::all_to_all};
 
 constexpr bool sound_for(int size) {
   for (const Verb verb : reductions_and_moves)
@@ -219,7 +227,7 @@ TEST_CASE("nobody leaves a barrier before everybody has come", "[comm][schedule]
     // Who has come, as far as a rank knows: known[rank] has the bits of those that it has heard of, directly or not.
     std::vector<Schedule> schedules(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank)
-      comm::algorithm::select(schedules[static_cast<std::size_t>(rank)], Verb::barrier, rank, size, -1, 0, 1);
+      comm::algorithm::select(schedules[static_cast<std::size_t>(rank)], Verb::barrier, rank, size, -1, {}, 1);
     std::vector<std::uint32_t> known;
     for (int rank = 0; rank < size; ++rank) known.push_back(1u << rank);
     const int rounds = schedules[0].steps().empty() ? 0 : schedules[0].steps().back().round + 1;
@@ -243,7 +251,7 @@ TEST_CASE("a small all_reduce takes few rounds, a large one the fewest bytes", "
   using comm::algorithm::ring_from_bytes;
   const auto schedule = [](std::size_t count) {
     Schedule made;
-    comm::algorithm::select(made, Verb::all_reduce, 0, 8, -1, count, sizeof(float));
+    comm::algorithm::select(made, Verb::all_reduce, 0, 8, -1, extent(count), sizeof(float));
     return made;
   };
   const Schedule small = schedule(ring_from_bytes / sizeof(float)), large = schedule(ring_from_bytes / sizeof(float) + 8);

@@ -82,6 +82,7 @@ class Call {
       const int peer = ranks[static_cast<std::size_t>(step.peer)];
       Envelope message = envelope;
       message.bytes = bytes;
+      if (message.verb == Verb::send) message.count = step.count;
       if (step.action == Step::Action::send) {
         SendRequest& send = slot(sends_, sends_used_);
         send.envelope = message;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <deque>
 #include <memory>
@@ -21,7 +22,8 @@ class CallQueue {
     std::uint64_t calls = 0;    // collectives so far
     Call* first = nullptr;      // collectives in flight; the first one runs
     Call* last = nullptr;
-    std::vector<std::byte> scratch;  // for the one that runs
+    std::vector<std::byte> scratch;                  // for the one that runs
+    std::array<std::vector<std::size_t>, 2> begins;  // of shards, while a schedule is made
   };
 
   CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline} {}

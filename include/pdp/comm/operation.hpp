@@ -11,7 +11,9 @@
 namespace pdp::comm {
 
 /// What a call does. The values are part of the wire format.
-enum class Verb : std::uint8_t { send, barrier, broadcast, reduce, all_reduce, reduce_scatter, all_gather, gather, scatter };
+enum class Verb : std::uint8_t { send, barrier, broadcast, reduce, all_reduce, reduce_scatter, all_gather, gather, scatter, all_to_all };
+
+inline constexpr std::size_t verbs = 10;
 
 constexpr const char* name(Verb verb) {
   switch (verb) {
@@ -33,12 +35,14 @@ constexpr const char* name(Verb verb) {
       return "gather";
     case Verb::scatter:
       return "scatter";
+    case Verb::all_to_all:
+      return "all_to_all";
   }
   return "an unknown call";
 }
 
 /// How a reduction combines two values; `none` where a call moves values only. The values are part of the wire format.
-enum class Reduction : std::uint8_t { none, sum, product, min, max, average };
+enum class Reduction : std::uint8_t { none, sum, product, min, max, average, bit_and, bit_or };
 
 constexpr const char* name(Reduction reduction) {
   switch (reduction) {
@@ -54,6 +58,10 @@ constexpr const char* name(Reduction reduction) {
       return "max";
     case Reduction::average:
       return "average";
+    case Reduction::bit_and:
+      return "bitwise and";
+    case Reduction::bit_or:
+      return "bitwise or";
   }
   return "an unknown reduction";
 }
@@ -92,10 +100,25 @@ struct Average : Sum {
   static constexpr Reduction reduction = Reduction::average;
 };
 
+/// Bit by bit, of whole numbers and bytes.
+struct BitAnd {
+  static constexpr Reduction reduction = Reduction::bit_and;
+  template <std::integral T>
+  static constexpr T combine(T left, T right) {
+    return static_cast<T>(left & right);
+  }
+};
+struct BitOr {
+  static constexpr Reduction reduction = Reduction::bit_or;
+  template <std::integral T>
+  static constexpr T combine(T left, T right) {
+    return static_cast<T>(left | right);
+  }
+};
+
 template <class O>
 concept Operation = requires {
   { O::reduction } -> std::convertible_to<Reduction>;
-  { O::combine(1.0f, 2.0f) } -> std::same_as<float>;
 };
 
 namespace detail {
@@ -111,11 +134,17 @@ struct Arithmetic<std::byte> {
 
 }  // namespace detail
 
+/// An operation that elements of a type can be combined by.
+template <class O, class T>
+concept Combines = Operation<O> && Element<T> && requires(typename detail::Arithmetic<T>::type value) {
+  { O::combine(value, value) } -> std::same_as<typename detail::Arithmetic<T>::type>;
+};
+
 /// Combines `bytes` of elements at `from` into those at `into`; both are aligned for their element. The erased form that a schedule
 /// carries.
 using Combine = void (*)(std::byte* into, const std::byte* from, std::size_t bytes);
 
-template <Element T, Operation O>
+template <Element T, Combines<T> O>
 void combine(std::byte* into, const std::byte* from, std::size_t bytes) {
   using A = typename detail::Arithmetic<T>::type;
   A* __restrict sums = reinterpret_cast<A*>(into);
@@ -132,6 +161,7 @@ void divide(std::byte* values, std::size_t bytes, int ranks) {
   for (std::size_t i = 0; i < bytes / sizeof(T); ++i) quotients[i] = static_cast<A>(quotients[i] / static_cast<A>(ranks));
 }
 
-static_assert(Operation<Sum> && Operation<Product> && Operation<Min> && Operation<Max> && Operation<Average> && !Operation<int>);
+static_assert(Combines<Sum, float> && Combines<Average, BFloat16> && Combines<BitAnd, std::byte> && !Combines<BitOr, double> &&
+              !Operation<int>);
 
 }  // namespace pdp::comm

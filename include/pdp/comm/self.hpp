@@ -31,9 +31,9 @@ class SelfTransport {
 static_assert(Transport<SelfTransport>);
 
 /// One rank alone. Every collective is a copy, or nothing.
-class Self : public BasicCommunicator<SelfTransport> {
+class Self : public BasicCommunicator<Member<SelfTransport>> {
  public:
-  Self() : BasicCommunicator{SelfTransport{}} {}
+  Self() : BasicCommunicator{Member{SelfTransport{}}} {}
   Self(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Self split(int color, int key) { return BasicCommunicator::split(color, key); }
 };

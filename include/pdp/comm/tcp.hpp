@@ -9,14 +9,14 @@
 
 namespace pdp::comm {
 
-extern template class BasicCommunicator<TcpTransport>;
+extern template class Member<TcpTransport>;
 // Such a program may run its ranks as threads or as one as well, and has a source in which these can be compiled, too.
-extern template class BasicCommunicator<ThreadTransport>;
-extern template class BasicCommunicator<SelfTransport>;
+extern template class Member<ThreadTransport>;
+extern template class Member<SelfTransport>;
 
 /// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or has one source that includes
 /// pdp/comm/tcp/source.hpp.
-class Tcp : public BasicCommunicator<TcpTransport> {
+class Tcp : public BasicCommunicator<Member<TcpTransport>> {
  public:
   explicit Tcp(TcpTransport transport);
   Tcp(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}

@@ -236,9 +236,9 @@ class ThreadTransport {
 static_assert(Transport<ThreadTransport>);
 
 /// Ranks that are threads of one process.
-class Thread : public BasicCommunicator<ThreadTransport> {
+class Thread : public BasicCommunicator<Member<ThreadTransport>> {
  public:
-  explicit Thread(ThreadTransport transport) : BasicCommunicator{std::move(transport)} {}
+  explicit Thread(ThreadTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}
   Thread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Thread split(int color, int key) { return BasicCommunicator::split(color, key); }
 

@@ -1,12 +1,34 @@
 #pragma once
 
+#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
 namespace pdp {
 
+/// IEEE 754 binary16. The compilers compute with it in float, and round once for each operation.
+using Float16 = _Float16;
+
+/// The upper half of a float: its range with 8 bits of precision. Arithmetic goes through float, and rounds to nearest, ties to even.
+class BFloat16 {
+ public:
+  constexpr BFloat16() = default;
+  constexpr explicit BFloat16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could make an infinity of it
+    bits_ = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+  }
+  constexpr explicit BFloat16(std::integral auto value) : BFloat16{static_cast<float>(value)} {}
+  constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16); }
+
+ private:
+  std::uint16_t bits_ = 0;
+};
+static_assert(sizeof(BFloat16) == 2 && sizeof(Float16) == 2);
+
 /// Element types that travel between ranks and lie in files. The values are part of the wire format.
-enum class DType : std::uint8_t { byte = 0, int32 = 1, int64 = 2, float32 = 3, float64 = 4 };
+enum class DType : std::uint8_t { byte = 0, int32 = 1, int64 = 2, float32 = 3, float64 = 4, int8 = 5, float16 = 6, bfloat16 = 7 };
 
 constexpr const char* name(DType type) {
   switch (type) {
@@ -20,6 +42,12 @@ constexpr const char* name(DType type) {
       return "float32";
     case DType::float64:
       return "float64";
+    case DType::int8:
+      return "int8";
+    case DType::float16:
+      return "float16";
+    case DType::bfloat16:
+      return "bfloat16";
   }
   return "an unknown type";
 }
@@ -46,6 +74,18 @@ struct DTypeOf<float> {
 template <>
 struct DTypeOf<double> {
   static constexpr DType value = DType::float64;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr DType value = DType::int8;
+};
+template <>
+struct DTypeOf<Float16> {
+  static constexpr DType value = DType::float16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr DType value = DType::bfloat16;
 };
 }  // namespace detail
 

@@ -30,11 +30,11 @@ bool TcpTransport::progress() { return connections_->progress(); }
 void TcpTransport::wait(TimePoint until) { connections_->wait(until); }
 void TcpTransport::fail(Failure failure) noexcept { connections_->fail(std::move(failure)); }
 
-template class BasicCommunicator<TcpTransport>;
-template class BasicCommunicator<ThreadTransport>;
-template class BasicCommunicator<SelfTransport>;
+template class Member<TcpTransport>;
+template class Member<ThreadTransport>;
+template class Member<SelfTransport>;
 
-Tcp::Tcp(TcpTransport transport) : BasicCommunicator{std::move(transport)} {}
+Tcp::Tcp(TcpTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}
 Tcp Tcp::connect(StoreView store, int rank, int size, TimePoint deadline) {
   return Tcp{TcpTransport::connect(store, rank, size, deadline)};
 }

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <pdp/comm/basic_communicator.hpp>
+
+namespace pdp::comm {
+
+/// The calls of a backend that is chosen when the program runs. A call costs one more jump; nothing is allocated for it.
+class AnyCalls {
+  /// A Work of any backend, in place.
+  class AnyWork {
+   public:
+    AnyWork() = default;
+    template <class W>
+    requires(!std::same_as<W, AnyWork>) explicit AnyWork(W work) : table_{&table_of<W>} {
+      static_assert(sizeof(W) <= room && alignof(W) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<W>,
+                    "the Work of this backend does not fit into Any's");
+      ::new (static_cast<void*>(place_)) W{std::move(work)};
+    }
+    AnyWork(AnyWork&& other) noexcept { take(other); }
+    AnyWork& operator=(AnyWork&& other) noexcept {
+      if (this != &other) {
+        clear();
+        take(other);
+      }
+      return *this;
+    }
+    ~AnyWork() { clear(); }
+
+    [[nodiscard]] bool pending() const { return table_ != nullptr && table_->pending(place_); }
+    void wait() {
+      if (table_ != nullptr) table_->wait(place_);
+    }
+
+   private:
+    static constexpr std::size_t room = 48;
+    struct Table {
+      bool (*pending)(const std::byte*);
+      void (*wait)(std::byte*);
+      void (*move)(std::byte* from, std::byte* to) noexcept;
+      void (*destroy)(std::byte*) noexcept;
+    };
+    template <class W>
+    static W* at(std::byte* place) {
+      return std::launder(reinterpret_cast<W*>(place));
+    }
+    template <class W>
+    static constexpr Table table_of{[](const std::byte* place) { return std::launder(reinterpret_cast<const W*>(place))->pending(); },
+                                    [](std::byte* place) { at<W>(place)->wait(); },
+                                    [](std::byte* from, std::byte* to) noexcept {
+                                      ::new (static_cast<void*>(to)) W{std::move(*at<W>(from))};
+                                      at<W>(from)->~W();
+                                    },
+                                    [](std::byte* place) noexcept { at<W>(place)->~W(); }};
+
+    void take(AnyWork& other) noexcept {
+      table_ = std::exchange(other.table_, nullptr);
+      if (table_ != nullptr) table_->move(other.place_, place_);
+    }
+    void clear() noexcept {
+      if (table_ != nullptr) std::exchange(table_, nullptr)->destroy(place_);
+    }
+
+    const Table* table_ = nullptr;
+    alignas(std::max_align_t) std::byte place_[room];
+  };
+
+ public:
+  using Work = AnyWork;
+
+  template <Calls C>
+  explicit AnyCalls(C calls) : held_{std::make_unique<Of<C>>(std::move(calls))} {}
+
+  [[nodiscard]] int rank() const { return held_->rank(); }
+  [[nodiscard]] int size() const { return held_->size(); }
+  [[nodiscard]] Duration deadline() const { return held_->deadline(); }
+  void deadline(Duration duration) { held_->deadline(duration); }
+  void progress() { held_->progress(); }
+  void abort(const std::string& reason) { held_->abort(reason); }
+  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
+    return held_->collective(verb, in, out, root, reducer);
+  }
+  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
+    return held_->collective(verb, whole, shard, counts, root, reducer);
+  }
+  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) { return held_->all_to_all(in, sent, out, received); }
+  Work exchange(Memory out, int to, Memory in, int from, int tag) { return held_->exchange(out, to, in, from, tag); }
+  [[nodiscard]] AnyCalls split(int color, int key) { return held_->split(color, key); }
+
+ private:
+  struct Held {
+    virtual ~Held() = default;
+    [[nodiscard]] virtual int rank() const = 0;
+    [[nodiscard]] virtual int size() const = 0;
+    [[nodiscard]] virtual Duration deadline() const = 0;
+    virtual void deadline(Duration) = 0;
+    virtual void progress() = 0;
+    virtual void abort(const std::string&) = 0;
+    virtual Work collective(Verb, Memory in, Memory out, int root, Reducer) = 0;
+    virtual Work collective(Verb, Memory whole, Memory shard, Counts, int root, Reducer) = 0;
+    virtual Work all_to_all(Memory in, Counts, Memory out, Counts) = 0;
+    virtual Work exchange(Memory out, int to, Memory in, int from, int tag) = 0;
+    virtual AnyCalls split(int color, int key) = 0;
+  };
+  template <Calls C>
+  struct Of final : Held {
+    explicit Of(C made) : calls{std::move(made)} {}
+    [[nodiscard]] int rank() const override { return calls.rank(); }
+    [[nodiscard]] int size() const override { return calls.size(); }
+    [[nodiscard]] Duration deadline() const override { return calls.deadline(); }
+    void deadline(Duration duration) override { calls.deadline(duration); }
+    void progress() override { calls.progress(); }
+    void abort(const std::string& reason) override { calls.abort(reason); }
+    Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) override {
+      return Work{calls.collective(verb, in, out, root, reducer)};
+    }
+    Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) override {
+      return Work{calls.collective(verb, whole, shard, counts, root, reducer)};
+    }
+    Work all_to_all(Memory in, Counts sent, Memory out, Counts received) override {
+      return Work{calls.all_to_all(in, sent, out, received)};
+    }
+    Work exchange(Memory out, int to, Memory in, int from, int tag) override { return Work{calls.exchange(out, to, in, from, tag)}; }
+    AnyCalls split(int color, int key) override { return AnyCalls{calls.split(color, key)}; }
+
+    C calls;
+  };
+
+  std::unique_ptr<Held> held_;
+};
+static_assert(Calls<AnyCalls>);
+
+/// A communicator of any backend, for programs that choose one when they run: Any{std::move(world)}.
+class Any : public BasicCommunicator<AnyCalls> {
+ public:
+  template <class Comm>
+  requires Calls<typename Comm::Erased>
+  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release()}} {}
+  Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
+  [[nodiscard]] Any split(int color, int key) { return BasicCommunicator::split(color, key); }
+};
+
+static_assert(Communicator<Any> && HasReduceScatter<Any>);
+
+}  // namespace pdp::comm

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <limits>
+#include <span>
+#include <string>
+
+#include <pdp/comm/operation.hpp>
+#include <pdp/comm/transport.hpp>
+#include <pdp/comm/work.hpp>
+
+namespace pdp::comm {
+
+/// A span of elements, its type erased. What a call only reads is never written through it.
+struct Memory {
+  std::byte* data = nullptr;
+  std::size_t count = 0;    // elements
+  std::size_t element = 1;  // bytes of one
+  DType type = DType::byte;
+
+  [[nodiscard]] std::size_t bytes() const { return count * element; }
+};
+
+/// How a call combines values of one type.
+struct Reducer {
+  Reduction reduction = Reduction::none;
+  Combine combine = nullptr;
+  void (*divide)(std::byte*, std::size_t, int) = nullptr;  // of an average, once the sum is complete
+};
+
+/// Elements of each rank's shard, where these differ; empty where all are of one size.
+using Counts = std::span<const std::size_t>;
+
+/// A peer that there is none of: leaves out one half of an exchange.
+inline constexpr int nobody = std::numeric_limits<int>::min();
+/// Where a call has no root.
+inline constexpr int no_root = -1;
+/// How long a call may wait, unless the user says otherwise.
+inline constexpr Duration default_deadline = std::chrono::minutes{5};
+
+/// One rank of a group, and its calls with the types of their elements erased. It is what a backend provides, and what one that wraps
+/// another wraps; BasicCommunicator makes the typed verbs of it. It checks what it is given. Calls are in flight when they return.
+///
+/// - collective(verb, in, out, root, reducer): every rank brings as much (barrier, broadcast, reduce, all_reduce).
+/// - collective(verb, whole, shard, counts, root, reducer): a shard for each rank (reduce_scatter, all_gather, gather, scatter).
+/// - all_to_all(in, sent, out, received): a shard from each rank for each.
+/// - exchange(out, to, in, from, tag): a message to one rank, from another one, or both.
+template <class C>
+concept Calls = std::movable<C> && requires(C& calls, const C& observed, Memory memory, Counts counts, int number, Reducer reducer,
+                                            Duration duration, const std::string& reason) {
+  requires Waitable<typename C::Work>;
+  { observed.rank() } -> std::same_as<int>;
+  { observed.size() } -> std::same_as<int>;
+  { observed.deadline() } -> std::same_as<Duration>;
+  calls.deadline(duration);
+  calls.progress();
+  calls.abort(reason);
+  { calls.collective(Verb::all_reduce, memory, memory, number, reducer) } -> std::same_as<typename C::Work>;
+  { calls.collective(Verb::all_gather, memory, memory, counts, number, reducer) } -> std::same_as<typename C::Work>;
+  { calls.all_to_all(memory, counts, memory, counts) } -> std::same_as<typename C::Work>;
+  { calls.exchange(memory, number, memory, number, number) } -> std::same_as<typename C::Work>;
+  { calls.split(/*color*/ number, /*key*/ number) } -> std::same_as<C>;
+};
+
+}  // namespace pdp::comm

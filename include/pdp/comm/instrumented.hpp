@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <pdp/comm/basic_communicator.hpp>
+
+namespace pdp::comm {
+
+/// What a rank has spent on the calls of one verb.
+struct Traffic {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;  // of the caller's memory that the calls were about: the whole, where there are shards
+  Duration time{};          // within the calls and their waits
+};
+
+/// One entry for each verb.
+using TrafficTable = std::array<Traffic, verbs>;
+
+/// Calls of another backend, counted. A group counts into the table of the world that it was split from.
+template <Calls C>
+class InstrumentedCalls {
+ public:
+  static constexpr bool fails_fast = requires { requires C::fails_fast; };
+
+  class [[nodiscard]] Work {
+   public:
+    Work() = default;
+    [[nodiscard]] bool pending() const { return inner_.pending(); }
+    void wait() {
+      if (!pending()) return;
+      const Stopwatch stopwatch{*traffic_};
+      inner_.wait();
+    }
+
+   private:
+    friend class InstrumentedCalls;
+    Work(typename C::Work inner, Traffic& traffic) : inner_{std::move(inner)}, traffic_{&traffic} {}
+
+    typename C::Work inner_;
+    Traffic* traffic_ = nullptr;
+  };
+
+  explicit InstrumentedCalls(C inner, std::shared_ptr<TrafficTable> table = std::make_shared<TrafficTable>())
+      : inner_{std::move(inner)}, table_{std::move(table)} {}
+
+  [[nodiscard]] const TrafficTable& table() const { return *table_; }
+  void clear() { *table_ = {}; }
+
+  [[nodiscard]] int rank() const { return inner_.rank(); }
+  [[nodiscard]] int size() const { return inner_.size(); }
+  [[nodiscard]] Duration deadline() const { return inner_.deadline(); }
+  void deadline(Duration duration) { inner_.deadline(duration); }
+  void progress() { inner_.progress(); }
+  void abort(const std::string& reason) { inner_.abort(reason); }
+
+  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
+    return counted(verb, in.bytes(), [&] { return inner_.collective(verb, in, out, root, reducer); });
+  }
+  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
+    std::size_t elements = shard.count * static_cast<std::size_t>(size());
+    if (!counts.empty()) {
+      elements = 0;
+      for (const std::size_t count : counts) elements += count;
+    }
+    return counted(verb, elements * shard.element, [&] { return inner_.collective(verb, whole, shard, counts, root, reducer); });
+  }
+  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+    return counted(Verb::all_to_all, in.bytes(), [&] { return inner_.all_to_all(in, sent, out, received); });
+  }
+  Work exchange(Memory out, int to, Memory in, int from, int tag) {
+    return counted(Verb::send, out.bytes() + in.bytes(), [&] { return inner_.exchange(out, to, in, from, tag); });
+  }
+  [[nodiscard]] InstrumentedCalls split(int color, int key) { return InstrumentedCalls{inner_.split(color, key), table_}; }
+
+ private:
+  class Stopwatch {
+   public:
+    explicit Stopwatch(Traffic& traffic) : traffic_{traffic} {}
+    Stopwatch(Stopwatch&&) = delete;
+    ~Stopwatch() { traffic_.time += Clock::now() - begin_; }
+
+   private:
+    Traffic& traffic_;
+    TimePoint begin_ = Clock::now();
+  };
+
+  template <class Begin>
+  Work counted(Verb verb, std::size_t bytes, const Begin& begin) {
+    Traffic& traffic = (*table_)[static_cast<std::size_t>(verb)];
+    ++traffic.calls;
+    traffic.bytes += bytes;
+    const Stopwatch stopwatch{traffic};
+    return {begin(), traffic};
+  }
+
+  C inner_;
+  std::shared_ptr<TrafficTable> table_;
+};
+
+/// A communicator that counts the calls of another one, their bytes and their time: Instrumented{std::move(world)}.
+template <class Comm>
+class Instrumented : public BasicCommunicator<InstrumentedCalls<typename Comm::Erased>> {
+  using Base = BasicCommunicator<InstrumentedCalls<typename Comm::Erased>>;
+
+ public:
+  explicit Instrumented(Comm world) : Base{InstrumentedCalls{world.release()}} {}
+  Instrumented(Base&& group) : Base{std::move(group)} {}
+  [[nodiscard]] Instrumented split(int color, int key) { return Base::split(color, key); }
+
+  /// Of this rank, its groups included. A message that is received counts as one that is sent.
+  [[nodiscard]] const Traffic& traffic(Verb verb) const { return this->erased().table()[static_cast<std::size_t>(verb)]; }
+  void clear_traffic() { this->erased().clear(); }
+};
+
+}  // namespace pdp::comm

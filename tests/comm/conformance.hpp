@@ -1,0 +1,321 @@
+// Every verb, on every backend, type and operation, against a serial reference. Values are small whole numbers, which every type holds
+// exactly, so that results do not depend on the order of additions. A world is made once for many calls.
+#pragma once
+
+#include <pdp/comm/basic_communicator.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "findings.hpp"
+
+namespace conformance {
+
+namespace comm = pdp::comm;
+using pdp::text;
+
+template <class T>
+using Number = typename comm::detail::Arithmetic<T>::type;
+
+/// Element `i` of what a rank brings: 1 to 7, and mostly 1 where many are multiplied.
+template <class T>
+T value(int rank, std::size_t i, comm::Reduction reduction) {
+  const std::size_t mixed = i * 5 + static_cast<std::size_t>(rank) * 3 + i / 7;
+  const int small = reduction == comm::Reduction::product ? (mixed % 3 == 0 ? 2 : 1) : static_cast<int>(mixed % 7) + 1;
+  return static_cast<T>(static_cast<Number<T>>(small));
+}
+template <class T>
+std::vector<T> values(int rank, std::size_t count, comm::Reduction reduction = comm::Reduction::none) {
+  std::vector<T> made(count);
+  for (std::size_t i = 0; i < count; ++i) made[i] = value<T>(rank, i, reduction);
+  return made;
+}
+
+template <class T, class O>
+std::vector<T> reduced(int size, std::size_t count, O) {
+  std::vector<T> result(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto total = static_cast<Number<T>>(value<T>(0, i, O::reduction));
+    for (int rank = 1; rank < size; ++rank) total = O::combine(total, static_cast<Number<T>>(value<T>(rank, i, O::reduction)));
+    if (O::reduction == comm::Reduction::average) total = static_cast<Number<T>>(total / static_cast<Number<T>>(size));
+    result[i] = static_cast<T>(total);
+  }
+  return result;
+}
+
+template <class T>
+std::vector<T> shard_of(const std::vector<T>& whole, int rank, std::size_t count) {
+  const auto first = whole.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank) * count);
+  return {first, first + static_cast<std::ptrdiff_t>(count)};
+}
+
+inline std::set<int> roots(int size) { return {0, size / 2, size - 1}; }
+
+/// Both forms of a call: blocking, and in flight while another of the same group is.
+template <class Blocking, class Async>
+void both(Findings& findings, const std::string& what, Blocking&& blocking, Async&& async) {
+  findings.expect(blocking(), what);
+  findings.expect(async(), what + ", asynchronous");
+}
+
+template <class T, class Comm, class O>
+void reductions(Comm& world, Findings& findings, std::size_t count, O operation) {
+  const int size = world.size(), rank = world.rank();
+  const std::string what = text(" (", comm::name(O::reduction), ") of ", count, " ", pdp::name(pdp::dtype_of<T>));
+  const std::vector<T> mine = values<T>(rank, count, O::reduction), expected = reduced<T>(size, count, operation);
+
+  both(
+      findings, "all_reduce" + what,
+      [&] {
+        std::vector<T> in_place = mine;
+        world.all_reduce(in_place, operation);
+        return in_place == expected;
+      },
+      [&] {
+        std::vector<T> in_place = mine, other = mine;
+        auto first = world.all_reduce_async(in_place, operation), second = world.all_reduce_async(other, operation);
+        second.wait();
+        first.wait();
+        return in_place == expected && other == expected;
+      });
+  for (const int root : roots(size)) {
+    const std::vector<T>& result = rank == root ? expected : mine;
+    both(
+        findings, text("reduce", what, " to ", root),
+        [&] {
+          std::vector<T> in_place = mine;
+          world.reduce(in_place, operation, root);
+          return in_place == result;
+        },
+        [&] {
+          std::vector<T> in_place = mine;
+          world.reduce_async(in_place, operation, root).wait();
+          return in_place == result;
+        });
+  }
+  const std::size_t all = count * static_cast<std::size_t>(size);
+  const std::vector<T> whole = values<T>(rank, all, O::reduction);
+  const std::vector<T> shard = shard_of(reduced<T>(size, all, operation), rank, count);
+  both(
+      findings, "reduce_scatter" + what,
+      [&] {
+        std::vector<T> apart(count), in_place = whole;
+        world.reduce_scatter(whole, apart, operation);
+        world.reduce_scatter(in_place, std::span{in_place}.subspan(static_cast<std::size_t>(rank) * count, count), operation);
+        return apart == shard && shard_of(in_place, rank, count) == shard;
+      },
+      [&] {
+        std::vector<T> apart(count);
+        world.reduce_scatter_async(std::span<const T>{whole}, apart, operation).wait();
+        return apart == shard;
+      });
+}
+
+template <class T, class Comm>
+void moves(Comm& world, Findings& findings, std::size_t count) {
+  const int size = world.size(), rank = world.rank();
+  const std::string what = text(" of ", count, " ", pdp::name(pdp::dtype_of<T>));
+  const std::size_t all = count * static_cast<std::size_t>(size);
+  const std::vector<T> mine = values<T>(rank, count);
+  std::vector<T> gathered;
+  for (int each = 0; each < size; ++each) {
+    const std::vector<T> theirs = values<T>(each, count);
+    gathered.insert(gathered.end(), theirs.begin(), theirs.end());
+  }
+  const std::span<T> none;
+
+  std::vector<T> exchanged(all), expected;  // shard p of rank r goes to shard r of rank p
+  for (int each = 0; each < size; ++each) {
+    const std::vector<T> part = shard_of(values<T>(each, all), rank, count);
+    expected.insert(expected.end(), part.begin(), part.end());
+  }
+  both(
+      findings, "all_to_all" + what,
+      [&] {
+        std::vector<T> in(all);
+        world.all_to_all(values<T>(rank, all), in);
+        return in == expected;
+      },
+      [&] {
+        const std::vector<T> out = values<T>(rank, all);
+        world.all_to_all_async(out, exchanged).wait();
+        return exchanged == expected;
+      });
+  both(
+      findings, "all_gather" + what,
+      [&] {
+        std::vector<T> whole(all), in_place(all);
+        world.all_gather(mine, whole);
+        const std::span own = std::span{in_place}.subspan(static_cast<std::size_t>(rank) * count, count);
+        std::ranges::copy(mine, own.begin());
+        world.all_gather(own, in_place);
+        return whole == gathered && in_place == gathered;
+      },
+      [&] {
+        std::vector<T> whole(all);
+        world.all_gather_async(mine, whole).wait();
+        return whole == gathered;
+      });
+  for (const int root : roots(size)) {
+    const std::string from = text(what, " with root ", root);
+    both(
+        findings, "broadcast" + from,
+        [&] {
+          std::vector<T> in_place = mine;
+          world.broadcast(in_place, root);
+          return in_place == values<T>(root, count);
+        },
+        [&] {
+          std::vector<T> in_place = mine;
+          world.broadcast_async(in_place, root).wait();
+          return in_place == values<T>(root, count);
+        });
+    both(
+        findings, "gather" + from,
+        [&] {
+          std::vector<T> whole(rank == root ? all : 0);
+          world.gather(mine, whole, root);
+          return whole == (rank == root ? gathered : std::vector<T>{});
+        },
+        [&] {
+          std::vector<T> whole(all);
+          world.gather_async(mine, whole, root).wait();
+          return whole == (rank == root ? gathered : std::vector<T>(all));
+        });
+    both(
+        findings, "scatter" + from,
+        [&] {
+          std::vector<T> shard(count);
+          if (rank == root)
+            world.scatter(gathered, shard, root);
+          else
+            world.scatter(none, shard, root);
+          return shard == mine;
+        },
+        [&] {
+          std::vector<T> shard(count);
+          world.scatter_async(gathered, shard, root).wait();
+          return shard == mine;
+        });
+  }
+  if (size > 1) {
+    const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    std::vector<T> received(count), again(count);
+    auto sending = world.send_async(mine, right, 3);
+    world.recv(received, left, 3);
+    sending.wait();
+    findings.expect(received == values<T>(left, count), "send and receive" + what);
+    std::vector<T> both_ways(count + 2);
+    world.send_recv(values<T>(rank, count + 2), right, both_ways, left);
+    findings.expect(both_ways == values<T>(left, count + 2), "send_recv" + what);
+    if (rank % 2 == 0 && rank + 1 < size) world.send(mine, rank + 1);
+    if (rank % 2 == 1) {
+      world.recv(again, rank - 1);
+      findings.expect(again == values<T>(rank - 1, count), "blocking send and receive" + what);
+    }
+  }
+  world.barrier();
+  world.barrier_async().wait();
+}
+
+/// Calls whose shards differ: rank r's has 3 r + 1 elements more than `base`, but that of rank 1, which is empty.
+template <class T, class Comm>
+void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
+  const int size = world.size(), rank = world.rank();
+  std::vector<std::size_t> counts, begins{0};
+  for (int each = 0; each < size; ++each) {
+    counts.push_back(each == 1 ? 0 : base + 3 * static_cast<std::size_t>(each) + 1);
+    begins.push_back(begins.back() + counts.back());
+  }
+  const auto own = [&](auto& whole) {
+    return std::span{whole}.subspan(begins[static_cast<std::size_t>(rank)], counts[static_cast<std::size_t>(rank)]);
+  };
+  const std::vector<T> whole = values<T>(size, begins.back());
+  const std::vector<T> mine{own(whole).begin(), own(whole).end()};
+  const std::string what = text(" with uneven shards from ", base, " ", pdp::name(pdp::dtype_of<T>));
+
+  std::vector<T> gathered(whole.size()), in_place(whole.size());
+  world.all_gather(mine, gathered, counts);
+  std::ranges::copy(mine, own(in_place).begin());
+  world.all_gather_async(own(in_place), in_place, counts).wait();
+  findings.expect(gathered == whole && in_place == whole, "all_gather" + what);
+
+  const std::vector<T> brought = values<T>(rank, whole.size(), comm::Reduction::sum);
+  const std::vector<T> total = reduced<T>(size, whole.size(), comm::Sum{});
+  std::vector<T> shard(mine.size());
+  world.reduce_scatter(brought, shard, counts, comm::Sum{});
+  findings.expect(std::ranges::equal(shard, own(total)), "reduce_scatter" + what);
+
+  for (const int root : roots(size)) {
+    std::vector<T> at_root(rank == root ? whole.size() : 0), received(mine.size());
+    world.gather(mine, at_root, counts, root);
+    world.scatter(whole, received, counts, root);
+    findings.expect((rank != root || at_root == whole) && received == mine, text("gather and scatter", what, ", root ", root));
+  }
+
+  // Rank r sends r + p + 1 elements to rank p, or none where p is 1.
+  std::vector<std::size_t> sent, received;
+  std::vector<T> out, expected;
+  for (int peer = 0; peer < size; ++peer) {
+    const auto count = [base](int from, int to) { return to == 1 ? 0 : base + static_cast<std::size_t>(from + to) + 1; };
+    sent.push_back(count(rank, peer));
+    received.push_back(count(peer, rank));
+    for (std::size_t i = 0; i < sent.back(); ++i) out.push_back(value<T>(rank + 10 * peer, i, comm::Reduction::none));
+    for (std::size_t i = 0; i < received.back(); ++i) expected.push_back(value<T>(peer + 10 * rank, i, comm::Reduction::none));
+  }
+  std::vector<T> in(expected.size());
+  world.all_to_all(out, sent, in, received);
+  findings.expect(in == expected, "all_to_all" + what);
+}
+
+/// The reductions of a type by the operations given.
+template <class T, class... O, class Comm>
+void sums_of(Comm& world, Findings& findings) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{37}, comm::algorithm::ring_from_bytes / sizeof(T) + 1}) {
+    const auto check = [&](auto operation) {
+      using Op = decltype(operation);
+      std::vector<T> brought = values<T>(world.rank(), count, Op::reduction);
+      world.all_reduce(brought, operation);
+      findings.expect(std::ranges::equal(brought, reduced<T>(world.size(), count, operation)),
+                      text("all_reduce (", comm::name(Op::reduction), ") of ", count, " ", pdp::name(pdp::dtype_of<T>)));
+    };
+    (check(O{}), ...);
+  }
+}
+
+template <class T, class Comm>
+void every_verb(Comm& world, Findings& findings) {
+  constexpr std::size_t edge = comm::algorithm::ring_from_bytes / sizeof(T);
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, edge + 1}) {
+    reductions<T>(world, findings, count, comm::Sum{});
+    moves<T>(world, findings, count);
+  }
+  for (const std::size_t count : {std::size_t{5}, edge, edge + 1}) {
+    reductions<T>(world, findings, count, comm::Product{});
+    reductions<T>(world, findings, count, comm::Min{});
+    reductions<T>(world, findings, count, comm::Max{});
+    reductions<T>(world, findings, count, comm::Average{});
+  }
+}
+
+/// All that a backend must do, on the ranks of one world.
+template <class Comm>
+void every_call(Comm& world, Findings& findings) {
+  every_verb<float>(world, findings);
+  every_verb<double>(world, findings);
+  every_verb<std::int32_t>(world, findings);
+  every_verb<std::int64_t>(world, findings);
+  every_verb<std::byte>(world, findings);
+  for (const std::size_t base : {std::size_t{0}, std::size_t{500}, std::size_t{9000}}) uneven_shards<float>(world, findings, base);
+  sums_of<pdp::Float16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+  sums_of<pdp::BFloat16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+  sums_of<std::int8_t, comm::Sum, comm::Min, comm::Average, comm::BitAnd, comm::BitOr>(world, findings);
+  sums_of<std::int64_t, comm::BitAnd, comm::BitOr>(world, findings);
+  sums_of<std::byte, comm::BitAnd, comm::BitOr>(world, findings);
+}
+
+}  // namespace conformance
