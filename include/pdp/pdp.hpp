@@ -16,6 +16,7 @@
 #include <pdp/comm/call.hpp>
 #include <pdp/comm/call_queue.hpp>
 #include <pdp/comm/calls.hpp>
+#include <pdp/comm/checked.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/doorbell.hpp>
 #include <pdp/comm/envelope.hpp>

@@ -1,9 +1,11 @@
 #include <pdp/comm/any.hpp>
+#include <pdp/comm/checked.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/testing/ranks.hpp>
 
 #include <array>
+#include <functional>
 
 #include "comm/conformance.hpp"
 
@@ -82,6 +84,61 @@ TEST_CASE("an instrumented communicator counts calls and bytes of each verb, tho
     counted.barrier();
     conformance::every_verb<float>(counted, findings);
   });
+}
+
+TEST_CASE("a checked communicator does what its backend does", "[comm][checked]") {
+  check_on_ranks<comm::Thread>(3, [](comm::Thread& world, Findings& findings) {
+    comm::Checked checked{std::move(world)};
+    conformance::every_verb<float>(checked, findings);
+    conformance::uneven_shards<std::int64_t>(checked, findings, 2);
+    comm::Checked part = checked.split(checked.rank() == 2 ? 1 : 0, 0);
+    std::array sum{1};
+    part.all_reduce(sum, comm::Sum{});
+    findings.expect(sum[0] == part.size(), "a group");
+  });
+}
+
+TEST_CASE("ranks of a checked communicator that differ all learn so, by both calls, in that call and in each after it",
+          "[comm][checked][mismatch]") {
+  using Checked = comm::Checked<comm::Thread>;
+  struct Fault {
+    std::function<void(Checked&)> on_rank_0, on_others;
+    std::string words;
+  };
+  static std::array<float, 12> v;
+  const std::array<std::size_t, 3> counts{1, 2, 1}, others{2, 1, 1};
+  const auto share = [](const auto& table, const Checked& world) {
+    return std::span{v}.first(table[static_cast<std::size_t>(world.rank())]);
+  };
+  const std::vector<Fault> faults{
+      {[](Checked& world) { world.barrier(); }, [](Checked& world) { world.broadcast(std::span{v}.first(4), 1); },
+       "barrier on rank 0 (call 1 of its group), broadcast of 4 float32 with root 1 on rank 1"},
+      {[](Checked& world) { world.reduce(std::array{1.0f}, comm::Sum{}, 0); },
+       [](Checked& world) { world.reduce(std::array{1.0f}, comm::Max{}, 0); }, "reduce of 1 float32 with root 0 on rank 0"},
+      {[](Checked& world) { world.all_reduce(std::array{1.0f}, comm::Sum{}); },
+       [](Checked& world) { world.all_reduce(std::array{1}, comm::Sum{}); }, "all_reduce of 1 int32 on rank 1"},
+      {[](Checked& world) { static_cast<void>(world.split(0, 0)); }, [](Checked& world) { world.barrier(); },
+       "split on rank 0 (call 1 of its group), barrier on rank 1"},
+      {[&](Checked& world) { world.all_gather(share(counts, world), std::vector<float>(4), counts); },
+       [&](Checked& world) { world.all_gather(share(others, world), std::vector<float>(4), others); },
+       "ranks of one group gave different counts to one call: all_gather of 4 float32 on rank 0 and on rank 1"}};
+  for (const Fault& fault : faults) {
+    const auto errors = pdp::testing::errors<comm::Thread>(3, [&](comm::Thread& world) {
+      Checked checked{std::move(world)};
+      std::string first;
+      try {
+        (checked.rank() == 0 ? fault.on_rank_0 : fault.on_others)(checked);
+      } catch (const pdp::MismatchedCollective& error) {
+        first = error.what();
+      }
+      try {
+        checked.send(std::array{1.0f}, (checked.rank() + 1) % 3);
+      } catch (const pdp::MismatchedCollective& error) {
+        throw std::runtime_error{first == error.what() ? first : "the second call says something else"};
+      }
+    });
+    for (const auto& error : errors) CHECK_THAT(error.what(), Contains(fault.words));
+  }
 }
 
 TEST_CASE("wrappers go around each other", "[comm][any][instrumented]") {

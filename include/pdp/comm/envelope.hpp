@@ -36,7 +36,7 @@ static_assert(sizeof(Envelope) == 48 && std::is_trivially_copyable_v<Envelope>);
 
 /// "all_reduce of 8 float32", "broadcast of 3 int64 from rank 2", "send of 2 float32 with tag 7".
 inline std::string describe(const Envelope& call) {
-  if (call.verb == Verb::barrier) return "barrier";
+  if (call.verb == Verb::barrier || call.verb == Verb::split) return name(call.verb);
   std::string words = text(name(call.verb), " of ", call.count, " ", name(call.type));
   if (call.reduction != Reduction::none && call.reduction != Reduction::sum) words += text(" (", name(call.reduction), ")");
   if (call.verb == Verb::send)

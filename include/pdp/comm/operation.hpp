@@ -11,9 +11,21 @@
 namespace pdp::comm {
 
 /// What a call does. The values are part of the wire format.
-enum class Verb : std::uint8_t { send, barrier, broadcast, reduce, all_reduce, reduce_scatter, all_gather, gather, scatter, all_to_all };
+enum class Verb : std::uint8_t {
+  send,
+  barrier,
+  broadcast,
+  reduce,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  gather,
+  scatter,
+  all_to_all,
+  split
+};
 
-inline constexpr std::size_t verbs = 10;
+inline constexpr std::size_t verbs = 11;
 
 constexpr const char* name(Verb verb) {
   switch (verb) {
@@ -37,6 +49,8 @@ constexpr const char* name(Verb verb) {
       return "scatter";
     case Verb::all_to_all:
       return "all_to_all";
+    case Verb::split:
+      return "split";
   }
   return "an unknown call";
 }

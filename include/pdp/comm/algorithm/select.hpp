@@ -26,6 +26,7 @@ constexpr void select(Schedule& schedule, Verb verb, int rank, int size, int roo
   schedule.clear();
   switch (verb) {
     case Verb::send:
+    case Verb::split:
       break;
     case Verb::barrier:
       return dissemination_barrier(schedule, rank, size);

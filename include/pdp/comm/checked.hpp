@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/basic_communicator.hpp>
+
+namespace pdp::comm {
+
+/// Calls of a backend that does not compare what its ranks ask for, compared: before each collective all ranks tell each other which one it
+/// is, and where they differ each throws MismatchedCollective, now and in every call after. This waits for all ranks, at the start of
+/// asynchronous calls, too: it is for finding a fault. Messages between two ranks are not compared.
+template <Calls C>
+class CheckedCalls {
+ public:
+  static constexpr bool fails_fast = requires { requires C::fails_fast; };
+  using Work = typename C::Work;
+
+  explicit CheckedCalls(C inner) : CheckedCalls{std::move(inner), std::make_shared<std::optional<Failure>>()} {}
+
+  [[nodiscard]] int rank() const { return inner_.rank(); }
+  [[nodiscard]] int size() const { return inner_.size(); }
+  [[nodiscard]] Duration deadline() const { return inner_.deadline(); }
+  void deadline(Duration duration) { inner_.deadline(duration); }
+  void progress() { inner_.progress(); }
+  void abort(const std::string& reason) { inner_.abort(reason); }
+
+  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
+    compare({.count = in.count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction}, {});
+    return inner_.collective(verb, in, out, root, reducer);
+  }
+  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
+    std::size_t elements = counts.empty() ? shard.count : 0;
+    for (const std::size_t count : counts) elements += count;
+    compare({.count = elements, .root = root, .verb = verb, .type = shard.type, .reduction = reducer.reduction}, counts);
+    return inner_.collective(verb, whole, shard, counts, root, reducer);
+  }
+  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+    const bool equal = sent.empty() && received.empty();
+    compare({.count = equal ? in.count / static_cast<std::size_t>(size()) : 0, .verb = Verb::all_to_all, .type = in.type}, {});
+    return inner_.all_to_all(in, sent, out, received);
+  }
+  Work exchange(Memory out, int to, Memory in, int from, int tag) {
+    if (*failure_) (*failure_)->raise();
+    return inner_.exchange(out, to, in, from, tag);
+  }
+  [[nodiscard]] CheckedCalls split(int color, int key) {
+    compare({.verb = Verb::split}, {});
+    return CheckedCalls{inner_.split(color, key), failure_};
+  }
+
+ private:
+  CheckedCalls(C inner, std::shared_ptr<std::optional<Failure>> failure)
+      : inner_{std::move(inner)}, failure_{std::move(failure)}, calls_(static_cast<std::size_t>(inner_.size())) {}
+
+  void compare(Envelope call, Counts counts) {
+    if (*failure_) (*failure_)->raise();
+    call.sequence = ++sequence_;
+    call.channel = counts.size();  // a mix of the counts
+    for (const std::size_t count : counts) call.channel = (call.channel ^ count) * 0x9e3779b97f4a7c15ULL;
+    Memory mine{reinterpret_cast<std::byte*>(&call), sizeof call, 1, DType::byte};
+    Memory all{reinterpret_cast<std::byte*>(calls_.data()), calls_.size() * sizeof call, 1, DType::byte};
+    inner_.collective(Verb::all_gather, all, mine, Counts{}, no_root, Reducer{}).wait();
+    for (std::size_t other = 1; other < calls_.size() && !*failure_; ++other) {
+      const Envelope &first = calls_.front(), &theirs = calls_[other];
+      if (first == theirs) continue;
+      Envelope same_counts = theirs;
+      same_counts.channel = first.channel;
+      if (first != same_counts)
+        *failure_ = mismatch(first, 0, theirs, static_cast<int>(other));
+      else
+        *failure_ =
+            Failure{Failure::Kind::mismatch, 0,
+                    text("ranks of one group gave different counts to one call: ", describe(first), " on rank 0 and on rank ", other,
+                         " (call ", first.sequence, " of its group); the counts say what each rank has, and are the same on all ranks")};
+    }
+    if (*failure_) (*failure_)->raise();
+  }
+
+  C inner_;
+  std::shared_ptr<std::optional<Failure>> failure_;  // of the world: its groups end with it
+  std::vector<Envelope> calls_;                      // of all ranks
+  std::uint64_t sequence_ = 0;
+};
+
+/// A communicator whose collectives are compared before they run: Checked{std::move(world)}. For backends that do not do so themselves.
+template <class Comm>
+class Checked : public BasicCommunicator<CheckedCalls<typename Comm::Erased>> {
+  using Base = BasicCommunicator<CheckedCalls<typename Comm::Erased>>;
+
+ public:
+  explicit Checked(Comm world) : Base{CheckedCalls{world.release()}} {}
+  Checked(Base&& group) : Base{std::move(group)} {}
+  [[nodiscard]] Checked split(int color, int key) { return Base::split(color, key); }
+};
+
+}  // namespace pdp::comm
