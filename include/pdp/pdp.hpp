@@ -57,13 +57,17 @@
 #include <pdp/host/tag.hpp>
 #include <pdp/host/update.hpp>
 #include <pdp/launch/environment.hpp>
+#include <pdp/launch/host_list.hpp>
 #include <pdp/launch/join.hpp>
+#include <pdp/launch/mpi_environment.hpp>
 #include <pdp/launch/number.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/problem.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/report.hpp>
 #include <pdp/launch/run.hpp>
+#include <pdp/launch/slurm.hpp>
+#include <pdp/launch/starter.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/loss/mean_squared_error.hpp>

@@ -1,4 +1,6 @@
+#include <chrono>
 #include <map>
+#include <set>
 #include <string>
 
 #include <pdp/launch/environment.hpp>
@@ -11,15 +13,50 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-launch::Place place(const Settings& settings) {
-  return launch::Place::from([&](const char* name) -> const char* {
+launch::Variables variables(const Settings& settings) {
+  return [&](const char* name) -> const char* {
     const auto found = settings.find(name);
     return found == settings.end() ? nullptr : found->second.c_str();
-  });
+  };
 }
+launch::Place place(const Settings& settings) { return launch::Place::from(variables(settings)); }
+bool given(const Settings& settings) { return launch::Place::given(variables(settings)); }
 
 const Settings third_of_four{
     {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
+
+// What srun gives to a task of a step with fewer tasks than the job has.
+const Settings task_of_slurm{{"SLURM_JOB_ID", "1731344"},
+                             {"SLURM_JOB_NODELIST", "node[05-12]"},
+                             {"SLURM_NTASKS", "64"},
+                             {"SLURM_STEP_ID", "2"},
+                             {"SLURM_STEP_NODELIST", "node[07-08],gpu3"},
+                             {"SLURM_STEP_NUM_TASKS", "8"},
+                             {"SLURM_PROCID", "5"},
+                             {"SLURM_LOCALID", "1"}};
+// What a batch script of a job with 64 tasks has.
+const Settings batch_script{{"SLURM_JOB_ID", "1731344"}, {"SLURM_JOB_NODELIST", "node[05-12]"},
+                            {"SLURM_NTASKS", "64"},      {"SLURM_NPROCS", "64"},
+                            {"SLURM_PROCID", "0"},       {"SLURM_LOCALID", "0"},
+                            {"SLURM_NODEID", "0"}};
+// What the shell of salloc has where it runs on the job's first machine.
+const Settings interactive_shell{{"SLURM_JOB_ID", "1731344"},
+                                 {"SLURM_NTASKS", "64"},
+                                 {"SLURM_PROCID", "0"},
+                                 {"SLURM_LOCALID", "0"},
+                                 {"SLURM_STEP_ID", "4294967290"},
+                                 {"SLURM_STEPID", "4294967290"},
+                                 {"SLURM_STEP_NODELIST", "node[05]"},
+                                 {"SLURM_STEP_NUM_TASKS", "1"}};
+const Settings rank_of_open_mpi{{"OMPI_COMM_WORLD_RANK", "3"},
+                                {"OMPI_COMM_WORLD_SIZE", "4"},
+                                {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+                                {"OMPI_MCA_ess_base_jobid", "2913271809"},
+                                {"PMIX_NAMESPACE", "2913271809"}};
+const Settings rank_of_intel_mpi{{"PMI_RANK", "1"},        {"PMI_SIZE", "2"},
+                                 {"PMI_FD", "9"},          {"MPI_LOCALRANKID", "1"},
+                                 {"MPI_LOCALNRANKS", "2"}, {"I_MPI_HYDRA_UUID", "c47e0000-9d8b-cc9e-df02-0600c0a80001"}};
 
 Settings with(Settings settings, const std::string& name, const std::string& value) {
   settings[name] = value;
@@ -27,6 +64,10 @@ Settings with(Settings settings, const std::string& name, const std::string& val
 }
 Settings without(Settings settings, const std::string& name) {
   settings.erase(name);
+  return settings;
+}
+Settings merged(Settings settings, const Settings& others) {
+  settings.insert(others.begin(), others.end());
   return settings;
 }
 
@@ -82,6 +123,178 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
       {with(third_of_four, "PDP_TIMEOUT", "soon"), "PDP_TIMEOUT", "'soon'"},
       {with(third_of_four, "PDP_TIMEOUT", "nan"), "PDP_TIMEOUT", "nan"},
       {with(third_of_four, "PDP_STORE", "here"), "PDP_STORE", "'here'"},
+  }));
+  try {
+    place(settings);
+    FAIL("nothing was thrown");
+  } catch (const pdp::UsageError& error) {
+    CHECK_THAT(error.what(), Contains(first) && Contains(second));
+  }
+}
+
+TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[launch][environment]") {
+  const launch::Place sixth = place(task_of_slurm);
+  CHECK(sixth.rank == 5);
+  CHECK(sixth.size == 8);
+  CHECK(sixth.local_rank == 1);
+  CHECK(sixth.master_address == "node07");
+  CHECK(sixth.master_port == 12288 + 1731344 % 320 * 64 + 2);
+  CHECK_FALSE(sixth.hosts_store);
+  CHECK(given(task_of_slurm));
+  CHECK(place(with(task_of_slurm, "SLURM_PROCID", "0")).hosts_store);
+
+  const Settings old = without(with(task_of_slurm, "SLURM_NTASKS", "8"), "SLURM_STEP_NUM_TASKS");
+  CHECK(place(old).size == 8);
+  CHECK(given(old));
+}
+
+TEST_CASE("without srun, a program in a Slurm job is one rank, which may start others", "[launch][environment]") {
+  const Settings login_shell = without(without(batch_script, "SLURM_PROCID"), "SLURM_LOCALID");
+  const auto settings = GENERATE_COPY(values<Settings>({
+      batch_script,
+      interactive_shell,
+      login_shell,
+      with(batch_script, "SLURM_STEP_ID", "4294967291"),
+      merged(batch_script, {{"SLURM_STEP_ID", "4294967294"}, {"SLURM_STEP_NODELIST", "node05"}}),
+      merged(interactive_shell, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}),
+      // A batch script that was submitted from the shell of srun --pty.
+      merged(batch_script, {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "node01"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
+  }));
+  CHECK(place(settings).size == 1);
+  CHECK(place(settings).rank == 0);
+  CHECK_FALSE(given(settings));
+}
+
+TEST_CASE("a launcher that starts one process leaves it free to start ranks", "[launch][environment]") {
+  Settings step = with(with(task_of_slurm, "SLURM_STEP_NUM_TASKS", "1"), "SLURM_PROCID", "0");
+  step["SLURM_LOCALID"] = "0";
+  const Settings open_mpi{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}};
+  const Settings pmi{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};
+  for (const Settings& settings : {step, open_mpi, pmi}) {
+    CHECK(place(settings).size == 1);
+    CHECK_FALSE(given(settings));
+    const Settings started = merged(third_of_four, settings);  // by the program itself, as one of its ranks
+    CHECK(given(started));
+    CHECK(place(started).rank == 2);
+    CHECK(place(started).size == 4);
+    CHECK(place(started).master_port == 29500);
+  }
+}
+
+TEST_CASE("steps that run at once have ports of their own, below those that the system gives away", "[launch][environment]") {
+  std::set<int> ports;
+  for (int job = 5000; job < 5320; ++job)
+    for (int step = 30; step < 94; ++step)
+      ports.insert(
+          place(with(with(task_of_slurm, "SLURM_JOB_ID", std::to_string(job)), "SLURM_STEP_ID", std::to_string(step))).master_port);
+  CHECK(ports.size() == 320 * 64);
+  CHECK(*ports.begin() == 12288);
+  CHECK(*ports.rbegin() == 32767);
+  CHECK(place(with(task_of_slurm, "SLURM_JOB_ID", "4294967295")).master_port >= 12288);
+}
+
+TEST_CASE("mpirun of Open MPI on one machine needs nothing else", "[launch][environment]") {
+  const launch::Place last = place(rank_of_open_mpi);
+  CHECK(last.rank == 3);
+  CHECK(last.size == 4);
+  CHECK(last.local_rank == 2);
+  CHECK(last.master_address == "127.0.0.1");
+  CHECK(last.master_port >= 12288);
+  CHECK(last.master_port <= 32767);
+  CHECK(given(rank_of_open_mpi));
+  CHECK(place(with(rank_of_open_mpi, "OMPI_COMM_WORLD_RANK", "0")).hosts_store);
+  CHECK(place(with(rank_of_open_mpi, "OMPI_COMM_WORLD_RANK", "1")).master_port == last.master_port);
+  CHECK(place(with(rank_of_open_mpi, "OMPI_MCA_ess_base_jobid", "2913271810")).master_port != last.master_port);
+
+  const Settings fifth_version = without(with(rank_of_open_mpi, "PMIX_NAMESPACE", "prterun-node05-4711@1"), "OMPI_MCA_ess_base_jobid");
+  CHECK(place(fifth_version).master_port >= 12288);
+  CHECK(place(fifth_version).master_port != place(with(fifth_version, "PMIX_NAMESPACE", "prterun-node05-4712@1")).master_port);
+}
+
+TEST_CASE("mpiexec of Intel MPI on one machine needs nothing else, that of MPICH a port", "[launch][environment]") {
+  const launch::Place second = place(rank_of_intel_mpi);
+  CHECK(second.rank == 1);
+  CHECK(second.size == 2);
+  CHECK(second.local_rank == 1);
+  CHECK(second.master_address == "127.0.0.1");
+  CHECK(second.master_port >= 12288);
+  CHECK(given(rank_of_intel_mpi));
+
+  const Settings mpich = without(rank_of_intel_mpi, "I_MPI_HYDRA_UUID");
+  CHECK(given(mpich));
+  CHECK_THROWS_WITH(place(mpich), Contains("PMI_SIZE is 2") && Contains("set MASTER_PORT"));
+  CHECK_THROWS_WITH(place(with(mpich, "PMIX_NAMESPACE", "slurm.pmix.7.0")), Contains("set MASTER_PORT"));
+  CHECK(place(with(mpich, "MASTER_PORT", "4000")).master_port == 4000);
+}
+
+TEST_CASE("the innermost launcher is the one that counts", "[launch][environment]") {
+  SECTION("mpirun in a step of Slurm") {
+    CHECK(place(merged(rank_of_open_mpi, task_of_slurm)).rank == 3);
+    CHECK(place(merged(rank_of_open_mpi, task_of_slurm)).size == 4);
+    CHECK(place(merged(rank_of_intel_mpi, task_of_slurm)).size == 2);
+    CHECK(place(merged(rank_of_open_mpi, batch_script)).size == 4);
+    CHECK(place(merged(rank_of_open_mpi, merged(task_of_slurm, {{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}}))).size == 4);
+  }
+  SECTION("srun that speaks PMI itself") {
+    const Settings task = merged(task_of_slurm, {{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"PMI_FD", "9"}});
+    CHECK(place(task).size == 8);
+    CHECK(place(task).master_address == "node07");
+    CHECK(given(task));
+  }
+  SECTION("PMI's variables of a launcher that is outside of srun, or is not known") {
+    const Settings task = merged(task_of_slurm, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
+    CHECK_THROWS_AS(place(task), pdp::UsageError);
+    CHECK_THROWS_WITH(place(task), Contains("PMI_SIZE is 1") && Contains("SLURM_STEP_NUM_TASKS is 8") && Contains("set RANK"));
+  }
+  SECTION("RANK and WORLD_SIZE") {
+    const Settings all = merged(third_of_four, merged(rank_of_open_mpi, merged(rank_of_intel_mpi, task_of_slurm)));
+    CHECK(place(all).rank == 2);
+    CHECK(place(all).local_rank == 1);
+    CHECK(place(all).master_address == "10.0.0.1");
+    CHECK_THROWS_WITH(place(without(all, "MASTER_ADDR")), Contains("MASTER_ADDR is not set"));
+    CHECK_THROWS_WITH(place(without(all, "RANK")), Contains("WORLD_SIZE is set (4)"));
+  }
+}
+
+TEST_CASE("MASTER_ADDR, MASTER_PORT and LOCAL_RANK win over what a launcher says", "[launch][environment]") {
+  const auto settings = GENERATE(values<Settings>({task_of_slurm, rank_of_open_mpi, rank_of_intel_mpi}));
+  const launch::Place own = place(merged(settings, {{"MASTER_ADDR", "10.0.0.9"}, {"MASTER_PORT", "4000"}, {"LOCAL_RANK", "0"}}));
+  CHECK(own.rank == place(settings).rank);
+  CHECK(own.size == place(settings).size);
+  CHECK(own.local_rank == 0);
+  CHECK(own.master_address == "10.0.0.9");
+  CHECK(own.master_port == 4000);
+  CHECK(place(with(settings, "MASTER_ADDR", "")).master_address == place(settings).master_address);
+  CHECK(place(with(settings, "PDP_TIMEOUT", "5")).timeout == std::chrono::seconds{5});
+}
+
+TEST_CASE("what a launcher leaves open or contradicts is refused, with the variable and what to do", "[launch][environment]") {
+  struct Case {
+    Settings settings;
+    std::string first, second;
+  };
+  const Settings several_machines = with(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2");
+  const auto [settings, first, second] = GENERATE_COPY(values<Case>({
+      {with(task_of_slurm, "SLURM_PROCID", "8"), "SLURM_PROCID is 8", "SLURM_STEP_NUM_TASKS is 8"},
+      {with(task_of_slurm, "SLURM_PROCID", "x"), "SLURM_PROCID must be a number", "'x'"},
+      {with(task_of_slurm, "SLURM_LOCALID", "8"), "SLURM_LOCALID is 8", "SLURM_STEP_NUM_TASKS is 8"},
+      {with(task_of_slurm, "SLURM_STEP_ID", "batch"), "SLURM_STEP_ID must be a number", "'batch'"},
+      {with(task_of_slurm, "SLURM_STEP_NODELIST", ""), "SLURM_STEP_NODELIST: ", "set MASTER_ADDR"},
+      {with(task_of_slurm, "SLURM_STEP_NODELIST", "node[7"), "SLURM_STEP_NODELIST: ", "found its end"},
+      {with(task_of_slurm, "SLURM_JOB_ID", "7_3"), "SLURM_JOB_ID must be a number", "'7_3'"},
+      {without(task_of_slurm, "SLURM_JOB_ID"), "SLURM_JOB_ID is not", "set MASTER_PORT"},
+      {without(without(task_of_slurm, "SLURM_STEP_NUM_TASKS"), "SLURM_NTASKS"), "SLURM_PROCID is set (5)", "SLURM_NTASKS is not"},
+      {without(rank_of_open_mpi, "OMPI_COMM_WORLD_SIZE"), "OMPI_COMM_WORLD_RANK is set (3)", "OMPI_COMM_WORLD_SIZE is not"},
+      {with(rank_of_open_mpi, "OMPI_COMM_WORLD_RANK", "4"), "OMPI_COMM_WORLD_RANK is 4", "OMPI_COMM_WORLD_SIZE is 4"},
+      {several_machines, "OMPI_COMM_WORLD_LOCAL_SIZE is 2", "set MASTER_ADDR"},
+      {without(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE"), "OMPI_COMM_WORLD_LOCAL_SIZE is not set", "set MASTER_ADDR"},
+      {with(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "5"), "OMPI_COMM_WORLD_LOCAL_SIZE must be from 1 to 4", "5"},
+      {without(without(rank_of_open_mpi, "OMPI_MCA_ess_base_jobid"), "PMIX_NAMESPACE"), "OMPI_COMM_WORLD_SIZE is 4", "set MASTER_PORT"},
+      {with(rank_of_open_mpi, "MASTER_PORT", "65536"), "MASTER_PORT must be", "65536"},
+      {with(rank_of_open_mpi, "LOCAL_RANK", "4"), "LOCAL_RANK is 4", "OMPI_COMM_WORLD_SIZE is 4"},
+      {without(rank_of_intel_mpi, "PMI_SIZE"), "PMI_RANK is set (1)", "PMI_SIZE is not"},
+      {with(rank_of_intel_mpi, "PMI_SIZE", "4"), "MPI_LOCALNRANKS is 2", "set MASTER_ADDR"},
+      {without(rank_of_intel_mpi, "MPI_LOCALNRANKS"), "MPI_LOCALNRANKS is not set", "set MASTER_ADDR"},
   }));
   try {
     place(settings);

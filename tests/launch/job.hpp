@@ -47,7 +47,8 @@ class Job {
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;
       bool ours = text.starts_with("PDP_TIMEOUT=");
-      for (const char* name : {"RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "MASTER_ADDR=", "MASTER_PORT="})
+      for (const char* name :
+           {"RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI", "MPI_LOCAL"})
         ours = ours || text.starts_with(name);
       if (!ours) environment.push_back(text);
     }

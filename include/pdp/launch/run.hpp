@@ -106,10 +106,11 @@ int run(const Options& options, F&& function) {
       const Place place = Place::from();
       const std::optional<int> wanted = options.processes();
       if (wanted && *wanted != place.size)
-        throw UsageError{text("the command line asks for ", *wanted, " ranks, but WORLD_SIZE is ", place.size, "; who starts the ranks?")};
+        throw UsageError{text("the command line asks for ", *wanted, " ranks, but this process is one of ", place.size,
+                              " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets); who starts the ranks?")};
       if (options.threads)
-        throw UsageError{text("the command line asks for ", *options.threads,
-                              " threads, but RANK and WORLD_SIZE say that this process is one of ", place.size, " ranks")};
+        throw UsageError{text("the command line asks for ", *options.threads, " threads, but this process is one of ", place.size,
+                              " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)")};
       return detail::run_process<Comm>(place, Report{environment}, function);
     }
     if (options.threads) {
