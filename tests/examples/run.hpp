@@ -20,7 +20,7 @@ struct Ended {
 
 /// Runs an example with its arguments. A job that does not end is an error of the test.
 inline Ended run(const std::string& program, std::vector<std::string> arguments, const std::vector<launch_test::Variable>& variables = {}) {
-  launch_test::Job job{std::move(arguments), variables, std::string{PDP_TEST_EXAMPLES} + "/" + program};
+  launch_test::Job job{std::move(arguments), variables, PDP_TEST_EXAMPLES "/" + program};
   const int code = job.end();
   return {code, job.out(), job.err()};
 }

@@ -141,6 +141,9 @@ TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[lau
   CHECK(sixth.master_port == 12288 + 1731344 % 320 * 64 + 2);
   CHECK_FALSE(sixth.hosts_store);
   CHECK(given(task_of_slurm));
+  for (const char* reserved : {"12017", "12017-12018", "12017,12020"})
+    CHECK(place(with(task_of_slurm, "SLURM_STEP_RESV_PORTS", reserved)).master_port == 12017);
+  CHECK_THROWS_AS(place(with(task_of_slurm, "SLURM_STEP_RESV_PORTS", "-12018")), pdp::UsageError);
   CHECK(place(with(task_of_slurm, "SLURM_PROCID", "0")).hosts_store);
 
   const Settings old = without(with(task_of_slurm, "SLURM_NTASKS", "8"), "SLURM_STEP_NUM_TASKS");

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <pdp/launch/host_list.hpp>
 #include <pdp/launch/number.hpp>
@@ -31,9 +32,14 @@ inline std::string slurm_address(const Variables& variable, int) {
   }
 }
 
+/// The first of the ports that Slurm has reserved for the step (where its MpiParams says so: 12000-12999, say); no other step has it. Else
 /// 64 ports for the steps of each of 320 jobs. So two steps that run at once take the same port only if they are of one job and a multiple
 /// of 64 steps apart, or of jobs that are a multiple of 320 apart.
 inline std::uint16_t slurm_port(const Variables& variable, int) {
+  if (const char* reserved = variable("SLURM_STEP_RESV_PORTS"); reserved != nullptr) {
+    const std::string_view ports{reserved};
+    return parse_number<std::uint16_t>("the first port of SLURM_STEP_RESV_PORTS", ports.substr(0, ports.find_first_of("-,")), 1, 65535);
+  }
   constexpr std::uint64_t jobs = 320, steps = derived_ports / jobs;
   const std::uint64_t job = slurm_number(variable, "SLURM_JOB_ID"), step = slurm_number(variable, "SLURM_STEP_ID");
   return static_cast<std::uint16_t>(first_derived_port + job % jobs * steps + step % steps);

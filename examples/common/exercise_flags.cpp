@@ -1,0 +1,68 @@
+#include "exercise_flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+
+#include <pdp/launch/environment.hpp>
+
+namespace examples {
+
+namespace {
+
+constexpr int natural_ranks = 2;
+constexpr pdp::Index most_values = pdp::Index{1} << 30;  // of one matrix: 4 GiB. The product of two such numbers does not overflow.
+
+/// Reads the command line, with the flags for ranks in addition to those that the program has. `check` throws where the flags do not fit
+/// together.
+void read(CLI::App& app, int argc, char** argv, pdp::launch::Options& launch, const std::function<void()>& check) {
+  app.get_formatter()->column_width(44);
+  app.add_option("--ranks,--world-size", launch.ranks, pdp::text("start this many local processes (", natural_ranks, " if nobody says)"))
+      ->check(CLI::Range(1, pdp::launch::most_ranks));
+  app.add_option("--threads", launch.threads, "run this many ranks as threads of one process")
+      ->check(CLI::Range(1, pdp::launch::most_ranks));
+  try {
+    app.parse(argc, argv);
+    if (!launch.ranks && !launch.threads && !pdp::launch::Place::given(pdp::launch::environment)) launch.ranks = natural_ranks;
+    launch.check();
+    check();
+  } catch (const CLI::Success& wanted) {
+    std::exit(app.exit(wanted));
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << ". Run " << app.get_name() << " --help for the flags and what they take.\n";
+    std::exit(2);
+  }
+}
+
+void check_size(char name, pdp::Index rows, pdp::Index cols) {
+  if (rows * cols > most_values)
+    throw pdp::UsageError{
+        pdp::text("the matrix ", name, " would have ", rows, " x ", cols, " values; this program takes up to ", most_values)};
+}
+
+}  // namespace
+
+pdp::launch::Options parse_ranks(int argc, char** argv, const std::string& description) {
+  pdp::launch::Options launch;
+  CLI::App app{description, argc > 0 ? argv[0] : ""};
+  read(app, argc, argv, launch, [] {});
+  return launch;
+}
+
+ProductFlags parse_product(int argc, char** argv, const std::string& description) {
+  ProductFlags flags;
+  CLI::App app{description, argc > 0 ? argv[0] : ""};
+  const CLI::Range size{pdp::Index{1}, most_values};
+  app.add_option("--m", flags.m, "rows of A and of C")->check(size)->capture_default_str();
+  app.add_option("--n", flags.n, "columns of B and of C")->check(size)->capture_default_str();
+  app.add_option("--k", flags.k, "columns of A, rows of B")->check(size)->capture_default_str();
+  read(app, argc, argv, flags.launch, [&] {
+    check_size('A', flags.m, flags.k);
+    check_size('B', flags.k, flags.n);
+    check_size('C', flags.m, flags.n);
+  });
+  return flags;
+}
+
+}  // namespace examples
