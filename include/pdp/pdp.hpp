@@ -57,6 +57,7 @@
 #include <pdp/host/tag.hpp>
 #include <pdp/host/update.hpp>
 #include <pdp/launch/environment.hpp>
+#include <pdp/launch/file_store.hpp>
 #include <pdp/launch/host_list.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/mpi_environment.hpp>

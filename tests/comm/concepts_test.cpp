@@ -123,12 +123,19 @@ static_assert(comm::Transport<Whole> && !comm::Transport<NoFail>);
 struct Lookup {
   void set(std::string_view, std::string_view) {}
   std::string wait(std::string_view, comm::TimePoint) { return {}; }
+  std::optional<std::string> get(std::string_view) { return {}; }
+  std::int64_t add(std::string_view, std::int64_t) { return 0; }
+};
+struct NoCounters : Lookup {
+  std::int64_t add(std::string_view) { return 0; }
 };
 struct NoDeadline {
   void set(std::string_view, std::string_view) {}
   std::string wait(std::string_view) { return {}; }
+  std::optional<std::string> get(std::string_view) { return {}; }
+  std::int64_t add(std::string_view, std::int64_t) { return 0; }
 };
-static_assert(comm::Store<Lookup> && !comm::Store<NoDeadline>);
+static_assert(comm::Store<Lookup> && !comm::Store<NoDeadline> && !comm::Store<NoCounters>);
 
 }  // namespace
 

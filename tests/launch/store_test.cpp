@@ -1,12 +1,16 @@
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <pdp/launch/file_store.hpp>
 #include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/tcp_store.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
@@ -30,6 +34,14 @@ std::string here(std::uint16_t port) {
   std::string why;
   return launch::resolve("localhost", port, why).empty() ? "127.0.0.1" : "localhost";
 }
+struct File {
+  std::filesystem::path folder = std::filesystem::temp_directory_path() / pdp::text("pdp_store_", ::getpid(), '_', ++made);
+  launch::FileStore one{folder}, two{folder};
+  File() = default;
+  File(File&&) = delete;
+  ~File() { std::filesystem::remove_all(folder); }
+  static inline int made = 0;
+};
 struct Tcp {
   launch::TcpStoreServer server;
   launch::TcpStore one{"127.0.0.1", server.port(), patience()};
@@ -49,7 +61,7 @@ void say(const pdp::comm::tcp::Descriptor& socket, const std::string& bytes) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any kind", "[launch][store]", InProcess, Tcp) {
+TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any kind", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   const std::string bytes{"a\0b\n\xff", 5}, large(60'000, 'x');
   store.one.set("key", bytes);
@@ -61,7 +73,7 @@ TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any k
   CHECK(store.one.wait("key", Clock::now()) == bytes);
 }
 
-TEMPLATE_TEST_CASE("a store lets a rank wait for what is set later", "[launch][store]", InProcess, Tcp) {
+TEMPLATE_TEST_CASE("a store lets a rank wait for what is set later", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   std::string got;
   {
@@ -72,7 +84,7 @@ TEMPLATE_TEST_CASE("a store lets a rank wait for what is set later", "[launch][s
   CHECK(got == "here");
 }
 
-TEMPLATE_TEST_CASE("a store says at the deadline what nobody has set, and goes on", "[launch][store]", InProcess, Tcp) {
+TEMPLATE_TEST_CASE("a store says at the deadline what nobody has set, and goes on", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   CHECK_THROWS_AS(store.one.wait("never", Clock::now() + std::chrono::milliseconds{20}), pdp::Timeout);
   CHECK_THROWS_WITH(store.one.wait("never", Clock::now()), Contains("'never'"));
@@ -80,12 +92,64 @@ TEMPLATE_TEST_CASE("a store says at the deadline what nobody has set, and goes o
   CHECK(store.one.wait("key", Clock::now()) == "value");
 }
 
-TEMPLATE_TEST_CASE("a store keeps the first value of a key", "[launch][store]", InProcess, Tcp) {
+TEMPLATE_TEST_CASE("a store keeps the first value of a key", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   store.one.set("key", "first");
   CHECK_NOTHROW(store.two.set("key", "first"));
   CHECK_THROWS_AS(store.two.set("key", "second"), pdp::ConfigError);
   CHECK(store.two.wait("key", patience()) == "first");
+}
+
+TEMPLATE_TEST_CASE("a store gives what is there now, or nothing, without a wait", "[launch][store]", InProcess, Tcp, File) {
+  TestType store;
+  CHECK_FALSE(store.one.get("key").has_value());
+  store.one.set("key", "value");
+  CHECK(store.two.get("key") == "value");
+}
+
+TEMPLATE_TEST_CASE("counters of a store lose nothing, whoever adds to them at once", "[launch][store]", InProcess, Tcp, File) {
+  TestType store;
+  CHECK(store.one.add("count", 5) == 5);
+  CHECK(store.two.add("count", -7) == -2);
+  CHECK(store.one.wait("count", patience()) == "-2");
+  std::vector<std::int64_t> seen(200);
+  {
+    const auto adds = [&](auto& view, std::size_t first) {
+      for (std::size_t i = first; i < first + 100; ++i) seen[i] = view.add("tickets", 1);
+    };
+    const std::jthread one{[&] { adds(store.one, 0); }}, two{[&] { adds(store.two, 100); }};
+  }
+  std::ranges::sort(seen);
+  for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == static_cast<std::int64_t>(i) + 1);
+}
+
+TEMPLATE_TEST_CASE("what is no counter, or is at its end, is not added to, and stays", "[launch][store]", InProcess, Tcp, File) {
+  TestType store;
+  store.one.set("words", "12 apples");
+  CHECK_THROWS_WITH(store.two.add("words", 1), Contains("'words'") && Contains("12 apples"));
+  CHECK(store.one.get("words") == "12 apples");
+  CHECK(store.one.add("count", std::numeric_limits<std::int64_t>::max()) == std::numeric_limits<std::int64_t>::max());
+  CHECK_THROWS_AS(store.two.add("count", 1), pdp::ConfigError);
+  CHECK(store.two.add("count", 0) == std::numeric_limits<std::int64_t>::max());
+}
+
+TEMPLATE_TEST_CASE("a rank that waits hears of a counter, too", "[launch][store]", InProcess, Tcp, File) {
+  TestType store;
+  std::string got;
+  {
+    const std::jthread waiting{[&] { got = store.two.wait("count", patience()); }};
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    store.one.add("count", 3);
+  }
+  CHECK(got == "3");
+}
+
+TEST_CASE("ranks find each other through a folder, and only their own job's", "[launch][store]") {
+  File store;
+  CHECK_THROWS_WITH(launch::FileStore{"/proc/no/such/folder"}, Contains("/proc/no/such/folder") && Contains("all ranks can write to"));
+  const std::vector<std::string> keys{"a/b", "a.b", "..", "", "a%2fb", "A", std::string(50, '\xff')};
+  for (const std::string& key : keys) store.one.set(key, "of " + key);
+  for (const std::string& key : keys) CHECK(store.two.get(key) == "of " + key);
 }
 
 TEST_CASE("a store bounds what it takes", "[launch][store]") {

@@ -74,8 +74,8 @@ class AnyCalls {
  public:
   using Work = AnyWork;
 
-  template <Calls C>
-  explicit AnyCalls(C calls) : held_{std::make_unique<Of<C>>(std::move(calls))} {}
+  template <class C>
+  requires(!std::same_as<C, AnyCalls>) && Calls<C> explicit AnyCalls(C calls) : held_{std::make_unique<Of<C>>(std::move(calls))} {}
 
   [[nodiscard]] int rank() const { return held_->rank(); }
   [[nodiscard]] int size() const { return held_->size(); }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,11 +13,14 @@ namespace pdp::comm {
 /// Where the ranks of a job find each other before they can talk: a small table that all of them see. Values are bytes.
 ///
 /// set() stores a value once and for all. wait() gives the value of a key as soon as some rank has set it, or throws Timeout at the
-/// deadline.
+/// deadline; get() gives it if it is there now. add() adds to a counter, which begins at 0, and gives what it is then; its value is that
+/// number, spelt out.
 template <class S>
 concept Store = requires(S& store, std::string_view key, std::string_view value, TimePoint deadline) {
   store.set(key, value);
   { store.wait(key, deadline) } -> std::same_as<std::string>;
+  { store.get(key) } -> std::same_as<std::optional<std::string>>;
+  { store.add(key, std::int64_t{1}) } -> std::same_as<std::int64_t>;
 };
 
 /// A store of any type: what works with it need not know which, and is compiled once. Does not own it.
@@ -25,12 +30,16 @@ class StoreView {
   requires(!std::same_as<S, StoreView>) StoreView(S& store)
       : store_{&store},
         set_{[](void* self, std::string_view key, std::string_view value) { static_cast<S*>(self)->set(key, value); }},
-        wait_{[](void* self, std::string_view key, TimePoint deadline) { return static_cast<S*>(self)->wait(key, deadline); }} {
+        wait_{[](void* self, std::string_view key, TimePoint deadline) { return static_cast<S*>(self)->wait(key, deadline); }},
+        get_{[](void* self, std::string_view key) { return static_cast<S*>(self)->get(key); }},
+        add_{[](void* self, std::string_view key, std::int64_t amount) { return static_cast<S*>(self)->add(key, amount); }} {
     if constexpr (requires { std::string{store.local_address()}; }) local_address_ = store.local_address();
   }
 
   void set(std::string_view key, std::string_view value) const { set_(store_, key, value); }
   [[nodiscard]] std::string wait(std::string_view key, TimePoint deadline) const { return wait_(store_, key, deadline); }
+  [[nodiscard]] std::optional<std::string> get(std::string_view key) const { return get_(store_, key); }
+  std::int64_t add(std::string_view key, std::int64_t amount) const { return add_(store_, key, amount); }
   /// The address at which this process is reached by those who share the store: that of its own connection to the store, where it has one.
   [[nodiscard]] const std::string& local_address() const { return local_address_; }
 
@@ -38,6 +47,8 @@ class StoreView {
   void* store_;
   void (*set_)(void*, std::string_view, std::string_view);
   std::string (*wait_)(void*, std::string_view, TimePoint);
+  std::optional<std::string> (*get_)(void*, std::string_view);
+  std::int64_t (*add_)(void*, std::string_view, std::int64_t);
   std::string local_address_ = "127.0.0.1";
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <pdp/comm/store.hpp>
+#include <pdp/launch/store_protocol.hpp>
 
 namespace pdp::launch {
 
@@ -28,6 +29,21 @@ class InProcessStore {
     if (!changed_.wait_until(lock, deadline, [&] { return (entry = values_.find(key)) != values_.end(); }))
       throw Timeout{text("nobody has set '", key, "' in the job's store before the deadline")};
     return entry->second;
+  }
+
+  std::optional<std::string> get(std::string_view key) {
+    const std::lock_guard lock{mutex_};
+    const auto entry = values_.find(key);
+    return entry == values_.end() ? std::nullopt : std::optional{entry->second};
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t amount) {
+    const std::lock_guard lock{mutex_};
+    const auto entry = values_.try_emplace(std::string{key}, "0").first;
+    const std::int64_t sum = added(key, entry->second, amount);
+    entry->second = std::to_string(sum);
+    changed_.notify_all();
+    return sum;
   }
 
  private:

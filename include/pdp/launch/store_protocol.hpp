@@ -1,18 +1,21 @@
 #pragma once
 
-#include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
+
+#include <pdp/core/error.hpp>
 
 namespace pdp::launch {
 
 /// What travels between a TcpStore and its server: a header of fixed size, then the key, then the value. Numbers are in the byte order of
 /// the machine; a server of another order does not know the magic number.
 struct StoreMessage {
-  enum class Kind : std::uint32_t { hello, set, wait, ok, absent, taken, full };
+  enum class Kind : std::uint32_t { hello, set, wait, ok, absent, taken, full, add };
 
   static constexpr std::uint64_t pdp = 0x31'65726f'7473'2064;  // "d store1"
   static constexpr std::uint32_t longest_key = 256;
@@ -24,9 +27,7 @@ struct StoreMessage {
   std::uint32_t value_bytes = 0;
   std::uint32_t milliseconds = 0;  // how long a wait may take
 
-  [[nodiscard]] bool sound() const {
-    return magic == pdp && kind <= Kind::full && key_bytes <= longest_key && value_bytes <= longest_value;
-  }
+  [[nodiscard]] bool sound() const { return magic == pdp && kind <= Kind::add && key_bytes <= longest_key && value_bytes <= longest_value; }
 };
 static_assert(sizeof(StoreMessage) == 24 && std::is_trivially_copyable_v<StoreMessage>);
 
@@ -35,6 +36,16 @@ inline std::string encode(StoreMessage message, std::string_view key, std::strin
   message.value_bytes = static_cast<std::uint32_t>(value.size());
   std::string bytes(reinterpret_cast<const char*>(&message), sizeof message);
   return bytes.append(key).append(value);
+}
+
+/// What a counter is after something is added to it. Throws ConfigError where it is no counter, or would be too large.
+inline std::int64_t added(std::string_view key, std::string_view counter, std::int64_t amount) {
+  std::int64_t sum = 0;
+  const auto [end, error] = std::from_chars(counter.data(), counter.data() + counter.size(), sum);
+  if (error != std::errc{} || end != counter.data() + counter.size() || __builtin_add_overflow(sum, amount, &sum))
+    throw ConfigError{
+        text("'", key, "' in the job's store is no counter that ", amount, " can be added to; its value is '", counter.substr(0, 40), "'")};
+  return sum;
 }
 
 }  // namespace pdp::launch

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,15 +36,13 @@ class TcpStore {
   }
 
   void set(std::string_view key, std::string_view value) {
-    if (key.size() > StoreMessage::longest_key || value.size() > StoreMessage::longest_value)
-      throw ConfigError{text("the job's store takes keys of up to ", StoreMessage::longest_key, " and values of up to ",
-                             StoreMessage::longest_value, " bytes; '", key, "' has ", key.size(), " and ", value.size())};
+    check_size(key, value);
     const auto [answer, ignored] = exchange({.kind = StoreMessage::Kind::set}, key, value, comm::Clock::now() + answer_time);
     if (answer.kind == StoreMessage::Kind::taken)
       throw ConfigError{
           text("'", key, "' is in the job's store at ", place(),
                " already, with another value; either two processes have the same rank, or two jobs use the same address and port")};
-    if (answer.kind != StoreMessage::Kind::ok) throw ConfigError{text("the job's store at ", place(), " is full")};
+    if (answer.kind != StoreMessage::Kind::ok) throw full();
   }
 
   std::string wait(std::string_view key, comm::TimePoint deadline) {
@@ -56,6 +55,20 @@ class TcpStore {
     return std::move(value);
   }
 
+  std::optional<std::string> get(std::string_view key) {
+    auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = 0}, key, {}, comm::Clock::now() + answer_time);
+    if (answer.kind != StoreMessage::Kind::ok) return std::nullopt;
+    return std::move(value);
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t amount) {
+    check_size(key, {});
+    const auto [answer, value] = exchange({.kind = StoreMessage::Kind::add}, key, std::to_string(amount), comm::Clock::now() + answer_time);
+    if (answer.kind == StoreMessage::Kind::full) throw full();
+    if (answer.kind != StoreMessage::Kind::ok) static_cast<void>(added(key, value, amount));  // which throws
+    return added(key, value, 0);
+  }
+
   /// The address by which this process reaches the store, and so the one by which others can reach this process.
   [[nodiscard]] std::string local_address() const { return Address::of(socket_.get()).number(); }
 
@@ -63,6 +76,13 @@ class TcpStore {
   static constexpr std::chrono::milliseconds first_pause{10};
   static constexpr std::chrono::milliseconds longest_pause{200};
   static constexpr std::chrono::seconds answer_time{5};  // for what a server does at once
+
+  static void check_size(std::string_view key, std::string_view value) {
+    if (key.size() > StoreMessage::longest_key || value.size() > StoreMessage::longest_value)
+      throw ConfigError{text("the job's store takes keys of up to ", StoreMessage::longest_key, " and values of up to ",
+                             StoreMessage::longest_value, " bytes; '", key, "' has ", key.size(), " and ", value.size())};
+  }
+  [[nodiscard]] ConfigError full() const { return ConfigError{text("the job's store at ", place(), " is full")}; }
 
   [[nodiscard]] std::string place() const { return text(host_, ", port ", port_); }
 

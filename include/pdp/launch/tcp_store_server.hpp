@@ -54,6 +54,7 @@ class TcpStoreServer {
   static constexpr std::size_t most_unknown_guests = 128;
   static constexpr std::size_t most_bytes = std::size_t{16} << 20;
   static constexpr std::size_t entry_bytes = 128;     // that an entry takes beyond its key and value
+  static constexpr std::size_t counter_bytes = 20;    // of the longest number that a counter may grow to
   static constexpr std::chrono::seconds patience{5};  // with a guest that has not spoken yet
 
   struct Guest {
@@ -168,6 +169,9 @@ class TcpStoreServer {
         else
           guest.waits_for.emplace(key, comm::Clock::now() + std::chrono::milliseconds{request.milliseconds});
         break;
+      case StoreMessage::Kind::add:
+        add(guest, key, value);
+        break;
       default:
         guest.closed = true;
     }
@@ -177,13 +181,34 @@ class TcpStoreServer {
   void set(Guest& guest, const std::string& key, const std::string& value) {
     if (const auto found = values_.find(key); found != values_.end())
       return answer(guest, found->second == value ? StoreMessage::Kind::ok : StoreMessage::Kind::taken);
-    const std::size_t bytes = key.size() + value.size() + entry_bytes;
-    if (bytes_ + bytes > most_bytes) return answer(guest, StoreMessage::Kind::full);
+    if (!make(key, value)) return answer(guest, StoreMessage::Kind::full);
+    answer(guest, StoreMessage::Kind::ok);
+  }
+
+  /// Answers what the counter is then; for what is no counter, what it is.
+  void add(Guest& guest, const std::string& key, const std::string& amount) {
+    auto found = values_.find(key);
+    try {
+      const std::string sum = std::to_string(added(key, found != values_.end() ? found->second : "0", added("amount", amount, 0)));
+      if (found != values_.end())
+        found->second = sum;
+      else if (!make(key, sum))
+        return answer(guest, StoreMessage::Kind::full);
+      answer(guest, StoreMessage::Kind::ok, sum);
+    } catch (const ConfigError&) {
+      answer(guest, StoreMessage::Kind::taken, found != values_.end() ? found->second : amount);
+    }
+  }
+
+  /// A new entry, and word of it to those who wait for it. False where there is no room.
+  bool make(const std::string& key, const std::string& value) {
+    const std::size_t bytes = key.size() + std::max(value.size(), counter_bytes) + entry_bytes;
+    if (bytes_ + bytes > most_bytes) return false;
     bytes_ += bytes;
     values_.emplace(key, value);
-    answer(guest, StoreMessage::Kind::ok);
     for (Guest& other : guests_)
       if (other.waits_for && other.waits_for->first == key) answer(other, StoreMessage::Kind::ok, value);
+    return true;
   }
 
   void answer(Guest& guest, StoreMessage::Kind kind, std::string_view value = {}) {

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <pdp/comm/store.hpp>
+#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/launch/store_protocol.hpp>
+
+namespace pdp::launch {
+
+/// The job's store as a folder that all ranks see, on one machine or on a file system they share: a file for each key. It must be a job's
+/// own: what an earlier job has left there would be taken for this one's. Nothing is removed. It knows no way to a rank's machine, so
+/// comm::Tcp finds through it only ranks of one.
+class FileStore {
+ public:
+  /// Makes the folder if it is not there. Throws ConfigError where that cannot be.
+  explicit FileStore(std::filesystem::path folder) : folder_{std::move(folder)} {
+    std::error_code error;
+    std::filesystem::create_directories(folder_, error);
+    if (!std::filesystem::is_directory(folder_, error))
+      throw ConfigError{text("the job's store cannot be at ", folder_.string(), ": ", error ? error.message() : "it is not a folder",
+                             "; it must be a folder that all ranks can write to")};
+  }
+
+  void set(std::string_view key, std::string_view value) {
+    const Lock lock{*this};
+    const std::optional<std::string> there = get(key);
+    if (!there) return write(key, value);
+    if (*there != value)
+      throw ConfigError{text("'", key, "' is in the job's store in ", folder_.string(),
+                             " already, with another value; either two processes have the same rank, or another job has used this folder")};
+  }
+
+  std::string wait(std::string_view key, comm::TimePoint deadline) {
+    for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, longest_pause)) {
+      if (std::optional<std::string> value = get(key)) return *std::move(value);
+      const comm::TimePoint now = comm::Clock::now();
+      if (now >= deadline)
+        throw Timeout{text("nobody has set '", key, "' in the job's store in ", folder_.string(), " before the deadline")};
+      std::this_thread::sleep_until(std::min(deadline, now + pause));
+    }
+  }
+
+  std::optional<std::string> get(std::string_view key) {
+    const comm::tcp::Descriptor file{::open(path(key).c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file && errno == ENOENT) return std::nullopt;
+    if (!file) fail("read", key);
+    std::string value;
+    char bytes[4096];
+    while (true) {
+      const ssize_t read = ::read(file.get(), bytes, sizeof bytes);
+      if (read < 0 && errno == EINTR) continue;
+      if (read < 0) fail("read", key);
+      if (read == 0) return value;
+      value.append(bytes, static_cast<std::size_t>(read));
+    }
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t amount) {
+    const Lock lock{*this};
+    const std::int64_t sum = added(key, get(key).value_or("0"), amount);
+    write(key, std::to_string(sum));
+    return sum;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest_pause{50};
+
+  /// Held by one rank at a time; the system takes it from one that dies.
+  class Lock {
+   public:
+    explicit Lock(FileStore& store) : file_{::open((store.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)} {
+      while (file_ && ::flock(file_.get(), LOCK_EX) != 0)
+        if (errno != EINTR) store.fail("lock", "lock");
+      if (!file_) store.fail("lock", "lock");
+    }
+
+   private:
+    comm::tcp::Descriptor file_;
+  };
+
+  /// Beside, and then renamed: a reader finds all of a value or none of it. Under the lock.
+  void write(std::string_view key, std::string_view value) {
+    const std::filesystem::path beside = folder_ / "new";
+    const comm::tcp::Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+    if (!file) fail("write", key);
+    for (std::string_view left = value; !left.empty();) {
+      const ssize_t written = ::write(file.get(), left.data(), left.size());
+      if (written < 0 && errno != EINTR) fail("write", key);
+      if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
+    }
+    if (::rename(beside.c_str(), path(key).c_str()) != 0) fail("write", key);
+  }
+
+  /// A name for every key: letters and digits as they are, all else by its number.
+  [[nodiscard]] std::filesystem::path path(std::string_view key) const {
+    static constexpr std::string_view digits = "0123456789abcdef";
+    std::string name = "key-";
+    for (const char letter : key) {
+      const auto byte = static_cast<unsigned char>(letter);
+      if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9'))
+        name += letter;
+      else
+        name.append({'%', digits[byte / 16], digits[byte % 16]});
+    }
+    return folder_ / name;
+  }
+
+  [[noreturn]] void fail(const char* what, std::string_view key) const {
+    throw ConfigError{text("the job's store in ", folder_.string(), " cannot ", what, " '", key, "': ", std::strerror(errno))};
+  }
+
+  std::filesystem::path folder_;
+};
+
+static_assert(comm::Store<FileStore>);
+
+}  // namespace pdp::launch
