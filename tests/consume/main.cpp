@@ -3,12 +3,17 @@
 
 #include <array>
 #include <cstdio>
+#include <stdexcept>
+
+int sum_of_ranks(pdp::comm::Tcp& world);  // in a library of its own
 
 /// Every rank adds its number plus one; with --ranks 2 the sum is 3.
 int main(int argc, char** argv) {
   return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [](auto& world) {
     std::array sum{static_cast<float>(world.rank() + 1)};
     world.all_reduce(sum, pdp::comm::Sum{});
+    if constexpr (requires { sum_of_ranks(world); })
+      if (static_cast<float>(sum_of_ranks(world)) != sum[0]) throw std::runtime_error{"the library has found another sum"};
     if (world.rank() == 0) std::printf("%d ranks, sum %g\n", world.size(), static_cast<double>(sum[0]));
   });
 }
