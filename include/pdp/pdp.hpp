@@ -30,6 +30,7 @@
 #include <pdp/comm/transport.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/comm/work.hpp>
+#include <pdp/comm/wrapped_calls.hpp>
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/dtype.hpp>

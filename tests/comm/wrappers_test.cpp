@@ -11,6 +11,9 @@
 
 namespace comm = pdp::comm;
 
+static_assert(comm::Communicator<comm::Checked<comm::Thread>> && comm::FailsFast<comm::Checked<comm::Thread>>);
+static_assert(comm::HasReduceScatter<comm::Instrumented<comm::Any>> && !comm::FailsFast<comm::Any>, "who knows what it holds");
+
 TEST_CASE("a communicator of any backend does what the backend does", "[comm][any]") {
   const int size = GENERATE(1, 2, 3);
   check_on_ranks<comm::Thread>(size, [](comm::Thread& world, Findings& findings) {

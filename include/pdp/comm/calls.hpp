@@ -32,6 +32,13 @@ struct Reducer {
 /// Elements of each rank's shard, where these differ; empty where all are of one size.
 using Counts = std::span<const std::size_t>;
 
+/// Elements of all shards.
+constexpr std::size_t total(Counts counts) {
+  std::size_t sum = 0;
+  for (const std::size_t count : counts) sum += count;
+  return sum;
+}
+
 /// A peer that there is none of: leaves out one half of an exchange.
 inline constexpr int nobody = std::numeric_limits<int>::min();
 /// Where a call has no root.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/wrapped_calls.hpp>
 
 namespace pdp::comm {
 
@@ -14,28 +15,26 @@ namespace pdp::comm {
 /// is, and where they differ each throws MismatchedCollective, now and in every call after. This waits for all ranks, at the start of
 /// asynchronous calls, too: it is for finding a fault. Messages between two ranks are not compared.
 template <Calls C>
-class CheckedCalls {
+class CheckedCalls : public WrappedCalls<C> {
+  using WrappedCalls<C>::inner_;
+
  public:
-  static constexpr bool fails_fast = requires { requires C::fails_fast; };
+  using WrappedCalls<C>::size;
   using Work = typename C::Work;
 
   explicit CheckedCalls(C inner) : CheckedCalls{std::move(inner), std::make_shared<std::optional<Failure>>()} {}
-
-  [[nodiscard]] int rank() const { return inner_.rank(); }
-  [[nodiscard]] int size() const { return inner_.size(); }
-  [[nodiscard]] Duration deadline() const { return inner_.deadline(); }
-  void deadline(Duration duration) { inner_.deadline(duration); }
-  void progress() { inner_.progress(); }
-  void abort(const std::string& reason) { inner_.abort(reason); }
 
   Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
     compare({.count = in.count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction}, {});
     return inner_.collective(verb, in, out, root, reducer);
   }
   Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    std::size_t elements = counts.empty() ? shard.count : 0;
-    for (const std::size_t count : counts) elements += count;
-    compare({.count = elements, .root = root, .verb = verb, .type = shard.type, .reduction = reducer.reduction}, counts);
+    compare({.count = counts.empty() ? shard.count : total(counts),
+             .root = root,
+             .verb = verb,
+             .type = shard.type,
+             .reduction = reducer.reduction},
+            counts);
     return inner_.collective(verb, whole, shard, counts, root, reducer);
   }
   Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
@@ -54,7 +53,7 @@ class CheckedCalls {
 
  private:
   CheckedCalls(C inner, std::shared_ptr<std::optional<Failure>> failure)
-      : inner_{std::move(inner)}, failure_{std::move(failure)}, calls_(static_cast<std::size_t>(inner_.size())) {}
+      : WrappedCalls<C>{std::move(inner)}, failure_{std::move(failure)}, calls_(static_cast<std::size_t>(inner_.size())) {}
 
   void compare(Envelope call, Counts counts) {
     if (*failure_) (*failure_)->raise();
@@ -80,7 +79,6 @@ class CheckedCalls {
     if (*failure_) (*failure_)->raise();
   }
 
-  C inner_;
   std::shared_ptr<std::optional<Failure>> failure_;  // of the world: its groups end with it
   std::vector<Envelope> calls_;                      // of all ranks
   std::uint64_t sequence_ = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/wrapped_calls.hpp>
 
 namespace pdp::comm {
 
@@ -21,9 +22,11 @@ using TrafficTable = std::array<Traffic, verbs>;
 
 /// Calls of another backend, counted. A group counts into the table of the world that it was split from.
 template <Calls C>
-class InstrumentedCalls {
+class InstrumentedCalls : public WrappedCalls<C> {
+  using WrappedCalls<C>::inner_;
+
  public:
-  static constexpr bool fails_fast = requires { requires C::fails_fast; };
+  using WrappedCalls<C>::size;
 
   class [[nodiscard]] Work {
    public:
@@ -44,27 +47,16 @@ class InstrumentedCalls {
   };
 
   explicit InstrumentedCalls(C inner, std::shared_ptr<TrafficTable> table = std::make_shared<TrafficTable>())
-      : inner_{std::move(inner)}, table_{std::move(table)} {}
+      : WrappedCalls<C>{std::move(inner)}, table_{std::move(table)} {}
 
   [[nodiscard]] const TrafficTable& table() const { return *table_; }
   void clear() { *table_ = {}; }
-
-  [[nodiscard]] int rank() const { return inner_.rank(); }
-  [[nodiscard]] int size() const { return inner_.size(); }
-  [[nodiscard]] Duration deadline() const { return inner_.deadline(); }
-  void deadline(Duration duration) { inner_.deadline(duration); }
-  void progress() { inner_.progress(); }
-  void abort(const std::string& reason) { inner_.abort(reason); }
 
   Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
     return counted(verb, in.bytes(), [&] { return inner_.collective(verb, in, out, root, reducer); });
   }
   Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    std::size_t elements = shard.count * static_cast<std::size_t>(size());
-    if (!counts.empty()) {
-      elements = 0;
-      for (const std::size_t count : counts) elements += count;
-    }
+    const std::size_t elements = counts.empty() ? shard.count * static_cast<std::size_t>(size()) : total(counts);
     return counted(verb, elements * shard.element, [&] { return inner_.collective(verb, whole, shard, counts, root, reducer); });
   }
   Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
@@ -96,7 +88,6 @@ class InstrumentedCalls {
     return {begin(), traffic};
   }
 
-  C inner_;
   std::shared_ptr<TrafficTable> table_;
 };
 
