@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -150,6 +152,13 @@ TEST_CASE("ranks find each other through a folder, and only their own job's", "[
   const std::vector<std::string> keys{"a/b", "a.b", "..", "", "a%2fb", "A", std::string(50, '\xff')};
   for (const std::string& key : keys) store.one.set(key, "of " + key);
   for (const std::string& key : keys) CHECK(store.two.get(key) == "of " + key);
+}
+
+TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on why", "[launch][store]") {
+  File store;
+  const pdp::comm::tcp::Descriptor lock{::open((store.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  CHECK_THROWS_WITH(store.two.add("count", 1), Contains("stays locked"));
 }
 
 TEST_CASE("a store bounds what it takes", "[launch][store]") {

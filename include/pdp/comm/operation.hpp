@@ -25,7 +25,7 @@ enum class Verb : std::uint8_t {
   split
 };
 
-inline constexpr std::size_t verbs = 11;
+inline constexpr std::size_t verbs = static_cast<std::size_t>(Verb::split) + 1;
 
 constexpr const char* name(Verb verb) {
   switch (verb) {

@@ -77,14 +77,20 @@ class FileStore {
 
  private:
   static constexpr std::chrono::milliseconds longest_pause{50};
+  static constexpr std::chrono::seconds lock_time{5};  // for what a rank does at once
 
   /// Held by one rank at a time; the system takes it from one that dies.
   class Lock {
    public:
     explicit Lock(FileStore& store) : file_{::open((store.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)} {
-      while (file_ && ::flock(file_.get(), LOCK_EX) != 0)
-        if (errno != EINTR) store.fail("lock", "lock");
       if (!file_) store.fail("lock", "lock");
+      const comm::TimePoint until = comm::Clock::now() + lock_time;
+      while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) store.fail("lock", "lock");
+        if (comm::Clock::now() >= until)
+          throw Timeout{text("the job's store in ", store.folder_.string(), " stays locked; a rank that holds it may be stopped")};
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      }
     }
 
    private:
