@@ -69,6 +69,7 @@
 #include <pdp/launch/report.hpp>
 #include <pdp/launch/run.hpp>
 #include <pdp/launch/slurm.hpp>
+#include <pdp/launch/start.hpp>
 #include <pdp/launch/starter.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/loss/loss.hpp>

@@ -53,7 +53,7 @@ class Piece {
   };
 };
 
-inline std::string join(std::initializer_list<Piece> pieces) {
+[[gnu::cold]] inline std::string join(std::initializer_list<Piece> pieces) {
   std::string joined;
   for (const Piece& piece : pieces) piece.append_to(joined);
   return joined;
@@ -61,9 +61,10 @@ inline std::string join(std::initializer_list<Piece> pieces) {
 
 }  // namespace detail
 
-/// Joins words and numbers to one string. For messages, not for a step; the parts are erased, so that many messages compile fast.
+/// Joins words and numbers to one string. For messages, not for a step: the parts are erased and the compiler is told that it is cold, so
+/// that code around many messages compiles fast, and the code that throws one lies apart from the code that does not.
 template <class... Parts>
-std::string text(const Parts&... parts) {
+[[gnu::cold]] std::string text(const Parts&... parts) {
   return detail::join({detail::Piece{parts}...});
 }
 

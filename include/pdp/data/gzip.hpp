@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,6 +75,21 @@ class GzipBytes {
   std::vector<std::byte> buffer_;
   z_stream state_{};
   bool ended_ = false;
+};
+
+/// Reads a file from its beginning on, plain or packed by gzip, which its contents tell and not its name.
+class UnpackedBytes {
+ public:
+  explicit UnpackedBytes(const Input& input) : plain_{input} {
+    if (is_gzip(input)) packed_.emplace(input);
+  }
+
+  /// Fills `bytes` and returns how many there were: fewer than asked for only at the end.
+  std::size_t read(std::span<std::byte> bytes) { return packed_ ? packed_->read(bytes) : plain_.read(bytes); }
+
+ private:
+  InputBytes plain_;
+  std::optional<GzipBytes> packed_;
 };
 
 }  // namespace pdp::data

@@ -38,16 +38,14 @@ inline std::string hex(std::uint8_t byte) {
 }
 
 /// Fills `bytes` from the header or throws FileError.
-template <class Bytes>
-void read_idx_header(Bytes& from, std::span<std::uint8_t> bytes, const std::string& name) {
+inline void read_idx_header(UnpackedBytes& from, std::span<std::uint8_t> bytes, const std::string& name) {
   const std::size_t found = from.read(std::as_writable_bytes(bytes));
   if (found < bytes.size())
     throw FileError{text(name, ": expected an IDX file, found that it ends within the header (", bytes.size() - found,
                          " more bytes expected). The file is truncated or of another kind: copy or download it again.")};
 }
 
-template <class Bytes>
-std::vector<Index> read_idx_extents(Bytes& from, const std::string& name) {
+inline std::vector<Index> read_idx_extents(UnpackedBytes& from, const std::string& name) {
   std::array<std::uint8_t, 4> magic{};
   read_idx_header(from, magic, name);
   const auto [zero, also_zero, type, dimensions] = magic;
@@ -80,10 +78,13 @@ inline std::size_t idx_elements(const std::vector<Index>& extents, const std::st
   return static_cast<std::size_t>(product);
 }
 
-template <class Bytes>
-Idx parse_idx(Bytes from, const std::string& name) {
-  Idx idx{read_idx_extents(from, name), {}};
-  const std::size_t expected = idx_elements(idx.extents, name);
+}  // namespace detail
+
+inline Idx read_idx(const Input& input) {
+  const std::string& name = input.name();
+  UnpackedBytes from{input};
+  Idx idx{detail::read_idx_extents(from, name), {}};
+  const std::size_t expected = detail::idx_elements(idx.extents, name);
   const auto wrong_size = [&](const std::string& found) {
     throw FileError{text(name, ": expected ", expected, " bytes of data after the IDX header, found ", found,
                          ". The file is damaged: copy or download it again.")};
@@ -100,12 +101,6 @@ Idx parse_idx(Bytes from, const std::string& name) {
   std::byte beyond{};
   if (from.read({&beyond, 1}) > 0) wrong_size("more");
   return idx;
-}
-
-}  // namespace detail
-
-inline Idx read_idx(const Input& input) {
-  return is_gzip(input) ? detail::parse_idx(GzipBytes{input}, input.name()) : detail::parse_idx(InputBytes{input}, input.name());
 }
 
 }  // namespace pdp::data

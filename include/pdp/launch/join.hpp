@@ -3,8 +3,9 @@
 #include <concepts>
 #include <utility>
 
-#include <pdp/launch/environment.hpp>
+#include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
+#include <pdp/launch/start.hpp>
 
 namespace pdp::launch {
 
@@ -14,6 +15,19 @@ template <class Comm>
 concept ConnectsThroughStore = requires(comm::StoreView store, comm::TimePoint deadline) {
   { Comm::connect(store, 0, 1, deadline) } -> std::same_as<Comm>;
 };
+
+namespace detail {
+
+/// A program that links pdp::launch has this compiled there.
+template <class Comm>
+Start start(const Options& options) {
+  if constexpr (ConnectsThroughStore<Comm>)
+    return start_from_environment(options);
+  else
+    return Start::from(options, environment);
+}
+
+}  // namespace detail
 
 /// Joins the job that others have started this process for, at its place there.
 ///
@@ -42,7 +56,7 @@ template <class Comm>
 /// The rank fails where it throws: its caller ends the process with an exit code that is not 0, and the others throw PeerLost.
 template <class Comm>
 [[nodiscard]] Comm join() {
-  return join<Comm>(Place::from());
+  return join<Comm>(detail::start<Comm>(Options{}).place);
 }
 
 }  // namespace pdp::launch

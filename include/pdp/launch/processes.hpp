@@ -5,10 +5,14 @@
 #include <pdp/comm/store.hpp>
 #include <pdp/launch/environment.hpp>
 #include <pdp/launch/options.hpp>
+#include <pdp/launch/start.hpp>
 
 /// What ranks that are processes need, whatever connects them. Defined in pdp/launch/source.hpp: a program links CMake's pdp::launch, which
 /// every backend that connects processes brings along, or has one source that includes that file.
 namespace pdp::launch {
+
+/// Start::from this process's environment.
+Start start_from_environment(const Options& options);
 
 /// Starts the processes that the options ask for on this machine, each with this program's own command line, and stays until the last one
 /// has ended. Returns the job's exit code. Throws where they cannot be started.

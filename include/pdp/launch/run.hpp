@@ -14,6 +14,7 @@
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/report.hpp>
+#include <pdp/launch/start.hpp>
 
 namespace pdp::launch {
 
@@ -101,31 +102,18 @@ int run_threads(int count, F& function) {
 template <class Comm, class F>
 int run(const Options& options, F&& function) {
   try {
-    options.check();
-    if (Place::given(environment)) {
-      const Place place = Place::from();
-      const std::optional<int> wanted = options.processes();
-      if (wanted && *wanted != place.size)
-        throw UsageError{text("the command line asks for ", *wanted, " ranks, but this process is one of ", place.size,
-                              " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets); who starts the ranks?")};
-      if (options.threads)
-        throw UsageError{text("the command line asks for ", *options.threads, " threads, but this process is one of ", place.size,
-                              " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)")};
-      return detail::run_process<Comm>(place, Report{environment}, function);
-    }
-    if (options.threads) {
-      if constexpr (std::is_invocable_v<F&, comm::Thread&>)
-        return detail::run_threads(*options.threads, function);
-      else
-        throw UsageError{"--threads: the ranks of this program cannot be threads"};
-    }
-    if (options.processes()) {
+    const Start start = detail::start<Comm>(options);
+    if (start.kind == Start::Kind::rank) return detail::run_process<Comm>(start.place, Report{environment}, function);
+    if (start.kind == Start::Kind::processes) {
       if constexpr (ConnectsThroughStore<Comm>)
         return run_processes(options);
       else
         throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
     }
-    return detail::run_process<Comm>(Place::from(), Report{environment}, function);
+    if constexpr (std::is_invocable_v<F&, comm::Thread&>)
+      return detail::run_threads(*options.threads, function);
+    else
+      throw UsageError{"--threads: the ranks of this program cannot be threads"};
   } catch (...) {
     const Problem problem = Problem::current();
     Report::print(problem, -1);

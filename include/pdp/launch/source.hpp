@@ -14,6 +14,8 @@
 
 namespace pdp::launch {
 
+Start start_from_environment(const Options& options) { return Start::from(options, environment); }
+
 int run_processes(const Options& options) {
   static_cast<void>(Place::timeout_from(environment));  // a wrong one is said once, here, and not by every rank
   const int here = *options.local_processes();
