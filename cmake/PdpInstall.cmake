@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 set(pdp_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/pdp")
 
-install(TARGETS pdp_launch EXPORT pdp)
+install(TARGETS pdp_launch pdp_shm EXPORT pdp)
 foreach(target IN LISTS pdp_targets)
   get_target_property(sets ${target} INTERFACE_HEADER_SETS)
   set(file_sets "")

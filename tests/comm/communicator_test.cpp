@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/testing/values.hpp>
@@ -10,7 +11,7 @@
 namespace comm = pdp::comm;
 using pdp::text;
 
-TEMPLATE_TEST_CASE("all_reduce leaves the sum over ranks, with the same bits on every rank", "[comm]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("all_reduce leaves the sum over ranks, with the same bits on every rank", "[comm]", comm::Thread, comm::Shm, comm::Tcp) {
   const int size = GENERATE(2, 3, 7);
   const std::size_t elements = GENERATE(as<std::size_t>{}, 255, 4096, 4097, 300'007);
 
@@ -27,7 +28,7 @@ TEMPLATE_TEST_CASE("all_reduce leaves the sum over ranks, with the same bits on 
   }
 }
 
-TEMPLATE_TEST_CASE("a split makes groups that live on their own", "[comm][split]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("a split makes groups that live on their own", "[comm][split]", comm::Thread, comm::Shm, comm::Tcp) {
   const int size = GENERATE(1, 4, 7);
   check_on_ranks<TestType>(size, [size](TestType& world, Findings& findings) {
     const int rank = world.rank();
@@ -61,7 +62,7 @@ TEMPLATE_TEST_CASE("a split makes groups that live on their own", "[comm][split]
   });
 }
 
-TEMPLATE_TEST_CASE("works may be waited for in any order", "[comm][async]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("works may be waited for in any order", "[comm][async]", comm::Thread, comm::Shm, comm::Tcp) {
   const int size = GENERATE(2, 3, 4);
   check_on_ranks<TestType>(size, [size](TestType& world, Findings& findings) {
     constexpr std::size_t calls = 12;
@@ -83,7 +84,8 @@ TEMPLATE_TEST_CASE("works may be waited for in any order", "[comm][async]", comm
   });
 }
 
-TEMPLATE_TEST_CASE("two groups may be waited for in opposite orders on two ranks", "[comm][async][split]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("two groups may be waited for in opposite orders on two ranks", "[comm][async][split]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   check_on_ranks<TestType>(2, [](TestType& world, Findings& findings) {
     TestType one = world.split(0, 0), two = world.split(0, 0);
     std::vector<float> first(50'000, 1), second(50'000, 2);
@@ -105,7 +107,7 @@ TEMPLATE_TEST_CASE("two groups may be waited for in opposite orders on two ranks
 }
 
 TEMPLATE_TEST_CASE("messages are found by their tag, whatever the order, and wait where nobody expects them yet", "[comm][message]",
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   check_on_ranks<TestType>(3, [](TestType& world, Findings& findings) {
     constexpr int tags = 20;
     constexpr std::size_t large = 100'000;
@@ -137,7 +139,8 @@ TEMPLATE_TEST_CASE("messages are found by their tag, whatever the order, and wai
   });
 }
 
-TEMPLATE_TEST_CASE("a communicator and its works may be moved while calls are in flight", "[comm][async]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("a communicator and its works may be moved while calls are in flight", "[comm][async]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   check_on_ranks<TestType>(2, [](TestType& world, Findings& findings) {
     std::vector<float> values(10'000, 1);
     auto work = world.all_reduce_async(values, comm::Sum{});
@@ -157,7 +160,7 @@ TEMPLATE_TEST_CASE("a communicator and its works may be moved while calls are in
   });
 }
 
-TEMPLATE_TEST_CASE("progress() moves calls to their end without waiting", "[comm][async]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("progress() moves calls to their end without waiting", "[comm][async]", comm::Thread, comm::Shm, comm::Tcp) {
   check_on_ranks<TestType>(2, [](TestType& world, Findings& findings) {
     std::vector<double> values(100'000, 1);
     auto work = world.all_reduce_async(values, comm::Sum{});
@@ -169,7 +172,7 @@ TEMPLATE_TEST_CASE("progress() moves calls to their end without waiting", "[comm
   });
 }
 
-TEMPLATE_TEST_CASE("a rank that comes late keeps the others waiting, and disturbs nothing", "[comm]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("a rank that comes late keeps the others waiting, and disturbs nothing", "[comm]", comm::Thread, comm::Shm, comm::Tcp) {
   check_on_ranks<TestType>(3, [](TestType& world, Findings& findings) {
     std::vector<double> values(200'000, 1);
     for (int round = 0; round < 3; ++round) {

@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 
@@ -95,7 +96,7 @@ static_assert(comm::FailsFast<Fast> && !comm::FailsFast<Slow> && !comm::FailsFas
 template <class C>
 constexpr bool every_type = comm::HasReduceScatter<C, float>&& comm::HasReduceScatter<C, double>&& comm::HasReduceScatter<C, std::int32_t>&&
     comm::HasReduceScatter<C, std::int64_t>&& comm::HasReduceScatter<C, std::byte>;
-static_assert(every_type<comm::Self> && every_type<comm::Thread> && every_type<comm::Tcp>);
+static_assert(every_type<comm::Self> && every_type<comm::Thread> && every_type<comm::Shm> && every_type<comm::Tcp>);
 static_assert(!comm::Communicator<comm::Thread, char> && !comm::Communicator<comm::Thread, bool>, "types that no rank can be sent");
 static_assert(!std::copyable<comm::Thread> && std::movable<comm::Thread>);
 

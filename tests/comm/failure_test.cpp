@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -27,7 +28,8 @@ Thrown thrown_by(F&& f) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a rank that leaves is lost for those who still wait for it, and named", "[comm][failure]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("a rank that leaves is lost for those who still wait for it, and named", "[comm][failure]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   const auto start = comm::Clock::now();
   std::vector<Thrown> errors;
   SECTION("in a collective") {
@@ -74,7 +76,7 @@ TEMPLATE_TEST_CASE("a rank that leaves is lost for those who still wait for it, 
 }
 
 TEMPLATE_TEST_CASE("a call that takes longer than the deadline is a Timeout that names the call and who is missing", "[comm][failure]",
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const auto start = comm::Clock::now();
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
     world.barrier();
@@ -96,7 +98,8 @@ TEMPLATE_TEST_CASE("a call that takes longer than the deadline is a Timeout that
   }
 }
 
-TEMPLATE_TEST_CASE("every call after a failure says why there are none any more", "[comm][failure]", comm::Self, comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("every call after a failure says why there are none any more", "[comm][failure]", comm::Self, comm::Thread, comm::Shm,
+                   comm::Tcp) {
   const int size = std::same_as<TestType, comm::Self> ? 1 : 3;
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(size, [](TestType& world) {
     TestType part = world.split(0, 0);
@@ -117,7 +120,7 @@ TEMPLATE_TEST_CASE("every call after a failure says why there are none any more"
 }
 
 TEMPLATE_TEST_CASE("a work that is let go of in flight ends the world, and touches its memory no more", "[comm][failure][async]",
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
     std::array<int, 4> few{};
     if (world.rank() == 0) {
@@ -142,7 +145,8 @@ TEMPLATE_TEST_CASE("a work that is let go of in flight ends the world, and touch
   }
 }
 
-TEMPLATE_TEST_CASE("an error between a call and its wait leaves no rank hanging", "[comm][failure][async]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("an error between a call and its wait leaves no rank hanging", "[comm][failure][async]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(3, [](TestType& world) {
     std::vector<float> gradients(10'000, 1.f);
     std::array<double, 2> totals{};
@@ -158,7 +162,8 @@ TEMPLATE_TEST_CASE("an error between a call and its wait leaves no rank hanging"
   CHECK(errors[2].lost_rank() == 1);
 }
 
-TEMPLATE_TEST_CASE("a work that is complete may be let go of without a wait", "[comm][async]", comm::Self, comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("a work that is complete may be let go of without a wait", "[comm][async]", comm::Self, comm::Thread, comm::Shm,
+                   comm::Tcp) {
   const int size = std::same_as<TestType, comm::Self> ? 1 : 2;
   pdp::testing::ranks<TestType>(size, [](TestType& world) {
     std::array<float, 4> values{1, 1, 1, 1};

@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -60,7 +61,8 @@ std::vector<AnyCall<Comm>> any_calls() {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("all_reduce with different sizes throws on every rank and names both", "[comm][mismatch]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("all_reduce with different sizes throws on every rank and names both", "[comm][mismatch]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
     std::vector<float> values(world.rank() == 0 ? 8 : 9);
     world.all_reduce(values, comm::Sum{});
@@ -70,7 +72,7 @@ TEMPLATE_TEST_CASE("all_reduce with different sizes throws on every rank and nam
 }
 
 TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every rank and name both", "[comm][mismatch]", comm::Thread,
-                   comm::Tcp) {
+                   comm::Shm, comm::Tcp) {
   std::vector<pdp::testing::Thrown> errors;
   std::string one, other;
   SECTION("type") {
@@ -133,7 +135,7 @@ TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every 
 }
 
 TEMPLATE_TEST_CASE("any two different calls throw on both ranks, at the latest in their next barrier, within two seconds",
-                   "[comm][mismatch]", comm::Thread, comm::Tcp) {
+                   "[comm][mismatch]", comm::Thread, comm::Shm, comm::Tcp) {
   const auto calls = any_calls<TestType>();
   for (std::size_t first = 0; first < calls.size(); ++first)
     for (std::size_t second = 0; second < calls.size(); ++second) {
@@ -157,7 +159,7 @@ TEMPLATE_TEST_CASE("any two different calls throw on both ranks, at the latest i
 }
 
 TEMPLATE_TEST_CASE("a call that cannot be right on its own is refused at once, and the world goes on", "[comm][argument]", comm::Self,
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const int size = std::same_as<TestType, comm::Self> ? 1 : 3;
   using Call = std::function<void(TestType&, std::span<float>)>;
   std::string expected;

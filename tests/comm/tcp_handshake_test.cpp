@@ -8,23 +8,23 @@
 #include <pdp/launch/address.hpp>
 
 #include "catch.hpp"
-#include "comm/tcp_ranks.hpp"
+#include "comm/stream_ranks.hpp"
 
-using namespace tcp_test;
+using namespace stream_test;
 namespace tcp = pdp::comm::tcp;
 
 namespace {
 
 /// Somebody who connects to where a rank listens.
-tcp::Descriptor call(const std::string& address) {
+pdp::comm::Descriptor call(const std::string& address) {
   std::string why;
   const std::size_t space = address.find(' ');
   const auto found = pdp::launch::resolve(address.substr(0, space), static_cast<std::uint16_t>(std::stoi(address.substr(space + 1))), why);
-  tcp::Descriptor socket{::socket(found.at(0).family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  pdp::comm::Descriptor socket{::socket(found.at(0).family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (::connect(socket.get(), found.at(0).get(), found.at(0).size) != 0) throw std::runtime_error{"connect"};
   return socket;
 }
-void say(const tcp::Descriptor& socket, const void* bytes, std::size_t size) {
+void say(const pdp::comm::Descriptor& socket, const void* bytes, std::size_t size) {
   static_cast<void>(::send(socket.get(), bytes, size, MSG_NOSIGNAL));
 }
 
@@ -56,7 +56,7 @@ tcp::Hello hello(pdp::launch::InProcessStore& store, int rank, int size) {
 }
 
 /// Whether the other side hangs up without an answer.
-bool hangs_up(const tcp::Descriptor& socket) {
+bool hangs_up(const pdp::comm::Descriptor& socket) {
   char byte = 0;
   return ::recv(socket.get(), &byte, 1, 0) <= 0;
 }
@@ -64,7 +64,7 @@ bool hangs_up(const tcp::Descriptor& socket) {
 }  // namespace
 
 TEST_CASE("tcp: the job takes no notice of strangers who connect", "[comm][tcp][handshake]") {
-  std::vector<tcp::Descriptor> strangers;
+  std::vector<pdp::comm::Descriptor> strangers;
   const int kind = GENERATE(0, 1, 2, 3);
   two_ranks([&](const std::string& address, auto&) {
     for (int i = 0; i < (kind == 0 ? 200 : 1); ++i) strangers.push_back(call(address));  // and say nothing
@@ -87,7 +87,7 @@ TEST_CASE("tcp: a rank of another job is refused", "[comm][tcp][handshake]") {
     SECTION("by its rank, which is none") { said.rank = 2; }
     SECTION("by its rank, which is negative") { said.rank = -1; }
     SECTION("by its rank, which is that of the one who is asked") { said.rank = 0; }
-    const tcp::Descriptor socket = call(address);
+    const pdp::comm::Descriptor socket = call(address);
     say(socket, &said, sizeof said);
     CHECK(hangs_up(socket));
   });
@@ -106,15 +106,15 @@ TEST_CASE("tcp: only the first of two processes with one rank is let in", "[comm
     }};
     const std::string address = store.wait("tcp/address/0", patience());
     const tcp::Hello first = hello(store, 1, 3), second = hello(store, 2, 3);
-    const tcp::Descriptor one = call(address);
+    const pdp::comm::Descriptor one = call(address);
     say(one, &first, sizeof first);
     tcp::Hello answer{.rank = -1};
     REQUIRE(::recv(one.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
     CHECK(answer.rank == 0);
-    const tcp::Descriptor again = call(address);
+    const pdp::comm::Descriptor again = call(address);
     say(again, &first, sizeof first);
     CHECK(hangs_up(again));
-    const tcp::Descriptor two = call(address);
+    const pdp::comm::Descriptor two = call(address);
     say(two, &second, sizeof second);
     CHECK(::recv(two.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
   }
@@ -132,7 +132,7 @@ TEST_CASE("tcp: builds that cannot talk to each other say so on both sides", "[c
         thrown = std::current_exception();
       }
     }};
-    const tcp::Descriptor one = call(store.wait("tcp/address/0", patience()));
+    const pdp::comm::Descriptor one = call(store.wait("tcp/address/0", patience()));
     tcp::Hello said = hello(store, 1, 2), answer{};
     said.version = 99;
     say(one, &said, sizeof said);
@@ -179,7 +179,7 @@ TEST_CASE("tcp: a rank that ends during the start is missed at once, not at the 
         thrown = std::current_exception();
       }
     }};
-    const tcp::Descriptor two = call(store.wait("tcp/address/0", patience()));
+    const pdp::comm::Descriptor two = call(store.wait("tcp/address/0", patience()));
     tcp::Hello said = hello(store, 2, 3), answer{};
     say(two, &said, sizeof said);
     CHECK(::recv(two.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
@@ -196,7 +196,7 @@ TEST_CASE("tcp: ranks listen where the store is reached, IPv6 included, and nowh
   store.address = GENERATE(as<std::string>{}, "127.0.0.1", "127.0.0.2", "::1");
   std::string why;
   const auto found = pdp::launch::resolve(store.address, 0, why);
-  const tcp::Descriptor trial{::socket(found.at(0).family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const pdp::comm::Descriptor trial{::socket(found.at(0).family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (!trial || ::bind(trial.get(), found.at(0).get(), found.at(0).size) != 0) {
     WARN("this machine has no address " << store.address);
     return;

@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 
@@ -6,7 +7,7 @@
 
 namespace comm = pdp::comm;
 
-TEMPLATE_TEST_CASE("every verb gives what a serial program gives, in every type and by every operation", "[comm]", comm::Thread,
+TEMPLATE_TEST_CASE("every verb gives what a serial program gives, in every type and by every operation", "[comm]", comm::Thread, comm::Shm,
                    comm::Tcp) {
   const int size = GENERATE(1, 2, 3, 4, 7, 8);
   check_on_ranks<TestType>(size, [](TestType& world, Findings& findings) { conformance::every_call(world, findings); });

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/waiting.hpp>
 
 #include <array>
@@ -74,7 +74,7 @@ class Job {
     ::setpgid(process_, process_);
     for (std::size_t i = 0; i < 2; ++i) {
       ::close(pipes[i][1]);
-      ends_[i] = pdp::comm::tcp::Descriptor{pipes[i][0]};
+      ends_[i] = pdp::comm::Descriptor{pipes[i][0]};
       ::fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
     }
   }
@@ -156,7 +156,7 @@ class Job {
 
   std::string mark_;
   pid_t process_ = -1;
-  std::array<pdp::comm::tcp::Descriptor, 2> ends_;
+  std::array<pdp::comm::Descriptor, 2> ends_;
   std::array<std::string, 2> said_;
   std::optional<int> status_;
 };

@@ -50,14 +50,14 @@ struct Tcp {
   launch::TcpStore two{here(server.port()), server.port(), patience()};
 };
 
-pdp::comm::tcp::Descriptor stranger(std::uint16_t port) {
+pdp::comm::Descriptor stranger(std::uint16_t port) {
   std::string why;
   const auto address = launch::resolve("127.0.0.1", port, why).at(0);
-  pdp::comm::tcp::Descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  pdp::comm::Descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (::connect(socket.get(), address.get(), address.size) != 0) throw std::runtime_error{"connect"};
   return socket;
 }
-void say(const pdp::comm::tcp::Descriptor& socket, const std::string& bytes) {
+void say(const pdp::comm::Descriptor& socket, const std::string& bytes) {
   static_cast<void>(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("ranks find each other through a folder, and only their own job's", "[
 
 TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on why", "[launch][store]") {
   File store;
-  const pdp::comm::tcp::Descriptor lock{::open((store.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  const pdp::comm::Descriptor lock{::open((store.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
   CHECK_THROWS_WITH(store.two.add("count", 1), Contains("stays locked"));
 }
@@ -179,7 +179,7 @@ TEST_CASE("a store bounds what it takes", "[launch][store]") {
 
 TEST_CASE("a store takes no notice of strangers", "[launch][store]") {
   Tcp store;
-  std::vector<pdp::comm::tcp::Descriptor> strangers;
+  std::vector<pdp::comm::Descriptor> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(stranger(store.server.port()));  // silent
   for (const std::string& bytes : {std::string{"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"}, std::string(200'000, '\x16'),
                                    launch::encode({.kind = static_cast<launch::StoreMessage::Kind>(99)}, "", ""),

@@ -4,8 +4,8 @@
 #   - pdp's headers are included as <pdp/...> and exist;
 #   - a header needs at most one optional component (tcp: Asio; safetensors: JSON);
 #   - the umbrella pdp/pdp.hpp reaches every header that needs no optional component, and none that needs one; it need not
-#     reach the parts of such a component (comm/tcp/, ...) that do without the library themselves, what a source.hpp holds,
-#     which is compiled once for a program, or testing/;
+#     reach what has a CMake target of its own but needs no library (comm/shm, parts of comm/tcp/, ...), what a source.hpp
+#     holds, which is compiled once for a program, or testing/;
 #   - no other header includes a source.hpp.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/PdpIncludes.cmake")
@@ -27,7 +27,7 @@ set(room_checkpoint core data nn parallel)
 set(room_train all)
 set(room_testing all)
 
-set(parts_of_components "^pdp/(comm/tcp|data/safetensors|checkpoint/|testing/)")
+set(parts_of_components "^pdp/(comm/shm|comm/tcp|data/safetensors|checkpoint/|testing/)")
 
 set(faults "")
 macro(fault text)

@@ -1,6 +1,7 @@
 #include "allocations.hpp"
 
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/parallel/data_parallel.hpp>

@@ -1,3 +1,4 @@
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/parallel/data_parallel.hpp>
@@ -25,7 +26,7 @@ void check(const pdp::testing::Equivalence& report) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short batches and accumulation included", "[parallel][equivalence]",
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const int ranks = GENERATE(1, 2, 3, 4);
   const int accumulate = GENERATE(1, 3);
   const auto samples = tasks::samples(250);  // the last batch of an epoch has 26 rows, for three ranks 8, 9 and 9
@@ -34,7 +35,7 @@ TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short ba
   check(serial_equivalence<TestType>(tasks::residual_classifier(3), samples, strategy, ranks));
 }
 
-TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others learn", "[parallel][equivalence]", comm::Thread,
+TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others learn", "[parallel][equivalence]", comm::Thread, comm::Shm,
                    comm::Tcp) {
   const pdp::testing::Batches<std::int32_t> batches = [](int step) {
     const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
@@ -59,7 +60,7 @@ TEST_CASE("the depth of a model may be known at run time only", "[parallel][equi
 }
 
 TEMPLATE_TEST_CASE("a user's own plan, which cuts the model in two, gives the losses of one process", "[parallel][equivalence]",
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const int micro_batches = GENERATE(1, 3);
   const auto samples = tasks::samples(250);
   for (const int cut : {1, 2}) check(serial_equivalence<TestType>(tasks::classifier, samples, TwoHalves{cut, micro_batches}, 2));

@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -13,7 +14,7 @@ namespace testing = pdp::testing;
 using namespace std::chrono_literals;
 
 TEMPLATE_TEST_CASE("ranks() runs a function on every rank, each on a thread of its own, and gives what they return in order", "[testing]",
-                   comm::Thread, comm::Tcp) {
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const int size = GENERATE(1, 2, 5);
   const auto results = testing::ranks<TestType>(size, [](TestType& world) {
     return std::tuple{world.rank(), world.size(), std::this_thread::get_id()};
@@ -36,7 +37,8 @@ TEST_CASE("ranks() takes functions that return nothing, and results that can onl
   CHECK(*results.front() == 1);
 }
 
-TEMPLATE_TEST_CASE("what a rank throws is thrown where ranks() was called, and ends the others", "[testing]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("what a rank throws is thrown where ranks() was called, and ends the others", "[testing]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   const auto start = comm::Clock::now();
   CHECK_THROWS_MATCHES(testing::ranks<TestType>(3,
                                                 [](TestType& world) {
@@ -47,7 +49,7 @@ TEMPLATE_TEST_CASE("what a rank throws is thrown where ranks() was called, and e
   CHECK(comm::Clock::now() - start < 2s);
 }
 
-TEMPLATE_TEST_CASE("the cause is thrown, though its consequences come first", "[testing]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("the cause is thrown, though its consequences come first", "[testing]", comm::Thread, comm::Shm, comm::Tcp) {
   struct SlowToLeave {
     ~SlowToLeave() { std::this_thread::sleep_for(50ms); }
   };
@@ -62,7 +64,7 @@ TEMPLATE_TEST_CASE("the cause is thrown, though its consequences come first", "[
                   std::out_of_range);
 }
 
-TEMPLATE_TEST_CASE("a hang is an error when the deadline has passed", "[testing]", comm::Thread, comm::Tcp) {
+TEMPLATE_TEST_CASE("a hang is an error when the deadline has passed", "[testing]", comm::Thread, comm::Shm, comm::Tcp) {
   const auto start = comm::Clock::now();
   CHECK_THROWS_AS(testing::ranks<TestType>(
                       2,

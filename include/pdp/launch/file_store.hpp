@@ -15,7 +15,7 @@
 #include <thread>
 
 #include <pdp/comm/store.hpp>
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/launch/store_protocol.hpp>
 
 namespace pdp::launch {
@@ -54,7 +54,7 @@ class FileStore {
   }
 
   std::optional<std::string> get(std::string_view key) {
-    const comm::tcp::Descriptor file{::open(path(key).c_str(), O_RDONLY | O_CLOEXEC)};
+    const comm::Descriptor file{::open(path(key).c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file && errno == ENOENT) return std::nullopt;
     if (!file) fail("read", key);
     std::string value;
@@ -94,13 +94,13 @@ class FileStore {
     }
 
    private:
-    comm::tcp::Descriptor file_;
+    comm::Descriptor file_;
   };
 
   /// Beside, and then renamed: a reader finds all of a value or none of it. Under the lock.
   void write(std::string_view key, std::string_view value) {
     const std::filesystem::path beside = folder_ / "new";
-    const comm::tcp::Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+    const comm::Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
     if (!file) fail("write", key);
     for (std::string_view left = value; !left.empty();) {
       const ssize_t written = ::write(file.get(), left.data(), left.size());

@@ -40,7 +40,7 @@ class LauncherSignals {
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &standard, &children_before_);
-    descriptor_ = comm::tcp::Descriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
+    descriptor_ = comm::Descriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
   }
   LauncherSignals(LauncherSignals&&) = delete;
   ~LauncherSignals() {
@@ -62,7 +62,7 @@ class LauncherSignals {
  private:
   sigset_t before_{};
   struct sigaction children_before_ {};
-  comm::tcp::Descriptor descriptor_;
+  comm::Descriptor descriptor_;
 };
 
 /// Starts local ranks and stays with them. When one fails, all are ended and one error is printed: the first that is not the consequence of

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/report.hpp>
 
@@ -65,15 +65,15 @@ class Command {
 /// A process that was started, and the pipe through which it reports.
 struct Process {
   pid_t id = -1;
-  comm::tcp::Descriptor report;
+  comm::Descriptor report;
 };
 
 /// Starts a process that the system kills when the thread that called this ends, however that comes about. `signals`: its signal mask.
 inline Process start(Command command, const sigset_t& signals) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error{text("no pipe for another process: ", std::strerror(errno))};
-  comm::tcp::Descriptor read_end{ends[0]};
-  const comm::tcp::Descriptor write_end{ends[1]};
+  comm::Descriptor read_end{ends[0]};
+  const comm::Descriptor write_end{ends[1]};
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   const pid_t launcher = ::getpid();
   command.set(Report::variable, text(write_end.get(), ':', launcher));

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/launch/environment.hpp>
 #include <pdp/launch/problem.hpp>
 
@@ -36,7 +36,7 @@ class Report {
     struct stat status {};
     if (launcher != ::getppid() || ::fstat(handle, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
     ::fcntl(handle, F_SETFD, FD_CLOEXEC);
-    pipe_ = comm::tcp::Descriptor{handle};
+    pipe_ = comm::Descriptor{handle};
   }
 
   /// Whether a launcher of pdp has started this process.
@@ -64,7 +64,7 @@ class Report {
     [[maybe_unused]] const ssize_t written = ::write(pipe_.get(), bytes.data(), bytes.size());
   }
 
-  comm::tcp::Descriptor pipe_;
+  comm::Descriptor pipe_;
 };
 
 }  // namespace pdp::launch

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include <pdp/comm/store.hpp>
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
@@ -88,7 +88,7 @@ class TcpStore {
 
   bool connect(comm::TimePoint deadline, std::string& why) {
     for (const Address& address : resolve(host_, port_, why)) {
-      socket_ = comm::tcp::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      socket_ = comm::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
       int error = ::connect(socket_.get(), address.get(), address.size) == 0 ? 0 : errno;
       if (error == EINPROGRESS) {
         socklen_t size = sizeof error;
@@ -163,7 +163,7 @@ class TcpStore {
 
   std::string host_;
   std::uint16_t port_;
-  comm::tcp::Descriptor socket_;
+  comm::Descriptor socket_;
 };
 
 static_assert(comm::Store<TcpStore>);

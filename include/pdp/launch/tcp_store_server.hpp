@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
@@ -58,7 +58,7 @@ class TcpStoreServer {
   static constexpr std::chrono::seconds patience{5};  // with a guest that has not spoken yet
 
   struct Guest {
-    comm::tcp::Descriptor socket;
+    comm::Descriptor socket;
     comm::TimePoint since;
     bool known = false;  // has spoken the language
     bool closed = false;
@@ -66,11 +66,11 @@ class TcpStoreServer {
     std::optional<std::pair<std::string, comm::TimePoint>> waits_for{};
   };
 
-  static comm::tcp::Descriptor listen(const std::string& host, std::uint16_t port) {
+  static comm::Descriptor listen(const std::string& host, std::uint16_t port) {
     std::string why;
     int error = 0;
     for (const Address& address : resolve(host, port, why)) {
-      comm::tcp::Descriptor socket{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      comm::Descriptor socket{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
       const int on = 1;
       ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       if (::bind(socket.get(), address.get(), address.size) == 0 && ::listen(socket.get(), SOMAXCONN) == 0) return socket;
@@ -116,7 +116,7 @@ class TcpStoreServer {
 
   void accept() {
     for (int accepted = 0; accepted < 64 && guests_.size() < most_guests; ++accepted) {
-      comm::tcp::Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+      comm::Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
       if (!socket) {
         // Without a free descriptor the listener would stay ready, and this loop busy.
         if (errno == EMFILE || errno == ENFILE) ::poll(nullptr, 0, 10);
@@ -226,8 +226,8 @@ class TcpStoreServer {
   }
   static constexpr std::size_t most_unread = 2 * StoreMessage::longest_value;
 
-  comm::tcp::Descriptor listener_;
-  comm::tcp::Descriptor wake_;
+  comm::Descriptor listener_;
+  comm::Descriptor wake_;
   std::list<Guest> guests_;
   std::vector<pollfd> polled_;
   std::map<std::string, std::string, std::less<>> values_;

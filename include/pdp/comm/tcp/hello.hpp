@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include <pdp/comm/tcp/frame.hpp>
+#include <pdp/comm/stream/frame.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
@@ -24,7 +24,7 @@ struct Hello {
   std::array<char, 8> magic = pdp;
   std::uint32_t version = this_version;
   std::uint32_t byte_order = this_byte_order;
-  std::uint32_t frame_bytes = sizeof(Frame);
+  std::uint32_t frame_bytes = sizeof(stream::Frame);
   std::uint32_t address_bytes = sizeof(void*);
   Token token{};
   std::int32_t rank = 0;

@@ -19,7 +19,7 @@
 #error "pdp over TCP needs standalone Asio (Debian: libasio-dev), and the CMake target pdp::tcp"
 #endif
 
-#include <pdp/comm/tcp/descriptor.hpp>
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/tcp/hello.hpp>
 #include <pdp/comm/transport.hpp>
 

@@ -5,30 +5,19 @@
 
 #include <utility>
 
+#include <pdp/comm/stream/transport_source.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/tcp/connect.hpp>
-#include <pdp/comm/tcp/connections.hpp>
+#include <pdp/comm/tcp/sockets.hpp>
 
 namespace pdp::comm {
 
-TcpTransport::TcpTransport(int rank, std::vector<tcp::Descriptor> sockets)
-    : connections_{std::make_unique<tcp::Connections>(rank, std::move(sockets))} {}
+template class stream::StreamTransport<tcp::Sockets>;
+
+TcpTransport::TcpTransport(int rank, std::vector<Descriptor> sockets) : StreamTransport{rank, tcp::Sockets{std::move(sockets)}} {}
 TcpTransport TcpTransport::connect(StoreView store, int rank, int size, TimePoint deadline) {
   return TcpTransport{rank, tcp::connect(store, rank, size, deadline)};
 }
-
-TcpTransport::TcpTransport(TcpTransport&&) noexcept = default;
-TcpTransport& TcpTransport::operator=(TcpTransport&&) noexcept = default;
-TcpTransport::~TcpTransport() = default;
-
-int TcpTransport::rank() const { return connections_->rank(); }
-int TcpTransport::size() const { return connections_->size(); }
-const Failure* TcpTransport::failure() const { return connections_->failure(); }
-void TcpTransport::post(SendRequest& send) { connections_->post(send); }
-void TcpTransport::post(ReceiveRequest& receive) { connections_->post(receive); }
-bool TcpTransport::progress() { return connections_->progress(); }
-void TcpTransport::wait(TimePoint until) { connections_->wait(until); }
-void TcpTransport::fail(Failure failure) noexcept { connections_->fail(std::move(failure)); }
 
 template class Member<TcpTransport>;
 template class Member<ThreadTransport>;

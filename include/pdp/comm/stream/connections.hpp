@@ -1,43 +1,36 @@
 #pragma once
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/store.hpp>
-#include <pdp/comm/tcp/descriptor.hpp>
-#include <pdp/comm/tcp/inbox.hpp>
-#include <pdp/comm/tcp/outbox.hpp>
+#include <pdp/comm/stream/inbox.hpp>
+#include <pdp/comm/stream/links.hpp>
+#include <pdp/comm/stream/outbox.hpp>
 #include <pdp/comm/waiting.hpp>
 
-namespace pdp::comm::tcp {
+namespace pdp::comm::stream {
 
-/// The connections of one rank, one for each other rank, and all that a TcpTransport does with them.
+/// The connections of one rank, one for each other rank, and all that a transport does with them. The owner's thread reads and writes the
+/// streams itself.
+template <class L>
 class Connections {
+  static_assert(Links<L>, "pdp: connections go over a model of stream::Links");
+
  public:
-  /// Over connections that are open: one for each other rank, in the order of ranks, and nothing at this rank's own place.
-  Connections(int rank, std::vector<Descriptor> sockets) : rank_{rank}, strays_{sockets.size() > 1 ? 2 * sockets.size() : 0} {
-    if (sockets.size() > 1) staging_ = std::make_unique<Staging>();
-    connections_.reserve(sockets.size());
-    for (Descriptor& socket : sockets) {
-      const int peer = static_cast<int>(connections_.size());
-      connections_.push_back({std::move(socket), Inbox{rank, peer}, {}});
-    }
-    polled_.resize(sockets.size());
+  Connections(int rank, L links) : rank_{rank}, links_{std::move(links)}, strays_{size() > 1 ? 2 * static_cast<std::size_t>(size()) : 0} {
+    connections_.reserve(static_cast<std::size_t>(size()));
+    for (int peer = 0; peer < size(); ++peer) connections_.push_back({peer, links_.open(peer), Inbox{rank, peer}, {}});
+    interests_.resize(connections_.size());
   }
 
   Connections(Connections&&) = delete;
   ~Connections() { leave(); }
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return static_cast<int>(connections_.size()); }
+  [[nodiscard]] int size() const { return links_.size(); }
   [[nodiscard]] const Failure* failure() const { return failure_.get(); }
 
   void post(SendRequest& send) {
@@ -47,7 +40,7 @@ class Connections {
     const bool idle = to.outbox.empty();
     to.outbox.post(send);
     if (to.inbox.said_bye()) to.inbox.lost_after_bye(send.envelope);
-    if (idle) to.outbox.flush(to.socket.get());
+    if (idle) write(to);
     note_fault(to);
   }
   void post(ReceiveRequest& receive) {
@@ -62,9 +55,9 @@ class Connections {
     if (failure_) failure_->raise();
     bool moved = false;
     for (Connection& each : connections_)
-      if (each.socket && (each.inbox.expects() || !each.outbox.empty())) moved = serve(each) || moved;
+      if (each.open && (each.inbox.expects() || !each.outbox.empty())) moved = serve(each) || moved;
     // A rank that looks often and never sleeps must hear of failures, too, and of messages that it does not expect yet.
-    if (!moved && ++looks_ % looks_between_polls == 0) moved = poll(Clock::time_point{});
+    if (!moved && ++looks_ % looks_between_polls == 0) moved = sleep(Clock::time_point{});
     if (failure_) failure_->raise();
     return moved;
   }
@@ -74,7 +67,7 @@ class Connections {
     do
       if (progress()) return;
     while (waiting.look_again());
-    if (!poll(std::min(until, Clock::now() + patience))) compare_calls();
+    if (!sleep(std::min(until, Clock::now() + patience))) compare_calls();
     if (failure_) failure_->raise();
   }
 
@@ -90,7 +83,8 @@ class Connections {
 
  private:
   struct Connection {
-    Descriptor socket;
+    int peer;
+    bool open;
     Inbox inbox;
     Outbox outbox;
   };
@@ -101,9 +95,14 @@ class Connections {
 
   [[nodiscard]] Connection& connection(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
 
+  bool read(Connection& each) { return links_.read(each.peer, each.inbox, strays_); }
+  bool write(Connection& each) {
+    return each.outbox.flush([&](std::span<iovec, 2> parts) { return links_.write(each.peer, parts); });
+  }
+
   bool serve(Connection& each) {
-    bool moved = !each.outbox.empty() && each.outbox.flush(each.socket.get());
-    if (!each.inbox.ended()) moved = each.inbox.read(each.socket.get(), *staging_, strays_) || moved;
+    bool moved = !each.outbox.empty() && write(each);
+    if (!each.inbox.ended()) moved = read(each) || moved;
     if (each.outbox.broken() && !moved) each.inbox.closed();  // all that was there has been read
     if (each.inbox.said_bye() && each.outbox.message() != nullptr) each.inbox.lost_after_bye(each.outbox.message()->envelope);
     note_fault(each);
@@ -117,8 +116,8 @@ class Connections {
     Connection* cause = &faulty;
     if (!faulty.inbox.told() && faulty.inbox.fault()->kind == Failure::Kind::lost)
       for (Connection& each : connections_) {
-        if (&each == &faulty || !each.socket || each.inbox.ended()) continue;
-        each.inbox.read(each.socket.get(), *staging_, strays_);
+        if (&each == &faulty || !each.open || each.inbox.ended()) continue;
+        read(each);
         if (each.inbox.told()) cause = &each;
       }
     fail(std::move(*cause->inbox.fault()));
@@ -128,42 +127,37 @@ class Connections {
   /// that has waited for long says where, and compares with what the others have said.
   void compare_calls() {
     for (Connection& each : connections_) {
-      if (!each.socket) continue;
+      if (!each.open) continue;
       if (const Envelope* awaited = each.inbox.awaited(); awaited != nullptr) each.outbox.note(*awaited);
-      if (!each.outbox.empty()) each.outbox.flush(each.socket.get());
+      if (!each.outbox.empty()) write(each);
       for (const Connection& other : connections_) each.inbox.compare(other.inbox);
       note_fault(each);
     }
   }
 
-  /// Sleeps until a socket can be read, or written where that is wanted, and does it.
-  bool poll(TimePoint until) {
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      const Connection& each = connections_[i];
-      const bool readable = each.socket && !each.inbox.ended();
-      const short events = static_cast<short>((readable ? POLLIN : 0) | (each.outbox.empty() ? 0 : POLLOUT));
-      polled_[i] = {.fd = events != 0 ? each.socket.get() : -1, .events = events, .revents = 0};
-    }
-    const timespec left = time_left(until);
-    if (::ppoll(polled_.data(), polled_.size(), &left, nullptr) <= 0) return false;
+  /// Sleeps until a stream can be read, or written where that is wanted, and does it.
+  bool sleep(TimePoint until) {
+    for (const Connection& each : connections_)
+      interest(each) = {.read = each.open && !each.inbox.ended(), .write = each.open && !each.outbox.empty()};
+    if (!links_.wait(interests_, until)) return false;
     bool moved = false;
-    for (std::size_t i = 0; i < connections_.size() && !failure_; ++i)
-      if (polled_[i].revents != 0) moved = serve(connections_[i]) || moved;
+    for (Connection& each : connections_)
+      if (interest(each).ready && !failure_) moved = serve(each) || moved;
     return moved;
   }
+  [[nodiscard]] Interest& interest(const Connection& each) { return interests_[static_cast<std::size_t>(each.peer)]; }
 
   /// Writes what is left to say, until the given time.
   void flush_all(TimePoint until) noexcept {
     while (true) {
-      std::size_t waiting = 0;
+      bool waiting = false;
       for (Connection& each : connections_) {
-        if (!each.socket || each.outbox.empty() || each.outbox.broken()) continue;
-        each.outbox.flush(each.socket.get());
-        if (!each.outbox.empty() && !each.outbox.broken()) polled_[waiting++] = {.fd = each.socket.get(), .events = POLLOUT, .revents = 0};
+        if (each.open && !each.outbox.empty() && !each.outbox.broken()) write(each);
+        interest(each) = {.write = each.open && !each.outbox.empty() && !each.outbox.broken()};
+        waiting = waiting || interest(each).write;
       }
-      if (waiting == 0 || Clock::now() >= until) return;
-      const timespec left = time_left(until);
-      ::ppoll(polled_.data(), waiting, &left, nullptr);
+      if (!waiting || Clock::now() >= until) return;
+      links_.wait(interests_, until);
     }
   }
 
@@ -178,27 +172,16 @@ class Connections {
         each.outbox.finish({.kind = Frame::Kind::bye}, {});
     }
     flush_all(until);
-    for (const Connection& each : connections_)
-      if (each.socket) ::shutdown(each.socket.get(), SHUT_WR);
-    // A socket that is closed with unread bytes is reset, and what is still on its way from here would be thrown away with it.
-    for (const Connection& each : connections_)
-      while (each.socket && !acknowledged(each.socket.get()) && Clock::now() < until) ::poll(nullptr, 0, 1);
-  }
-  /// Whether the peer's system has all that was sent, the end included, or can never have it.
-  static bool acknowledged(int socket) noexcept {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
-    return info.tcpi_state == TCP_FIN_WAIT2 || info.tcpi_state == TCP_TIME_WAIT || info.tcpi_state == TCP_CLOSE;
+    links_.leave(until);
   }
 
   int rank_;
+  L links_;
   std::vector<Connection> connections_;
   Strays strays_;
-  std::unique_ptr<Staging> staging_;
-  std::vector<pollfd> polled_;
+  std::vector<Interest> interests_;
   std::unique_ptr<Failure> failure_;
   unsigned looks_ = 0;
 };
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm::stream

@@ -1,32 +1,22 @@
 #pragma once
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
-#include <pdp/comm/tcp/frame.hpp>
-#include <pdp/comm/tcp/queue.hpp>
-#include <pdp/comm/tcp/stray.hpp>
+#include <pdp/comm/stream/frame.hpp>
+#include <pdp/comm/stream/queue.hpp>
+#include <pdp/comm/stream/stray.hpp>
 #include <pdp/comm/transport.hpp>
 
-namespace pdp::comm::tcp {
-
-/// Where bytes go that may not go straight to their place. One serves all connections of a rank: between two reads nothing is left here, as
-/// what is too short to be used is carried along by its connection.
-struct Staging {
-  static constexpr std::size_t alignment = 64;
-  alignas(alignment) std::array<std::byte, Frame::capacity + 2 * sizeof(Frame)> bytes;
-};
+namespace pdp::comm::stream {
 
 /// The receiving half of a connection: takes the stream apart and brings each message to its receive, or keeps it until there is one.
 class Inbox {
@@ -68,35 +58,42 @@ class Inbox {
       posted_.push_back(receive);
   }
 
-  /// Reads what is there, up to a few frames, and says whether anything moved.
-  bool read(int socket, Staging& staging, Strays& pool) {
-    bool moved = false;
-    for (int reads = 0; reads < reads_at_once && !fault_ && !ended_; ++reads) {
-      std::memcpy(staging.bytes.data(), carry_.data(), carried_);
-      std::array<iovec, 2> parts;
-      parts[0] = straight();
-      parts[1] = {staging.bytes.data() + carried_, staged(parts[0].iov_len)};
-      msghdr message{};
-      message.msg_iov = parts.data();
-      message.msg_iovlen = parts.size();
-      const ssize_t read = ::recvmsg(socket, &message, MSG_DONTWAIT);
-      if (read < 0 && errno == EINTR) continue;
-      if (read < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      moved = true;
-      if (read <= 0) {
-        closed();
-        break;
+  /// The place for the rest of a frame that needs nothing done to it on its way; empty where there is none, or it is not worth while.
+  std::span<std::byte> straight() {
+    if (frame_left_ < least_straight || held_ > 0) return {};
+    if (stray_ != nullptr) return {stray_->room(frame_left_), frame_left_};
+    if (receive_ != nullptr && receive_->consume == nullptr) return {receive_->data + offset_, frame_left_};
+    return {};
+  }
+  /// Bytes that the stream has brought straight to their place.
+  void placed(std::size_t bytes) {
+    if (stray_ != nullptr) stray_->filled += bytes;
+    took(bytes);
+  }
+  /// How much of the stream is known to come: the rest of the frame, and whether its message goes on in another one.
+  [[nodiscard]] std::size_t frame_left() const { return frame_left_; }
+  [[nodiscard]] bool more_follows() const { return message_left_ > frame_left_; }
+
+  /// Takes the next bytes of the stream, where they may be moved down by less than a frame's header, and says how many. What is left, a
+  /// part of a header or of an element, is to come again in front of what follows.
+  std::size_t take(std::byte* from, std::size_t size, Strays& pool) {
+    std::size_t taken = 0;
+    while (taken < size && !fault_) {
+      std::size_t used = 0;
+      if (frame_left_ == 0) {
+        if (size - taken < sizeof(Frame)) break;
+        Frame frame;
+        std::memcpy(&frame, from + taken, used = sizeof(Frame));
+        open(frame, pool);
+      } else {
+        const std::size_t there = std::min(size - taken, frame_left_);
+        used = deliver(from + taken, there);
+        took(used);
+        if (used == 0) break;
       }
-      const std::size_t bytes = static_cast<std::size_t>(read);
-      const std::size_t placed = std::min(bytes, parts[0].iov_len);
-      if (placed > 0) {
-        if (stray_ != nullptr) stray_->filled += placed;
-        took(placed);
-      }
-      take_apart(staging.bytes.data(), carried_ + bytes - placed, pool);
-      if (bytes < parts[0].iov_len + parts[1].iov_len) break;
+      taken += used;
     }
-    return moved;
+    return taken;
   }
 
   /// What it means that the peer takes nothing any more, once all it said has been read.
@@ -113,50 +110,12 @@ class Inbox {
   }
 
  private:
-  static constexpr int reads_at_once = 4;
-  static constexpr std::size_t small_read = 16 * 1024;     // where the next message may be short, or not be for staging at all
+  static constexpr std::size_t largest_element = 8;        // bytes, of any DType
   static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
 
   void lost(std::string why) { fault_ = Failure{Failure::Kind::lost, peer_, std::move(why)}; }
   void garbled() {
     lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
-  }
-
-  /// The place for the rest of the frame, where nothing needs to be done to it on the way.
-  iovec straight() {
-    if (frame_left_ < least_straight) return {};
-    if (stray_ != nullptr) return {stray_->room(frame_left_), frame_left_};
-    if (receive_ != nullptr && receive_->consume == nullptr) return {receive_->data + offset_, frame_left_};
-    return {};
-  }
-  /// Bytes to read to staging, given what goes straight to its place.
-  [[nodiscard]] std::size_t staged(std::size_t straight) const {
-    if (straight > 0) return message_left_ > straight ? sizeof(Frame) : small_read;
-    return std::max(small_read, frame_left_ + sizeof(Frame)) - carried_;
-  }
-
-  void take_apart(std::byte* from, std::size_t size, Strays& pool) {
-    while (size > 0 && !fault_) {
-      std::size_t used = 0;
-      if (frame_left_ == 0) {
-        if (size < sizeof(Frame)) break;
-        Frame frame;
-        std::memcpy(&frame, from, used = sizeof(Frame));
-        open(frame, pool);
-      } else {
-        const std::size_t there = std::min(size, frame_left_);
-        used = deliver(from, there);
-        took(used);
-        if (used < there) {  // a part of an element is left
-          from += used;
-          size -= used;
-          break;
-        }
-      }
-      from += used;
-      size -= used;
-    }
-    std::memcpy(carry_.data(), from, carried_ = fault_ ? 0 : size);
   }
 
   void open(const Frame& frame, Strays& pool) {
@@ -221,6 +180,14 @@ class Inbox {
       stray_->filled += size;
     } else if (receive_->consume == nullptr) {
       std::memcpy(receive_->data + offset_, from, size);
+    } else if (held_ > 0) {
+      size = std::min(size, receive_->element - held_);
+      std::memcpy(element_.data() + held_, from, size);
+      held_ += size;
+      if (held_ == receive_->element) {
+        receive_->consume(receive_->data + (offset_ + size - held_), element_.data(), held_);
+        held_ = 0;
+      }
     } else {
       size -= size % receive_->element;
       // Where values do not lie as they must, the header that came before them has left room to move down.
@@ -263,12 +230,9 @@ class Inbox {
     else if (whole > 0)
       std::memcpy(receive.data, stray.bytes.get(), whole);
     if (&stray == stray_) {
-      // What is less than an element is of a frame that is still arriving; only between frames is a part of a header carried.
-      const std::size_t rest = stray.filled - whole;
-      if (rest > 0) std::memcpy(carry_.data(), stray.bytes.get() + whole, carried_ = rest);
-      frame_left_ += rest;
-      message_left_ += rest;
-      offset_ = whole;
+      held_ = stray.filled - whole;  // of an element whose other part is still to come
+      if (held_ > 0) std::memcpy(element_.data(), stray.bytes.get() + whole, held_);
+      offset_ = stray.filled;
       receive_ = &receive;
       stray_ = nullptr;
     } else {
@@ -291,12 +255,12 @@ class Inbox {
   std::size_t frame_left_ = 0;        // bytes of its frame that have not
   std::uint64_t message_left_ = 0;
 
-  std::array<std::byte, sizeof(Frame)> carry_{};  // the beginning of a header or of an element
-  std::size_t carried_ = 0;
+  alignas(std::max_align_t) std::array<std::byte, largest_element> element_{};  // the beginning of one
+  std::size_t held_ = 0;                                                        // bytes of it
   bool said_bye_ = false;
   bool ended_ = false;
   bool was_told_ = false;
   std::optional<Failure> fault_;
 };
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm::stream

@@ -6,7 +6,7 @@
 
 #include <pdp/comm/envelope.hpp>
 
-namespace pdp::comm::tcp {
+namespace pdp::comm::stream {
 
 /// What stands before every piece of a connection's stream. A message longer than one frame goes on in others, so that word of a failure
 /// never has to wait for more than the rest of a frame, and need not wait for memory that is no longer the transport's to read.
@@ -31,4 +31,4 @@ static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 /// What a claimed length may not exceed, so that sums of lengths cannot overflow. Memory is taken as bytes arrive, not as they are claimed.
 inline constexpr std::uint64_t longest_message = std::uint64_t{1} << 48;
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm::stream

@@ -1,23 +1,26 @@
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
-#include <pdp/comm/tcp/frame.hpp>
-#include <pdp/comm/tcp/queue.hpp>
+#include <pdp/comm/stream/frame.hpp>
+#include <pdp/comm/stream/queue.hpp>
 #include <pdp/comm/transport.hpp>
 
-namespace pdp::comm::tcp {
+namespace pdp::comm::stream {
 
-/// The sending half of a connection: messages go out in the order in which they were posted, as far as the socket takes them at once.
+/// What a stream says whose peer takes nothing any more.
+inline constexpr std::size_t gone = std::numeric_limits<std::size_t>::max();
+
+/// The sending half of a connection: messages go out in the order in which they were posted, as far as its stream takes them at once.
 class Outbox {
  public:
   [[nodiscard]] bool empty() const { return sends_.front() == nullptr && !has_note() && last_words_sent_ == last_words_.size(); }
@@ -35,7 +38,9 @@ class Outbox {
   }
 
   /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
-  bool flush(int socket) {
+  /// `write(parts)`: gives the bytes that the stream takes at once, or `gone` where it will never take any.
+  template <class Write>
+  bool flush(const Write& write) {
     bool moved = false;
     for (int frames = 0; frames < frames_at_once && !empty() && !broken_; ++frames) {
       std::array<iovec, 2> parts;
@@ -43,21 +48,15 @@ class Outbox {
       const std::size_t asked = noting                      ? next_of_note(parts)
                                 : sends_.front() != nullptr ? next_of_message(parts)
                                                             : next_of_last_words(parts);
-      msghdr message{};
-      message.msg_iov = parts.data();
-      message.msg_iovlen = parts.size();
-      const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent < 0) {
-        broken_ = errno != EAGAIN && errno != EWOULDBLOCK;
-        break;
-      }
+      const std::size_t sent = write(std::span<iovec, 2>{parts});
+      broken_ = sent == gone;
+      if (broken_ || sent == 0) break;
       moved = true;
       if (noting)
-        note_sent_ += static_cast<std::size_t>(sent);
+        note_sent_ += sent;
       else
-        advance(static_cast<std::size_t>(sent));
-      if (static_cast<std::size_t>(sent) < asked) break;
+        advance(sent);
+      if (sent < asked) break;
     }
     return moved;
   }
@@ -159,4 +158,4 @@ class Outbox {
   bool broken_ = false;
 };
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm::stream

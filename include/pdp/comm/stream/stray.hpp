@@ -8,7 +8,7 @@
 
 #include <pdp/comm/envelope.hpp>
 
-namespace pdp::comm::tcp {
+namespace pdp::comm::stream {
 
 /// A message, or the part of it that is there, which arrived before its receive was posted.
 struct Stray {
@@ -64,4 +64,4 @@ class Strays {
   Stray* free_ = nullptr;
 };
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm::stream

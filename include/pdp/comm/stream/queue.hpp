@@ -4,7 +4,7 @@
 
 #include <pdp/comm/envelope.hpp>
 
-namespace pdp::comm::tcp {
+namespace pdp::comm::stream {
 
 /// A queue of items that lie elsewhere, through their own `next`: it allocates nothing.
 template <class Item>
@@ -37,4 +37,4 @@ class Queue {
   Item* last_ = nullptr;
 };
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm::stream

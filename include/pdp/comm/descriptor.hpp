@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace pdp::comm::tcp {
+namespace pdp::comm {
 
 /// Owns a descriptor of the system: a socket, a pipe.
 class Descriptor {
@@ -31,4 +31,4 @@ class Descriptor {
   int handle_ = -1;
 };
 
-}  // namespace pdp::comm::tcp
+}  // namespace pdp::comm

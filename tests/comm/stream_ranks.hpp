@@ -1,6 +1,7 @@
-// What the tests of the TCP transport share: ranks as threads over real sockets, and calls that wait.
+// What the tests of transports over streams share: ranks as threads over real sockets or rings, and calls that wait.
 #pragma once
 
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/tcp/hello.hpp>
 #include <pdp/launch/in_process_store.hpp>
@@ -15,28 +16,31 @@
 #include <thread>
 #include <vector>
 
-namespace tcp_test {
+namespace stream_test {
 
 using pdp::comm::Clock;
 using pdp::comm::Envelope;
 using pdp::comm::ReceiveRequest;
 using pdp::comm::SendRequest;
+using pdp::comm::ShmTransport;
 using pdp::comm::TcpTransport;
 
 /// Long enough for the slowest machine; what is expected happens long before.
 inline pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
 
-using Function = std::function<void(TcpTransport&)>;
+template <class Transport>
+using Function = std::function<void(Transport&)>;
 
 /// Runs the function on every rank of a new world; what each of them threw, or null.
-inline std::vector<std::exception_ptr> outcomes(int size, const Function& function) {
+template <class Transport>
+std::vector<std::exception_ptr> outcomes(int size, const Function<Transport>& function) {
   pdp::launch::InProcessStore store;
   std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(size));
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
       try {
-        TcpTransport transport = TcpTransport::connect(store, rank, size, patience());
+        Transport transport = Transport::connect(store, rank, size, patience());
         function(transport);
       } catch (...) {
         thrown[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -47,8 +51,9 @@ inline std::vector<std::exception_ptr> outcomes(int size, const Function& functi
 }
 
 /// As outcomes(), where nothing may be thrown.
-inline void ranks(int size, const Function& function) {
-  for (const std::exception_ptr& thrown : outcomes(size, function))
+template <class Transport>
+void ranks(int size, const Function<Transport>& function) {
+  for (const std::exception_ptr& thrown : outcomes<Transport>(size, function))
     if (thrown) std::rethrow_exception(thrown);
 }
 
@@ -76,8 +81,8 @@ inline void fill(ReceiveRequest& receive, int peer, std::vector<std::byte>& valu
   receive.peer = peer;
 }
 
-template <class Request>
-void finish(TcpTransport& transport, const Request& request) {
+template <class Transport, class Request>
+void finish(Transport& transport, const Request& request) {
   const auto until = patience();
   while (!request.done) {
     require(Clock::now() < until, "a message took more than a minute");
@@ -85,13 +90,15 @@ void finish(TcpTransport& transport, const Request& request) {
   }
 }
 
-inline void send(TcpTransport& transport, int peer, const std::vector<std::byte>& values, int tag = 0) {
+template <class Transport>
+void send(Transport& transport, int peer, const std::vector<std::byte>& values, int tag = 0) {
   SendRequest request;
   fill(request, peer, values, tag);
   transport.post(request);
   finish(transport, request);
 }
-inline std::vector<std::byte> receive(TcpTransport& transport, int peer, std::size_t bytes, int tag = 0) {
+template <class Transport>
+std::vector<std::byte> receive(Transport& transport, int peer, std::size_t bytes, int tag = 0) {
   std::vector<std::byte> values(bytes);
   ReceiveRequest request;
   fill(request, peer, values, tag);
@@ -101,7 +108,8 @@ inline std::vector<std::byte> receive(TcpTransport& transport, int peer, std::si
 }
 
 /// Moves messages until the transport throws; gives what it threw.
-inline std::exception_ptr failure_of(TcpTransport& transport) {
+template <class Transport>
+std::exception_ptr failure_of(Transport& transport) {
   try {
     for (const auto until = patience(); Clock::now() < until;) transport.wait(until);
   } catch (...) {
@@ -141,19 +149,19 @@ inline int lost_rank(const std::exception_ptr& thrown) {
 }
 
 /// The two ends of a connection that no handshake has seen: one for a transport, one for the test to do harm with.
-inline std::pair<pdp::comm::tcp::Descriptor, pdp::comm::tcp::Descriptor> pair_of_sockets() {
+inline std::pair<pdp::comm::Descriptor, pdp::comm::Descriptor> pair_of_sockets() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error{"socketpair"};
-  return {pdp::comm::tcp::Descriptor{ends[0]}, pdp::comm::tcp::Descriptor{ends[1]}};
+  return {pdp::comm::Descriptor{ends[0]}, pdp::comm::Descriptor{ends[1]}};
 }
 /// Rank 0 of two, whose peer is the test.
 struct Bare {
   TcpTransport transport;
-  pdp::comm::tcp::Descriptor peer;
+  pdp::comm::Descriptor peer;
 
   static Bare make() {
     auto [mine, theirs] = pair_of_sockets();
-    std::vector<pdp::comm::tcp::Descriptor> sockets(2);
+    std::vector<pdp::comm::Descriptor> sockets(2);
     sockets[1] = std::move(mine);
     return {TcpTransport{0, std::move(sockets)}, std::move(theirs)};
   }
@@ -162,4 +170,4 @@ struct Bare {
   }
 };
 
-}  // namespace tcp_test
+}  // namespace stream_test

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <utility>
+
+#include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/self.hpp>
+#include <pdp/comm/shm/transport.hpp>
+#include <pdp/comm/thread.hpp>
+
+namespace pdp::comm {
+
+extern template class Member<ShmTransport>;
+// Such a program may run its ranks as threads or as one as well, and has a source in which these can be compiled, too.
+extern template class Member<ThreadTransport>;
+extern template class Member<SelfTransport>;
+
+/// Ranks that are processes of one user on one host, with memory in common. A program links CMake's pdp::shm, or has one source that
+/// includes pdp/comm/shm/source.hpp.
+class Shm : public BasicCommunicator<Member<ShmTransport>> {
+ public:
+  explicit Shm(ShmTransport transport);
+  Shm(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
+  [[nodiscard]] Shm split(int color, int key) { return BasicCommunicator::split(color, key); }
+
+  /// Finds the other ranks through the store. Throws ConfigError where they are not on one host, Timeout, which names the missing ranks,
+  /// when they are not there before the deadline.
+  static Shm connect(StoreView store, int rank, int size, TimePoint deadline);
+};
+
+static_assert(Communicator<Shm> && HasReduceScatter<Shm> && FailsFast<Shm>);
+
+}  // namespace pdp::comm

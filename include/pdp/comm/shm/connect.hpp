@@ -1,0 +1,152 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <pdp/comm/shm/rings.hpp>
+#include <pdp/comm/store.hpp>
+
+namespace pdp::comm::shm {
+
+/// Where the others find the memory that rank 0 has made: as a file of its process. In the store: "process file nonce".
+struct Address {
+  pid_t process = 0;
+  int file = -1;
+  Nonce nonce{};
+
+  [[nodiscard]] std::string to_string() const {
+    return text(process, ' ', file, ' ') + std::string{reinterpret_cast<const char*>(nonce.data()), nonce.size()};
+  }
+  /// Throws ConfigError.
+  static Address parse(std::string_view words) {
+    Address address;
+    const char* const end = words.data() + words.size();
+    const auto process = std::from_chars(words.data(), end, address.process);
+    const auto file = process.ptr == end ? process : std::from_chars(process.ptr + 1, end, address.file);
+    if (process.ec != std::errc{} || file.ec != std::errc{} || end - file.ptr != 1 + static_cast<std::ptrdiff_t>(sizeof(Nonce)))
+      throw ConfigError{"what the job's store says of the ranks' shared memory is no address; do all ranks run the same build?"};
+    std::memcpy(address.nonce.data(), file.ptr + 1, sizeof(Nonce));
+    return address;
+  }
+};
+
+inline Nonce draw_nonce() {
+  std::random_device device;
+  Nonce nonce;
+  for (unsigned char& each : nonce) each = static_cast<unsigned char>(device());
+  return nonce;
+}
+
+/// The memory of rank 0, opened by another rank. Only a process of the same user on the same host can.
+inline Segment open_segment(const Address& address, int rank, int size) {
+  const std::string path = text("/proc/", address.process, "/fd/", address.file);
+  Descriptor file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+  if (!file)
+    throw ConfigError{text("rank ", rank, " cannot open the memory that rank 0 shares (", path,
+                           "): ", std::generic_category().message(errno),
+                           "; ranks that share memory must be processes of one user on one host, and of one container there")};
+  return Segment::open(std::move(file), address.nonce, size);
+}
+
+/// Takes this rank's seat and waits until all others have taken theirs.
+class Entrance {
+ public:
+  Entrance(const Segment& segment, int rank) : segment_{segment}, rank_{rank}, processes_{segment.size()} {
+    segment_.seat(rank_).process.store(::getpid(), std::memory_order_relaxed);
+    advance(Seat::joined);
+  }
+  Entrance(Entrance&&) = delete;
+  ~Entrance() {
+    if (!complete_) advance(Seat::left);
+  }
+
+  /// Throws PeerLost, or Timeout, which names the missing ranks.
+  Processes wait(TimePoint deadline) {
+    // Who is ready has seen everybody joined, so everybody is watched by then, and shows by its own readiness that it lived.
+    wait_for(Seat::joined, deadline);
+    advance(Seat::ready);
+    wait_for(Seat::ready, deadline);
+    complete_ = true;
+    return std::move(processes_);
+  }
+
+ private:
+  void advance(Seat::Stage stage) { segment_.seat(rank_).stage.store(stage, std::memory_order_seq_cst); }
+  [[nodiscard]] std::uint32_t stage(int rank) const { return segment_.seat(rank).stage.load(std::memory_order_seq_cst); }
+
+  void wait_for(Seat::Stage wanted, TimePoint deadline) {
+    while (true) {
+      bool complete = true;
+      for (int rank = 0; rank < segment_.size(); ++rank) {
+        const std::uint32_t stage_of_rank = stage(rank);
+        if (stage_of_rank != Seat::absent && watched_ == rank) {
+          processes_.watch(rank, segment_.seat(rank).process.load(std::memory_order_relaxed));
+          ++watched_;
+        }
+        // A rank that is through, and has left again, has been ready.
+        if (stage_of_rank == Seat::left ? wanted == Seat::joined : processes_.ended(rank) && stage_of_rank < wanted) lost(rank);
+        complete = complete && stage_of_rank >= wanted;
+      }
+      if (complete && watched_ == segment_.size()) return;
+      processes_.look();
+      if (Clock::now() >= deadline) missing(wanted);
+      std::this_thread::sleep_for(std::chrono::microseconds{200});
+    }
+  }
+
+  [[noreturn]] void lost(int rank) const {
+    Failure{Failure::Kind::lost, rank,
+            text("rank ", rank, " is gone: its process ended while the job was still starting; its own output says why")}
+        .raise();
+  }
+  [[noreturn]] void missing(Seat::Stage wanted) const {
+    std::string names;
+    for (int rank = 0; rank < segment_.size(); ++rank)
+      if (stage(rank) < wanted) names += text(names.empty() ? "rank " : ", rank ", rank);
+    throw Timeout{text("rank ", rank_, " has heard nothing of ", names, " (of ", segment_.size(),
+                       " ranks) before the deadline for the start; a missing rank was not started, has failed, or is on another host")};
+  }
+
+  const Segment& segment_;
+  int rank_;
+  Processes processes_;
+  int watched_ = 0;  // ranks, from the first one on
+  bool complete_ = false;
+};
+
+inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadline) {
+  if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
+  constexpr const char* key = "shm/segment";
+  std::shared_ptr<Segment> segment;
+  if (rank == 0) {
+    const Nonce nonce = draw_nonce();
+    segment = std::make_shared<Segment>(Segment::create(size, nonce));
+    if (size > 1) store.set(key, Address{::getpid(), segment->file(), nonce}.to_string());
+  } else {
+    std::string words;
+    try {
+      words = store.wait(key, deadline);
+    } catch (const Timeout&) {
+      throw Timeout{text("rank ", rank, " has heard nothing of rank 0 (of ", size,
+                         " ranks) before the deadline for the start; it was not started, has failed, or cannot reach the job's store")};
+    }
+    segment = std::make_shared<Segment>(open_segment(Address::parse(words), rank, size));
+  }
+  segment->map_rings_of(rank);
+  Entrance entrance{*segment, rank};
+  Processes processes = entrance.wait(deadline);
+  segment->close_file();
+  return Rings{std::move(segment), rank, std::move(processes)};
+}
+
+}  // namespace pdp::comm::shm

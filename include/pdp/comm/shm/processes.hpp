@@ -1,0 +1,62 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/transport.hpp>
+
+namespace pdp::comm::shm {
+
+/// Tells whether the processes of other ranks still live. A number may be given to another process once its own has ended, so it counts
+/// only if the rank shows itself alive after watch().
+class Processes {
+ public:
+  explicit Processes(int size) : watched_(static_cast<std::size_t>(size), pollfd{.fd = -1, .events = POLLIN, .revents = 0}) {
+    descriptors_.resize(watched_.size());
+    ended_.resize(watched_.size());
+  }
+
+  /// A rank of this process itself is not watched: what ends it ends the watcher. Throws ConfigError where the system does not allow it.
+  void watch(int rank, pid_t process) {
+    if (process == ::getpid()) return;
+    const auto r = static_cast<std::size_t>(rank);
+    descriptors_[r] = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};
+    if (!descriptors_[r] && errno != ESRCH)
+      throw ConfigError{text("cannot watch the process of rank ", rank, " (", process, "): ", std::generic_category().message(errno),
+                             "; ranks that share memory need pidfd_open, which Linux has since 5.3")};
+    watched_[r].fd = descriptors_[r].get();
+    ended_[r] = !descriptors_[r];
+  }
+
+  /// Looks at all of them, if it has not just done so.
+  void look() {
+    const TimePoint now = Clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + pulse;
+    if (::poll(watched_.data(), watched_.size(), 0) <= 0) return;
+    for (std::size_t r = 0; r < watched_.size(); ++r)
+      if (watched_[r].revents != 0) ended_[r] = true;
+  }
+  [[nodiscard]] bool ended(int rank) const { return ended_[static_cast<std::size_t>(rank)]; }
+
+  /// How often it is worth while to look.
+  static constexpr Duration pulse = std::chrono::milliseconds{20};
+
+ private:
+  std::vector<pollfd> watched_;
+  std::vector<Descriptor> descriptors_;
+  std::vector<bool> ended_;
+  TimePoint next_look_{};
+};
+
+}  // namespace pdp::comm::shm

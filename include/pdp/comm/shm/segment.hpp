@@ -1,0 +1,180 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/shm/parking.hpp>
+#include <pdp/comm/stream/frame.hpp>
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm::shm {
+
+/// What tells the memory of one job from that of others.
+using Nonce = std::array<unsigned char, 16>;
+
+/// The beginning of a world's memory. A program of another version reads it and knows.
+struct Header {
+  static constexpr std::array<char, 8> pdp{'p', 'd', 'p', ' ', 's', 'h', 'm', '\n'};
+  static constexpr std::uint32_t this_version = 1;
+
+  std::array<char, 8> magic = pdp;
+  std::uint32_t version = this_version;
+  std::uint32_t frame_bytes = sizeof(stream::Frame);
+  Nonce nonce{};
+  std::int32_t size = 0;
+  std::uint32_t ring_bytes = 0;
+
+  friend bool operator==(const Header&, const Header&) = default;
+};
+
+/// What a rank says of itself.
+struct alignas(64) Seat {
+  enum Stage : std::uint32_t { absent, joined, ready, left };
+
+  std::atomic<std::uint32_t> stage{absent};
+  std::atomic<std::int32_t> process{0};  // valid from `joined` on
+  alignas(64) Parking parking;
+};
+
+/// How far a ring has been written and read, in bytes since the beginning.
+struct RingCounters {
+  alignas(64) std::atomic<std::uint64_t> written{0};  // by the sender
+  alignas(64) std::atomic<std::uint64_t> read{0};     // by the receiver
+};
+
+/// The memory of a world on one host: a header, a seat for each rank, and for each ordered pair of ranks a ring of bytes with its counters.
+/// It lies in a memfd, so it has no name that could clash or stay behind. Each ring is mapped twice, one after the other: what goes on
+/// around its end lies in one piece.
+class Segment {
+ public:
+  /// New memory for a world. Throws ConfigError where the system has none.
+  static Segment create(int size, const Nonce& nonce) {
+    const Header header{.nonce = nonce, .size = size, .ring_bytes = ring_bytes_for(size)};
+    Descriptor file{::memfd_create("pdp", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    // Nobody may cut it down while others use it.
+    if (!file || ::ftruncate(file.get(), static_cast<off_t>(Layout{header}.bytes)) != 0 ||
+        ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+      fail("make", errno);
+    Segment segment{std::move(file), header};
+    // The memory is zero, which is what the counters and the seats of absent ranks are made of.
+    ::new (segment.base_) Header{header};
+    return segment;
+  }
+
+  /// The memory that another rank has made, as `file`. Throws ConfigError where it is not that of `expected`.
+  static Segment open(Descriptor file, const Nonce& nonce, int size) {
+    Header header;
+    const Header expected{.nonce = nonce, .size = size, .ring_bytes = ring_bytes_for(size)};
+    struct stat about {};
+    const bool readable = ::fstat(file.get(), &about) == 0 && ::pread(file.get(), &header, sizeof header, 0) == sizeof header;
+    if (!readable || header.magic != expected.magic || header.nonce != nonce)
+      throw ConfigError{"what the job's store names as the memory of its ranks is not theirs; are the ranks on different hosts?"};
+    if (header != expected || about.st_size != static_cast<off_t>(Layout{expected}.bytes))
+      throw ConfigError{text("the ranks' shared memory is for ", header.size, " ranks by version ", header.version,
+                             " of pdp's layout; this rank expects ", size, " ranks and version ", expected.version,
+                             "; all ranks must run the same build of the program")};
+    return Segment{std::move(file), expected};
+  }
+
+  Segment(Segment&& other) noexcept
+      : file_{std::move(other.file_)}, layout_{other.layout_}, base_{std::exchange(other.base_, nullptr)}, rings_{other.rings_} {}
+  Segment& operator=(Segment&&) = delete;
+  ~Segment() {
+    if (base_ == nullptr) return;
+    ::munmap(base_, layout_.rings);
+    ::munmap(rings_, layout_.ring_span());
+  }
+
+  [[nodiscard]] int size() const { return layout_.size; }
+  [[nodiscard]] std::size_t ring_bytes() const { return layout_.ring_bytes; }
+  [[nodiscard]] Seat& seat(int rank) const { return reinterpret_cast<Seat*>(base_ + layout_.seats)[rank]; }
+  [[nodiscard]] RingCounters& counters(int from, int to) const {
+    return reinterpret_cast<RingCounters*>(base_ + layout_.counters)[layout_.pair(from, to)];
+  }
+  /// The bytes of a ring, twice.
+  [[nodiscard]] std::byte* ring(int from, int to) const { return rings_ + 2 * layout_.ring_bytes * layout_.pair(from, to); }
+
+  /// Maps the rings between a rank and all others, which is to be done once before they are used.
+  void map_rings_of(int rank) {
+    for (int other = 0; other < size(); ++other) {
+      if (other == rank) continue;
+      for (const std::size_t pair : {layout_.pair(rank, other), layout_.pair(other, rank)})
+        for (const std::size_t time : {std::size_t{0}, std::size_t{1}})
+          if (::mmap(rings_ + (2 * pair + time) * layout_.ring_bytes, layout_.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                     file_.get(), static_cast<off_t>(layout_.rings + pair * layout_.ring_bytes)) == MAP_FAILED)
+            fail("map", errno);
+    }
+  }
+
+  /// By which other processes open it, for as long as it is kept.
+  [[nodiscard]] int file() const { return file_.get(); }
+  void close_file() { file_.close(); }
+
+ private:
+  struct Layout {
+    explicit Layout(const Header& header) : size{header.size}, ring_bytes{header.ring_bytes} {
+      const auto ranks = static_cast<std::size_t>(size);
+      seats = up_to(sizeof(Header), alignof(Seat));
+      counters = seats + ranks * sizeof(Seat);
+      rings = up_to(counters + ranks * ranks * sizeof(RingCounters), static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+      bytes = rings + ranks * ranks * ring_bytes;
+    }
+    static std::size_t up_to(std::size_t offset, std::size_t multiple) { return (offset + multiple - 1) / multiple * multiple; }
+    [[nodiscard]] std::size_t pair(int from, int to) const {
+      return static_cast<std::size_t>(from) * static_cast<std::size_t>(size) + static_cast<std::size_t>(to);
+    }
+    [[nodiscard]] std::size_t pairs() const { return static_cast<std::size_t>(size) * static_cast<std::size_t>(size); }
+    [[nodiscard]] std::size_t ring_span() const { return 2 * ring_bytes * pairs(); }
+
+    int size;
+    std::size_t ring_bytes, seats = 0, counters = 0, rings = 0, bytes = 0;
+  };
+
+  /// Small enough to stay in a core's own cache, and that all rings of a large world together stay modest.
+  static std::uint32_t ring_bytes_for(int size) {
+    constexpr std::size_t most = 256 * 1024, least = 64 * 1024, of_all = 64 * 1024 * 1024;
+    const auto ranks = static_cast<std::size_t>(size);
+    return static_cast<std::uint32_t>(std::clamp(std::bit_floor(of_all / (ranks * ranks)), least, most));
+  }
+
+  Segment(Descriptor file, const Header& header) : file_{std::move(file)}, layout_{header} {
+    void* const base = ::mmap(nullptr, layout_.rings, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+    if (base == MAP_FAILED) fail("map", errno);
+    base_ = static_cast<std::byte*>(base);
+    // Only the addresses; each ring goes to its two places.
+    void* const room = ::mmap(nullptr, layout_.ring_span(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) {
+      const int reason = errno;
+      ::munmap(std::exchange(base_, nullptr), layout_.rings);
+      fail("map", reason);
+    }
+    rings_ = static_cast<std::byte*>(room);
+  }
+
+  [[noreturn]] static void fail(const char* verb, int reason) {
+    throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", std::generic_category().message(reason))};
+  }
+
+  Descriptor file_;
+  Layout layout_;
+  std::byte* base_ = nullptr;
+  std::byte* rings_ = nullptr;
+};
+
+}  // namespace pdp::comm::shm

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+
+#include <pdp/comm/transport.hpp>
+
+namespace pdp::comm::stream {
+
+template <class L>
+class Connections;
+
+/// Messages over one stream of bytes for each pair of ranks: a handle of the connections, so that a program which uses it does not read how
+/// they work. L is a model of Links; its members are defined in transport_source.hpp, and compiled once, where L is known.
+template <class L>
+class StreamTransport {
+ public:
+  StreamTransport(int rank, L links);
+  StreamTransport(StreamTransport&&) noexcept;
+  StreamTransport& operator=(StreamTransport&&) noexcept;
+  ~StreamTransport();
+
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] const Failure* failure() const;
+  void post(SendRequest& send);
+  void post(ReceiveRequest& receive);
+  bool progress();
+  void wait(TimePoint until);
+  void fail(Failure failure) noexcept;
+
+ private:
+  std::unique_ptr<Connections<L>> connections_;
+};
+
+}  // namespace pdp::comm::stream

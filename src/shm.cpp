@@ -1,0 +1,2 @@
+// Added to whatever links pdp::shm.
+#include <pdp/comm/shm/source.hpp>
