@@ -4,11 +4,8 @@
 //
 // Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A ...); the figures are medians over blocks.
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -18,9 +15,13 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
+#include "common/timing.hpp"
+
 namespace {
 
 namespace nn = pdp::nn;
+using bench::median;
+using bench::now_us;
 using pdp::Index;
 
 struct Settings {
@@ -102,27 +103,6 @@ class Floor {
   std::vector<pdp::Buffer<float>> values_, gradients_, weights_, weight_gradients_;
 };
 
-double now_us() { return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-/// A rank on a core of its own, where there are enough.
-void pin(int rank, int size) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || size > CPU_COUNT(&allowed)) return;
-  for (int cpu = 0, left = rank; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed) && left-- == 0) {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      sched_setaffinity(0, sizeof one, &one);
-      return;
-    }
-}
-
 template <class Comm>
 constexpr const char* name_of() {
   if constexpr (std::same_as<Comm, pdp::comm::Tcp>) return "tcp";
@@ -131,7 +111,7 @@ constexpr const char* name_of() {
 
 template <class Comm, class Strategy, class C>
 void measure(Comm& world, const Strategy& strategy, const C& config, const Settings& settings) {
-  pin(world.rank(), world.size());
+  bench::pin(world.rank(), world.size());
   pdp::Trainer trainer{world, strategy, config.task, {.global_batch = config.rows * world.size(), .seed = 1}};
   using Target = typename decltype(trainer)::Target;
   constexpr std::size_t pool = 16;  // batches, so that no step finds its input in the cache by luck

@@ -61,8 +61,11 @@ inline Segment open_segment(const Address& address, int rank, int size) {
 /// Takes this rank's seat and waits until all others have taken theirs.
 class Entrance {
  public:
+  /// Throws ConfigError where the seat is taken.
   Entrance(const Segment& segment, int rank) : segment_{segment}, rank_{rank}, processes_{segment.size()} {
-    segment_.seat(rank_).process.store(::getpid(), std::memory_order_relaxed);
+    std::int32_t process = 0;
+    if (!segment_.seat(rank_).process.compare_exchange_strong(process, ::getpid()))
+      throw ConfigError{text("rank ", rank_, " of this job is process ", process, " already; two processes were started as the same rank")};
     advance(Seat::joined);
   }
   Entrance(Entrance&&) = delete;
@@ -93,8 +96,8 @@ class Entrance {
           processes_.watch(rank, segment_.seat(rank).process.load(std::memory_order_relaxed));
           ++watched_;
         }
-        // A rank that is through, and has left again, has been ready.
-        if (stage_of_rank == Seat::left ? wanted == Seat::joined : processes_.ended(rank) && stage_of_rank < wanted) lost(rank);
+        // Who has left after having been ready was through. It can be seen only by one who has been ready, too.
+        if ((stage_of_rank == Seat::left && wanted == Seat::joined) || (stage_of_rank < Seat::ready && processes_.ended(rank))) lost(rank);
         complete = complete && stage_of_rank >= wanted;
       }
       if (complete && watched_ == segment_.size()) return;

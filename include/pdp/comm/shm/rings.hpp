@@ -40,6 +40,10 @@ class Rings {
     for (int pieces = 0; pieces < pieces_at_once && !inbox.fault() && !inbox.ended(); ++pieces) {
       const bool ended = gone(peer);  // asked first: what it wrote before its end is there then
       in.seen = in.counters->written.load(std::memory_order_acquire);
+      if (in.seen - in.taken > ring_bytes_) {
+        inbox.garbled();
+        return true;
+      }
       const std::uint64_t there = std::min<std::uint64_t>(in.seen - in.taken, piece());
       const std::size_t taken = there > 0 ? inbox.take(in.bytes + in.taken % ring_bytes_, there, strays) : 0;
       if (taken == 0) {

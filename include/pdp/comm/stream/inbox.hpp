@@ -104,6 +104,10 @@ class Inbox {
       lost(text("rank ", peer_, " is gone: its connection to rank ", rank_,
                 " was closed without a goodbye, so its process has probably ended; its own output says why"));
   }
+  /// The stream is not what a rank of pdp would write.
+  void garbled() {
+    lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
+  }
   void lost_after_bye(const Envelope& call) {
     lost(text("rank ", peer_, " has ended its part while rank ", rank_, " still has a call with it (", describe(call),
               "); all ranks must make the same calls"));
@@ -114,9 +118,6 @@ class Inbox {
   static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
 
   void lost(std::string why) { fault_ = Failure{Failure::Kind::lost, peer_, std::move(why)}; }
-  void garbled() {
-    lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
-  }
 
   void open(const Frame& frame, Strays& pool) {
     switch (frame.kind) {

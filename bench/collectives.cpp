@@ -1,0 +1,175 @@
+// How long a collective takes, alone, on one backend.
+//
+//   collectives --backend shm|tcp|thread [--op all_reduce|...] [--ranks N] [--bytes N]
+//
+// Prints one JSON object for each size: backend, op, ranks, bytes (of the whole on each rank), allocated, and median_us on rank 0. Buffers
+// are filled anew before each call, so that values must cross from core to core; results are checked.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/pdp.hpp>
+
+#include "common/timing.hpp"
+
+namespace {
+
+namespace comm = pdp::comm;
+
+struct Settings {
+  std::string backend = "shm", op = "all_reduce";
+  int ranks = 2;
+  std::size_t bytes = 0;  // 0: all of the sizes below
+};
+
+constexpr std::size_t all_sizes[] = {4, 1024, 16 * 1024, 256 * 1024, 1792 * 1024, 4 << 20, 16 << 20, 64 << 20};
+constexpr std::string_view all_ops[] = {"all_reduce", "reduce",  "broadcast",  "reduce_scatter", "all_gather",
+                                        "gather",     "scatter", "all_to_all", "send_recv",      "barrier"};
+
+/// The values of one rank, which tell it from the others, and whose sum over some ranks is exact.
+float value(std::size_t element, int rank) { return static_cast<float>((element % 1000 + 1) * static_cast<std::size_t>(rank + 1)); }
+
+/// One op on buffers of its own: `whole` has a multiple of the world's ranks in elements, `part` a shard of it.
+template <class Comm>
+class Trial {
+ public:
+  Trial(Comm& world, std::string_view op, std::size_t bytes) : world_{world}, op_{op} {
+    const auto ranks = static_cast<std::size_t>(world.size());
+    const bool sharded = op == "reduce_scatter" || op == "all_gather" || op == "gather" || op == "scatter" || op == "all_to_all";
+    const std::size_t elements = op == "barrier" ? 0 : bytes / sizeof(float);
+    whole_.resize(sharded ? std::max(ranks, elements / ranks * ranks) : elements);
+    part_.resize(op == "all_to_all" || op == "send_recv" ? whole_.size() : whole_.size() / ranks);
+  }
+
+  [[nodiscard]] std::size_t bytes() const { return whole_.size() * sizeof(float); }
+
+  void fill() {
+    for (std::size_t i = 0; i < whole_.size(); ++i) whole_[i] = value(i, world_.rank());
+    for (std::size_t i = 0; i < part_.size(); ++i) part_[i] = value(i, world_.rank());
+  }
+
+  void run() {
+    constexpr int root = 0;
+    if (op_ == "all_reduce") return world_.all_reduce(whole_, comm::Sum{});
+    if (op_ == "reduce") return world_.reduce(whole_, comm::Sum{}, root);
+    if (op_ == "broadcast") return world_.broadcast(whole_, root);
+    if (op_ == "reduce_scatter") return world_.reduce_scatter(whole_, part_, comm::Sum{});
+    if (op_ == "all_gather") return world_.all_gather(part_, whole_);
+    if (op_ == "gather") return world_.gather(part_, whole_, root);
+    if (op_ == "scatter") return world_.scatter(whole_, part_, root);
+    if (op_ == "all_to_all") return world_.all_to_all(whole_, part_);
+    if (op_ == "barrier") return world_.barrier();
+    if (world_.size() == 1) return;
+    world_.send_recv(whole_, (world_.rank() + 1) % world_.size(), part_, (world_.rank() + world_.size() - 1) % world_.size());
+  }
+
+  /// Looks at the results after fill() and run().
+  void check() const {
+    const int rank = world_.rank(), size = world_.size();
+    const auto sum = [size](std::size_t i) { return value(i, 0) * static_cast<float>(size * (size + 1) / 2); };
+    const std::size_t shard = part_.size(), begin = shard * static_cast<std::size_t>(rank);
+    if (op_ == "all_reduce" || (op_ == "reduce" && rank == 0)) return expect(whole_, sum);
+    if (op_ == "broadcast") return expect(whole_, [](std::size_t i) { return value(i, 0); });
+    if (op_ == "reduce_scatter") return expect(part_, [&](std::size_t i) { return sum(begin + i); });
+    if (op_ == "all_gather" || (op_ == "gather" && rank == 0))
+      return expect(whole_, [&](std::size_t i) { return value(i % shard, static_cast<int>(i / shard)); });
+    if (op_ == "scatter") return expect(part_, [&](std::size_t i) { return value(begin + i, 0); });
+    if (op_ == "send_recv" && size > 1) return expect(part_, [&](std::size_t i) { return value(i, (rank + size - 1) % size); });
+    const std::size_t cut = whole_.size() / static_cast<std::size_t>(size);
+    if (op_ == "all_to_all")
+      return expect(part_, [&](std::size_t i) { return value(cut * static_cast<std::size_t>(rank) + i % cut, static_cast<int>(i / cut)); });
+  }
+
+ private:
+  template <class F>
+  void expect(const std::vector<float>& found, const F& expected) const {
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (found[i] != expected(i))
+        throw pdp::Error{pdp::text(op_, " of ", bytes(), " bytes on rank ", world_.rank(), ": element ", i, " should be ", expected(i),
+                                   ", but it is ", found[i])};
+  }
+
+  Comm& world_;
+  std::string_view op_;
+  std::vector<float> whole_, part_;
+};
+
+template <class Comm>
+void measure(Comm& world, const Settings& settings) {
+  bench::pin(world.rank(), world.size());
+  std::vector<std::size_t> sizes(std::begin(all_sizes), std::end(all_sizes));
+  if (settings.bytes > 0 || settings.op == "barrier") sizes = {settings.bytes};
+  for (const std::size_t size : sizes) {
+    Trial trial{world, settings.op, size};
+    const int warm_up = 3, count = static_cast<int>(std::clamp<std::size_t>((std::size_t{64} << 20) / (size + 1), 9, 2000));
+    std::vector<double> times;
+    for (int i = -warm_up; i < count; ++i) {
+      trial.fill();
+      if (size >= 256 * 1024) world.barrier();  // for less, the call itself brings the ranks together
+      const double begin = bench::now_us();
+      trial.run();
+      times.push_back(bench::now_us() - begin);
+      if (i < 0 || i + 1 == count) trial.check();
+      if (i == -1) times.clear();
+    }
+    pdp::print(world, "{{\"backend\": \"{}\", \"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"allocated\": false, \"median_us\": {:.3f}}}",
+               settings.backend, settings.op, world.size(), trial.bytes(), bench::median(times));
+  }
+}
+
+template <class Number>
+Number number(std::string_view flag, std::string_view words, Number least) {
+  Number found{};
+  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), found);
+  if (error != std::errc{} || end != words.data() + words.size() || found < least)
+    throw pdp::UsageError{pdp::text(flag, " must be a number from ", least, "; found '", words, "'")};
+  return found;
+}
+
+Settings parse(int argc, char** argv) {
+  constexpr const char* usage = "; usage: collectives --backend shm|tcp|thread [--op all_reduce|...] [--ranks N] [--bytes N]";
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word != "--backend" && word != "--op" && word != "--ranks" && word != "--bytes")
+      throw pdp::UsageError{pdp::text("unknown argument ", word, usage)};
+    if (++i == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
+    if (word == "--backend") settings.backend = argv[i];
+    if (word == "--op") settings.op = argv[i];
+    if (word == "--ranks") settings.ranks = number(word, argv[i], 1);
+    if (word == "--bytes") settings.bytes = number(word, argv[i], std::size_t{4});
+  }
+  if (std::ranges::find(all_ops, settings.op) == std::end(all_ops)) {
+    std::string names;
+    for (const std::string_view op : all_ops) names += pdp::text(names.empty() ? "" : ", ", op);
+    throw pdp::UsageError{pdp::text("--op ", settings.op, " is unknown; it is one of ", names)};
+  }
+  if (settings.backend != "shm" && settings.backend != "tcp" && settings.backend != "thread")
+    throw pdp::UsageError{pdp::text("--backend ", settings.backend, " is unknown, or not in this build; it is shm, tcp or thread")};
+  return settings;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  try {
+    settings = parse(argc, argv);
+  } catch (const pdp::UsageError& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+  const auto program = [&](auto& world) { measure(world, settings); };
+  pdp::launch::Options options;
+  (settings.backend == "thread" ? options.threads : options.ranks) = settings.ranks;
+  if (settings.backend == "tcp") return pdp::launch::run<comm::Tcp>(options, program);
+  return pdp::launch::run<comm::Shm>(options, program);
+}
