@@ -1,8 +1,10 @@
 // A classifier of handwritten digits, trained on data-parallel ranks: threads, processes of this machine, or processes of several.
 //
 //   mnist_ddp --ranks 2                        two processes on this machine
+//   mnist_ddp --ranks 2 --comm shm             the same, connected by memory that they share and not by TCP
 //   mnist_ddp -n 2 -g 4 -nr 0 -ip 10.0.0.1     the first of two machines with four processes each
 
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
@@ -11,7 +13,6 @@
 #include "common/record.hpp"
 
 namespace nn = pdp::nn;
-using Comm = pdp::comm::Tcp;
 using Strategy = pdp::parallel::DataParallel;
 
 constexpr pdp::Task digit_classifier{
@@ -22,7 +23,7 @@ int main(int argc, char** argv) {
   const auto flags =
       examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks.", examples::Ranks::several);
 
-  return pdp::launch::run<Comm>(flags.launch, [&](auto& world) {
+  return pdp::launch::run<pdp::comm::Tcp, pdp::comm::Shm>(flags.launch, [&](auto& world) {
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, {.global_batch = flags.batch_size * world.size(), .seed = flags.seed}};

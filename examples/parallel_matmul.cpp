@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <vector>
 
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
@@ -13,7 +14,6 @@
 #include "common/matrix.hpp"
 
 using examples::OwnedMatrix, examples::View;
-using Comm = pdp::comm::Tcp;
 constexpr pdp::host::Cpu cpu;
 
 /// This rank's share of the rows of a matrix that rank 0 holds.
@@ -53,7 +53,7 @@ OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
 int main(int argc, char** argv) {
   const auto flags = examples::parse_product(argc, argv, "Multiplies two matrices on several ranks: C[m, n] = A[m, k] B[k, n].");
 
-  return pdp::launch::run<Comm>(flags.launch, [&](auto& world) {
+  return pdp::launch::run<pdp::comm::Tcp, pdp::comm::Shm>(flags.launch, [&](auto& world) {
     const int rank = world.rank();
     std::vector<int> ranks(static_cast<std::size_t>(world.size()));
     world.all_gather(std::array{rank}, ranks);

@@ -7,6 +7,8 @@
 
 #include <pdp/launch/environment.hpp>
 
+#include "comm_flag.hpp"
+
 namespace examples {
 
 namespace {
@@ -22,6 +24,7 @@ void read(CLI::App& app, int argc, char** argv, pdp::launch::Options& launch, co
       ->check(CLI::Range(1, pdp::launch::most_ranks));
   app.add_option("--threads", launch.threads, "run this many ranks as threads of one process")
       ->check(CLI::Range(1, pdp::launch::most_ranks));
+  add_comm_flag(app, launch);
   try {
     app.parse(argc, argv);
     if (!launch.ranks && !launch.threads && !pdp::launch::Place::given(pdp::launch::environment)) launch.ranks = natural_ranks;

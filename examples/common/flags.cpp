@@ -5,6 +5,8 @@
 #include <iostream>
 #include <vector>
 
+#include "comm_flag.hpp"
+
 namespace examples {
 
 namespace {
@@ -44,6 +46,7 @@ Flags parse(int argc, char** argv, const std::string& description, Ranks ranks) 
   if (ranks == Ranks::several) {
     app.add_option("--ranks", ranks_here, "start this many local processes")->check(CLI::PositiveNumber);
     app.add_option("--threads", threads, "run this many ranks as threads of one process")->check(CLI::PositiveNumber);
+    add_comm_flag(app, flags.launch);
     app.add_option("-n,--nodes", flags.launch.nodes, "machines; the program is started once on each")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();

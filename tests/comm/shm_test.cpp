@@ -77,10 +77,11 @@ void sleep_for_ever(ShmTransport&) {
 }  // namespace
 
 TEST_CASE("shm: the address of the ranks' memory survives being written and read", "[comm][shm]") {
-  const Address address{.process = 4194304, .file = 17, .nonce = shm::draw_nonce()};
+  const Address address{.process = 4194304, .file = 17, .host = "host/pid:[1]", .nonce = shm::draw_nonce()};
   const Address read = Address::parse(address.to_string());
   CHECK(read.process == address.process);
   CHECK(read.file == address.file);
+  CHECK(read.host == address.host);
   CHECK(read.nonce == address.nonce);
   const std::string whole = address.to_string();
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) CHECK_THROWS_AS(Address::parse(whole.substr(0, bytes)), pdp::ConfigError);
@@ -125,19 +126,24 @@ TEST_CASE("shm: memory that is not the job's is refused", "[comm][shm]") {
   SECTION("of another job") {
     wrong.nonce[3] ^= 1;
     other.set("shm/segment", wrong.to_string());
-    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs; are the ranks on different hosts?"));
+    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs"));
   }
   SECTION("a file of another kind") {
     const comm::Descriptor file{::open("/dev/null", O_RDWR | O_CLOEXEC)};
     wrong.file = file.get();
     other.set("shm/segment", wrong.to_string());
-    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs; are the ranks on different hosts?"));
+    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs"));
   }
   SECTION("a process that is not there") {
     wrong.process = 0x7fffffff;
     other.set("shm/segment", wrong.to_string());
+    CHECK_THROWS_AS(ShmTransport::connect(other, 1, 2, patience()), pdp::PeerLost);
+  }
+  SECTION("of another host") {
+    wrong.host = "another";
+    other.set("shm/segment", wrong.to_string());
     CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()),
-                      Contains("rank 1 cannot open the memory that rank 0 shares") && Contains("processes of one user on one host"));
+                      Contains("rank 1 is on another host than rank 0") && Contains("use another communicator, such as tcp"));
   }
   SECTION("of a world of another size") {
     other.set("shm/segment", wrong.to_string());

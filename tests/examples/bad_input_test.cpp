@@ -83,6 +83,10 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
                                                    {{"--ranks", "2", "--threads", "2"}, {"--ranks", "--threads"}},
                                                    {{"-n", "2", "-g", "1", "-nr", "2", "-ip", "127.0.0.1"}, {"2"}},
                                                    {{"-n", "2"}, {"address"}},
+                                                   {{"--comm", "gloo"}, {"--comm gloo", "tcp and shm"}},
+                                                   {{"--comm", "thread"}, {"--comm thread", "--threads N"}},
+                                                   {{"--comm", "shm", "--threads", "2"}, {"--comm shm", "--threads 2"}},
+                                                   {{"--comm", ""}, {"--comm", "tcp or shm"}},
                                                    {{"--epochs", "-1"}, {"epochs"}},
                                                    {{"--port", "70000"}, {"port"}}};
   for (const auto& [arguments, words] : cases) {
@@ -90,6 +94,7 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
     check_error(run("mnist_ddp", arguments), 2, words);
   }
   check_error(run("mnist_single", {"--ranks", "2"}), 2, {"--ranks"});
+  check_error(run("mnist_single", {"--comm", "self"}), 2, {"--comm"});
 }
 
 TEST_CASE("rank variables that contradict each other are exit code 2", "[examples][bad input]") {
@@ -146,7 +151,7 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
 TEST_CASE("--help explains every flag and is no error", "[examples]") {
   const Ended ended = run("mnist_ddp", {"--help"});
   CHECK(ended.code == 0);
-  for (const char* flag : {"--ranks", "--threads", "--nodes", "--gpus", "--nr", "--ip", "--port", "--epochs", "--batch-size",
+  for (const char* flag : {"--ranks", "--threads", "--comm", "--nodes", "--gpus", "--nr", "--ip", "--port", "--epochs", "--batch-size",
                            "--batch_size", "--savefile", "--load", "--data", "--seed", "--log", "--losses"})
     CHECK_THAT(ended.out, Contains(flag));
 }

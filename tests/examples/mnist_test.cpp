@@ -38,8 +38,10 @@ TEST_CASE("one global batch gives one course of losses, whatever the ranks are",
   const auto single = course("mnist_single", {"--batch-size", "256"});
   REQUIRE(single.size() == 36);  // 9,000 samples: 35 batches of 256 and one of 40
   CHECK(single[35] < single[0] / 2);
-  const std::vector<std::vector<std::string>> ways{
-      {"--threads", "2", "--batch-size", "128"}, {"--ranks", "2", "--batch_size", "128"}, {"--ranks", "4", "--batch-size", "64"}};
+  const std::vector<std::vector<std::string>> ways{{"--threads", "2", "--batch-size", "128"},
+                                                   {"--ranks", "2", "--batch_size", "128"},
+                                                   {"--ranks", "4", "--batch-size", "64"},
+                                                   {"--ranks", "2", "--batch-size", "128", "--comm", "shm"}};
   for (const auto& way : ways) {
     const auto spread = course("mnist_ddp", way);
     REQUIRE(spread.size() == single.size());

@@ -50,12 +50,14 @@ void check_products(const Ended& ended, int ranks) {
 }  // namespace
 
 TEST_CASE("a product by row and one by reduction are the serial product, whatever the sizes and the ranks", "[examples]") {
-  const std::string flag = GENERATE("--world-size", "--threads");
+  const auto [flag, comm] =
+      GENERATE(table<std::string, std::string>({{"--world-size", "tcp"}, {"--world-size", "shm"}, {"--threads", "thread"}}));
   const int ranks = GENERATE(1, 2, 3, 4);
   const std::vector<Words> shapes{{"7", "5", "3"}, {"1", "9", "2"}, {"3", "1", "1"}, {"1", "1", "1"}, {"65", "33", "130"}};
   for (const Words& shape : shapes) {
-    CAPTURE(flag, ranks, shape);
-    check_products(run("parallel_matmul", {flag, std::to_string(ranks), "--m", shape[0], "--n", shape[1], "--k", shape[2]}), ranks);
+    CAPTURE(flag, comm, ranks, shape);
+    check_products(run("parallel_matmul", {flag, std::to_string(ranks), "--comm", comm, "--m", shape[0], "--n", shape[1], "--k", shape[2]}),
+                   ranks);
   }
 }
 
@@ -112,5 +114,6 @@ TEST_CASE("sizes that cannot be, and flags that are none, are one clear line and
 TEST_CASE("the help of parallel_matmul names every flag and the sizes that nobody gave", "[examples]") {
   const Ended ended = run("parallel_matmul", {"--help"});
   CHECK(ended.code == 0);
-  for (const char* word : {"--m", "--n", "--k", "1024", "--ranks", "--world-size", "--threads"}) CHECK_THAT(ended.out, Contains(word));
+  for (const char* word : {"--m", "--n", "--k", "1024", "--ranks", "--world-size", "--threads", "--comm"})
+    CHECK_THAT(ended.out, Contains(word));
 }

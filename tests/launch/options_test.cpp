@@ -25,6 +25,30 @@ TEST_CASE("the flags --ranks and --threads are found among a program's own argum
   CHECK_FALSE(options({"--", "--ranks", "4"}).ranks);
 }
 
+TEST_CASE("the flag --comm is found among a program's own arguments", "[launch][options]") {
+  CHECK(options({"--ranks", "2", "--comm", "shm", "file"}).comm == "shm");
+  CHECK(options({"--ranks", "2", "--comm", "shm", "file"}).ranks == 2);
+  CHECK(options({"--comm=tcp"}).comm == "tcp");
+  CHECK(options({"--comm", "tcp", "--comm=shm"}).comm == "shm");
+  CHECK(options({"--threads=3", "--comm=thread"}).threads == 3);
+  CHECK(options({"--communicator", "tcp", "--com=shm", "comm", "shm"}).comm.empty());
+  CHECK(options({"--", "--comm", "tcp"}).comm.empty());
+}
+
+TEST_CASE("a flag --comm without a name is refused", "[launch][options]") {
+  const auto words = GENERATE(values<std::vector<const char*>>({{"--comm"}, {"--comm="}, {"--comm", ""}, {"--ranks", "2", "--comm"}}));
+  CHECK_THROWS_AS(options(words), pdp::UsageError);
+  CHECK_THROWS_WITH(options(words), "--comm must be followed by the name of a communicator, as in --comm tcp");
+}
+
+TEST_CASE("threads have a communicator of their own, and no other one is asked for with them", "[launch][options]") {
+  CHECK_THROWS_AS(options({"--threads", "4", "--comm", "tcp"}), pdp::UsageError);
+  CHECK_THROWS_WITH(options({"--threads", "4", "--comm", "tcp"}),
+                    "--threads 4 and --comm tcp exclude each other: what connects threads is --comm thread; leave one of the two out");
+  CHECK_NOTHROW(options({"--threads", "4", "--comm", "thread"}));
+  CHECK_NOTHROW(options({"--comm", "thread"}));  // a program may have it among its own
+}
+
 TEST_CASE("a wrong number of ranks is refused, with what was found", "[launch][options]") {
   const auto words = GENERATE(values<std::vector<const char*>>(
       {{"--ranks", "0"}, {"--ranks", "-2"}, {"--ranks=x"}, {"--ranks="}, {"--ranks"}, {"--threads", "0"}, {"--threads=2.5"}}));

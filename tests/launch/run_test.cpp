@@ -51,8 +51,76 @@ TEST_CASE("one binary runs as one rank, as processes and as threads", "[launch][
   CHECK(ended.err.empty());
 }
 
+TEST_CASE("a program of several communicators runs on the one that the command line names, or on its first", "[launch][run]") {
+  const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
+      {{"--ranks", "4"}, "shm on 4 ranks, shm on 2\n"},
+      {{"--ranks", "4", "--comm", "shm"}, "shm on 4 ranks, shm on 2\n"},
+      {{"--ranks", "4", "--comm", "tcp"}, "tcp on 4 ranks, tcp on 2\n"},
+      {{"--comm=tcp", "--ranks=3"}, "tcp on 3 ranks, tcp on 2\n"},
+      {std::vector<std::string>{}, "shm on 1 ranks, shm on 1\n"},
+      {{"--comm", "tcp"}, "tcp on 1 ranks, tcp on 1\n"},
+      {{"--comm", "self"}, "self on 1 ranks, self on 1\n"},
+      {{"--threads", "4"}, "thread on 4 ranks, thread on 2\n"},
+      {{"--threads", "4", "--comm", "thread"}, "thread on 4 ranks, thread on 2\n"},
+  }));
+  std::vector<std::string> all{"several", "name"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Ended ended = run(all);
+  CAPTURE(arguments);
+  CHECK(ended.code == 0);
+  CHECK(ended.out == words);
+  CHECK(ended.err.empty());
+  all[1] = "sum";
+  CHECK_THAT(run(all).out, StartsWith("ranks ") && Contains(" sum "));
+}
+
+TEST_CASE("a program of one communicator may be told its name", "[launch][run]") {
+  CHECK(run({"sum", "--ranks", "4", "--comm", "tcp"}).out == "ranks 4 sum 10\n");
+  CHECK(run({"sum", "--threads", "4", "--comm", "thread"}).out == "ranks 4 sum 10\n");
+  CHECK(run({"self", "--comm", "thread"}).out == "ranks 1 sum 1\n");
+  CHECK(run({"unnamed"}).out == "ranks 1 sum 1\n");
+}
+
+TEST_CASE("a communicator that cannot be is one line that says what there is, and exit code 2", "[launch][run]") {
+  const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
+      {{"several", "sum", "--comm", "gloo"}, "--comm gloo: this program has shm, tcp and self\n"},
+      {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm TCP: this program has shm, tcp and self\n"},
+      {{"sum", "--comm", "shm"}, "--comm shm: this program has tcp\n"},
+      {{"unnamed", "--comm", "shm"}, "--comm shm: this program has one communicator, which has no name\n"},
+      {{"several", "sum", "--comm", "thread"},
+       "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
+      {{"several", "sum", "--comm", "thread", "--ranks", "2"},
+       "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
+      {{"sum", "--comm", "thread"}, "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
+      {{"several", "sum", "--threads", "2", "--comm", "tcp"},
+       "--threads 2 and --comm tcp exclude each other: what connects threads is --comm thread; leave one of the two out\n"},
+      {{"several", "sum", "--comm", "self", "--ranks", "2"},
+       "--ranks: the ranks of this program's communicator live in one process; use --threads\n"},
+      {{"several", "sum", "--comm"}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
+      {{"several", "sum", "--comm="}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
+  }));
+  const Ended ended = run(arguments);
+  CHECK(ended.code == 2);
+  CHECK(ended.out.empty());
+  CHECK(ended.err == words);
+}
+
 TEST_CASE("a rank that fails ends the job, and its error is printed once, with its rank", "[launch][run]") {
-  const std::string how = GENERATE(as<std::string>{}, "--ranks", "--threads");
+  const auto [how, comm] = GENERATE(table<std::string, std::string>({
+      {"--ranks", ""},
+      {"--threads", ""},
+      {"--ranks", "shm"},
+      {"--ranks", "tcp"},
+      {"--threads", "thread"},
+  }));
+  const auto run = [comm = comm](std::vector<std::string> arguments) {
+    if (!comm.empty()) {
+      arguments.insert(arguments.begin(), "several");
+      arguments.insert(arguments.end(), {"--comm", comm});
+    }
+    return ::run(std::move(arguments));
+  };
+  CAPTURE(how, comm);
   SECTION("an error") {
     const Ended ended = run({"throw", how, "4"});
     CHECK(ended.code == 1);
@@ -93,17 +161,23 @@ TEST_CASE("a rank whose process ends by itself ends the job", "[launch][run]") {
       {"quit", 1, "rank 2: ended with exit code 0"},
       {"abort", 1, "rank 2: killed by signal 6 (SIGABRT)"},
   }));
-  const Ended ended = run({mode, "--ranks", "4"});
+  const auto arguments =
+      GENERATE_COPY(values<std::vector<std::string>>({{mode, "--ranks", "4"}, {"several", mode, "--ranks", "4", "--comm", "shm"}}));
+  CAPTURE(arguments);
+  const Ended ended = run(arguments);
   CHECK(ended.code == code);
   CHECK_THAT(ended.err, Contains(words));
   CHECK(std::ranges::count(ended.err, '\n') <= 2);  // a sanitizer has something to say of abort()
 }
 
 TEST_CASE("kill -9 of one rank of four ends the job at any moment, with one error that names it", "[launch][run][faults]") {
+  const auto arguments =
+      GENERATE(values<std::vector<std::string>>({{"loop", "--ranks", "4"}, {"several", "loop", "--ranks", "4", "--comm", "shm"}}));
+  CAPTURE(arguments);
   std::mt19937 random{Catch::rngSeed()};
   std::vector<double> seconds;
   for (int trial = 0; trial < 20; ++trial) {
-    Job job{{"loop", "--ranks", "4"}};
+    Job job{arguments};
     std::vector<pid_t> ranks;
     while (ranks.empty()) ranks = job.children();
     std::this_thread::sleep_for(std::chrono::microseconds{random() % (trial % 2 == 0 ? 4'000 : 60'000)});
@@ -147,33 +221,38 @@ TEST_CASE("ranks do not outlive their launcher", "[launch][run][faults]") {
 }
 
 TEST_CASE("ranks that others start find each other, and each prints its own error", "[launch][run]") {
-  const auto start = [](const std::string& mode) {
+  const auto start = [](const std::vector<std::string>& arguments) {
     const std::uint16_t port = free_port();
     std::vector<std::unique_ptr<Job>> ranks;
-    for (int rank = 2; rank >= 0; --rank)
-      ranks.insert(ranks.begin(), std::make_unique<Job>(std::vector<std::string>{mode}, rank_of(rank, 3, port)));
+    for (int rank = 2; rank >= 0; --rank) ranks.insert(ranks.begin(), std::make_unique<Job>(arguments, rank_of(rank, 3, port)));
     return ranks;
   };
   SECTION("in a program that calls run") {
-    auto ranks = start("sum");
+    auto ranks = start({"sum"});
     for (const auto& each : ranks) CHECK(each->end() == 0);
     CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
   }
+  SECTION("over the communicator that each is told") {
+    const std::string comm = GENERATE("shm", "tcp");
+    auto ranks = start({"several", "name", "--comm", comm});
+    for (const auto& each : ranks) CHECK(each->end() == 0);
+    CHECK(ranks[0]->out() == comm + " on 3 ranks, " + comm + " on 2\n");
+  }
   SECTION("in a program with a main of its own") {
-    auto ranks = start("join");
+    auto ranks = start({"join"});
     for (const auto& each : ranks) {
       CHECK(each->end() == 0);
       CHECK(each->out() == "joined 3 sum 6\n");
     }
   }
   SECTION("and fail together") {
-    auto ranks = start("throw");
+    auto ranks = start({"throw"});
     for (const auto& each : ranks) CHECK(each->end() == 1);
     CHECK(ranks[2]->err() == "rank 2: the file cannot be read\n");
     CHECK_THAT(ranks[0]->err(), StartsWith("rank 0: rank 2 has failed: the file cannot be read"));
   }
   SECTION("and notice when one is killed") {
-    auto ranks = start("loop");
+    auto ranks = start({"loop"});
     ranks[0]->wait_for("ready");
     ranks[2]->signal(SIGKILL);
     CHECK(ranks[2]->end() == -SIGKILL);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -74,9 +75,12 @@ class AnyCalls {
  public:
   using Work = AnyWork;
 
+  /// `name`: of the backend, a literal; empty where it has none.
   template <class C>
-  requires(!std::same_as<C, AnyCalls>) && Calls<C> explicit AnyCalls(C calls) : held_{std::make_unique<Of<C>>(std::move(calls))} {}
+  requires(!std::same_as<C, AnyCalls>) && Calls<C> explicit AnyCalls(C calls, std::string_view name = {})
+      : held_{std::make_unique<Of<C>>(std::move(calls), name)} {}
 
+  [[nodiscard]] std::string_view name() const { return held_->name; }
   [[nodiscard]] int rank() const { return held_->rank(); }
   [[nodiscard]] int size() const { return held_->size(); }
   [[nodiscard]] Duration deadline() const { return held_->deadline(); }
@@ -95,6 +99,7 @@ class AnyCalls {
 
  private:
   struct Held {
+    explicit Held(std::string_view backend) : name{backend} {}
     virtual ~Held() = default;
     [[nodiscard]] virtual int rank() const = 0;
     [[nodiscard]] virtual int size() const = 0;
@@ -107,10 +112,12 @@ class AnyCalls {
     virtual Work all_to_all(Memory in, Counts, Memory out, Counts) = 0;
     virtual Work exchange(Memory out, int to, Memory in, int from, int tag) = 0;
     virtual AnyCalls split(int color, int key) = 0;
+
+    std::string_view name;
   };
   template <Calls C>
   struct Of final : Held {
-    explicit Of(C made) : calls{std::move(made)} {}
+    Of(C made, std::string_view backend) : Held{backend}, calls{std::move(made)} {}
     [[nodiscard]] int rank() const override { return calls.rank(); }
     [[nodiscard]] int size() const override { return calls.size(); }
     [[nodiscard]] Duration deadline() const override { return calls.deadline(); }
@@ -127,7 +134,7 @@ class AnyCalls {
       return Work{calls.all_to_all(in, sent, out, received)};
     }
     Work exchange(Memory out, int to, Memory in, int from, int tag) override { return Work{calls.exchange(out, to, in, from, tag)}; }
-    AnyCalls split(int color, int key) override { return AnyCalls{calls.split(color, key)}; }
+    AnyCalls split(int color, int key) override { return AnyCalls{calls.split(color, key), name}; }
 
     C calls;
   };
@@ -141,9 +148,12 @@ class Any : public BasicCommunicator<AnyCalls> {
  public:
   template <class Comm>
   requires Calls<typename Comm::Erased>
-  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release()}} {}
+  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release(), name_of<Comm>()}} {}
   Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Any split(int color, int key) { return BasicCommunicator::split(color, key); }
+
+  /// Of the backend that it holds, such as "tcp"; empty where that has none.
+  [[nodiscard]] std::string_view name() const { return erased().name(); }
 };
 
 static_assert(Communicator<Any> && HasReduceScatter<Any>);

@@ -55,6 +55,7 @@ class Call {
 
   /// The world rank of a peer that this call still waits for; -1 if there is none.
   [[nodiscard]] int waiting_for() const {
+    if (!together_.done) return together_.missing;
     for (std::size_t i = 0; i < receives_used_; ++i)
       if (!receives_[i].done) return receives_[i].peer;
     for (std::size_t i = 0; i < sends_used_; ++i)
@@ -77,6 +78,17 @@ class Call {
         std::byte* to = writable(step.buffer) + step.offset * element;
         const std::byte* from = readable(step.source) + step.source_offset * element;
         if (to != from && bytes > 0) std::memmove(to, from, bytes);
+        continue;
+      }
+      if (step.action == Step::Action::together) {
+        if constexpr (GroupTransport<T>) {
+          together_.envelope = envelope;
+          together_.envelope.bytes = bytes;
+          together_.values = writable(step.buffer) + step.offset * element;
+          together_.combine = combine;
+          together_.element = element;
+          transport.post(together_);
+        }
         continue;
       }
       const int peer = ranks[static_cast<std::size_t>(step.peer)];
@@ -116,6 +128,7 @@ class Call {
 
   std::deque<SendRequest> sends_;  // a deque: requests may not move
   std::deque<ReceiveRequest> receives_;
+  GroupRequest together_;
   std::size_t sends_used_ = 0, receives_used_ = 0;
   std::size_t at_ = 0;
   bool done_ = true;

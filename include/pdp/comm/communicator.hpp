@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <span>
+#include <string_view>
 
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/transport.hpp>
@@ -51,5 +52,19 @@ template <class C>
 concept FailsFast = Group<C> && C::fails_fast && requires(const C& group) {
   { group.deadline() } -> std::same_as<Duration>;
 };
+
+/// A backend has a name, by which a command line chooses it and errors call it.
+template <class C>
+concept Named = requires {
+  { C::name } -> std::convertible_to<std::string_view>;
+};
+/// Empty where it has none.
+template <class C>
+constexpr std::string_view name_of() {
+  if constexpr (Named<C>)
+    return C::name;
+  else
+    return {};
+}
 
 }  // namespace pdp::comm

@@ -18,6 +18,7 @@ namespace pdp::comm {
 /// have made different calls find out.
 struct Envelope {
   static constexpr std::int32_t collective = -1;  // the tag of what belongs to a collective; those of users are not negative
+  static constexpr std::uint64_t world = 1;       // the channel of the group of all ranks
 
   std::uint64_t channel = 0;   // of the group
   std::uint64_t sequence = 0;  // number of the collective in its group; 0 for a send

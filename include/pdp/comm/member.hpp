@@ -100,7 +100,7 @@ Member<T>::Member(T transport, Duration deadline)
       rank_{queue_->transport().rank()} {
   group_->ranks.resize(static_cast<std::size_t>(queue_->transport().size()));
   std::ranges::generate(group_->ranks, [rank = 0]() mutable { return rank++; });
-  group_->channel = 1;
+  group_->channel = Envelope::world;
   queue_->attach(*group_);
 }
 template <Transport T>
@@ -202,8 +202,16 @@ typename Member<T>::Work Member<T>::begin(Verb verb, Memory in, Memory out, cons
     throw ShapeError{
         text(name(verb), " on rank ", rank_, " reads ", name(in.type), " and writes ", name(out.type), "; both must be of one type")};
   Call& call = queue_->fresh();
-  algorithm::select(call.schedule, verb, rank_, size(), root, extent, in.element);
-  call.envelope = {.count = count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction};
+  call.envelope = {.channel = group_->channel, .count = count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction};
+  bool together = false;
+  if constexpr (GroupTransport<T>) together = size() > 1 && queue_->transport().takes(call.envelope);
+  if (together) {
+    call.schedule.clear();
+    call.schedule.copy(Step::Buffer::output, 0, Step::Buffer::input, 0, out.count);
+    call.schedule.together(out.count);
+  } else {
+    algorithm::select(call.schedule, verb, rank_, size(), root, extent, in.element);
+  }
   call.buffers = {in.data, out.data, nullptr};
   call.combine = reducer.combine;
   call.divide = verb == Verb::reduce && rank_ != root ? nullptr : reducer.divide;

@@ -12,7 +12,7 @@ namespace pdp::comm {
 /// Steps of one round are under way together; a round begins when the one before it is complete on this rank. Copies of a round come before
 /// its messages.
 struct Step {
-  enum class Action : std::uint8_t { copy, send, receive, combine };  // combine: receive, and reduce into `to`
+  enum class Action : std::uint8_t { copy, send, receive, combine, together };  // combine: receive, and reduce into `to`
   enum class Buffer : std::uint8_t { input, output, scratch };
 
   Action action = Action::copy;
@@ -53,6 +53,10 @@ class Schedule {
   }
   constexpr void combine(int peer, Step::Buffer into, std::size_t offset, std::size_t count) {
     message(Step::Action::combine, peer, into, offset, count);
+  }
+  /// The whole call, by a GroupTransport, in place.
+  constexpr void together(std::size_t count) {
+    steps_.push_back({.action = Step::Action::together, .buffer = Step::Buffer::output, .round = round_, .count = count});
   }
   constexpr void next_round() { ++round_; }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -33,6 +34,9 @@ static_assert(Transport<SelfTransport>);
 /// One rank alone. Every collective is a copy, or nothing.
 class Self : public BasicCommunicator<Member<SelfTransport>> {
  public:
+  /// What a command line calls it: --comm self.
+  static constexpr std::string_view name{"self"};
+
   Self() : BasicCommunicator{Member{SelfTransport{}}} {}
   Self(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Self split(int color, int key) { return BasicCommunicator::split(color, key); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
@@ -18,6 +19,9 @@ extern template class Member<SelfTransport>;
 /// includes pdp/comm/shm/source.hpp.
 class Shm : public BasicCommunicator<Member<ShmTransport>> {
  public:
+  /// What a command line calls it: --comm shm.
+  static constexpr std::string_view name{"shm"};
+
   explicit Shm(ShmTransport transport);
   Shm(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Shm split(int color, int key) { return BasicCommunicator::split(color, key); }

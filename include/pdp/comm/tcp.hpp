@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
@@ -18,6 +19,9 @@ extern template class Member<SelfTransport>;
 /// pdp/comm/tcp/source.hpp.
 class Tcp : public BasicCommunicator<Member<TcpTransport>> {
  public:
+  /// What a command line calls it: --comm tcp.
+  static constexpr std::string_view name{"tcp"};
+
   explicit Tcp(TcpTransport transport);
   Tcp(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Tcp split(int color, int key) { return BasicCommunicator::split(color, key); }

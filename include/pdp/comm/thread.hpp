@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -238,6 +239,9 @@ static_assert(Transport<ThreadTransport>);
 /// Ranks that are threads of one process.
 class Thread : public BasicCommunicator<Member<ThreadTransport>> {
  public:
+  /// What a command line calls it: --comm thread.
+  static constexpr std::string_view name{"thread"};
+
   explicit Thread(ThreadTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}
   Thread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Thread split(int color, int key) { return BasicCommunicator::split(color, key); }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <pdp/comm/envelope.hpp>
+#include <pdp/comm/operation.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm {
@@ -60,6 +61,16 @@ struct ReceiveRequest {
   ReceiveRequest* next = nullptr;  // for the transport's own queue
 };
 
+/// A collective that a transport carries out as a whole. It stays where it is until it is done or the transport has failed.
+struct GroupRequest {
+  Envelope envelope;            // the same on all ranks; `bytes` are those of each rank's values
+  std::byte* values = nullptr;  // in place
+  Combine combine = nullptr;    // null: nothing travels, as in a barrier
+  std::size_t element = 1;      // bytes of one
+  bool done = true;
+  int missing = -1;  // a rank of the world that it waits for, while it is not done
+};
+
 /// Moves messages between the ranks of a world, without a thread of its own: they move while the owner calls progress() or wait().
 ///
 /// - Messages of one pair with one channel and tag arrive in the order in which they were sent; others may overtake. A message that nobody
@@ -85,6 +96,14 @@ concept Transport = std::movable<T> &&
   transport.wait(until);
   transport.fail(failure);
   { observed.failure() } -> std::same_as<const Failure*>;  // null while all is well
+};
+
+/// A transport whose ranks have memory in common, so that they need no messages for some collectives. Whether it takes one follows from
+/// the envelope alone, and so is the same on all ranks. One at a time.
+template <class T>
+concept GroupTransport = Transport<T> && requires(T& transport, const T& observed, GroupRequest& request) {
+  { observed.takes(request.envelope) } -> std::same_as<bool>;
+  transport.post(request);
 };
 
 /// What both ranks say when their calls differ.

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <string_view>
 #include <utility>
 
+#include <pdp/comm/communicator.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/start.hpp>
@@ -19,12 +22,16 @@ concept ConnectsThroughStore = requires(comm::StoreView store, comm::TimePoint d
 namespace detail {
 
 /// A program that links pdp::launch has this compiled there.
-template <class Comm>
+template <class... Comms>
 Start start(const Options& options) {
-  if constexpr (ConnectsThroughStore<Comm>)
-    return start_from_environment(options);
+  static_assert(sizeof...(Comms) == 1 || (comm::Named<Comms> && ...),
+                "pdp: where a program has several communicators, each needs a name by which --comm chooses it: a member "
+                "static constexpr std::string_view name");
+  static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::name_of<Comms>()...};
+  if constexpr ((ConnectsThroughStore<Comms> || ...))
+    return start_from_environment(options, names);
   else
-    return Start::from(options, environment);
+    return Start::from(options, names, environment);
 }
 
 }  // namespace detail

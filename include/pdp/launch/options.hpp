@@ -12,11 +12,15 @@ namespace pdp::launch {
 struct Options {
   std::optional<int> ranks{};               // local processes
   std::optional<int> threads{};             // threads of this process
+  std::string comm{};                       // the name of one of the program's communicators; empty: its first
   int nodes = 1;                            // machines; this program is started once on each
   int node_rank = 0;                        // which of them this is
   std::optional<int> processes_per_node{};  // as `ranks`, on each of several machines
   std::string address{};                    // of machine 0, where there are several
   int port = 0;                             // free at that address
+
+  /// What connects ranks that are threads: comm::Thread.
+  static constexpr std::string_view comm_of_threads{"thread"};
 
   /// Processes of the whole job, where it is to consist of processes.
   [[nodiscard]] std::optional<int> processes() const {
@@ -29,7 +33,7 @@ struct Options {
   }
   void check() const;
 
-  /// Finds --ranks N and --threads N on a command line, also as --ranks=N, and takes no notice of anything else.
+  /// Finds --ranks N, --threads N and --comm NAME on a command line, also as --ranks=N, and takes no notice of anything else.
   static Options from(int argc, const char* const* argv);
 };
 
@@ -51,6 +55,9 @@ inline void Options::check() const {
   if (threads && (nodes > 1 || processes_per_node))
     throw UsageError{
         text("--threads ", *threads, " makes all ranks threads of one process, and excludes a number of machines or of processes on each")};
+  if (threads && !comm.empty() && comm != comm_of_threads)
+    throw UsageError{text("--threads ", *threads, " and --comm ", comm, " exclude each other: what connects threads is --comm ",
+                          comm_of_threads, "; leave one of the two out")};
   if (node_rank < 0 || node_rank >= nodes)
     throw UsageError{text("this machine's number is ", node_rank, ", but there are ", nodes,
                           " machines; they count from 0, so the largest is ", nodes - 1)};
@@ -66,16 +73,20 @@ inline Options Options::from(int argc, const char* const* argv) {
   Options options;
   for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
     const std::string_view word = argv[i];
-    for (const std::string_view name : {"--ranks", "--threads"}) {
-      std::optional<int>& number = name == "--ranks" ? options.ranks : options.threads;
-      if (word == name) {
-        if (i + 1 == argc) throw UsageError{text(name, " must be followed by a number, as in ", name, " 4")};
-        number = parse_number(name, std::string_view{argv[++i]}, 1, most_ranks);
-        break;
-      }
-      if (word.starts_with(name) && word.substr(name.size()).starts_with('='))
-        number = parse_number(name, word.substr(name.size() + 1), 1, most_ranks);
-    }
+    // What follows the flag, if the word is it.
+    const auto value = [&](std::string_view flag, const char* what, const char* example) -> std::optional<std::string_view> {
+      if (!word.starts_with(flag) || (word.size() > flag.size() && word[flag.size()] != '=')) return std::nullopt;
+      const bool apart = word.size() == flag.size();
+      const std::string_view found = !apart ? word.substr(flag.size() + 1) : i + 1 < argc ? argv[++i] : "";
+      if (found.empty()) throw UsageError{text(flag, " must be followed by ", what, ", as in ", flag, ' ', example)};
+      return found;
+    };
+    if (const auto number = value("--ranks", "a number", "4"))
+      options.ranks = parse_number("--ranks", *number, 1, most_ranks);
+    else if (const auto count = value("--threads", "a number", "4"))
+      options.threads = parse_number("--threads", *count, 1, most_ranks);
+    else if (const auto name = value("--comm", "the name of a communicator", "tcp"))
+      options.comm = *name;
   }
   options.check();
   return options;

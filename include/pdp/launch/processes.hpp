@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include <pdp/comm/store.hpp>
 #include <pdp/launch/environment.hpp>
@@ -12,7 +14,7 @@
 namespace pdp::launch {
 
 /// Start::from this process's environment.
-Start start_from_environment(const Options& options);
+Start start_from_environment(const Options& options, std::span<const std::string_view> names);
 
 /// Starts the processes that the options ask for on this machine, each with this program's own command line, and stays until the last one
 /// has ended. Returns the job's exit code. Throws where they cannot be started.

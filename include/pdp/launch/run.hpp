@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/options.hpp>
@@ -40,26 +42,43 @@ int carry_out(Comm world, F& function, const Tell& tell) {
   }
 }
 
-template <class Comm, class F>
-int run_process(const Place& place, const Report& report, F& function) {
+template <class Comm>
+comm::Any join_any(const Place& place) {
+  return comm::Any{join<Comm>(place)};
+}
+
+/// The communicator of a rank: a program's only one as it is, one of several in an Any.
+template <class Comm, class... Others>
+auto join_chosen(const Start& start) {
+  if constexpr (sizeof...(Others) == 0) {
+    return join<Comm>(start.place);
+  } else {
+    constexpr std::array joins{&join_any<Comm>, &join_any<Others>...};
+    return joins[start.comm](start.place);
+  }
+}
+
+template <class... Comms, class F>
+int run_process(const Start& start, const Report& report, F& function) {
   bool failed = false;
   const auto tell = [&](const Problem& problem, int rank) {
     failed = true;
-    report.problem(problem, rank, place.size);
+    report.problem(problem, rank, start.place.size);
   };
   int code = 0;
   try {
-    code = carry_out(join<Comm>(place), function, tell);
+    code = carry_out(join_chosen<Comms...>(start), function, tell);
   } catch (...) {
     const Problem problem = Problem::current();
-    tell(problem, place.rank);
+    tell(problem, start.place.rank);
     return problem.exit_code();
   }
   if (!failed) report.finished();
   return code;
 }
 
-template <class F>
+/// `World`: what the function is called with, comm::Thread or an Any that holds it.
+template <class World, class F>
 int run_threads(int count, F& function) {
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
@@ -75,7 +94,7 @@ int run_threads(int count, F& function) {
           auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
           if (!first) first.emplace(rank, problem);
         };
-        const int code = carry_out(std::move(world), function, tell);
+        const int code = carry_out(World{std::move(world)}, function, tell);
         const std::lock_guard lock{mutex};
         if (first_code == 0) first_code = code;
       });
@@ -90,6 +109,8 @@ int run_threads(int count, F& function) {
 
 }  // namespace detail
 
+static_assert(comm::Thread::name == Options::comm_of_threads);
+
 /// Runs `function(world)` on every rank of a job and returns the exit code for main. Ranks are
 ///
 /// - this process alone, if others have started it as one of theirs (see Place::from);
@@ -99,19 +120,22 @@ int run_threads(int count, F& function) {
 /// A job ends when one of its ranks fails: then every process is gone within two seconds, and the first error is printed with its rank. The
 /// exit code is 2 for a wrong command line or environment, 1 for other errors, 130 or 143 for SIGINT or SIGTERM, else what `function`
 /// returned, if anything.
-template <class Comm, class F>
+///
+/// Of several communicators, options.comm (--comm) names the one to use, and the first is used where it names none. `function` is compiled
+/// once then, and called with a comm::Any& that holds it; with comm::Thread in it where ranks are threads.
+template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
+  using ThreadWorld = std::conditional_t<sizeof...(Others) == 0, comm::Thread, comm::Any>;
   try {
-    const Start start = detail::start<Comm>(options);
-    if (start.kind == Start::Kind::rank) return detail::run_process<Comm>(start.place, Report{environment}, function);
+    const Start start = detail::start<Comm, Others...>(options);
+    if (start.kind == Start::Kind::rank) return detail::run_process<Comm, Others...>(start, Report{environment}, function);
     if (start.kind == Start::Kind::processes) {
-      if constexpr (ConnectsThroughStore<Comm>)
-        return run_processes(options);
-      else
-        throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
+      if constexpr ((ConnectsThroughStore<Comm> || ... || ConnectsThroughStore<Others>))
+        if (std::array{ConnectsThroughStore<Comm>, ConnectsThroughStore<Others>...}[start.comm]) return run_processes(options);
+      throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
     }
-    if constexpr (std::is_invocable_v<F&, comm::Thread&>)
-      return detail::run_threads(*options.threads, function);
+    if constexpr (std::is_invocable_v<F&, ThreadWorld&>)
+      return detail::run_threads<ThreadWorld>(*options.threads, function);
     else
       throw UsageError{"--threads: the ranks of this program cannot be threads"};
   } catch (...) {
@@ -121,8 +145,8 @@ int run(const Options& options, F&& function) {
   }
 }
 
-/// With the options that are on the command line: --ranks N or --threads N. Other arguments are the program's own.
-template <class Comm, class F>
+/// With the options that are on the command line: --ranks N or --threads N, and --comm NAME. Other arguments are the program's own.
+template <class Comm, class... Others, class F>
 int run(int argc, char** argv, F&& function) {
   Options options;
   try {
@@ -132,7 +156,7 @@ int run(int argc, char** argv, F&& function) {
     Report::print(problem, -1);
     return problem.exit_code();
   }
-  return run<Comm>(options, function);
+  return run<Comm, Others...>(options, function);
 }
 
 }  // namespace pdp::launch

@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/local.hpp>
@@ -14,7 +16,9 @@
 
 namespace pdp::launch {
 
-Start start_from_environment(const Options& options) { return Start::from(options, environment); }
+Start start_from_environment(const Options& options, std::span<const std::string_view> names) {
+  return Start::from(options, names, environment);
+}
 
 int run_processes(const Options& options) {
   static_cast<void>(Place::timeout_from(environment));  // a wrong one is said once, here, and not by every rank

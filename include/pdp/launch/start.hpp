@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include <pdp/launch/environment.hpp>
 #include <pdp/launch/options.hpp>
@@ -18,18 +23,33 @@ struct Start {
 
   Kind kind = Kind::rank;
   Place place{};
+  std::size_t comm = 0;  // which of the program's communicators connects its ranks, unless they are threads
 
-  static Start from(const Options& options, const Variables& variable);
+  static std::size_t choose(const Options& options, std::span<const std::string_view> names);
+  static Start from(const Options& options, std::span<const std::string_view> names, const Variables& variable);
 };
 
+/// Which of a program's communicators, whose names these are, the options ask for. Throws UsageError where it is none of them.
+inline std::size_t Start::choose(const Options& options, std::span<const std::string_view> names) {
+  if (options.comm.empty() || options.threads) return 0;
+  const auto found = std::ranges::find(names, options.comm);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  if (options.comm == Options::comm_of_threads)
+    throw UsageError{text("--comm ", options.comm, " connects threads of one process, and needs --threads N, which says how many")};
+  std::string known;
+  for (std::size_t i = 0; i < names.size(); ++i) known += text(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+  throw UsageError{text("--comm ", options.comm, ": this program has ", known.empty() ? "one communicator, which has no name" : known)};
+}
+
 /// Others who have started this process as a rank of theirs (see Place::given) win. Throws UsageError where options and variables
-/// contradict themselves or each other.
-inline Start Start::from(const Options& options, const Variables& variable) {
+/// contradict themselves or each other, or ask for a communicator that the program does not have.
+inline Start Start::from(const Options& options, std::span<const std::string_view> names, const Variables& variable) {
   options.check();
+  const std::size_t comm = choose(options, names);
   if (!Place::given(variable)) {
-    if (options.threads) return {Kind::threads, {}};
-    if (options.processes()) return {Kind::processes, {}};
-    return {Kind::rank, Place::from(variable)};
+    if (options.threads) return {Kind::threads, {}, comm};
+    if (options.processes()) return {Kind::processes, {}, comm};
+    return {Kind::rank, Place::from(variable), comm};
   }
   const Place place = Place::from(variable);
   const auto refuse = [&](int wanted, const char* what, const char* question) {
@@ -39,7 +59,7 @@ inline Start Start::from(const Options& options, const Variables& variable) {
   if (const std::optional<int> wanted = options.processes(); wanted && *wanted != place.size)
     refuse(*wanted, " ranks", "; who starts the ranks?");
   if (options.threads) refuse(*options.threads, " threads", "");
-  return {Kind::rank, place};
+  return {Kind::rank, place, comm};
 }
 
 }  // namespace pdp::launch

@@ -1,4 +1,5 @@
-// A program for the tests of launch::run: its first argument says what its ranks do.
+// A program for the tests of launch::run: its first argument says what its ranks do. After "several" it is the second one, in a program
+// that has several communicators.
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/launch/run.hpp>
 
@@ -35,6 +38,12 @@ int act(const std::string& mode, World& world) {
     if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(total)));
     return 0;
   }
+  if constexpr (requires { world.name(); })
+    if (mode == "name") {
+      auto pair = world.split(world.rank() / 2, 0);
+      if (world.rank() == 0) say(pdp::text(world.name(), " on ", world.size(), " ranks, ", pair.name(), " on ", pair.size()));
+      return 0;
+    }
   sum(world);
   if (mode == "throw" && culprit) throw pdp::FileError{"the file cannot be read"};
   if (mode == "throw_all") throw pdp::FileError{"the file cannot be read"};
@@ -55,6 +64,12 @@ int act(const std::string& mode, World& world) {
   while (true) sum(world);
 }
 
+/// A communicator without a name.
+class Unnamed : public pdp::comm::BasicCommunicator<pdp::comm::Self::Erased> {
+ public:
+  Unnamed() : BasicCommunicator{pdp::comm::Self{}.release()} {}
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,6 +82,12 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", error.what());
       return 3;
     }
+  if (mode == "several") {
+    const std::string act_of_several = argv[2];
+    return pdp::launch::run<pdp::comm::Shm, pdp::comm::Tcp, pdp::comm::Self>(
+        argc, argv, [&](pdp::comm::Any& world) { return act(act_of_several, world); });
+  }
+  if (mode == "unnamed") return pdp::launch::run<Unnamed>(argc, argv, [](Unnamed& world) { return act("sum", world); });
   const auto act_on = [&](auto& world) { return act(mode, world); };
   if (mode == "nodes") {  // nodes, processes on each, this node, address, port
     const pdp::launch::Options options{.nodes = std::atoi(argv[2]),

@@ -4,8 +4,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,24 +22,40 @@
 
 namespace pdp::comm::shm {
 
-/// Where the others find the memory that rank 0 has made: as a file of its process. In the store: "process file nonce".
+/// What tells the processes of one host, and of one container there, from all others: the kernel's run and the name space of process
+/// numbers.
+inline std::string this_host() {
+  std::ifstream file{"/proc/sys/kernel/random/boot_id"};
+  std::string boot;
+  std::getline(file, boot);
+  std::array<char, 64> space{};
+  const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
+  return boot + '/' + std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+}
+
+/// Where the others find the memory that rank 0 has made: as a file of its process. In the store: "process file host", a line's end, and
+/// the nonce.
 struct Address {
   pid_t process = 0;
   int file = -1;
+  std::string host;
   Nonce nonce{};
 
   [[nodiscard]] std::string to_string() const {
-    return text(process, ' ', file, ' ') + std::string{reinterpret_cast<const char*>(nonce.data()), nonce.size()};
+    return text(process, ' ', file, ' ', host, '\n') + std::string{reinterpret_cast<const char*>(nonce.data()), nonce.size()};
   }
   /// Throws ConfigError.
   static Address parse(std::string_view words) {
+    const std::size_t line = words.find('\n');
+    const char* const end = words.data() + std::min(line, words.size());
     Address address;
-    const char* const end = words.data() + words.size();
     const auto process = std::from_chars(words.data(), end, address.process);
     const auto file = process.ptr == end ? process : std::from_chars(process.ptr + 1, end, address.file);
-    if (process.ec != std::errc{} || file.ec != std::errc{} || end - file.ptr != 1 + static_cast<std::ptrdiff_t>(sizeof(Nonce)))
+    if (process.ec != std::errc{} || file.ec != std::errc{} || file.ptr == end || line == words.npos ||
+        words.size() - line != 1 + sizeof(Nonce))
       throw ConfigError{"what the job's store says of the ranks' shared memory is no address; do all ranks run the same build?"};
-    std::memcpy(address.nonce.data(), file.ptr + 1, sizeof(Nonce));
+    address.host.assign(file.ptr + 1, end);
+    std::memcpy(address.nonce.data(), words.data() + line + 1, sizeof(Nonce));
     return address;
   }
 };
@@ -47,14 +67,18 @@ inline Nonce draw_nonce() {
   return nonce;
 }
 
-/// The memory of rank 0, opened by another rank. Only a process of the same user on the same host can.
+/// The memory of rank 0, opened by another rank. Throws ConfigError where it cannot be had from here, PeerLost where rank 0 is gone.
 inline Segment open_segment(const Address& address, int rank, int size) {
+  if (const std::string here = this_host(); address.host != here)
+    throw ConfigError{text("rank ", rank, " is on another host than rank 0, or in another container there (", here,
+                           ", rank 0: ", address.host, "); ranks that share memory cannot be; use another communicator, such as tcp")};
   const std::string path = text("/proc/", address.process, "/fd/", address.file);
   Descriptor file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+  if (!file && errno == ENOENT)
+    Failure{Failure::Kind::lost, 0, "rank 0 is gone: its process ended while the job was still starting; its own output says why"}.raise();
   if (!file)
     throw ConfigError{text("rank ", rank, " cannot open the memory that rank 0 shares (", path,
-                           "): ", std::generic_category().message(errno),
-                           "; ranks that share memory must be processes of one user on one host, and of one container there")};
+                           "): ", std::generic_category().message(errno), "; ranks that share memory must be processes of one user")};
   return Segment::open(std::move(file), address.nonce, size);
 }
 
@@ -134,7 +158,7 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
   if (rank == 0) {
     const Nonce nonce = draw_nonce();
     segment = std::make_shared<Segment>(Segment::create(size, nonce));
-    if (size > 1) store.set(key, Address{::getpid(), segment->file(), nonce}.to_string());
+    if (size > 1) store.set(key, Address{::getpid(), segment->file(), this_host(), nonce}.to_string());
   } else {
     std::string words;
     try {

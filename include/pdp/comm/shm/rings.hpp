@@ -13,6 +13,7 @@
 
 #include <pdp/comm/shm/processes.hpp>
 #include <pdp/comm/shm/segment.hpp>
+#include <pdp/comm/shm/together.hpp>
 #include <pdp/comm/stream/links.hpp>
 #include <pdp/comm/stream/outbox.hpp>
 
@@ -24,7 +25,11 @@ class Rings {
  public:
   /// Over memory in which the rings of this rank are mapped, and in which all ranks have taken their seats.
   Rings(std::shared_ptr<const Segment> segment, int rank, Processes processes)
-      : segment_{std::move(segment)}, rank_{rank}, processes_{std::move(processes)}, ring_bytes_{segment_->ring_bytes()} {
+      : segment_{std::move(segment)},
+        rank_{rank},
+        processes_{std::move(processes)},
+        together_{*segment_, rank},
+        ring_bytes_{segment_->ring_bytes()} {
     for (int peer = 0; peer < size(); ++peer) {
       in_.push_back({&segment_->counters(peer, rank), segment_->ring(peer, rank)});
       out_.push_back({&segment_->counters(rank, peer), segment_->ring(rank, peer)});
@@ -34,6 +39,13 @@ class Rings {
   [[nodiscard]] int size() const { return segment_->size(); }
   [[nodiscard]] bool open(int peer) const { return peer != rank_; }
 
+  [[nodiscard]] Together& together() { return together_; }
+  [[nodiscard]] const Together& together() const { return together_; }
+
+  [[nodiscard]] bool unread(int peer) const {
+    const In& in = in_[static_cast<std::size_t>(peer)];
+    return in.counters->written.load(std::memory_order_acquire) != in.seen;
+  }
   bool read(int peer, stream::Inbox& inbox, stream::Strays& strays) {
     In& in = in_[static_cast<std::size_t>(peer)];
     bool moved = false;
@@ -83,7 +95,7 @@ class Rings {
 
   bool wait(std::span<stream::Interest> interests, TimePoint until) {
     const auto ready = [&] {
-      bool any = false;
+      bool any = together_.ready();
       for (int peer = 0; peer < size(); ++peer) {
         stream::Interest& interest = interests[static_cast<std::size_t>(peer)];
         const In& in = in_[static_cast<std::size_t>(peer)];
@@ -135,6 +147,7 @@ class Rings {
   std::shared_ptr<const Segment> segment_;
   int rank_;
   Processes processes_;
+  Together together_;
   std::size_t ring_bytes_;
   std::vector<In> in_;
   std::vector<Out> out_;

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/envelope.hpp>
 #include <pdp/comm/shm/parking.hpp>
 #include <pdp/comm/stream/frame.hpp>
 #include <pdp/core/error.hpp>
@@ -58,7 +59,28 @@ struct RingCounters {
   alignas(64) std::atomic<std::uint64_t> read{0};     // by the receiver
 };
 
-/// The memory of a world on one host: a header, a seat for each rank, and for each ordered pair of ranks a ring of bytes with its counters.
+/// A piece of a rank's values, which all others read. What is short comes with the line that says it is there.
+struct Slot {
+  static constexpr std::size_t capacity = 64 * 1024;  // bytes; a multiple of every element
+
+  alignas(64) std::atomic<std::uint64_t> piece{0};  // its number; those of a world count from 1
+  Envelope envelope;                                // of the call that it belongs to
+  std::array<std::byte, 8> few;
+  std::array<std::byte, capacity> many;
+};
+static_assert(offsetof(Slot, many) == 64);
+
+/// What a rank shows of itself in collectives. It alone writes here.
+struct Board {
+  static constexpr std::uint64_t slots = 8;
+
+  alignas(64) std::atomic<std::uint64_t> summed{0};  // the last piece of which its share is summed
+  alignas(64) std::atomic<std::uint64_t> taken{0};   // the last piece with which it has finished
+  std::array<Slot, slots> slot;
+};
+
+/// The memory of a world on one host: a header, a seat and a board for each rank, and for each ordered pair of ranks a ring of bytes with
+/// its counters.
 /// It lies in a memfd, so it has no name that could clash or stay behind. Each ring is mapped twice, one after the other: what goes on
 /// around its end lies in one piece.
 class Segment {
@@ -84,7 +106,7 @@ class Segment {
     struct stat about {};
     const bool readable = ::fstat(file.get(), &about) == 0 && ::pread(file.get(), &header, sizeof header, 0) == sizeof header;
     if (!readable || header.magic != expected.magic || header.nonce != nonce)
-      throw ConfigError{"what the job's store names as the memory of its ranks is not theirs; are the ranks on different hosts?"};
+      throw ConfigError{"what the job's store names as the memory of its ranks is not theirs; are there two jobs at one store?"};
     if (header != expected || about.st_size != static_cast<off_t>(Layout{expected}.bytes))
       throw ConfigError{text("the ranks' shared memory is for ", header.size, " ranks by version ", header.version,
                              " of pdp's layout; this rank expects ", size, " ranks and version ", expected.version,
@@ -107,6 +129,7 @@ class Segment {
   [[nodiscard]] RingCounters& counters(int from, int to) const {
     return reinterpret_cast<RingCounters*>(base_ + layout_.counters)[layout_.pair(from, to)];
   }
+  [[nodiscard]] Board& board(int rank) const { return reinterpret_cast<Board*>(base_ + layout_.boards)[rank]; }
   /// The bytes of a ring, twice.
   [[nodiscard]] std::byte* ring(int from, int to) const { return rings_ + 2 * layout_.ring_bytes * layout_.pair(from, to); }
 
@@ -132,7 +155,9 @@ class Segment {
       const auto ranks = static_cast<std::size_t>(size);
       seats = up_to(sizeof(Header), alignof(Seat));
       counters = seats + ranks * sizeof(Seat);
-      rings = up_to(counters + ranks * ranks * sizeof(RingCounters), static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+      const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+      boards = up_to(counters + ranks * ranks * sizeof(RingCounters), page);
+      rings = up_to(boards + ranks * sizeof(Board), page);
       bytes = rings + ranks * ranks * ring_bytes;
     }
     static std::size_t up_to(std::size_t offset, std::size_t multiple) { return (offset + multiple - 1) / multiple * multiple; }
@@ -143,7 +168,7 @@ class Segment {
     [[nodiscard]] std::size_t ring_span() const { return 2 * ring_bytes * pairs(); }
 
     int size;
-    std::size_t ring_bytes, seats = 0, counters = 0, rings = 0, bytes = 0;
+    std::size_t ring_bytes, seats = 0, counters = 0, boards = 0, rings = 0, bytes = 0;
   };
 
   /// Small enough to stay in a core's own cache, and that all rings of a large world together stay modest.

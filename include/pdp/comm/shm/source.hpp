@@ -16,6 +16,9 @@ ShmTransport ShmTransport::connect(StoreView store, int rank, int size, TimePoin
   return ShmTransport{rank, shm::connect(store, rank, size, deadline)};
 }
 
+bool ShmTransport::takes(const Envelope& call) const { return connections().takes(call); }
+void ShmTransport::post(GroupRequest& request) { connections().post(request); }
+
 template class Member<ShmTransport>;
 template class Member<ThreadTransport>;
 template class Member<SelfTransport>;

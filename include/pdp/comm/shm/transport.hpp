@@ -16,8 +16,13 @@ class ShmTransport : public stream::StreamTransport<shm::Rings> {
   /// Finds the others through the store. Throws ConfigError where they are not on one host, Timeout, which names the missing ranks, when
   /// they are not there before the deadline.
   static ShmTransport connect(StoreView store, int rank, int size, TimePoint deadline);
+
+  using StreamTransport::post;
+  /// All-reduce and barrier of the world.
+  [[nodiscard]] bool takes(const Envelope& call) const;
+  void post(GroupRequest& request);
 };
 
-static_assert(Transport<ShmTransport>);
+static_assert(GroupTransport<ShmTransport>);
 
 }  // namespace pdp::comm

@@ -51,9 +51,19 @@ class Connections {
     note_fault(from);
   }
 
+  [[nodiscard]] bool takes(const Envelope& call) const requires GroupLinks<L> { return links_.together().takes(call); }
+  void post(GroupRequest& request) requires GroupLinks<L> {
+    request.done = false;
+    request.missing = rank_;
+    if (failure_) return;
+    links_.together().begin(request);
+    move_together();
+  }
+
   bool progress() {
     if (failure_) failure_->raise();
     bool moved = false;
+    if constexpr (GroupLinks<L>) moved = move_together();
     for (Connection& each : connections_)
       if (each.open && (each.inbox.expects() || !each.outbox.empty())) moved = serve(each) || moved;
     // A rank that looks often and never sleeps must hear of failures, too, and of messages that it does not expect yet.
@@ -68,6 +78,7 @@ class Connections {
       if (progress()) return;
     while (waiting.look_again());
     if (!sleep(std::min(until, Clock::now() + patience))) compare_calls();
+    if constexpr (GroupLinks<L>) check_together();
     if (failure_) failure_->raise();
   }
 
@@ -75,6 +86,7 @@ class Connections {
     if (failure_) return;
     failure.message.resize(std::min(failure.message.size(), Frame::longest_text));
     failure_ = std::make_unique<Failure>(std::move(failure));
+    if constexpr (GroupLinks<L>) links_.together().drop();
     for (Connection& each : connections_)
       each.outbox.finish({.kind = Frame::Kind::failure, .envelope = {.tag = static_cast<int>(failure_->kind), .root = failure_->rank}},
                          failure_->message);
@@ -109,6 +121,34 @@ class Connections {
     return moved;
   }
 
+  /// Moves the collective that goes without messages. Once it is complete, all that the others have sent in earlier ones is there.
+  bool move_together() requires GroupLinks<L> {
+    auto& together = links_.together();
+    const GroupRequest* const request = together.request();
+    if (request == nullptr) return false;
+    const bool moved = together.advance();
+    if (together.fault()) fail(std::move(*together.fault()));
+    if (request->done)
+      for (Connection& each : connections_) {
+        if (!each.open || failure_) continue;
+        if (links_.unread(each.peer)) read(each);
+        each.inbox.compare_earlier(request->envelope);
+        note_fault(each);
+      }
+    return moved;
+  }
+  /// A rank that has said goodbye takes part no more.
+  void check_together() requires GroupLinks<L> {
+    auto& together = links_.together();
+    const int missing = together.missing();
+    if (missing < 0 || failure_) return;
+    together.request()->missing = missing;
+    Connection& awaited = connection(missing);
+    if (!awaited.inbox.said_bye() || move_together() || failure_) return;
+    awaited.inbox.lost_after_bye(together.request()->envelope);
+    note_fault(awaited);
+  }
+
   /// Makes a fault of one connection the failure of the world. Where a peer seems to be gone, it may be that it has heard of a failure
   /// before this rank has, and has left: then another peer's word on it lies here unread.
   void note_fault(Connection& faulty) {
@@ -128,6 +168,11 @@ class Connections {
   void compare_calls() {
     for (Connection& each : connections_) {
       if (!each.open) continue;
+      if constexpr (GroupLinks<L>)
+        if (const GroupRequest* request = links_.together().request(); request != nullptr) {
+          each.outbox.note(request->envelope);
+          each.inbox.compare(request->envelope);
+        }
       if (const Envelope* awaited = each.inbox.awaited(); awaited != nullptr) each.outbox.note(*awaited);
       if (!each.outbox.empty()) write(each);
       for (const Connection& other : connections_) each.inbox.compare(other.inbox);

@@ -45,6 +45,23 @@ class Inbox {
         fault_ = mismatch(mine, rank_, theirs, other.peer_);
     }
   }
+  /// Compares a call that needs no messages with those that the peer has sent, and with the one in which it has waited for long.
+  void compare(const Envelope& mine) {
+    const auto differs = [&](const Envelope& theirs) {
+      return theirs.tag == Envelope::collective && theirs.channel == mine.channel && theirs.sequence == mine.sequence &&
+             !same_call(mine, theirs);
+    };
+    for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
+      if (differs(each->envelope)) fault_ = mismatch(mine, rank_, each->envelope, peer_);
+    if (waits_in_ && !fault_ && differs(*waits_in_)) fault_ = mismatch(mine, rank_, *waits_in_, peer_);
+  }
+  /// After a call that needs no messages, and in which the peer has taken part: what it has sent in an earlier one should have been
+  /// received by then.
+  void compare_earlier(const Envelope& mine) {
+    for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
+      if (each->envelope.tag == Envelope::collective && each->envelope.channel == mine.channel && each->envelope.sequence < mine.sequence)
+        fault_ = mismatch(mine, rank_, each->envelope, peer_);
+  }
   /// Whether it is the peer's own word on why the world has failed.
   [[nodiscard]] bool told() const { return was_told_; }
 

@@ -39,4 +39,18 @@ concept Links = std::movable<L> && requires(L& links, const L& observed, int pee
   noexcept;
 };
 
+/// Links whose ranks have memory in common, and carry out some collectives there: together() moves the one that is under way (see
+/// shm::Together), and wait() returns when it can be moved, too. unread(peer): whether its stream holds anything new.
+template <class L>
+concept GroupLinks = Links<L> && requires(L& links, const L& observed, GroupRequest& request, int peer) {
+  { observed.unread(peer) } -> std::same_as<bool>;
+  { links.together().takes(request.envelope) } -> std::same_as<bool>;
+  { links.together().request() } -> std::same_as<GroupRequest*>;
+  { links.together().advance() } -> std::same_as<bool>;
+  { links.together().missing() } -> std::same_as<int>;
+  links.together().begin(request);
+  links.together().drop();
+  links.together().fault();
+};
+
 }  // namespace pdp::comm::stream

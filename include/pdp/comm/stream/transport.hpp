@@ -28,6 +28,9 @@ class StreamTransport {
   void wait(TimePoint until);
   void fail(Failure failure) noexcept;
 
+ protected:
+  [[nodiscard]] Connections<L>& connections() const { return *connections_; }
+
  private:
   std::unique_ptr<Connections<L>> connections_;
 };

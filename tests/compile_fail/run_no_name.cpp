@@ -1,0 +1,13 @@
+// error: pdp: where a program has several communicators, each needs a name by which --comm chooses it
+#include <pdp/comm/self.hpp>
+#include <pdp/launch/run.hpp>
+
+/// One rank alone, in a program that has another communicator, too.
+class Alone : public pdp::comm::BasicCommunicator<pdp::comm::Self::Erased> {
+ public:
+  Alone() : BasicCommunicator{pdp::comm::Self{}.release()} {}
+};
+
+int main(int argc, char** argv) {
+  return pdp::launch::run<pdp::comm::Self, Alone>(argc, argv, [](auto&) {});
+}
