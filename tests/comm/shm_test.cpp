@@ -1,4 +1,5 @@
 #include <pdp/comm/shm/connect.hpp>
+#include <pdp/core/random.hpp>
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -287,4 +288,70 @@ TEST_CASE("shm: counters that make no sense end the world and touch nothing beyo
   const auto thrown = failure_of(zero);
   CHECK(lost_rank(thrown) == 1);
   CHECK_THAT(words(thrown), Contains("rank 0 cannot make sense of what rank 1 sent"));
+}
+
+TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, whoever is asked to move it and when", "[comm][shm]") {
+  const int size = GENERATE(2, 3, 5);
+  const std::size_t count = GENERATE(as<std::size_t>{}, 0, 1, 2, 3, 1000, 1025, 16'384, 16'385, 200'003);
+  const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(size, shm::draw_nonce()));
+  std::vector<shm::Together> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(*segment, rank);
+  std::uint64_t dice = 7;
+  for (std::uint64_t call = 1; call <= 3; ++call) {
+    std::vector<std::vector<float>> values;
+    std::vector<comm::GroupRequest> requests(ranks.size());
+    std::vector<float> sums(count);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      std::vector<float>& own = values.emplace_back(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        own[i] = static_cast<float>(i % 97 + call) / static_cast<float>(rank + 3);
+        sums[i] = rank == 0 ? own[i] : sums[i] + own[i];
+      }
+      requests[rank].envelope = {.channel = comm::Envelope::world,
+                                 .sequence = call,
+                                 .count = count,
+                                 .bytes = count * sizeof(float),
+                                 .verb = count == 0 ? comm::Verb::barrier : comm::Verb::all_reduce,
+                                 .type = pdp::DType::float32,
+                                 .reduction = comm::Reduction::sum};
+      requests[rank].values = reinterpret_cast<std::byte*>(own.data());
+      requests[rank].combine = comm::combine<float, comm::Sum>;
+      requests[rank].element = sizeof(float);
+      requests[rank].done = false;
+    }
+    const auto all_done = [&] { return std::ranges::all_of(requests, &comm::GroupRequest::done); };
+    for (std::size_t begun = 0; !all_done();) {
+      dice = pdp::random::mix(dice);
+      if (begun < ranks.size() && dice % 3 == 0) {
+        ranks[begun].begin(requests[begun]);
+        ++begun;
+      }
+      shm::Together& any = ranks[dice / 3 % ranks.size()];
+      const bool ready = any.ready(), pending = any.request() != nullptr;
+      CHECK((ready || !pending || any.missing() >= 0));
+      CHECK(any.advance() == ready);  // a call that is complete has moved, or its rank would go to sleep for it
+    }
+    for (const std::vector<float>& each : values) CHECK(each == sums);
+  }
+}
+
+TEST_CASE("shm: ranks that have made different calls find out in a collective without messages", "[comm][shm][mismatch]") {
+  const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(2, shm::draw_nonce()));
+  shm::Together zero{*segment, 0}, one{*segment, 1};
+  comm::GroupRequest requests[2];
+  for (comm::GroupRequest& each : requests) {
+    each.envelope = {.channel = comm::Envelope::world, .sequence = 1, .verb = comm::Verb::barrier};
+    each.done = false;
+  }
+  requests[1].envelope.sequence = 2;
+  zero.begin(requests[0]);
+  one.begin(requests[1]);
+  for (int looks = 0; looks < 2; ++looks) {
+    zero.advance();
+    one.advance();
+  }
+  REQUIRE(zero.fault());
+  REQUIRE(one.fault());
+  CHECK_FALSE((requests[0].done || requests[1].done));
+  CHECK_THAT(one.fault()->message, Contains("barrier on rank 0 (call 1 of its group)") && Contains("barrier on rank 1 (call 2"));
 }

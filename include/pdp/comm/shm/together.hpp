@@ -117,7 +117,7 @@ class Together {
       moved = true;
     }
     if (taken_ == pieces_) finish();
-    return moved && request_ != nullptr;
+    return moved;
   }
 
   void copy_in() {
