@@ -14,8 +14,8 @@
 #include <string_view>
 #include <thread>
 
-#include <pdp/comm/store.hpp>
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/store.hpp>
 #include <pdp/launch/store_protocol.hpp>
 
 namespace pdp::launch {

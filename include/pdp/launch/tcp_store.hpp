@@ -13,8 +13,8 @@
 #include <string_view>
 #include <utility>
 
-#include <pdp/comm/store.hpp>
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/store.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
