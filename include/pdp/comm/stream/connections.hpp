@@ -186,6 +186,7 @@ class Connections {
       interest(each) = {.read = each.open && !each.inbox.ended(), .write = each.open && !each.outbox.empty()};
     if (!links_.wait(interests_, until)) return false;
     bool moved = false;
+    if constexpr (GroupLinks<L>) moved = move_together();
     for (Connection& each : connections_)
       if (interest(each).ready && !failure_) moved = serve(each) || moved;
     return moved;
