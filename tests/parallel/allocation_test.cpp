@@ -67,6 +67,7 @@ TEST_CASE("after the first steps nothing is allocated any more", "[parallel][all
   CHECK(allocations_in_a_fit<comm::Self>(1, parallel::Single{.accumulate = 3}) == 0);
   for (const int ranks : {2, 3}) {
     CHECK(allocations_in_a_fit<comm::Thread>(ranks, parallel::DataParallel{}) == 0);
+    CHECK(allocations_in_a_fit<comm::Shm>(ranks, parallel::DataParallel{}) == 0);
     CHECK(allocations_in_a_fit<comm::Tcp>(ranks, parallel::DataParallel{}) == 0);
   }
   CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::DataParallel{.accumulate = 2, .unit_elements = 1}) == 0);

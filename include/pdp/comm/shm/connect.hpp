@@ -67,6 +67,12 @@ inline Nonce draw_nonce() {
   return nonce;
 }
 
+[[noreturn]] inline void lost_at_start(int rank) {
+  Failure{Failure::Kind::lost, rank,
+          text("rank ", rank, " is gone: its process ended while the job was still starting; its own output says why")}
+      .raise();
+}
+
 /// The memory of rank 0, opened by another rank. Throws ConfigError where it cannot be had from here, PeerLost where rank 0 is gone.
 inline Segment open_segment(const Address& address, int rank, int size) {
   if (const std::string here = this_host(); address.host != here)
@@ -74,8 +80,7 @@ inline Segment open_segment(const Address& address, int rank, int size) {
                            ", rank 0: ", address.host, "); ranks that share memory cannot be; use another communicator, such as tcp")};
   const std::string path = text("/proc/", address.process, "/fd/", address.file);
   Descriptor file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
-  if (!file && errno == ENOENT)
-    Failure{Failure::Kind::lost, 0, "rank 0 is gone: its process ended while the job was still starting; its own output says why"}.raise();
+  if (!file && errno == ENOENT) lost_at_start(0);
   if (!file)
     throw ConfigError{text("rank ", rank, " cannot open the memory that rank 0 shares (", path,
                            "): ", std::generic_category().message(errno), "; ranks that share memory must be processes of one user")};
@@ -121,7 +126,8 @@ class Entrance {
           ++watched_;
         }
         // Who has left after having been ready was through. It can be seen only by one who has been ready, too.
-        if ((stage_of_rank == Seat::left && wanted == Seat::joined) || (stage_of_rank < Seat::ready && processes_.ended(rank))) lost(rank);
+        if ((stage_of_rank == Seat::left && wanted == Seat::joined) || (stage_of_rank < Seat::ready && processes_.ended(rank)))
+          lost_at_start(rank);
         complete = complete && stage_of_rank >= wanted;
       }
       if (complete && watched_ == segment_.size()) return;
@@ -131,11 +137,6 @@ class Entrance {
     }
   }
 
-  [[noreturn]] void lost(int rank) const {
-    Failure{Failure::Kind::lost, rank,
-            text("rank ", rank, " is gone: its process ended while the job was still starting; its own output says why")}
-        .raise();
-  }
   [[noreturn]] void missing(Seat::Stage wanted) const {
     std::string names;
     for (int rank = 0; rank < segment_.size(); ++rank)
