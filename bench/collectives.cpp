@@ -1,23 +1,27 @@
 // How long a collective takes, alone, on one backend.
 //
-//   collectives --backend shm|tcp|thread [--op all_reduce|...] [--ranks N] [--bytes N]
+//   collectives --backend shm|tcp|thread|gloo [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] [--allocated]
+//   mpirun -n N collectives --backend mpi|mpi-direct ...    through pdp, and MPI's functions called directly; where MPI was found
 //
-// Prints one JSON object for each size: backend, op, ranks, bytes (of the whole on each rank), allocated, and median_us on rank 0. Buffers
+// --calls is the most calls that are timed for each size, of which there are 9 to 2000. Prints one JSON object for each size: backend, op,
+// ranks, bytes (of the whole on each rank), allocated (whether buffers are of the communicator's making), and median_us on rank 0. Buffers
 // are filled anew before each call, so that values must cross from core to core; results are checked.
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstddef>
 #include <cstdio>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
+#include "backends.hpp"
+#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -27,7 +31,9 @@ namespace comm = pdp::comm;
 struct Settings {
   std::string backend = "shm", op = "all_reduce";
   int ranks = 2;
-  std::size_t bytes = 0;  // 0: all of the sizes below
+  int calls = 2000;                // at most, for each size
+  std::vector<std::size_t> bytes;  // empty: all of the sizes below
+  bool allocated = false;
 };
 
 constexpr std::size_t all_sizes[] = {4, 1024, 16 * 1024, 256 * 1024, 1792 * 1024, 4 << 20, 16 << 20, 64 << 20};
@@ -41,12 +47,19 @@ float value(std::size_t element, int rank) { return static_cast<float>((element 
 template <class Comm>
 class Trial {
  public:
-  Trial(Comm& world, std::string_view op, std::size_t bytes) : world_{world}, op_{op} {
+  Trial(Comm& world, std::string_view op, std::size_t bytes, bool allocated) : world_{world}, op_{op} {
     const auto ranks = static_cast<std::size_t>(world.size());
     const bool sharded = op == "reduce_scatter" || op == "all_gather" || op == "gather" || op == "scatter" || op == "all_to_all";
     const std::size_t elements = op == "barrier" ? 0 : bytes / sizeof(float);
-    whole_.resize(sharded ? std::max(ranks, elements / ranks * ranks) : elements);
-    part_.resize(op == "all_to_all" || op == "send_recv" ? whole_.size() : whole_.size() / ranks);
+    const std::size_t whole = sharded ? std::max(ranks, elements / ranks * ranks) : elements;
+    const std::size_t part = op == "all_to_all" || op == "send_recv" ? whole : whole / ranks;
+    if (allocated)
+      allocated_ = world.template allocate<float>(whole + part);
+    else
+      own_.resize(whole + part);
+    const std::span<float> both = allocated ? allocated_.span() : std::span{own_};
+    whole_ = both.first(whole);
+    part_ = both.subspan(whole);
   }
 
   [[nodiscard]] std::size_t bytes() const { return whole_.size() * sizeof(float); }
@@ -90,7 +103,7 @@ class Trial {
 
  private:
   template <class F>
-  void expect(const std::vector<float>& found, const F& expected) const {
+  void expect(std::span<const float> found, const F& expected) const {
     for (std::size_t i = 0; i < found.size(); ++i)
       if (found[i] != expected(i))
         throw pdp::Error{pdp::text(op_, " of ", bytes(), " bytes on rank ", world_.rank(), ": element ", i, " should be ", expected(i),
@@ -99,17 +112,21 @@ class Trial {
 
   Comm& world_;
   std::string_view op_;
-  std::vector<float> whole_, part_;
+  std::vector<float> own_;
+  comm::Registered<float> allocated_;
+  std::span<float> whole_, part_;
 };
 
 template <class Comm>
 void measure(Comm& world, const Settings& settings) {
   bench::pin(world.rank(), world.size());
   std::vector<std::size_t> sizes(std::begin(all_sizes), std::end(all_sizes));
-  if (settings.bytes > 0 || settings.op == "barrier") sizes = {settings.bytes};
+  if (!settings.bytes.empty()) sizes = settings.bytes;
+  if (settings.op == "barrier") sizes = {0};
   for (const std::size_t size : sizes) {
-    Trial trial{world, settings.op, size};
-    const int warm_up = 3, count = static_cast<int>(std::clamp<std::size_t>((std::size_t{64} << 20) / (size + 1), 9, 2000));
+    Trial trial{world, settings.op, size, settings.allocated};
+    const int warm_up = 3;
+    const int count = std::min(settings.calls, static_cast<int>(std::clamp<std::size_t>((std::size_t{64} << 20) / (size + 1), 9, 2000)));
     std::vector<double> times;
     for (int i = -warm_up; i < count; ++i) {
       trial.fill();
@@ -120,40 +137,63 @@ void measure(Comm& world, const Settings& settings) {
       if (i < 0 || i + 1 == count) trial.check();
       if (i == -1) times.clear();
     }
-    pdp::print(world, "{{\"backend\": \"{}\", \"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"allocated\": false, \"median_us\": {:.3f}}}",
-               settings.backend, settings.op, world.size(), trial.bytes(), bench::median(times));
+    pdp::print(world, "{{\"backend\": \"{}\", \"op\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"allocated\": {}, \"median_us\": {:.3f}}}",
+               settings.backend, settings.op, world.size(), trial.bytes(), settings.allocated, bench::median(times));
   }
 }
 
-template <class Number>
-Number number(std::string_view flag, std::string_view words, Number least) {
-  Number found{};
-  const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), found);
-  if (error != std::errc{} || end != words.data() + words.size() || found < least)
-    throw pdp::UsageError{pdp::text(flag, " must be a number from ", least, "; found '", words, "'")};
-  return found;
+template <class... Comms>
+constexpr auto names_of(bench::List<Comms...>) {
+  return std::array<std::string_view, sizeof...(Comms)>{Comms::name...};
+}
+
+/// Runs the program on the backend of that name, on as many ranks as were asked for, or as its own launcher has started.
+template <class... Comms, class F>
+int run_on(bench::List<Comms...>, const Settings& settings, F& program) {
+  int code = 2;
+  const auto run_if_meant = [&]<class Comm>(std::type_identity<Comm>) {
+    if (settings.backend != Comm::name) return;
+    pdp::launch::Options options;
+    if constexpr (!pdp::launch::HasLauncher<Comm>) options.ranks = settings.ranks;
+    code = pdp::launch::run<Comm>(options, program);
+  };
+  (run_if_meant(std::type_identity<Comms>{}), ...);
+  return code;
 }
 
 Settings parse(int argc, char** argv) {
-  constexpr const char* usage = "; usage: collectives --backend shm|tcp|thread [--op all_reduce|...] [--ranks N] [--bytes N]";
+  constexpr const char* usage =
+      "; usage: collectives --backend shm|tcp|thread|gloo|mpi [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] "
+      "[--allocated]";
   Settings settings;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word != "--backend" && word != "--op" && word != "--ranks" && word != "--bytes")
+    if (word == "--allocated") {
+      settings.allocated = true;
+      continue;
+    }
+    if (word != "--backend" && word != "--op" && word != "--ranks" && word != "--bytes" && word != "--calls")
       throw pdp::UsageError{pdp::text("unknown argument ", word, usage)};
     if (++i == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
     if (word == "--backend") settings.backend = argv[i];
     if (word == "--op") settings.op = argv[i];
-    if (word == "--ranks") settings.ranks = number(word, argv[i], 1);
-    if (word == "--bytes") settings.bytes = number(word, argv[i], std::size_t{4});
+    if (word == "--ranks") settings.ranks = bench::number(word, argv[i], 1);
+    if (word == "--calls") settings.calls = bench::number(word, argv[i], 1);
+    if (word == "--bytes")
+      for (const auto size : std::views::split(std::string_view{argv[i]}, ','))
+        settings.bytes.push_back(bench::number(word, std::string_view{size.begin(), size.end()}, std::size_t{4}));
   }
   if (std::ranges::find(all_ops, settings.op) == std::end(all_ops)) {
     std::string names;
     for (const std::string_view op : all_ops) names += pdp::text(names.empty() ? "" : ", ", op);
     throw pdp::UsageError{pdp::text("--op ", settings.op, " is unknown; it is one of ", names)};
   }
-  if (settings.backend != "shm" && settings.backend != "tcp" && settings.backend != "thread")
-    throw pdp::UsageError{pdp::text("--backend ", settings.backend, " is unknown, or not in this build; it is shm, tcp or thread")};
+  constexpr auto known = names_of(bench::Backends{});
+  if (settings.backend != "thread" && std::ranges::find(known, settings.backend) == known.end()) {
+    std::string names;
+    for (const std::string_view name : known) names += pdp::text(name, ", ");
+    throw pdp::UsageError{pdp::text("--backend ", settings.backend, " is unknown, or not in this build; it is ", names, "or thread")};
+  }
   return settings;
 }
 
@@ -168,8 +208,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto program = [&](auto& world) { measure(world, settings); };
-  pdp::launch::Options options;
-  (settings.backend == "thread" ? options.threads : options.ranks) = settings.ranks;
-  if (settings.backend == "tcp") return pdp::launch::run<comm::Tcp>(options, program);
-  return pdp::launch::run<comm::Shm>(options, program);
+  if (settings.backend == "thread") return pdp::launch::run<comm::Shm>({.threads = settings.ranks}, program);
+  return run_on(bench::Backends{}, settings, program);
 }

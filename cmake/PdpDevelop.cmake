@@ -57,3 +57,19 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   endif()
 endif()
+
+# pdp::hierarchical and pdp::gloo with all they need, compiled once for pdp's own programs, where a user's program compiles them for itself.
+if(TARGET pdp_hierarchical)
+  add_library(pdp_backends STATIC)
+  set_target_properties(pdp_backends PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(
+    pdp_backends
+    PUBLIC pdp Asio::Asio OpenSSL::Crypto ${CMAKE_DL_LIBS}
+    PRIVATE pdp_hierarchical pdp_develop)
+  if(TARGET pdp_gloo)
+    target_link_libraries(
+      pdp_backends
+      PUBLIC ${gloo}
+      PRIVATE pdp_gloo)
+  endif()
+endif()

@@ -5,7 +5,7 @@
 #   pdp_all_headers   every header, sorted
 #   includes_H        what H includes itself of pdp
 #   quoted_H          what H includes between quotes
-#   needs_H           the optional components (tcp, safetensors) whose library H includes itself
+#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, nccl) whose library H includes itself
 macro(pdp_scan_includes include_dir)
   file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_dir}/pdp/*.hpp")
   list(SORT pdp_all_headers)
@@ -19,8 +19,16 @@ macro(pdp_scan_includes include_dir)
         list(APPEND includes_${header} "${CMAKE_MATCH_1}")
       elseif(line MATCHES "include[ \t]*<asio[./]")
         list(APPEND needs_${header} tcp)
+      elseif(line MATCHES "include[ \t]*<openssl/")
+        list(APPEND needs_${header} launch)
       elseif(line MATCHES "include[ \t]*<nlohmann/")
         list(APPEND needs_${header} safetensors)
+      elseif(line MATCHES "include[ \t]*<mpi\\.h>")
+        list(APPEND needs_${header} mpi)
+      elseif(line MATCHES "include[ \t]*<gloo/")
+        list(APPEND needs_${header} gloo)
+      elseif(line MATCHES "include[ \t]*<(nccl|cuda_runtime_api)\\.h>")
+        list(APPEND needs_${header} nccl)
       elseif(line MATCHES "include[ \t]*\"([^\"]+)\"")
         list(APPEND quoted_${header} "${CMAKE_MATCH_1}")
       endif()
@@ -44,7 +52,8 @@ macro(pdp_closure header out)
   endwhile()
 endmacro()
 
-# pdp_components_of(<header> <out>): the optional components that a header needs, however deep. After pdp_scan_includes.
+# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp has all of launch. After
+# pdp_scan_includes.
 macro(pdp_components_of header out)
   pdp_closure("${header}" reached)
   set(${out} "")
@@ -52,23 +61,35 @@ macro(pdp_components_of header out)
     list(APPEND ${out} ${needs_${each}})
   endforeach()
   list(REMOVE_DUPLICATES ${out})
+  if("tcp" IN_LIST ${out})
+    list(REMOVE_ITEM ${out} launch)
+  endif()
 endmacro()
 
-# pdp_classify_headers(<include dir> <core> <tcp> <safetensors>): splits the headers, as absolute paths. One that needs
-# several components counts as tcp's; tests/layering refuses it.
-function(pdp_classify_headers include_dir core tcp safetensors)
+# pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <nccl>): splits the headers, as absolute paths.
+# One that needs several components counts as tcp's; tests/layering refuses it.
+function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo nccl)
   pdp_scan_includes("${include_dir}")
   set(list_ "")
+  set(list_launch "")
   set(list_tcp "")
   set(list_safetensors "")
+  set(list_mpi "")
+  set(list_gloo "")
+  set(list_nccl "")
   foreach(candidate IN LISTS pdp_all_headers)
     pdp_components_of("${candidate}" components)
-    if("tcp" IN_LIST components)
+    list(LENGTH components count)
+    if(count GREATER 1)
       set(components tcp)
     endif()
     list(APPEND list_${components} "${include_dir}/${candidate}")
   endforeach()
   set(${core} ${list_} PARENT_SCOPE)
+  set(${launch} ${list_launch} PARENT_SCOPE)
   set(${tcp} ${list_tcp} PARENT_SCOPE)
   set(${safetensors} ${list_safetensors} PARENT_SCOPE)
+  set(${mpi} ${list_mpi} PARENT_SCOPE)
+  set(${gloo} ${list_gloo} PARENT_SCOPE)
+  set(${nccl} ${list_nccl} PARENT_SCOPE)
 endfunction()

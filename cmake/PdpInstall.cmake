@@ -3,7 +3,6 @@ include(CMakePackageConfigHelpers)
 
 set(pdp_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/pdp")
 
-install(TARGETS pdp_launch pdp_shm EXPORT pdp)
 foreach(target IN LISTS pdp_targets)
   get_target_property(sets ${target} INTERFACE_HEADER_SETS)
   set(file_sets "")
@@ -23,7 +22,7 @@ configure_package_config_file(
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(
   FILES "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake"
-        "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
+        "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
   DESTINATION "${pdp_cmake_dir}")
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/" DESTINATION "${PDP_SOURCE_DIR}")
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what pdp is built with, and only what is missing: bash cmake/setup.sh [--ci]
 #
-#   --ci   also what the checks of .ci/run need (clang 16 and clang-format 14)
+#   --ci   also what the checks of .ci/run need (clang 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm)
 #
 # Debian 12 and Ubuntu 24.04 or later: through apt-get, with sudo when not root. On another system, or without the right
 # to install, it prints what is missing and exits with 1. Where nothing is missing it changes nothing and asks nothing.
@@ -63,6 +63,9 @@ cmake_is_new() { has cmake && at_least "$(cmake --version | awk 'NR == 1 { print
 has_catch() { has_header catch2/catch_all.hpp || has_header catch2/catch.hpp; }
 has_clang_runtime() { compgen -G '/usr/lib/llvm-16/lib/clang/16/lib/*/libclang_rt.asan*' >/dev/null; }
 
+has_slurm() { has srun && has_for_root slurmctld && has_for_root slurmd; }
+has_for_root() { PATH=$PATH:/usr/sbin has "$1"; }
+
 missing=() # packages, by Debian's names
 wanted=()  # the same for people
 
@@ -87,6 +90,7 @@ look() {
   need libfmt-dev "fmt 9 or newer" has_header fmt/format.h
   need librandom123-dev "Random123" has_header Random123/philox.h
   need zlib1g-dev "zlib" has_header zlib.h
+  need libssl-dev "OpenSSL 1.1.1 or newer" has_header openssl/hmac.h
   need libasio-dev "standalone Asio 1.22 or newer" has_header asio.hpp
   need nlohmann-json3-dev "JSON for Modern C++ 3.10 or newer" has_header nlohmann/json.hpp
   need libcli11-dev "CLI11 2.1 or newer" has_header CLI/CLI.hpp
@@ -95,6 +99,14 @@ look() {
     need clang-16 "clang 16" has clang++-16
     need libclang-rt-16-dev "the sanitizers of clang 16" has_clang_runtime
     need clang-format-14 "clang-format 14" has clang-format-14
+    need libopenmpi-dev "Open MPI" has mpicxx.openmpi
+    need openmpi-bin "Open MPI's mpirun" has mpirun.openmpi
+    need libmpich-dev "MPICH" has mpicxx.mpich
+    need mpich "MPICH's mpirun" has mpirun.mpich
+    need libgloo-dev "Gloo" has_header gloo/context.h
+    need slurm-wlm "Slurm" has_slurm
+    need munge "munge" has_for_root munged
+    need iproute2 "ip" has_for_root ip
   fi
 }
 

@@ -1,16 +1,15 @@
 // A classifier of handwritten digits, trained on data-parallel ranks: threads, processes of this machine, or processes of several.
 //
 //   mnist_ddp --ranks 2                        two processes on this machine
-//   mnist_ddp --ranks 2 --comm shm             the same, connected by memory that they share and not by TCP
+//   mnist_ddp --ranks 2 --comm tcp             the same, connected by TCP and not by memory that they share
 //   mnist_ddp -n 2 -g 4 -nr 0 -ip 10.0.0.1     the first of two machines with four processes each
 
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/flags.hpp"
 #include "common/parameters.hpp"
 #include "common/record.hpp"
+#include "common/run.hpp"
 
 namespace nn = pdp::nn;
 using Strategy = pdp::parallel::DataParallel;
@@ -20,21 +19,19 @@ constexpr pdp::Task digit_classifier{
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
 
 int main(int argc, char** argv) {
-  const auto flags =
-      examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks.", examples::Ranks::several);
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks.", {.ranks = true});
 
-  return pdp::launch::run<pdp::comm::Tcp, pdp::comm::Shm>(flags.launch, [&](auto& world) {
+  return examples::run(flags.launch, [&](auto& world) {
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, {.global_batch = flags.batch_size * world.size(), .seed = flags.seed}};
-    auto& model = trainer.engine().stage();
     if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
-    if (!flags.load.empty()) pdp::checkpoint::import_parameters(model, examples::load(flags.load), flags.load);
+    if (!flags.load.empty()) trainer.set_parameters(examples::load(flags.load), flags.load);
 
     const auto after_epoch = [&](const pdp::Epoch& epoch) {
       pdp::print_epoch(world, epoch);
       if (record.wants_epochs()) record.epoch(epoch, trainer.accuracy(digits.test()));
-      if (!flags.save.empty() && world.rank() == 0) examples::save(flags.save, pdp::checkpoint::export_parameters(model));
+      if (!flags.save.empty()) examples::save(flags.save, trainer.parameters(), world.rank());
     };
     const auto after_step = [&](auto step, const auto& totals) { record.step(step, totals.mean_loss()); };
     trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);

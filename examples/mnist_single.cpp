@@ -15,20 +15,19 @@ constexpr pdp::Task digit_classifier{
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
 
 int main(int argc, char** argv) {
-  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits.", examples::Ranks::one);
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits.", {});
 
   return pdp::launch::run<Comm>(flags.launch, [&](auto& world) {
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, {.global_batch = flags.batch_size * world.size(), .seed = flags.seed}};
-    auto& model = trainer.engine().stage();
     if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
-    if (!flags.load.empty()) pdp::checkpoint::import_parameters(model, examples::load(flags.load), flags.load);
+    if (!flags.load.empty()) trainer.set_parameters(examples::load(flags.load), flags.load);
 
     const auto after_epoch = [&](const pdp::Epoch& epoch) {
       pdp::print_epoch(world, epoch);
       if (record.wants_epochs()) record.epoch(epoch, trainer.accuracy(digits.test()));
-      if (!flags.save.empty() && world.rank() == 0) examples::save(flags.save, pdp::checkpoint::export_parameters(model));
+      if (!flags.save.empty()) examples::save(flags.save, trainer.parameters(), world.rank());
     };
     const auto after_step = [&](auto step, const auto& totals) { record.step(step, totals.mean_loss()); };
     trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);

@@ -6,12 +6,11 @@
 #include <cstdio>
 #include <vector>
 
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/exercise_flags.hpp"
 #include "common/matrix.hpp"
+#include "common/run.hpp"
 
 using examples::OwnedMatrix, examples::View;
 constexpr pdp::host::Cpu cpu;
@@ -53,7 +52,7 @@ OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
 int main(int argc, char** argv) {
   const auto flags = examples::parse_product(argc, argv, "Multiplies two matrices on several ranks: C[m, n] = A[m, k] B[k, n].");
 
-  return pdp::launch::run<pdp::comm::Tcp, pdp::comm::Shm>(flags.launch, [&](auto& world) {
+  return examples::run(flags.launch, [&](auto& world) {
     const int rank = world.rank();
     std::vector<int> ranks(static_cast<std::size_t>(world.size()));
     world.all_gather(std::array{rank}, ranks);

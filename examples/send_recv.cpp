@@ -6,11 +6,8 @@
 #include <array>
 #include <cstdio>
 
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
-#include <pdp/launch/run.hpp>
-
 #include "common/exercise_flags.hpp"
+#include "common/run.hpp"
 
 using Tensor = std::array<float, 2>;
 
@@ -23,7 +20,7 @@ void print(const char* what, const Tensor& tensor) {
 int main(int argc, char** argv) {
   const auto launch = examples::parse_ranks(argc, argv, "Sends a tensor from rank 0 to rank 1.");
 
-  return pdp::launch::run<pdp::comm::Tcp, pdp::comm::Shm>(launch, [](auto& world) {
+  return examples::run(launch, [](auto& world) {
     if (world.size() != 2)
       throw pdp::UsageError{pdp::text("send_recv takes 2 ranks, one that sends and one that receives; found ", world.size())};
     const bool sender = world.rank() == 0;

@@ -7,10 +7,12 @@
 
 namespace examples {
 
-/// --comm, for the programs that have comm::Tcp and comm::Shm.
+/// --comm, for the programs that examples::run runs.
 inline void add_comm_flag(CLI::App& app, pdp::launch::Options& options) {
-  app.add_option("--comm", options.comm, "what connects processes: tcp (if nobody says), or shm, the memory of one machine")
-      ->check([](const std::string& name) { return name.empty() ? "expected tcp or shm; found no name" : ""; }, "NAME");
+  app.add_option("--comm", options.comm,
+                 "what connects processes: hierarchical (if nobody says), tcp, shm (the memory of one machine), gloo or mpi")
+      ->check([](const std::string& name) { return name.empty() ? "expected hierarchical, tcp, shm, gloo or mpi; found no name" : ""; },
+              "NAME");
 }
 
 }  // namespace examples

@@ -25,7 +25,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
 
 }  // namespace
 
-Flags parse(int argc, char** argv, const std::string& description, Ranks ranks) {
+Flags parse(int argc, char** argv, const std::string& description, Takes takes) {
   Flags flags;
   flags.data = std::string{PDP_EXAMPLE_DATA} + "/mnist";
   flags.launch.port = 8888;
@@ -43,7 +43,21 @@ Flags parse(int argc, char** argv, const std::string& description, Ranks ranks) 
   app.add_option("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
   app.add_option("--log", flags.log, "write one JSON object per epoch here");
   app.add_option("--losses", flags.losses, "write step,loss of every step here (CSV)");
-  if (ranks == Ranks::several) {
+  if (takes.stage)
+    app.add_option("--stage", flags.stage, "1: the optimizer's state is cut, 2: gradients too, 3: parameters too")
+        ->check(CLI::Range(1, 3))
+        ->capture_default_str();
+  if (takes.pipelined)
+    app.add_flag("--pipelined", flags.pipelined, "cut a batch in pieces of at most 20 samples, which follow one another");
+  if (takes.schedule) {
+    app.add_option("--schedule", flags.schedule, "in which order the ranks work")
+        ->check(CLI::IsMember({"gpipe", "1f1b", "interleaved", "zero-bubble"}))
+        ->capture_default_str();
+    app.add_option("--micro-batches", flags.micro_batches, "pieces of a batch, which follow one another")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+  }
+  if (takes.ranks) {
     app.add_option("--ranks", ranks_here, "start this many local processes")->check(CLI::PositiveNumber);
     app.add_option("--threads", threads, "run this many ranks as threads of one process")->check(CLI::PositiveNumber);
     add_comm_flag(app, flags.launch);
@@ -54,6 +68,7 @@ Flags parse(int argc, char** argv, const std::string& description, Ranks ranks) 
     app.add_option("-r,--nr", flags.launch.node_rank, "number of this machine (also -nr)")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
+    app.add_option("--rendezvous", flags.launch.rendezvous, "where the ranks meet: env://, tcp://HOST:PORT or file:///FOLDER");
     app.add_option("--ip", flags.launch.address, "address of machine 0, where there are several (also -ip)");
     app.add_option("-p,--port", flags.launch.port, "port at that address, where there are several machines")
         ->check(CLI::Range(1, 65535))

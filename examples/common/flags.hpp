@@ -18,12 +18,20 @@ struct Flags {
   std::string load;    // and read from here before the first
   std::string log;     // one JSON object an epoch
   std::string losses;  // step,loss for each step
+
+  int stage = 1;                  // of ZeRO
+  bool pipelined = false;         // in pieces of at most 20 samples
+  std::string schedule = "1f1b";  // of a pipeline
+  int micro_batches = 4;          // of a pipeline
 };
 
-/// Which flags a program takes: those of all programs, or also those that start ranks.
-enum class Ranks { one, several };
+/// Which flags a program takes beside those of all programs.
+struct Takes {
+  bool ranks = false;  // all that start ranks
+  bool stage = false, pipelined = false, schedule = false;
+};
 
 /// Reads the command line. Ends the program with 0 after --help, and with 2 after a flag that is wrong.
-Flags parse(int argc, char** argv, const std::string& description, Ranks ranks);
+Flags parse(int argc, char** argv, const std::string& description, Takes takes);
 
 }  // namespace examples

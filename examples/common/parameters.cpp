@@ -6,7 +6,9 @@ namespace examples {
 
 void check_writable(const std::string& path) { const pdp::data::ReplaceFile never_committed{path}; }
 
-void save(const std::string& path, const std::vector<pdp::checkpoint::Tensor>& tensors) { pdp::checkpoint::save(path, tensors); }
+void save(const std::string& path, const std::vector<pdp::checkpoint::Tensor>& tensors, int rank) {
+  if (rank == 0) pdp::checkpoint::save(path, tensors);
+}
 
 std::vector<pdp::checkpoint::Tensor> load(const std::string& path) { return pdp::checkpoint::load(path); }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr nn::Sequential digits{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 10}};
 
 template <class Model>
-auto stage(const Model& model, const Shape& input, std::vector<std::pair<int, int>> runs, std::uint64_t seed = 1) {
+auto stage(const Model& model, const Shape& input, const std::vector<nn::Run>& runs, std::uint64_t seed = 1) {
   return nn::Stage<Model, pdp::host::Cpu, float>{model, input, runs, seed};
 }
 auto digits_stage(std::uint64_t seed = 1) { return stage(digits, Shape{784}, {{0, 3}}, seed); }
@@ -63,11 +63,15 @@ TEST_CASE("what was exported can be imported again, however the model is cut in 
   for (std::size_t i = 0; i < tensors.size(); ++i) CHECK(again[i].values == tensors[i].values);
 }
 
-TEST_CASE("a rank that holds a part of the layers exports and imports that part", "[checkpoint]") {
+TEST_CASE("a rank that holds a part of the layers exports that part, and takes it from the whole", "[checkpoint]") {
+  auto whole = digits_stage(1);
   auto part = stage(digits, Shape{784}, {{2, 3}}, 4);
-  const auto tensors = checkpoint::export_parameters(part);
-  CHECK(names(tensors) == std::vector<std::string>{"2.weight[10, 64]", "2.bias[10]"});
+  const auto tensors = checkpoint::export_parameters(whole);
   checkpoint::import_parameters(part, tensors, "a test");
+  const auto exported = checkpoint::export_parameters(part);
+  CHECK(names(exported) == std::vector<std::string>{"2.weight[10, 64]", "2.bias[10]"});
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) CHECK(exported[i].values == tensors[i + 2].values);
+  CHECK_THROWS_WITH(checkpoint::import_parameters(part, exported, "a test"), Contains("this one has 0.weight"));
 }
 
 TEST_CASE("the parameters of another model are refused, and nothing is changed", "[checkpoint]") {

@@ -17,18 +17,23 @@ struct Handle {
   Handle(Handle&&) = default;
   Handle& operator=(Handle&&) = default;
   void wait() {}
+  [[nodiscard]] bool done() { return true; }
   [[nodiscard]] bool pending() const { return false; }
 };
 struct Copyable {
   void wait() {}
+  [[nodiscard]] bool done() { return true; }
   [[nodiscard]] bool pending() const { return false; }
 };
 struct NoWait : Handle {
   void wait() = delete;
 };
+struct NoLook : Handle {
+  bool done() = delete;
+};
 
 static_assert(comm::Waitable<Handle> && comm::Waitable<comm::Thread::Work>);
-static_assert(!comm::Waitable<Copyable> && !comm::Waitable<NoWait> && !comm::Waitable<int>);
+static_assert(!comm::Waitable<Copyable> && !comm::Waitable<NoWait> && !comm::Waitable<NoLook> && !comm::Waitable<int>);
 
 struct Bare {
   using Work = Handle;
@@ -91,6 +96,14 @@ static_assert(!comm::Communicator<Messages> && !comm::Communicator<Collectives>)
 static_assert(!comm::Communicator<NoSend> && !comm::Communicator<NoBarrier> && !comm::Communicator<NoAllReduce>);
 static_assert(!comm::Communicator<NoProgress> && !comm::Communicator<SplitsToAnother>);
 static_assert(comm::HasReduceScatter<Scatters> && !comm::HasReduceScatter<Minimal>);
+struct OnDevice : Minimal {
+  static constexpr bool device_buffers = true;
+};
+struct OnHost : Minimal {
+  static constexpr bool device_buffers = false;
+};
+static_assert(comm::HasDeviceBuffers<OnDevice> && !comm::HasDeviceBuffers<OnHost> && !comm::HasDeviceBuffers<Minimal>);
+static_assert(!comm::HasDeviceBuffers<comm::Thread> && !comm::HasDeviceBuffers<comm::Tcp>);
 static_assert(comm::FailsFast<Fast> && !comm::FailsFast<Slow> && !comm::FailsFast<Minimal>);
 
 template <class C>

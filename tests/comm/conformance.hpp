@@ -272,10 +272,28 @@ void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
   findings.expect(in == expected, "all_to_all" + what);
 }
 
+/// More than any backend sends in one piece to all.
+constexpr std::size_t large_bytes = 16 * 1024;
+
+/// Sums of values at, and just above, every size at which another way of all_reduce is taken, and of several MiB; in the type of gradients.
+template <class Comm>
+void switch_points(Comm& world, Findings& findings) {
+  std::set<std::size_t> sizes{/*slots to shares*/ 4 * 1024, /*one slot to several*/ 64 * 1024, /*all slots to a second round*/ 512 * 1024,
+                              5 * 1024 * 1024};
+  for (const auto& row : comm::algorithm::all_reduce_choices)
+    if (row.bytes <= 8 * 1024 * 1024) sizes.insert(row.bytes);
+  for (const std::size_t bytes : sizes)
+    for (const std::size_t count : {bytes / sizeof(float), bytes / sizeof(float) + 1}) {
+      std::vector<float> brought = values<float>(world.rank(), count);
+      world.all_reduce(brought, comm::Sum{});
+      findings.expect(brought == reduced<float>(world.size(), count, comm::Sum{}), text("all_reduce of ", count, " float32"));
+    }
+}
+
 /// The reductions of a type by the operations given.
 template <class T, class... O, class Comm>
 void sums_of(Comm& world, Findings& findings) {
-  for (const std::size_t count : {std::size_t{1}, std::size_t{37}, comm::algorithm::ring_from_bytes / sizeof(T) + 1}) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{37}, large_bytes / sizeof(T) + 1}) {
     const auto check = [&](auto operation) {
       using Op = decltype(operation);
       std::vector<T> brought = values<T>(world.rank(), count, Op::reduction);
@@ -289,7 +307,7 @@ void sums_of(Comm& world, Findings& findings) {
 
 template <class T, class Comm>
 void every_verb(Comm& world, Findings& findings) {
-  constexpr std::size_t edge = comm::algorithm::ring_from_bytes / sizeof(T);
+  constexpr std::size_t edge = large_bytes / sizeof(T);
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, edge + 1}) {
     reductions<T>(world, findings, count, comm::Sum{});
     moves<T>(world, findings, count);
@@ -310,6 +328,7 @@ void every_call(Comm& world, Findings& findings) {
   every_verb<std::int32_t>(world, findings);
   every_verb<std::int64_t>(world, findings);
   every_verb<std::byte>(world, findings);
+  switch_points(world, findings);
   for (const std::size_t base : {std::size_t{0}, std::size_t{500}, std::size_t{9000}}) uneven_shards<float>(world, findings, base);
   sums_of<pdp::Float16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
   sums_of<pdp::BFloat16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);

@@ -1,8 +1,9 @@
-#include <pdp/comm/algorithm/select.hpp>
+#include <pdp/comm/algorithm/two_level.hpp>
 
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <utility>
 
 #include "catch.hpp"
 
@@ -23,10 +24,22 @@ constexpr Count once_each(int size) {
   return all;
 }
 
+constexpr Count add(Count left, Count right) { return left + right; }
+
+/// Numbers that show in which order ranks were combined: this neither commutes nor associates.
+constexpr Count digit(int rank) { return static_cast<Count>(rank) + 1; }
+constexpr Count append(Count left, Count right) { return left * 6364136223846793005ULL + (right ^ 0x9e3779b9U); }
+constexpr Count in_order(int size) {
+  Count all = digit(0);
+  for (int rank = 1; rank < size; ++rank) all = append(all, digit(rank));
+  return all;
+}
+
 struct Rank {
   Schedule schedule;
   std::vector<Count> input, output, scratch;
   bool in_place = false;  // input and output are one
+  int host = 0;           // ranks of one host meet
   std::size_t begun = 0;  // steps of this round and those before
   std::vector<char> done;
 
@@ -38,7 +51,7 @@ struct Rank {
 
 class Simulation {
  public:
-  constexpr explicit Simulation(std::vector<Rank> ranks) : ranks_{std::move(ranks)} {
+  constexpr explicit Simulation(std::vector<Rank> ranks, Count (*combine)(Count, Count)) : ranks_{std::move(ranks)}, combine_{combine} {
     for (Rank& rank : ranks_) {
       rank.scratch.assign(rank.schedule.scratch(), 0);
       rank.done.assign(rank.schedule.steps().size(), 0);
@@ -54,6 +67,7 @@ class Simulation {
       if (fault_ != nullptr) return fault_;
       for (std::size_t from = 0; from < ranks_.size(); ++from)
         for (std::size_t to = 0; to < ranks_.size(); ++to) moved |= deliver(static_cast<int>(from), static_cast<int>(to));
+      for (const Rank& rank : ranks_) moved |= meet(rank.host);
       if (fault_ != nullptr) return fault_;
     }
     for (const Rank& rank : ranks_)
@@ -64,6 +78,7 @@ class Simulation {
   [[nodiscard]] constexpr const std::vector<Count>& output(int rank) const { return ranks_[static_cast<std::size_t>(rank)].output; }
 
  private:
+  static constexpr bool is_local(const Step& step) { return step.action == Step::Action::copy || step.action == Step::Action::add; }
   static constexpr bool overlap(const Step& a, const Step& b) { return a.offset < b.offset + b.count && b.offset < a.offset + a.count; }
 
   /// Begins a rank's next round if the one before is complete.
@@ -77,12 +92,12 @@ class Simulation {
     bool messages = false;
     for (; rank.begun < steps.size() && steps[rank.begun].round == round; ++rank.begun) {
       const Step& step = steps[rank.begun];
-      if (step.action != Step::Action::copy) {
+      if (!is_local(step)) {
         messages = true;
         if (step.offset + step.count > rank.buffer(step.buffer).size()) fault_ = "a message lies outside its buffer";
         continue;
       }
-      if (messages) fault_ = "a copy comes after messages of its round";
+      if (messages) fault_ = "a local step comes after messages of its round";
       auto &to = rank.buffer(step.buffer), &from = rank.buffer(step.source);
       if (step.offset + step.count > to.size() || step.source_offset + step.count > from.size()) {
         fault_ = "a copy lies outside its buffers";
@@ -90,14 +105,16 @@ class Simulation {
       }
       const std::vector<Count> part(from.begin() + static_cast<std::ptrdiff_t>(step.source_offset),
                                     from.begin() + static_cast<std::ptrdiff_t>(step.source_offset + step.count));
-      std::copy(part.begin(), part.end(), to.begin() + static_cast<std::ptrdiff_t>(step.offset));
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        Count& into = to[step.offset + i];
+        into = step.action == Step::Action::add ? combine_(into, part[i]) : part[i];
+      }
       rank.done[rank.begun] = 1;
     }
     for (std::size_t a = first; a < rank.begun; ++a)
       for (std::size_t b = first; b < rank.begun; ++b)
-        if (a != b && steps[a].action != Step::Action::copy && steps[b].action != Step::Action::copy &&
-            steps[b].action != Step::Action::send && &rank.buffer(steps[a].buffer) == &rank.buffer(steps[b].buffer) &&
-            overlap(steps[a], steps[b]))
+        if (a != b && !is_local(steps[a]) && !is_local(steps[b]) && steps[b].action != Step::Action::send &&
+            &rank.buffer(steps[a].buffer) == &rank.buffer(steps[b].buffer) && overlap(steps[a], steps[b]))
           fault_ = "a message is written while another of its round uses the same memory";
     return true;
   }
@@ -109,7 +126,8 @@ class Simulation {
       std::size_t i = 0;
       for (; i < rank.begun; ++i) {
         const Step& step = rank.schedule.steps()[i];
-        if (!rank.done[i] && step.peer == peer && (step.action == Step::Action::send) == sends) break;
+        if (!rank.done[i] && step.peer == peer && step.action != Step::Action::together && (step.action == Step::Action::send) == sends)
+          break;
       }
       return i;
     };
@@ -121,13 +139,47 @@ class Simulation {
     for (std::size_t i = 0; i < out.count; ++i) {
       Count& into = receiver.buffer(in.buffer)[in.offset + i];
       const Count value = sender.buffer(out.buffer)[out.offset + i];
-      into = in.action == Step::Action::combine ? into + value : value;
+      into = in.action == Step::Action::combine ? combine_(into, value) : value;
     }
     sender.done[sent] = receiver.done[received] = 1;
     return true;
   }
 
+  /// The step in which a rank waits for the others of its host; the number of its steps if it does not.
+  static constexpr std::size_t meeting(const Rank& rank) {
+    for (std::size_t i = 0; i < rank.begun; ++i)
+      if (!rank.done[i] && rank.schedule.steps()[i].action == Step::Action::together) return i;
+    return rank.done.size();
+  }
+  /// Once all ranks of a host are there, all have what they reduce, in the order of ranks.
+  constexpr bool meet(int host) {
+    std::vector<Rank*> here;
+    for (Rank& rank : ranks_)
+      if (rank.host == host) here.push_back(&rank);
+    for (const Rank* rank : here)
+      if (meeting(*rank) == rank->done.size()) return false;
+    std::vector<Count> total;
+    for (Rank* rank : here) {
+      const Step& step = rank->schedule.steps()[meeting(*rank)];
+      for (std::size_t i = 0; i < step.count; ++i) {
+        const Count value = rank->buffer(step.buffer)[step.offset + i];
+        if (rank == here.front())
+          total.push_back(value);
+        else
+          total[i] = combine_(total[i], value);
+      }
+    }
+    for (Rank* rank : here) {
+      const std::size_t at = meeting(*rank);
+      const Step& step = rank->schedule.steps()[at];
+      for (std::size_t i = 0; i < step.count; ++i) rank->buffer(step.buffer)[step.offset + i] = total[i];
+      rank->done[at] = 1;
+    }
+    return true;
+  }
+
   std::vector<Rank> ranks_;
+  Count (*combine_)(Count, Count);
   const char* fault_ = nullptr;
 };
 
@@ -137,20 +189,23 @@ constexpr Count mark(int rank, std::size_t i) { return static_cast<Count>(rank) 
 
 /// Null when the schedules that `write(schedule, rank)` gives carry out the verb; else what is wrong.
 template <class Write>
-constexpr const char* faults(Verb verb, int size, int root, std::size_t count, const Write& write) {
+constexpr const char* faults(Verb verb, int size, int root, std::size_t count, const Write& write, bool ordered = false,
+                             const std::vector<int>& host_of = {}) {
+  const auto brings = [ordered](int rank) { return ordered ? digit(rank) : once(rank); };
   const std::size_t all = count * static_cast<std::size_t>(size);
   std::vector<Rank> ranks;
   for (int rank = 0; rank < size; ++rank) {
     Rank made;
     write(made.schedule, rank);
+    made.host = host_of.empty() ? rank : host_of[static_cast<std::size_t>(rank)];
     const bool is_root = rank == root;
     made.in_place = verb == Verb::broadcast || verb == Verb::reduce || verb == Verb::all_reduce;
     made.output.assign(verb == Verb::all_gather || verb == Verb::all_to_all || (verb == Verb::gather && is_root) ? all : count, unwritten);
     if (verb == Verb::gather && !is_root) made.output.clear();
-    if (verb == Verb::reduce || verb == Verb::all_reduce) made.output.assign(count, once(rank));
+    if (verb == Verb::reduce || verb == Verb::all_reduce) made.output.assign(count, brings(rank));
     if (verb == Verb::broadcast)
       for (std::size_t i = 0; i < count; ++i) made.output[i] = mark(rank, i);
-    if (verb == Verb::reduce_scatter) made.input.assign(all, once(rank));
+    if (verb == Verb::reduce_scatter) made.input.assign(all, brings(rank));
     if (verb == Verb::all_gather || verb == Verb::gather)
       for (std::size_t i = 0; i < count; ++i) made.input.push_back(mark(rank, i));
     if (verb == Verb::all_to_all)
@@ -159,13 +214,13 @@ constexpr const char* faults(Verb verb, int size, int root, std::size_t count, c
       for (std::size_t i = 0; i < all; ++i) made.input.push_back(mark(root, i));
     ranks.push_back(std::move(made));
   }
-  Simulation simulation{std::move(ranks)};
+  Simulation simulation{std::move(ranks), ordered ? append : add};
   if (const char* fault = simulation.run(); fault != nullptr) return fault;
   for (int rank = 0; rank < size; ++rank) {
     const auto& output = simulation.output(rank);
     for (std::size_t i = 0; i < output.size(); ++i) {
-      Count expected = once_each(size);  // of the reductions
-      if (verb == Verb::reduce && rank != root) expected = once(rank);
+      Count expected = ordered ? in_order(size) : once_each(size);  // of the reductions
+      if (verb == Verb::reduce && rank != root) expected = brings(rank);
       if (verb == Verb::broadcast) expected = mark(root, i);
       if (verb == Verb::all_gather || verb == Verb::gather) expected = mark(static_cast<int>(i / count), i % count);
       if (verb == Verb::all_to_all) expected = mark(static_cast<int>(i / count), static_cast<std::size_t>(rank) * count + i % count);
@@ -210,16 +265,86 @@ TEST_CASE("every schedule ends under rendezvous sends and counts each value exac
         }
 }
 
-TEST_CASE("both algorithms of all_reduce are sound whatever the count, fewer elements than ranks included", "[comm][schedule]") {
+TEST_CASE("every algorithm of all_reduce is sound whatever the count, fewer elements than ranks included", "[comm][schedule]") {
+  using enum comm::algorithm::AllReduce;
   for (int size = 1; size <= 17; ++size)
-    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{16}, std::size_t{18}, std::size_t{53}}) {
-      INFO(size << " ranks, count " << count);
-      CHECK(faults(Verb::all_reduce, size, -1, count,
-                   [&](Schedule& schedule, int rank) { comm::algorithm::ring_all_reduce(schedule, rank, size, count); }) == nullptr);
-      CHECK(faults(Verb::all_reduce, size, -1, count, [&](Schedule& schedule, int rank) {
-              comm::algorithm::recursive_doubling_all_reduce(schedule, rank, size, count);
-            }) == nullptr);
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{16}, std::size_t{18}, std::size_t{53}})
+      for (const auto algorithm : {one_shot, recursive_doubling, rabenseifner, ring}) {
+        INFO(size << " ranks, count " << count << ", algorithm " << static_cast<int>(algorithm));
+        CHECK(faults(Verb::all_reduce, size, -1, count, [&](Schedule& schedule, int rank) {
+                comm::algorithm::all_reduce(schedule, algorithm, rank, size, count);
+              }) == nullptr);
+      }
+}
+
+TEST_CASE("reductions in the order of ranks combine in that order, on every rank and for every root", "[comm][schedule]") {
+  for (int size = 1; size <= 12; ++size)
+    for (const Verb verb : {Verb::reduce, Verb::all_reduce, Verb::reduce_scatter})
+      for (int root = 0; root < size; ++root) {
+        INFO(comm::name(verb) << " on " << size << " ranks, root " << root);
+        const auto write = [&](comm::algorithm::Order order) {
+          return [=](Schedule& schedule, int rank) { comm::algorithm::select(schedule, verb, rank, size, root, extent(3), 1, order); };
+        };
+        CHECK(faults(verb, size, root, 3, write(comm::algorithm::Order::of_ranks), /*ordered*/ true) == nullptr);
+        CHECK(faults(verb, size, root, 3, write(comm::algorithm::Order::of_ranks)) == nullptr);
+        if (size > 3) CHECK(faults(verb, size, root, 3, write(comm::algorithm::Order::any), /*ordered*/ true) != nullptr);
+      }
+}
+
+TEST_CASE("collectives on two levels are sound, however the ranks lie on hosts", "[comm][schedule]") {
+  const auto layout = [](int kind, int size) {
+    std::vector<int> host_of;
+    for (int rank = 0; rank < size; ++rank) {
+      const int host = kind == 0 ? rank / 2 : kind == 1 ? rank % 3 : kind == 2 ? rank * rank % 5 : rank == size - 1;
+      host_of.push_back(host);
     }
+    std::vector<int> met;  // hosts count in the order of their first ranks
+    for (int& host : host_of) {
+      const auto found = std::find(met.begin(), met.end(), host);
+      if (found == met.end()) met.push_back(host);
+      host = static_cast<int>(std::find(met.begin(), met.end(), host) - met.begin());
+    }
+    return host_of;
+  };
+  for (int size = 2; size <= 13; ++size)
+    for (int kind = 0; kind < 4; ++kind)
+      for (const Verb verb : {Verb::broadcast, Verb::reduce, Verb::all_reduce})
+        for (int root = 0; root < (verb == Verb::all_reduce ? 1 : size); ++root)
+          for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{19}}) {
+            const std::vector<int> host_of = layout(kind, size);
+            std::vector<comm::algorithm::Levels> levels;
+            for (int rank = 0; rank < size; ++rank) levels.push_back(comm::algorithm::Levels::of(host_of, rank));
+            const auto write = [&](Schedule& schedule, int rank) {
+              comm::algorithm::TwoLevel{schedule, levels[static_cast<std::size_t>(rank)], rank}.select(
+                  verb, verb == Verb::all_reduce ? -1 : root, count, /*large*/ count == 19 ? 1 << 20 : 1);
+            };
+            const char* const fault = faults(verb, size, root, count, write, false, host_of);
+            if (fault != nullptr)
+              FAIL_CHECK(comm::name(verb) << " on " << size << " ranks, layout " << kind << ", root " << root << ", count " << count << ": "
+                                          << fault);
+          }
+}
+
+TEST_CASE("Rabenseifner's algorithm sends as few bytes as a ring, in fewer rounds", "[comm][schedule]") {
+  const auto cost = [](comm::algorithm::AllReduce algorithm, int rank) {
+    Schedule schedule;
+    comm::algorithm::all_reduce(schedule, algorithm, rank, 8, 800);
+    std::size_t sent = 0;
+    for (const Step& step : schedule.steps())
+      if (step.action == Step::Action::send) sent += step.count;
+    return std::pair{sent, schedule.steps().back().round + 1};
+  };
+  for (int rank = 0; rank < 8; ++rank) {
+    CHECK(cost(comm::algorithm::AllReduce::rabenseifner, rank) == std::pair{std::size_t{1400}, 6});
+    CHECK(cost(comm::algorithm::AllReduce::ring, rank) == std::pair{std::size_t{1400}, 14});
+  }
+}
+
+TEST_CASE("the table has a row for every world and size, and takes the first that fits", "[comm][schedule]") {
+  const auto& rows = comm::algorithm::all_reduce_choices;
+  for (const auto& row : rows) CHECK(comm::algorithm::choose(row.ranks, row.bytes) == row.algorithm);
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    CHECK((rows[i - 1].ranks < rows[i].ranks || (rows[i - 1].ranks == rows[i].ranks && rows[i - 1].bytes < rows[i].bytes)));
 }
 
 TEST_CASE("nobody leaves a barrier before everybody has come", "[comm][schedule]") {
@@ -245,22 +370,6 @@ TEST_CASE("nobody leaves a barrier before everybody has come", "[comm][schedule]
     }
     for (const std::uint32_t heard : known) CHECK(heard == (1u << size) - 1);
   }
-}
-
-TEST_CASE("a small all_reduce takes few rounds, a large one the fewest bytes", "[comm][schedule]") {
-  using comm::algorithm::ring_from_bytes;
-  const auto schedule = [](std::size_t count) {
-    Schedule made;
-    comm::algorithm::select(made, Verb::all_reduce, 0, 8, -1, extent(count), sizeof(float));
-    return made;
-  };
-  const Schedule small = schedule(ring_from_bytes / sizeof(float)), large = schedule(ring_from_bytes / sizeof(float) + 8);
-  CHECK(small.steps().back().round == 2);
-  CHECK(large.steps().back().round == 13);
-  std::size_t sent = 0;
-  for (const Step& step : large.steps())
-    if (step.action == Step::Action::send) sent += step.count;
-  CHECK(sent == 2 * 7 * (ring_from_bytes / sizeof(float) + 8) / 8);
 }
 
 TEST_CASE("the simulation finds the faults that it is there for", "[comm][schedule]") {

@@ -1,3 +1,4 @@
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/shm/connect.hpp>
 #include <pdp/core/random.hpp>
 
@@ -6,8 +7,10 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <numeric>
 
 #include "catch.hpp"
+#include "comm/findings.hpp"
 #include "comm/stream_ranks.hpp"
 
 using namespace stream_test;
@@ -244,6 +247,19 @@ TEST_CASE("shm: a rank that is killed while the job starts is lost for those who
   CHECK_THAT(words(thrown), Contains("its process ended while the job was still starting"));
 }
 
+TEST_CASE("shm: where a rank gives up at the start, the others are told who is missing, and not that it is gone", "[comm][shm][faults]") {
+  const shm::Segment segment = shm::Segment::create(3, shm::draw_nonce());
+  shm::Entrance entrance{segment, 1, 0, /*world_ranks*/ {4, 5, 7}};
+  { const shm::Entrance gives_up{segment, 0, 0, {4, 5, 7}}; }
+  std::string said;
+  try {
+    entrance.wait(patience());
+  } catch (const pdp::Timeout& error) {
+    said = error.what();
+  }
+  CHECK_THAT(said, StartsWith("rank 5 has heard nothing of rank 7 (of 3 ranks)"));
+}
+
 TEST_CASE("shm: ranks that are threads on one mapping exchange messages around the ends of their rings", "[comm][shm]") {
   constexpr int size = 3;
   const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(size, shm::draw_nonce()));
@@ -290,31 +306,75 @@ TEST_CASE("shm: counters that make no sense end the world and touch nothing beyo
   CHECK_THAT(words(thrown), Contains("rank 0 cannot make sense of what rank 1 sent"));
 }
 
-TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, whoever is asked to move it and when", "[comm][shm]") {
+namespace {
+
+using Meeting = comm::together::Meeting<shm::Arenas, shm::Bell>;
+
+/// What the ranks of a world show each other, all of them in this test's hands.
+struct Table {
+  explicit Table(int size) : segment{shm::Segment::create(size, shm::draw_nonce())}, arenas(static_cast<std::size_t>(size)) {
+    for (int rank = 0; rank < size; ++rank) bells.emplace_back(segment.seat(rank).parking);
+    std::vector<comm::together::Partner<shm::Bell>> partners;
+    for (int rank = 0; rank < size; ++rank) partners.push_back({rank, &segment.board(rank), &bells[static_cast<std::size_t>(rank)]});
+    for (int rank = 0; rank < size; ++rank)
+      ranks.emplace_back(comm::Envelope::world, partners, rank, arenas[static_cast<std::size_t>(rank)]);
+  }
+
+  /// Memory that all ranks see, of each of them.
+  std::vector<comm::Region> make_arena(std::uint64_t number, std::size_t bytes) {
+    std::vector<int> all(arenas.size());
+    std::iota(all.begin(), all.end(), 0);
+    std::vector<shm::Memory> owned;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) owned.push_back(shm::Memory::create(bytes));
+    std::vector<comm::Region> regions;
+    for (const int rank : all) {
+      std::vector<shm::Memory> seen;
+      for (const int other : all) seen.push_back(shm::Memory::open(owned[static_cast<std::size_t>(other)].address(), bytes));
+      regions.push_back(arenas[static_cast<std::size_t>(rank)].add({number, all, rank, std::move(seen)}));
+    }
+    return regions;
+  }
+
+  shm::Segment segment;
+  std::vector<shm::Bell> bells;
+  std::vector<shm::Arenas> arenas;
+  std::vector<Meeting> ranks;
+};
+
+}  // namespace
+
+TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, wherever its values lie and whoever is asked to move it",
+          "[comm][shm]") {
   const int size = GENERATE(2, 3, 5);
   const std::size_t count = GENERATE(as<std::size_t>{}, 0, 1, 2, 3, 1000, 1025, 16'384, 16'385, 200'003);
-  const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(size, shm::draw_nonce()));
-  std::vector<shm::Together> ranks;
-  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(*segment, rank);
+  const std::size_t bytes = count * sizeof(float);
+  Table table{size};
+  const std::vector<comm::Region> one = table.make_arena(71, bytes + 4096), two = table.make_arena(72, bytes + 4096);
   std::uint64_t dice = 7;
-  for (std::uint64_t call = 1; call <= 3; ++call) {
-    std::vector<std::vector<float>> values;
-    std::vector<comm::GroupRequest> requests(ranks.size());
+  for (std::uint64_t call = 1; call <= 12; ++call) {
+    std::vector<std::vector<float>> own;
+    std::vector<float*> values;
+    std::vector<comm::GroupRequest> requests(table.ranks.size());
     std::vector<float> sums(count);
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      std::vector<float>& own = values.emplace_back(count);
+    for (std::size_t rank = 0; rank < table.ranks.size(); ++rank) {
+      // Calls of memory of the ranks' own, of one arena, and of any mixture; at the same place in the arena or not.
+      dice = pdp::random::mix(dice);
+      const std::uint64_t where = call % 4 == 1 ? 0 : call % 4 == 2 ? 1 : dice % 3;
+      const std::size_t offset = call % 3 == 0 ? dice / 7 % 1024 : 16;
+      values.push_back(where == 0 ? own.emplace_back(count).data()
+                                  : reinterpret_cast<float*>((where == 1 ? one : two)[rank].data()) + offset);
       for (std::size_t i = 0; i < count; ++i) {
-        own[i] = static_cast<float>(i % 97 + call) / static_cast<float>(rank + 3);
-        sums[i] = rank == 0 ? own[i] : sums[i] + own[i];
+        values[rank][i] = static_cast<float>(i % 97 + call) / static_cast<float>(rank + 3);
+        sums[i] = rank == 0 ? values[rank][i] : sums[i] + values[rank][i];
       }
       requests[rank].envelope = {.channel = comm::Envelope::world,
                                  .sequence = call,
                                  .count = count,
-                                 .bytes = count * sizeof(float),
+                                 .bytes = bytes,
                                  .verb = count == 0 ? comm::Verb::barrier : comm::Verb::all_reduce,
                                  .type = pdp::DType::float32,
                                  .reduction = comm::Reduction::sum};
-      requests[rank].values = reinterpret_cast<std::byte*>(own.data());
+      requests[rank].values = reinterpret_cast<std::byte*>(values[rank]);
       requests[rank].combine = comm::combine<float, comm::Sum>;
       requests[rank].element = sizeof(float);
       requests[rank].done = false;
@@ -322,22 +382,72 @@ TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, 
     const auto all_done = [&] { return std::ranges::all_of(requests, &comm::GroupRequest::done); };
     for (std::size_t begun = 0; !all_done();) {
       dice = pdp::random::mix(dice);
-      if (begun < ranks.size() && dice % 3 == 0) {
-        ranks[begun].begin(requests[begun]);
+      if (begun < table.ranks.size() && dice % 3 == 0) {
+        table.ranks[begun].begin(requests[begun]);
         ++begun;
       }
-      shm::Together& any = ranks[dice / 3 % ranks.size()];
+      Meeting& any = table.ranks[dice / 3 % table.ranks.size()];
       const bool ready = any.ready(), pending = any.request() != nullptr;
       CHECK((ready || !pending || any.missing() >= 0));
       CHECK(any.advance() == ready);  // a call that is complete has moved, or its rank would go to sleep for it
     }
-    for (const std::vector<float>& each : values) CHECK(each == sums);
+    for (const float* each : values) CHECK(std::equal(sums.begin(), sums.end(), each));
   }
 }
 
+TEST_CASE("shm: groups add up in memory that they or the world have made, side by side", "[comm][shm][split]") {
+  check_on_ranks<comm::Shm>(5, [](comm::Shm& world, Findings& findings) {
+    comm::Shm part = world.split(world.rank() % 2, 0), all = world.split(0, -world.rank());
+    auto of_world = world.allocate<double>(30'000), of_part = part.allocate<double>(20'000);
+    for (int round = 0; round < 3; ++round) {
+      std::ranges::fill(of_world, 1);
+      std::ranges::fill(of_part, 1);
+      std::vector<double> own(9000, 1);
+      auto one = part.all_reduce_async(of_part, comm::Sum{});
+      auto two = all.all_reduce_async(of_world.span().first(20'000), comm::Sum{});
+      auto three = world.all_reduce_async(own, comm::Sum{});
+      if (world.rank() % 2 == 0) two.wait();
+      one.wait();
+      two.wait();
+      three.wait();
+      const double members = world.rank() % 2 == 0 ? 3 : 2;
+      findings.expect(std::ranges::count(of_part, members) == 20'000, "the sum of a part");
+      findings.expect(std::ranges::count(of_world, 5.0) == 20'000 && std::ranges::count(own, 5.0) == 9000, "sums of all");
+      part.all_reduce(of_world.span().subspan(1, 8000), comm::Sum{});
+      findings.expect(of_world[0] == 5 && of_world[1] == 5 * members && of_world[8000] == 5 * members && of_world[8001] == 5,
+                      "the sum of a part in the world's memory");
+      // Memory of the part, whose two halves are different arenas to the world, and memory of one rank's own.
+      std::ranges::fill(of_part, 2);
+      std::vector<double> mixed(10'000, 2);
+      world.all_reduce(world.rank() == 4 ? std::span{mixed} : of_part.span().first(10'000), comm::Sum{});
+      findings.expect((world.rank() == 4 ? mixed[9999] : of_part[9999]) == 10, "a sum over memory of all kinds");
+    }
+  });
+}
+
+TEST_CASE("shm: ranks that ask for memory of different size are told so, all of them, and go on", "[comm][shm][allocate]") {
+  check_on_ranks<comm::Shm>(3, [](comm::Shm& world, Findings& findings) {
+    for (const std::size_t other : {std::size_t{0}, std::size_t{4000}}) {
+      std::string told;
+      try {
+        static_cast<void>(world.allocate<float>(world.rank() == 1 ? other : 10));
+      } catch (const pdp::ConfigError& error) {
+        told = error.what();
+      }
+      findings.expect(told == pdp::text("rank 0 of a group of 3 asked for 40 bytes of memory in common, and rank 1 for ", 4 * other,
+                                        "; all ranks of a group must ask for as much"),
+                      told);
+    }
+    auto memory = world.allocate<float>(10);
+    std::ranges::fill(memory, 1.0F);
+    world.all_reduce(memory, comm::Sum{});
+    findings.expect(memory[9] == 3, "the sum of three");
+  });
+}
+
 TEST_CASE("shm: ranks that have made different calls find out in a collective without messages", "[comm][shm][mismatch]") {
-  const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(2, shm::draw_nonce()));
-  shm::Together zero{*segment, 0}, one{*segment, 1};
+  Table table{2};
+  Meeting &zero = table.ranks[0], &one = table.ranks[1];
   comm::GroupRequest requests[2];
   for (comm::GroupRequest& each : requests) {
     each.envelope = {.channel = comm::Envelope::world, .sequence = 1, .verb = comm::Verb::barrier};

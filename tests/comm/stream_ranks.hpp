@@ -2,8 +2,8 @@
 #pragma once
 
 #include <pdp/comm/shm.hpp>
+#include <pdp/comm/stream/frame.hpp>
 #include <pdp/comm/tcp.hpp>
-#include <pdp/comm/tcp/hello.hpp>
 #include <pdp/launch/in_process_store.hpp>
 
 #include <sys/socket.h>

@@ -1,17 +1,24 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <random>
 
+#include <pdp/comm/handshake/client.hpp>
+#include <pdp/comm/handshake/server.hpp>
 #include <pdp/launch/address.hpp>
 
 #include "catch.hpp"
 #include "comm/stream_ranks.hpp"
 
 using namespace stream_test;
-namespace tcp = pdp::comm::tcp;
+using namespace pdp::comm::handshake;
+using pdp::comm::Membership;
 
 namespace {
 
@@ -24,6 +31,17 @@ pdp::comm::Descriptor call(const std::string& address) {
   if (::connect(socket.get(), found.at(0).get(), found.at(0).size) != 0) throw std::runtime_error{"connect"};
   return socket;
 }
+/// A port at which somebody listens.
+struct Listener {
+  Listener() : socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+    std::string why;
+    const auto own = pdp::launch::resolve("127.0.0.1", 0, why).at(0);
+    if (::bind(socket.get(), own.get(), own.size) != 0 || ::listen(socket.get(), 16) != 0) throw std::runtime_error{"listen"};
+  }
+  [[nodiscard]] std::string address() const { return pdp::text("127.0.0.1 ", pdp::launch::Address::of(socket.get()).port()); }
+
+  pdp::comm::Descriptor socket;
+};
 void say(const pdp::comm::Descriptor& socket, const void* bytes, std::size_t size) {
   static_cast<void>(::send(socket.get(), bytes, size, MSG_NOSIGNAL));
 }
@@ -49,16 +67,67 @@ void two_ranks(const F& before) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
-tcp::Hello hello(pdp::launch::InProcessStore& store, int rank, int size) {
-  tcp::Hello said{.rank = rank, .size = size};
-  std::memcpy(said.token.data(), store.wait("tcp/token", patience()).data(), said.token.size());
-  return said;
+/// Rank 0 of three, whose other ranks the test plays: `play` is called with its address. Then rank 0 is sent away.
+template <class F>
+void rank_zero_of_three(const F& play) {
+  pdp::launch::InProcessStore store;
+  std::exception_ptr thrown;
+  {
+    const std::jthread zero{[&] {
+      try {
+        TcpTransport::connect(store, 0, 3, patience());
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+    }};
+    play(store.wait("tcp/address/0", patience()), store);
+    store.set("tcp/address/1", "nowhere");
+    store.set("tcp/address/2", "nowhere");
+  }
+  CHECK(is<pdp::ConfigError>(thrown));
 }
 
-/// Whether the other side hangs up without an answer.
+Self self(int rank, int size) { return Self::of(Purpose::data, rank, size, {}); }
+
+Key key_of(pdp::launch::InProcessStore& store) { return {Membership{}, Purpose::data, store.wait("tcp/token", patience())}; }
+
+/// Somebody who calls a rank and knows how to behave.
+struct Caller {
+  Caller(const std::string& address, const Self& own, int whom, Purpose asked = Purpose::data)
+      : socket{call(address)}, client{own, whom, asked} {
+    hear();
+  }
+
+  /// Until it is this one's turn to speak, or the other hangs up.
+  bool hear() {
+    while (!client.space().empty()) {
+      const ssize_t read = ::recv(socket.get(), client.space().data(), client.space().size(), 0);
+      if (read <= 0) return false;
+      client.took(static_cast<std::size_t>(read));
+    }
+    return true;
+  }
+  /// What comes of it.
+  Verdict introduce(const Key& key) {
+    if (client.stage() != Client::Stage::invited) return client.verdict();
+    last = client.introduce(key);
+    say(socket, &last, sizeof last);
+    hear();
+    return client.verdict();
+  }
+
+  pdp::comm::Descriptor socket;
+  Client client;
+  Introduction last{};
+};
+
+/// Whether the other side hangs up, after its greeting.
 bool hangs_up(const pdp::comm::Descriptor& socket) {
   char byte = 0;
-  return ::recv(socket.get(), &byte, 1, 0) <= 0;
+  ssize_t read = 0;
+  std::size_t bytes = 0;
+  while ((read = ::recv(socket.get(), &byte, 1, 0)) > 0) ++bytes;
+  return bytes <= sizeof(Greeting);
 }
 
 }  // namespace
@@ -79,46 +148,116 @@ TEST_CASE("tcp: the job takes no notice of strangers who connect", "[comm][tcp][
   });
 }
 
-TEST_CASE("tcp: a rank of another job is refused", "[comm][tcp][handshake]") {
-  two_ranks([](const std::string& address, auto& store) {
-    tcp::Hello said = hello(store, 1, 2);
-    SECTION("by its token") { said.token[3] ^= 1; }
-    SECTION("by its world") { said.size = 3; }
-    SECTION("by its rank, which is none") { said.rank = 2; }
-    SECTION("by its rank, which is negative") { said.rank = -1; }
-    SECTION("by its rank, which is that of the one who is asked") { said.rank = 0; }
-    const pdp::comm::Descriptor socket = call(address);
-    say(socket, &said, sizeof said);
-    CHECK(hangs_up(socket));
+TEST_CASE("tcp: ten thousand connections of strangers take no memory to speak of", "[comm][tcp][handshake]") {
+  const auto resident = [] {
+    std::ifstream file{"/proc/self/statm"};
+    std::size_t all = 0, pages = 0;
+    file >> all >> pages;
+    return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  };
+  std::size_t before = 0, after = 0;
+  two_ranks([&](const std::string& address, auto&) {
+    std::mt19937 random{5};
+    std::vector<pdp::comm::Descriptor> strangers;
+    const std::array<std::string, 5> words{"", "GET / HTTP/1.1\r\n\r\n", std::string{"\x16\x03\x01\x02\x00\x01\x00", 7},
+                                           std::string(Introduction::pdp.begin(), Introduction::pdp.end()), std::string(3000, '\x7f')};
+    for (int i = 0; i < 10'000; ++i) {
+      if (i == 300) before = resident();
+      strangers.push_back(call(address));
+      const std::string& said = words[random() % words.size()];
+      say(strangers.back(), said.data(), said.size());
+      if (strangers.size() == 200) strangers.clear();
+    }
+    after = resident();
+  });
+  constexpr std::size_t more = PDP_TEST_SANITIZED ? 1 << 30 : 16 << 20;  // a sanitizer keeps what is freed
+  CHECK(after < before + more);
+}
+
+TEST_CASE("tcp: no more strangers are kept than there may be ranks, and some", "[comm][tcp][handshake]") {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator files{"/proc/self/fd"};
+    return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  };
+  two_ranks([&](const std::string& address, auto&) {
+    const std::size_t before = open_files();
+    std::vector<pdp::comm::Descriptor> strangers;
+    for (int i = 0; i < 200; ++i) strangers.push_back(call(address));
+    Greeting greeting;  // who has heard it has been let in, though perhaps not for long
+    for (const auto& each : strangers)
+      CHECK(::recv(each.get(), &greeting, sizeof greeting, MSG_WAITALL) == static_cast<ssize_t>(sizeof greeting));
+    CHECK(open_files() < before + strangers.size() + 64 + 2 + 10);
   });
 }
 
-TEST_CASE("tcp: only the first of two processes with one rank is let in", "[comm][tcp][handshake]") {
-  pdp::launch::InProcessStore store;
-  std::exception_ptr thrown;
-  {
-    const std::jthread zero{[&] {
-      try {
-        TcpTransport::connect(store, 0, 3, patience());
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-    }};
-    const std::string address = store.wait("tcp/address/0", patience());
-    const tcp::Hello first = hello(store, 1, 3), second = hello(store, 2, 3);
-    const pdp::comm::Descriptor one = call(address);
-    say(one, &first, sizeof first);
-    tcp::Hello answer{.rank = -1};
-    REQUIRE(::recv(one.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
-    CHECK(answer.rank == 0);
-    const pdp::comm::Descriptor again = call(address);
-    say(again, &first, sizeof first);
-    CHECK(hangs_up(again));
-    const pdp::comm::Descriptor two = call(address);
-    say(two, &second, sizeof second);
-    CHECK(::recv(two.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
-  }
-  CHECK_FALSE(thrown);
+TEST_CASE("tcp: a rank that does not belong here is refused", "[comm][tcp][handshake]") {
+  two_ranks([](const std::string& address, auto& store) {
+    Self own = self(1, 2);
+    Key key = key_of(store);
+    Verdict expected = Verdict::no_such_rank;
+    SECTION("by its token") {
+      key = Key{Membership{}, Purpose::data, std::string(32, 't')};
+      expected = Verdict::unknown;
+    }
+    SECTION("by its secret") {
+      key = Key{Membership{.secret = pdp::comm::Secret{"secret"}}, Purpose::data, store.wait("tcp/token", patience())};
+      expected = Verdict::unknown;
+    }
+    SECTION("by the purpose of its key") {
+      key = Key{Membership{}, Purpose::store, store.wait("tcp/token", patience())};
+      expected = Verdict::unknown;
+    }
+    SECTION("by its attempt") {
+      own = Self::of(Purpose::data, 1, 2, {"", "1"});
+      expected = Verdict::other_attempt;
+    }
+    SECTION("by its world") {
+      own.size = 3;
+      expected = Verdict::other_size;
+    }
+    SECTION("by its rank, which is none") { own.rank = 2; }
+    SECTION("by its rank, which is negative") { own.rank = -1; }
+    SECTION("by its rank, which is that of the one who is asked") { own.rank = 0; }
+    Caller caller{address, own, 0};
+    CHECK(caller.introduce(key) == expected);
+    if (expected != Verdict::other_attempt) CHECK(hangs_up(caller.socket));
+  });
+}
+
+TEST_CASE("tcp: what a rank has said once lets nobody in again", "[comm][tcp][handshake]") {
+  rank_zero_of_three([](const std::string& address, auto& store) {
+    Caller one{address, self(1, 3), 0};
+    REQUIRE(one.introduce(key_of(store)) == Verdict::welcome);
+    Caller replay{address, self(2, 3), 0};
+    say(replay.socket, &one.last, sizeof one.last);
+    Answer answer;
+    CHECK(::recv(replay.socket.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
+    CHECK(answer.verdict == Verdict::unknown);
+    Caller two{address, self(2, 3), 0};
+    CHECK(two.introduce(key_of(store)) == Verdict::welcome);
+  });
+}
+
+TEST_CASE("tcp: only the first of two processes with one rank is let in, and the other hears so", "[comm][tcp][handshake]") {
+  const Purpose purpose = GENERATE(Purpose::data, Purpose::pulse);
+  rank_zero_of_three([&](const std::string& address, auto& store) {
+    Caller one{address, self(1, 3), 0, purpose};
+    REQUIRE(one.introduce(key_of(store)) == Verdict::welcome);
+    Caller again{address, self(1, 3), 0, purpose};
+    CHECK(again.introduce(key_of(store)) == Verdict::duplicate);
+    CHECK(hangs_up(again.socket));
+    Caller two{address, self(2, 3), 0};
+    CHECK(two.introduce(key_of(store)) == Verdict::welcome);
+  });
+}
+
+TEST_CASE("tcp: a pulse is for neighbours, and each of them calls the one before it", "[comm][tcp][handshake]") {
+  rank_zero_of_three([](const std::string& address, auto& store) {
+    Caller two{address, self(2, 3), 0, Purpose::pulse};
+    CHECK(two.introduce(key_of(store)) == Verdict::no_such_rank);
+    Caller one{address, self(1, 3), 0, Purpose::pulse};
+    CHECK(one.introduce(key_of(store)) == Verdict::welcome);
+  });
 }
 
 TEST_CASE("tcp: builds that cannot talk to each other say so on both sides", "[comm][tcp][handshake]") {
@@ -132,15 +271,62 @@ TEST_CASE("tcp: builds that cannot talk to each other say so on both sides", "[c
         thrown = std::current_exception();
       }
     }};
-    const pdp::comm::Descriptor one = call(store.wait("tcp/address/0", patience()));
-    tcp::Hello said = hello(store, 1, 2), answer{};
-    said.version = 99;
-    say(one, &said, sizeof said);
-    CHECK(::recv(one.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
-    CHECK(answer.version == tcp::Hello::this_version);
+    Self own = self(1, 2);
+    own.build.protocol = 99;
+    Caller one{store.wait("tcp/address/0", patience()), own, 0};
+    CHECK(one.introduce(key_of(store)) == Verdict::other_build);
+    CHECK(one.client.verdict_is_proved());
+    CHECK(one.client.greeting().build == Build::here());
+    store.set("tcp/address/1", "127.0.0.1 1");
   }
   CHECK(is<pdp::ConfigError>(thrown));
-  CHECK_THAT(words(thrown), Contains("version 1") && Contains("version 99"));
+  CHECK_THAT(words(thrown), Contains("rank 0 is pdp 0.1.0 (protocol 4") && Contains("rank 1 is pdp 0.1.0 (protocol 99"));
+}
+
+TEST_CASE("tcp: another build that does not know the secret is a stranger like any", "[comm][tcp][handshake]") {
+  two_ranks([](const std::string& address, auto&) {
+    Self own = self(1, 2);
+    own.build.protocol = 99;
+    Caller caller{address, own, 0};
+    caller.introduce(Key{Membership{}, Purpose::data, "guessed"});
+    CHECK_FALSE(caller.client.verdict_is_proved());
+  });
+}
+
+TEST_CASE("tcp: a rank believes only one who knows the secret to be the rank that it calls", "[comm][tcp][handshake]") {
+  pdp::launch::InProcessStore store;
+  store.set("tcp/token", std::string(32, 't'));
+  const Listener listener;
+  store.set("tcp/addresses", listener.address() + "\n127.0.0.1 1\n");
+  const bool knows = GENERATE(false, true);
+  const auto verdict = GENERATE(Verdict::welcome, Verdict::duplicate);
+  std::exception_ptr thrown;
+  {
+    const std::jthread one{[&] {
+      try {
+        TcpTransport::connect(store, 1, 2, Clock::now() + std::chrono::seconds{knows ? 60 : 1});
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+    }};
+    const pdp::comm::Descriptor socket{::accept(listener.socket.get(), nullptr, nullptr)};
+    store.wait("tcp/address/1", patience());
+    Server server{self(0, 2), knows ? key_of(store) : Key{Membership{}, Purpose::data, "guessed"}, Grounds::secret};
+    say(socket, server.greeting().data(), server.greeting().size());
+    while (!server.space().empty()) {
+      const ssize_t read = ::recv(socket.get(), server.space().data(), server.space().size(), 0);
+      REQUIRE(read > 0);
+      server.took(static_cast<std::size_t>(read));
+    }
+    const Answer answer = server.answer(verdict);
+    say(socket, &answer, sizeof answer);
+  }
+  CHECK(is<pdp::Timeout>(thrown) == !knows);
+  if (!knows) CHECK_THAT(words(thrown), Contains("rank 0 and rank 1 do not know the same secret"));
+  if (knows && verdict == Verdict::duplicate) {
+    CHECK(is<pdp::ConfigError>(thrown));
+    CHECK_THAT(words(thrown), Contains("rank 1 of this job has joined already"));
+  }
 }
 
 TEST_CASE("tcp: ranks that do not come are named", "[comm][tcp][handshake]") {
@@ -171,6 +357,8 @@ TEST_CASE("tcp: ranks that do not come are named", "[comm][tcp][handshake]") {
 TEST_CASE("tcp: a rank that ends during the start is missed at once, not at the deadline", "[comm][tcp][handshake]") {
   pdp::launch::InProcessStore store;
   std::exception_ptr thrown;
+  std::optional<int> lost;
+  const Listener silent;  // who calls it waits for an answer
   {
     const std::jthread zero{[&] {
       try {
@@ -179,12 +367,20 @@ TEST_CASE("tcp: a rank that ends during the start is missed at once, not at the 
         thrown = std::current_exception();
       }
     }};
-    const pdp::comm::Descriptor two = call(store.wait("tcp/address/0", patience()));
-    tcp::Hello said = hello(store, 2, 3), answer{};
-    say(two, &said, sizeof said);
-    CHECK(::recv(two.get(), &answer, sizeof answer, MSG_WAITALL) == sizeof answer);
+    store.set("tcp/address/1", silent.address());
+    const std::string zeros = store.wait("tcp/address/0", patience());
+    SECTION("by the end of its connection") {
+      store.set("tcp/address/2", silent.address());
+      Caller one{zeros, self(1, 3), 0, Purpose::pulse};
+      CHECK(one.introduce(key_of(store)) == Verdict::welcome);
+      lost = 1;
+    }
+    SECTION("by the end of its listening") {
+      store.set("tcp/address/2", Listener{}.address());
+      lost = 2;
+    }
   }
-  CHECK(lost_rank(thrown) == 2);
+  CHECK(lost_rank(thrown) == lost);
 }
 
 TEST_CASE("tcp: ranks listen where the store is reached, IPv6 included, and nowhere else", "[comm][tcp][handshake]") {

@@ -83,16 +83,20 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
                                                    {{"--ranks", "2", "--threads", "2"}, {"--ranks", "--threads"}},
                                                    {{"-n", "2", "-g", "1", "-nr", "2", "-ip", "127.0.0.1"}, {"2"}},
                                                    {{"-n", "2"}, {"address"}},
-                                                   {{"--comm", "gloo"}, {"--comm gloo", "tcp and shm"}},
+                                                   {{"--comm", "carrier-pigeon"}, {"--comm carrier-pigeon", "hierarchical, tcp", "shm"}},
                                                    {{"--comm", "thread"}, {"--comm thread", "--threads N"}},
                                                    {{"--comm", "shm", "--threads", "2"}, {"--comm shm", "--threads 2"}},
-                                                   {{"--comm", ""}, {"--comm", "tcp or shm"}},
+                                                   {{"--comm", ""}, {"--comm", "tcp, shm"}},
                                                    {{"--epochs", "-1"}, {"epochs"}},
                                                    {{"--port", "70000"}, {"port"}}};
   for (const auto& [arguments, words] : cases) {
     CAPTURE(arguments[0]);
     check_error(run("mnist_ddp", arguments), 2, words);
   }
+  check_error(run("mnist_zero", {"--stage", "4"}), 2, {"--stage", "4"});
+  check_error(run("mnist_zero", {"--schedule", "1f1b"}), 2, {"--schedule"});
+  check_error(run("mnist_pipeline", {"--schedule", "2f2b"}), 2, {"--schedule", "2f2b", "zero-bubble"});
+  check_error(run("mnist_pipeline", {"--micro-batches", "0"}), 2, {"--micro-batches"});
   check_error(run("mnist_single", {"--ranks", "2"}), 2, {"--ranks"});
   check_error(run("mnist_single", {"--comm", "self"}), 2, {"--comm"});
 }

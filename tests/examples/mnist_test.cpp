@@ -1,9 +1,11 @@
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
 
 #include <pdp/checkpoint/safetensors.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/testing/values.hpp>
 
 #include "catch.hpp"
 #include "examples/run.hpp"
@@ -30,6 +32,7 @@ TEST_CASE("one global batch gives one course of losses, whatever the ranks are",
   const Folder folder;
   const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
     const std::string file = folder / "losses.csv";
+    for (const char* old : {"losses.csv", "model.safetensors"}) std::filesystem::remove(folder / old);
     for (const char* each : {"--epochs", "1", "--seed", "3", "--losses"}) arguments.emplace_back(each);
     arguments.push_back(file);
     REQUIRE(run(program, arguments).code == 0);
@@ -50,6 +53,46 @@ TEST_CASE("one global batch gives one course of losses, whatever the ranks are",
       CHECK(std::abs(spread[step] - single[step]) <= 1e-5 * single[step]);
     }
     CHECK(std::abs(spread[35] - single[35]) <= 1e-3 * single[35]);
+  }
+}
+
+TEST_CASE("every way to spread the model has one course of losses, and leaves the same parameters", "[examples]") {
+  const Folder folder;
+  const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
+    const std::string file = folder / "losses.csv";
+    for (const char* old : {"losses.csv", "model.safetensors"}) std::filesystem::remove(folder / old);
+    for (const char* each : {"--epochs", "1", "--seed", "3", "--losses"}) arguments.emplace_back(each);
+    arguments.push_back(file);
+    for (const char* each : {"--save", "model.safetensors"}) arguments.emplace_back(*each == 'm' ? folder / each : each);
+    const auto ended = run(program, arguments);
+    INFO(program << ": " << ended.err);
+    REQUIRE(ended.code == 0);
+    return std::pair{losses(file), pdp::checkpoint::load(folder / "model.safetensors")};
+  };
+  const auto [single, parameters] = course("mnist_single", {"--batch-size", "256"});
+  const std::vector<std::pair<std::string, std::vector<std::string>>> ways{
+      {"mnist_zero", {"--ranks", "2", "--batch-size", "128"}},
+      {"mnist_zero", {"--ranks", "2", "--batch-size", "128", "--stage", "2"}},
+      {"mnist_zero", {"--ranks", "4", "--batch-size", "64", "--stage", "3", "--comm", "tcp"}},
+      {"mnist_model_parallel", {"--ranks", "2", "--batch-size", "256"}},
+      {"mnist_model_parallel", {"--threads", "3", "--batch-size", "256", "--pipelined"}},
+      {"mnist_pipeline", {"--ranks", "2", "--batch-size", "256"}},
+      {"mnist_pipeline", {"--ranks", "4", "--batch-size", "256", "--schedule", "gpipe", "--micro-batches", "3"}},
+      {"mnist_pipeline", {"--ranks", "3", "--batch-size", "256", "--schedule", "interleaved", "--micro-batches", "6"}},
+      {"mnist_pipeline", {"--ranks", "2", "--batch-size", "256", "--schedule", "zero-bubble", "--micro-batches", "8"}}};
+  for (const auto& [program, arguments] : ways) {
+    const auto [spread, learnt] = course(program, arguments);
+    REQUIRE(spread.size() == single.size());
+    for (std::size_t step = 0; step < 20; ++step) {
+      CAPTURE(program, arguments.back(), step);
+      CHECK(std::abs(spread[step] - single[step]) <= 1e-5 * single[step]);
+    }
+    REQUIRE(learnt.size() == parameters.size());
+    for (std::size_t i = 0; i < learnt.size(); ++i) {
+      CHECK(learnt[i].name == parameters[i].name);
+      CHECK(learnt[i].shape == parameters[i].shape);
+      CHECK(pdp::testing::relative_difference(learnt[i].values, parameters[i].values) < 1e-2);
+    }
   }
 }
 

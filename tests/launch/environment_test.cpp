@@ -89,6 +89,9 @@ TEST_CASE("the variables say which rank this is and where the others are", "[lau
   CHECK(third.master_address == "10.0.0.1");
   CHECK(third.master_port == 29500);
   CHECK(third.timeout == std::chrono::milliseconds{2500});
+  CHECK(third.heartbeat == std::chrono::seconds{10});
+  CHECK(place(with(third_of_four, "PDP_HEARTBEAT", "1.5")).heartbeat == std::chrono::milliseconds{1500});
+  CHECK(place(with(third_of_four, "PDP_HEARTBEAT", "0")).heartbeat == std::chrono::seconds{0});
   CHECK_FALSE(third.hosts_store);
   CHECK(place(with(third_of_four, "RANK", "0")).hosts_store);
   CHECK_FALSE(place(with(with(third_of_four, "RANK", "0"), "PDP_STORE", "launcher")).hosts_store);
@@ -122,7 +125,12 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
       {with(third_of_four, "PDP_TIMEOUT", "-3"), "PDP_TIMEOUT", "-3"},
       {with(third_of_four, "PDP_TIMEOUT", "soon"), "PDP_TIMEOUT", "'soon'"},
       {with(third_of_four, "PDP_TIMEOUT", "nan"), "PDP_TIMEOUT", "nan"},
+      {with(third_of_four, "PDP_HEARTBEAT", "0.5"), "PDP_HEARTBEAT", "at least 1, or 0 for ever"},
+      {with(third_of_four, "PDP_HEARTBEAT", "-1"), "PDP_HEARTBEAT", "-1"},
+      {with(third_of_four, "PDP_HEARTBEAT", "often"), "PDP_HEARTBEAT", "'often'"},
       {with(third_of_four, "PDP_STORE", "here"), "PDP_STORE", "'here'"},
+      {with(third_of_four, "PDP_RENDEZVOUS", "10.0.0.1:29500"), "PDP_RENDEZVOUS", "'10.0.0.1:29500'"},
+      {{{"PDP_RENDEZVOUS", "tcp://a:1"}}, "PDP_RENDEZVOUS is set", "RANK and WORLD_SIZE are not"},
   }));
   try {
     place(settings);
@@ -132,12 +140,45 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
   }
 }
 
+TEST_CASE("where the ranks meet is said by a URL, which wins over an address and a port", "[launch][environment]") {
+  const Settings nowhere = without(without(third_of_four, "MASTER_ADDR"), "MASTER_PORT");
+  for (const Settings& settings : {third_of_four, nowhere, task_of_slurm}) {
+    const launch::Place at_place = place(with(settings, "PDP_RENDEZVOUS", "tcp://[fd00::7]:4711"));
+    CHECK(at_place.master_address == "fd00::7");
+    CHECK(at_place.master_port == 4711);
+    CHECK_FALSE(at_place.master_by_name);
+    CHECK_FALSE(at_place.hosts_store);
+    CHECK(at_place.folder.empty());
+    const launch::Place in_folder = place(with(settings, "PDP_RENDEZVOUS", "file:///shared/job"));
+    CHECK(in_folder.folder == "/shared/job");
+    CHECK(in_folder.master_address.empty());
+    CHECK(in_folder.rank == at_place.rank);
+    CHECK(in_folder.size == at_place.size);
+  }
+  CHECK(place(with(third_of_four, "PDP_RENDEZVOUS", "env://")).master_address == "10.0.0.1");
+  CHECK_THROWS_WITH(place(with(nowhere, "PDP_RENDEZVOUS", "env://")), Contains("MASTER_ADDR is not set"));
+  CHECK(place(with(with(nowhere, "RANK", "0"), "PDP_RENDEZVOUS", "tcp://a:1")).hosts_store);
+  CHECK_FALSE(place(with(with(nowhere, "RANK", "0"), "PDP_RENDEZVOUS", "file:///a")).hosts_store);
+}
+
+TEST_CASE("the command line's URL wins over that of the environment", "[launch][environment]") {
+  const Settings settings = with(third_of_four, "PDP_RENDEZVOUS", "file:///shared/job");
+  const launch::Place third = launch::Place::from(variables(settings), "tcp://b:2");
+  CHECK(third.folder.empty());
+  CHECK(third.master_address == "b");
+  CHECK(launch::Place::from(variables(settings), "env://").master_address == "10.0.0.1");
+  CHECK_THROWS_WITH(launch::Place::from(variables(settings), "tcp://b"), StartsWith("--rendezvous is 'tcp://b'"));
+  CHECK_THROWS_WITH(launch::Place::from(variables({}), "tcp://b:2"), StartsWith("--rendezvous is given, but RANK and WORLD_SIZE are not"));
+}
+
 TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[launch][environment]") {
   const launch::Place sixth = place(task_of_slurm);
   CHECK(sixth.rank == 5);
   CHECK(sixth.size == 8);
   CHECK(sixth.local_rank == 1);
   CHECK(sixth.master_address == "node07");
+  CHECK(sixth.master_by_name);
+  CHECK_FALSE(place(with(task_of_slurm, "MASTER_ADDR", "node07")).master_by_name);
   CHECK(sixth.master_port == 12288 + 1731344 % 320 * 64 + 2);
   CHECK_FALSE(sixth.hosts_store);
   CHECK(given(task_of_slurm));

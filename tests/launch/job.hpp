@@ -10,9 +10,11 @@
 
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/waiting.hpp>
+#include <pdp/launch/tcp_store_server.hpp>
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -32,6 +34,17 @@ inline std::string contents(const std::string& file) {
   return {std::istreambuf_iterator<char>{stream}, {}};
 }
 
+inline std::uint16_t free_port() { return pdp::launch::TcpStoreServer{}.port(); }
+
+/// What tells a process which rank it is, as a script or another launcher would.
+inline std::vector<Variable> rank_of(int rank, int size, std::uint16_t port) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(size)},
+          {"LOCAL_RANK", std::to_string(rank)},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
 /// A program with a process group of its own. Its processes carry a mark in their environment, by which those that it leaves behind are
 /// found.
 class Job {
@@ -46,9 +59,10 @@ class Job {
     std::vector<std::string> environment{mark_};
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;
-      bool ours = text.starts_with("PDP_TIMEOUT=");
+      bool ours = false;
       for (const char* name :
-           {"RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI", "MPI_LOCAL"})
+           {"PDP_TIMEOUT=", "PDP_HEARTBEAT=", "PDP_SECRET", "PDP_INSECURE=", "PDP_JOB=", "PDP_ATTEMPT=", "PDP_MUNGE_SOCKET=", "RANK=",
+            "WORLD_SIZE=", "LOCAL_RANK=", "LOCAL_WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI", "MPI_LOCAL"})
         ours = ours || text.starts_with(name);
       if (!ours) environment.push_back(text);
     }
@@ -96,8 +110,8 @@ class Job {
     }
   }
   /// Waits for the end of the launcher and of all that it started; gives the launcher's exit code, or -signal.
-  int end() {
-    const auto until = Clock::now() + patience;
+  int end(std::chrono::seconds within = patience) {
+    const auto until = Clock::now() + within;
     while (!ended() || !processes().empty()) {
       if (Clock::now() > until) throw std::runtime_error{"the job does not end; it said: " + said_[0] + said_[1]};
       look();

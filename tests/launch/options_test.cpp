@@ -41,6 +41,24 @@ TEST_CASE("a flag --comm without a name is refused", "[launch][options]") {
   CHECK_THROWS_WITH(options(words), "--comm must be followed by the name of a communicator, as in --comm tcp");
 }
 
+TEST_CASE("the flag --rendezvous says where the ranks meet, and is checked at once", "[launch][options]") {
+  CHECK(options({"--ranks", "2", "--rendezvous", "tcp://a:1", "file"}).rendezvous == "tcp://a:1");
+  CHECK(options({"--rendezvous=file:///shared/job"}).rendezvous == "file:///shared/job");
+  CHECK(options({"--", "--rendezvous", "tcp://a:1"}).rendezvous.empty());
+  CHECK_THROWS_WITH(options({"--rendezvous"}), "--rendezvous must be followed by a URL, as in --rendezvous tcp://10.0.0.1:29500");
+  CHECK_THROWS_WITH(options({"--rendezvous", "a:1"}), StartsWith("--rendezvous is 'a:1'"));
+  CHECK_THROWS_WITH(options({"--threads", "2", "--rendezvous", "tcp://a:1"}), Contains("need no --rendezvous tcp://a:1"));
+  CHECK_NOTHROW(options({"--threads", "2", "--rendezvous", "env://"}));
+}
+
+TEST_CASE("several machines need an address and a port, or a URL that says where they meet", "[launch][options]") {
+  for (const char* url : {"tcp://a:1", "file:///shared/job"}) {
+    CHECK_NOTHROW((launch::Options{.nodes = 2, .rendezvous = url}.check()));
+    CHECK_THROWS_WITH((launch::Options{.nodes = 2, .address = "b", .port = 2, .rendezvous = url}.check()), Contains("exclude each other"));
+  }
+  CHECK_THROWS_WITH((launch::Options{.nodes = 2, .rendezvous = "env://"}.check()), Contains("address of machine 0"));
+}
+
 TEST_CASE("threads have a communicator of their own, and no other one is asked for with them", "[launch][options]") {
   CHECK_THROWS_AS(options({"--threads", "4", "--comm", "tcp"}), pdp::UsageError);
   CHECK_THROWS_WITH(options({"--threads", "4", "--comm", "tcp"}),

@@ -1,16 +1,21 @@
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <pdp/launch/interface.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "launch/job.hpp"
 
+using launch_test::free_port;
 using launch_test::Job;
+using launch_test::rank_of;
 using launch_test::Variable;
 
 namespace {
@@ -26,15 +31,21 @@ Ended run(std::vector<std::string> arguments, const std::vector<Variable>& varia
 }
 bool one_line(const std::string& text) { return std::ranges::count(text, '\n') == 1; }
 
-std::uint16_t free_port() { return pdp::launch::TcpStoreServer{}.port(); }
+constexpr const char* nowhere = "192.0.2.1";  // an address of nobody's
 
-std::vector<Variable> rank_of(int rank, int size, std::uint16_t port) {
-  return {{"RANK", std::to_string(rank)},
-          {"WORLD_SIZE", std::to_string(size)},
-          {"LOCAL_RANK", std::to_string(rank)},
-          {"MASTER_ADDR", "127.0.0.1"},
-          {"MASTER_PORT", std::to_string(port)}};
+/// By which other hosts would reach this one; of nobody where there is none.
+std::string address_in_a_network() {
+  for (const auto& each : pdp::launch::interfaces())
+    if (each.address.family() == AF_INET && !each.address.loopback()) return each.address.number();
+  return nowhere;
 }
+
+struct Folder {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / pdp::text("pdp_run_", ::getpid());
+  Folder() { std::filesystem::remove_all(path); }
+  Folder(Folder&&) = delete;
+  ~Folder() { std::filesystem::remove_all(path); }
+};
 
 }  // namespace
 
@@ -273,6 +284,104 @@ TEST_CASE("several launchers make one job", "[launch][run]") {
   CHECK(run({"nodes", "1", "3", "0", "192.0.2.1", "8888"}).out == "ranks 3 sum 6\n");
 }
 
+TEST_CASE("ranks meet where a URL says, in the environment or on the command line", "[launch][run][rendezvous]") {
+  const Folder folder;
+  const std::string at_place = pdp::text("tcp://127.0.0.1:", free_port()), in_folder = pdp::text("file://", folder.path.string(), "/job");
+  const auto [url, by_flag] =
+      GENERATE_COPY(table<std::string, bool>({{at_place, true}, {at_place, false}, {in_folder, true}, {in_folder, false}}));
+  CAPTURE(url, by_flag);
+  std::vector<std::string> arguments{"sum"};
+  std::vector<Variable> more;
+  if (by_flag)
+    arguments.insert(arguments.end(), {"--rendezvous", url});
+  else
+    more.emplace_back("PDP_RENDEZVOUS", url);
+
+  SECTION("that others have started") {
+    std::vector<std::unique_ptr<Job>> ranks;
+    for (int rank = 2; rank >= 0; --rank) {
+      std::vector<Variable> variables{{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "3"}};
+      variables.insert(variables.end(), more.begin(), more.end());
+      ranks.insert(ranks.begin(), std::make_unique<Job>(arguments, variables));
+    }
+    for (const auto& each : ranks) CHECK(each->end() == 0);
+    CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
+  }
+  SECTION("that a launcher has started") {
+    arguments.insert(arguments.end(), {"--ranks", "3"});
+    CHECK(run(arguments, more).out == "ranks 3 sum 6\n");
+  }
+  CHECK(std::filesystem::exists(folder.path / "job") == (url == in_folder));
+}
+
+TEST_CASE("in a folder, jobs and attempts that have names do not meet what others have left", "[launch][run][rendezvous]") {
+  const Folder folder;
+  std::vector<Variable> variables{{"PDP_RENDEZVOUS", pdp::text("file://", folder.path.string())}};
+  CHECK(run({"sum", "--ranks", "2"}, variables).out == "ranks 2 sum 3\n");
+  const Ended again = run({"sum", "--ranks", "2"}, variables);
+  CHECK(again.code == 1);
+  CHECK_THAT(again.err, Contains(folder.path.string()));
+  variables.emplace_back("PDP_JOB", "17/a");
+  CHECK(run({"sum", "--ranks", "2"}, variables).out == "ranks 2 sum 3\n");
+  variables.emplace_back("PDP_ATTEMPT", "2");
+  CHECK(run({"sum", "--ranks", "2"}, variables).out == "ranks 2 sum 3\n");
+}
+
+TEST_CASE("ranks that meet in a folder prove a secret that is set for them, too", "[launch][run][rendezvous][join]") {
+  const Folder folder;
+  const bool same = GENERATE(true, false);
+  std::vector<std::unique_ptr<Job>> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.push_back(std::make_unique<Job>(
+        std::vector<std::string>{"sum"},
+        std::vector<Variable>{{"RANK", std::to_string(rank)},
+                              {"WORLD_SIZE", "2"},
+                              {"PDP_TIMEOUT", same ? "60" : "2"},
+                              {"PDP_RENDEZVOUS", pdp::text("file://", folder.path.string())},
+                              {"PDP_SECRET", rank == 0 || same ? "sixteen bytes or more" : "another sixteen bytes"}}));
+  for (const auto& each : ranks) CHECK((each->end() == 0) == same);
+}
+
+TEST_CASE("several launchers make one job where a URL says", "[launch][run][rendezvous]") {
+  const Folder folder;
+  const bool at_place = GENERATE(true, false);
+  const std::string url = at_place ? pdp::text("tcp://127.0.0.1:", free_port()) : pdp::text("file://", folder.path.string());
+  Job second{{"meet", "2", "2", "1", url}};
+  Job first{{"meet", "2", "2", "0", url}};
+  CHECK(first.end() == 0);
+  CHECK(second.end() == 0);
+  CHECK(first.out() == "ranks 4 sum 10\n");
+}
+
+TEST_CASE("ranks meet at an address of IPv6 and talk from it", "[launch][run][rendezvous]") {
+  const auto here = pdp::launch::interfaces();
+  if (std::ranges::none_of(here, [](const auto& each) { return each.address.number() == "::1"; })) {
+    WARN("this machine has no ::1");
+    return;
+  }
+  const bool by_url = GENERATE(false, true);
+  const std::uint16_t port = pdp::launch::TcpStoreServer{"::1"}.port();
+  std::vector<std::unique_ptr<Job>> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    auto variables = rank_of(rank, 3, port);
+    if (by_url)
+      variables.emplace_back("PDP_RENDEZVOUS", pdp::text("tcp://[::1]:", port));
+    else
+      variables[3].second = "::1";
+    ranks.push_back(std::make_unique<Job>(std::vector<std::string>{"sum"}, variables));
+  }
+  for (const auto& each : ranks) CHECK(each->end() == 0);
+  CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
+}
+
+TEST_CASE("PDP_INTERFACE says where ranks listen, by name or address, and an error names what there is", "[launch][run][rendezvous]") {
+  for (const std::string& wanted : {std::string{"lo"}, std::string{"127.0.0.1"}, address_in_a_network()})
+    if (wanted != nowhere) CHECK(run({"sum", "--ranks", "3"}, {{"PDP_INTERFACE", wanted}}).out == "ranks 3 sum 6\n");
+  const Ended ended = run({"sum", "--ranks", "3"}, {{"PDP_INTERFACE", "eth77"}});
+  CHECK(ended.code == 2);
+  CHECK_THAT(ended.err, Contains("PDP_INTERFACE is 'eth77'") && Contains("lo (127.0.0.1)"));
+}
+
 TEST_CASE("a job that cannot start says so before its deadline is long over", "[launch][run]") {
   const std::uint16_t port = free_port();
   auto variables = rank_of(1, 3, port);
@@ -298,6 +407,91 @@ TEST_CASE("a job that cannot start says so before its deadline is long over", "[
   }
 }
 
+TEST_CASE("ranks that others have started join by a secret that is set for all of them", "[launch][run][join]") {
+  const std::uint16_t port = free_port();
+  std::vector<std::unique_ptr<Job>> jobs;
+  const Variable secret{"PDP_SECRET", "sixteen bytes or more"};
+  const bool all = GENERATE(true, false);
+  for (int rank = 0; rank < 3; ++rank) {
+    auto variables = rank_of(rank, 3, port);
+    variables.emplace_back("PDP_TIMEOUT", all ? "60" : "2");
+    if (all || rank != 1) variables.push_back(secret);
+    jobs.push_back(std::make_unique<Job>(std::vector<std::string>{"sum"}, variables));
+  }
+  for (auto& job : jobs) CHECK((job->end() == 0) == all);
+  if (all) CHECK(jobs[0]->out() == "ranks 3 sum 6\n");
+  if (!all) CHECK_THAT(jobs[1]->err(), Contains("asks for a secret, and this rank has been given none"));
+  for (auto& job : jobs) CHECK_THAT(job->out() + job->err(), !Contains(secret.second));
+}
+
+TEST_CASE("a job whose store other hosts reach needs a secret, munge, or a word that it is to be open", "[launch][run][join]") {
+  const std::string address = address_in_a_network();
+  const auto start = [&](const std::vector<Variable>& more) {
+    const std::uint16_t port = free_port();
+    std::vector<std::unique_ptr<Job>> jobs;
+    for (int rank = 0; rank < 2; ++rank) {
+      auto variables = rank_of(rank, 2, port);
+      variables[3].second = address;
+      variables.insert(variables.end(), more.begin(), more.end());
+      jobs.push_back(std::make_unique<Job>(std::vector<std::string>{"sum"}, variables));
+    }
+    std::vector<Ended> ended;
+    for (auto& job : jobs) {
+      const int code = job->end();
+      ended.push_back({code, job->out(), job->err()});
+    }
+    return ended;
+  };
+  for (const Ended& rank : start({})) {
+    CHECK(rank.code == 2);
+    CHECK(one_line(rank.err));
+    CHECK_THAT(rank.err, Contains(address) && Contains("PDP_SECRET_FILE") && Contains("munge") && Contains("PDP_INSECURE=1"));
+  }
+  if (address == nowhere) {
+    WARN("this machine has no address in a network");
+    return;
+  }
+  for (const Variable& way :
+       {Variable{"PDP_INSECURE", "1"}, Variable{"PDP_SECRET", "sixteen bytes or more"}, Variable{"LOCAL_WORLD_SIZE", "2"}})
+    CHECK(start({way}).at(0).out == "ranks 2 sum 3\n");
+}
+
+TEST_CASE("the launcher's secret is another for each job, in nobody's command line, and only in its ranks' environment",
+          "[launch][run][join]") {
+  const auto secret_of = [](pid_t process) {
+    const std::string environment = launch_test::contents(pdp::text("/proc/", process, "/environ"));
+    const std::string name{"\0PDP_SECRET=", 12};
+    const std::size_t at = environment.find(name);
+    return at == std::string::npos ? std::string{} : std::string{environment.c_str() + at + name.size()};
+  };
+  std::string earlier;
+  for (int i = 0; i < 2; ++i) {
+    Job job{{"sleep", "--ranks", "3"}};
+    job.wait_for("ready");
+    CHECK(secret_of(job.launcher()).empty());
+    const std::string secret = secret_of(job.children().at(0));
+    CHECK(secret.size() == 64);
+    CHECK(secret != earlier);
+    earlier = secret;
+    for (const pid_t rank : job.children()) {
+      CHECK(secret_of(rank) == secret);
+      CHECK(launch_test::contents(pdp::text("/proc/", rank, "/cmdline")).find(secret) == std::string::npos);
+    }
+    job.signal(SIGTERM);
+    job.end();
+    CHECK_THAT(job.out() + job.err(), !Contains(secret));
+  }
+}
+
+TEST_CASE("a job on several machines that is told no secret is refused by each launcher", "[launch][run][join]") {
+  for (const char* node : {"0", "1"}) {
+    const Ended ended = run({"nodes", "2", "1", node, "192.0.2.1", "8888"});
+    CHECK(ended.code == 2);
+    CHECK(one_line(ended.err));
+    CHECK_THAT(ended.err, Contains("192.0.2.1") && Contains("PDP_SECRET_FILE"));
+  }
+}
+
 TEST_CASE("a wrong command line or environment is one paragraph and exit code 2", "[launch][run]") {
   const auto [arguments, variables, words] = GENERATE(table<std::vector<std::string>, std::vector<Variable>, std::string>({
       {{"sum", "--ranks", "0"}, {}, "--ranks must be"},
@@ -309,6 +503,8 @@ TEST_CASE("a wrong command line or environment is one paragraph and exit code 2"
       {{"sum"}, {{"RANK", "0"}}, "WORLD_SIZE is not"},
       {{"sum"}, rank_of(2, 2, 1), "RANK is 2, but WORLD_SIZE is 2"},
       {{"sum", "--ranks", "2"}, {{"PDP_TIMEOUT", "0"}}, "PDP_TIMEOUT"},
+      {{"sum", "--ranks", "2"}, {{"PDP_RENDEZVOUS", "http://a"}}, "PDP_RENDEZVOUS is 'http://a'"},
+      {{"sum", "--rendezvous", "tcp://a:0"}, {}, "the port of --rendezvous"},
       {{"self", "--ranks", "2"}, {}, "use --threads"},
       {{"self"}, rank_of(0, 2, 1), "use --threads"},
   }));

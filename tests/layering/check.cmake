@@ -2,9 +2,9 @@
 #
 #   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others;
 #   - pdp's headers are included as <pdp/...> and exist;
-#   - a header needs at most one optional component (tcp: Asio; safetensors: JSON);
+#   - a header needs at most one optional component (tcp: Asio; safetensors: JSON; mpi: MPI; gloo: Gloo; nccl: NCCL);
 #   - the umbrella pdp/pdp.hpp reaches every header that needs no optional component, and none that needs one; it need not
-#     reach what has a CMake target of its own but needs no library (comm/shm, parts of comm/tcp/, ...), what a source.hpp
+#     reach what has a CMake target of its own but needs no library (comm/shm, parts of comm/tcp/ and comm/hierarchical/, ...), what a source.hpp
 #     holds, which is compiled once for a program, or testing/;
 #   - no other header includes a source.hpp.
 cmake_minimum_required(VERSION 3.25)
@@ -27,7 +27,7 @@ set(room_checkpoint core data nn parallel)
 set(room_train all)
 set(room_testing all)
 
-set(parts_of_components "^pdp/(comm/shm|comm/tcp|data/safetensors|checkpoint/|testing/)")
+set(parts_of_components "^pdp/(comm/gloo|comm/nccl|comm/hierarchical|comm/shm|comm/tcp|data/safetensors|checkpoint/|testing/)")
 
 set(faults "")
 macro(fault text)

@@ -27,7 +27,7 @@ namespace {
 
 /// All parameters of a model in a stage of the given units, by name, in the order of files.
 template <class T = float, class Model>
-std::map<std::string, std::vector<T>> initial_values(const Model& model, Index width, const std::vector<std::pair<int, int>>& units,
+std::map<std::string, std::vector<T>> initial_values(const Model& model, Index width, const std::vector<nn::Run>& units,
                                                      std::uint64_t seed) {
   nn::Stage<Model, Cpu, T> stage{model, Shape{width}, units, seed};
   std::map<std::string, std::vector<T>> found;
@@ -117,7 +117,7 @@ TEMPLATE_TEST_CASE("first values do not depend on how a model is cut in units", 
   const Sequential model{Linear{5, 7}, Tanh{}, nn::Repeat{2, nn::Residual{Sequential{Tanh{}, Linear{7, 7}}}}, Linear{7, 3}};
   const auto whole = initial_values<TestType>(model, 5, {{0, 5}}, 1);
   CHECK(whole.size() == 8);
-  using Units = std::vector<std::pair<int, int>>;
+  using Units = std::vector<nn::Run>;
   for (const Units& units : {Units{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}, Units{{4, 5}, {2, 4}, {0, 2}}, Units{{3, 5}, {0, 3}}})
     CHECK(initial_values<TestType>(model, 5, units, 1) == whole);
 

@@ -33,7 +33,7 @@ auto some_model() {
 }
 using Model = decltype(some_model());
 using Stage = nn::Stage<Model, Cpu, double>;
-using Units = std::vector<std::pair<int, int>>;
+using Units = std::vector<nn::Run>;
 
 Stage make_stage(const Units& units) { return Stage{some_model(), Shape{2, 3}, units, /*seed*/ 1}; }
 
@@ -46,9 +46,8 @@ TEST_CASE("units lie one after another in the arena, each aligned, and hold what
   for (std::size_t u = 0; u < units.size(); ++u) {
     const int unit = static_cast<int>(u);
     Index elements = 0;
-    for (int layer = units[u].first; layer < units[u].second; ++layer)
+    for (int layer = units[u].first; layer < units[u].last; ++layer)
       elements += stage.outline().layers[static_cast<std::size_t>(layer)].parameters;
-    CHECK(stage.offset(unit) == end);
     CHECK(stage.values(unit).data() == stage.values().data() + end);
     CHECK(static_cast<Index>(stage.values(unit).size()) == elements);
     CHECK(stage.gradients(unit).size() == stage.values(unit).size());
@@ -63,11 +62,42 @@ TEST_CASE("parameters are visited in the order of the model, wherever their unit
   Stage stage = make_stage({{5, 6}, {3, 5}, {0, 3}});
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double> values) {
     names.push_back(parameter.full_name());
-    CHECK(values.data() == stage.values().data() + parameter.offset);
+    const int unit = names.back()[0] == '4' ? 0 : names.back()[0] == '3' ? 1 : 2;
+    CHECK(values.data() == stage.values(unit).data() + parameter.offset);
     CHECK(static_cast<Index>(values.size()) == parameter.elements());
   });
   CHECK(names == std::vector<std::string>{"1.weight", "1.bias", "3.0.0.weight", "3.0.0.bias", "3.0.1.weight", "3.0.1.bias", "3.1.0.weight",
                                           "3.1.0.bias", "3.1.1.weight", "3.1.1.bias", "4.weight", "4.bias"});
+}
+
+TEST_CASE("slices of a unit are what the whole begins with, and buffers serve several units", "[nn]") {
+  const int slices = GENERATE(1, 2, 3, 8);
+  const bool keeps_values = GENERATE(false, true), keeps_gradients = GENERATE(false, true);
+  Stage whole = make_stage({{4, 6}, {1, 4}, {0, 1}});
+  for (int slice = 0; slice < slices; ++slice) {
+    CAPTURE(slices, slice, keeps_values, keeps_gradients);
+    const auto run = [&](int first, int last, int buffer) {
+      return nn::Run{first, last, slices, slice, keeps_values, keeps_gradients, buffer};
+    };
+    Stage stage = make_stage({run(4, 6, 0), run(1, 4, 1), run(0, 1, 0)});
+    Index kept = 0;
+    for (int unit = 0; unit < 3; ++unit) {
+      const auto all = whole.values(unit), own = stage.own_values(unit);
+      CHECK(stage.values(unit).size() == own.size() * static_cast<std::size_t>(slices));
+      CHECK(stage.gradients(unit).size() == stage.values(unit).size());
+      CHECK(stage.own_gradients(unit).size() == own.size());
+      CHECK(stage.values(unit).size() >= all.size());
+      CHECK(reinterpret_cast<std::uintptr_t>(own.data()) % pdp::alignment == 0);
+      const std::size_t first = own.size() * static_cast<std::size_t>(slice);
+      for (std::size_t i = 0; i < own.size(); ++i) CHECK(own[i] == (first + i < all.size() ? all[first + i] : 0));
+      if (keeps_values) CHECK(own.data() == stage.values(unit).data() + first);
+      if (keeps_gradients) CHECK(stage.own_gradients(unit).data() == stage.gradients(unit).data() + first);
+      kept += static_cast<Index>(keeps_values ? stage.values(unit).size() : own.size());
+    }
+    CHECK(static_cast<Index>(stage.values().size()) == kept);
+    if (!keeps_values) CHECK(stage.values(0).data() != stage.values(1).data());
+    if (!keeps_values) CHECK(stage.values(0).data() == stage.values(2).data());
+  }
 }
 
 TEST_CASE("a stage of some layers holds only their parameters", "[nn]") {
@@ -82,12 +112,12 @@ TEST_CASE("layers in pieces and in other units give the same bits as all of them
   Stage whole_stage = make_stage({{0, 6}}), cut_stage = make_stage({{4, 6}, {2, 4}, {0, 2}});
   Batch<Model> whole{whole_stage, 5}, cut{cut_stage, 5};
   whole.forward();
-  for (const auto& [first, last] : Units{{0, 1}, {1, 4}, {4, 4}, {4, 6}}) cut_stage.forward(cut.slot(), first, last);
+  for (const nn::Run& run : Units{{0, 1}, {1, 4}, {4, 4}, {4, 6}}) cut_stage.forward(cut.slot(), run.first, run.last);
   CHECK(whole.output() == cut.output());
 
   whole.backward(false);
   cut.set_gradient();
-  for (const auto& [first, last] : Units{{4, 6}, {2, 4}, {0, 2}}) {
+  for (const auto& [first, last] : std::vector<std::pair<int, int>>{{4, 6}, {2, 4}, {0, 2}}) {
     cut_stage.backward_input(cut.slot(), first, last);
     cut_stage.backward_weight(cut.slot(), first, last, false);
   }
@@ -96,9 +126,8 @@ TEST_CASE("layers in pieces and in other units give the same bits as all of them
     const auto from = whole_stage.gradients(0).subspan(static_cast<std::size_t>(parameter.offset), values.size());
     expected.insert(expected.end(), from.begin(), from.end());
   });
-  cut_stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double> values) {
-    // The units follow one another in the arena, so an offset counts from the first one's beginning.
-    const double* from = cut_stage.gradients(0).data() + parameter.offset;
+  cut_stage.for_each_parameter([&](const nn::Parameter&, std::span<double> values) {
+    const double* from = cut_stage.gradients(0).data() + (values.data() - cut_stage.values().data());  // both lie in the same order
     found.insert(found.end(), from, from + values.size());
   });
   CHECK(found == expected);

@@ -5,7 +5,9 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
+#include <pdp/parallel/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -71,4 +73,7 @@ TEST_CASE("after the first steps nothing is allocated any more", "[parallel][all
     CHECK(allocations_in_a_fit<comm::Tcp>(ranks, parallel::DataParallel{}) == 0);
   }
   CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::DataParallel{.accumulate = 2, .unit_elements = 1}) == 0);
+  for (const int stage : {1, 2, 3}) CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = stage, .accumulate = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(2, parallel::Pipeline<parallel::GPipe>{.micro_batches = 4}) == 0);
 }

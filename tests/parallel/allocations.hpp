@@ -13,25 +13,14 @@
 #include <mm_malloc.h>  // declares posix_memalign, and must do so before the definition
 #endif
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PDP_COUNTS_ALLOCATIONS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PDP_COUNTS_ALLOCATIONS 0
-#endif
-#endif
-#ifndef PDP_COUNTS_ALLOCATIONS
-#define PDP_COUNTS_ALLOCATIONS 1
-#endif
-
 namespace allocations {
 
-constexpr bool are_counted = PDP_COUNTS_ALLOCATIONS != 0;
+constexpr bool are_counted = !PDP_TEST_SANITIZED;
 inline std::atomic<long> count{0};
 
 }  // namespace allocations
 
-#if PDP_COUNTS_ALLOCATIONS
+#if !PDP_TEST_SANITIZED
 
 // glibc's own, which ours stand before.
 extern "C" {

@@ -2,6 +2,8 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/zero.hpp>
 #include <pdp/testing/equivalence.hpp>
 
 #include "catch.hpp"
@@ -65,4 +67,54 @@ TEMPLATE_TEST_CASE("a user's own plan, which cuts the model in two, gives the lo
   const auto samples = tasks::samples(250);
   for (const int cut : {1, 2}) check(serial_equivalence<TestType>(tasks::classifier, samples, TwoHalves{cut, micro_batches}, 2));
   check(serial_equivalence<TestType>(tasks::residual_classifier(4), samples, TwoHalves{3, micro_batches}, 2));
+}
+
+TEMPLATE_TEST_CASE("a pipeline gives the losses of one process, whatever its schedule, its cuts and its micro-batches",
+                   "[parallel][equivalence][pipeline]", comm::Thread, comm::Shm, comm::Tcp) {
+  using namespace parallel;
+  const int ranks = GENERATE(2, 4);
+  const int micro_batches =
+      GENERATE(1, 3, 8);  // of the last batch of an epoch, with its 26 rows, the last micro-batches are short or empty
+  const auto samples = tasks::samples(250);
+  const auto task = tasks::residual_classifier(7);
+  check(serial_equivalence<TestType>(task, samples, Pipeline<GPipe>{.micro_batches = micro_batches}, ranks));
+  check(serial_equivalence<TestType>(task, samples, Pipeline<OneForwardOneBackward>{.micro_batches = micro_batches}, ranks));
+  check(serial_equivalence<TestType>(task, samples, Pipeline<Interleaved>{.micro_batches = micro_batches}, ranks));
+  check(serial_equivalence<TestType>(task, samples, Pipeline<ZeroBubble>{.micro_batches = micro_batches}, ranks));
+  check(serial_equivalence<TestType>(tasks::classifier, samples, Pipeline<>{.micro_batches = micro_batches, .cuts = {2}}, 2));
+}
+
+TEST_CASE("a pipeline of one rank, or of many stages on few ranks, gives the losses of one process", "[parallel][equivalence][pipeline]") {
+  using namespace parallel;
+  const auto samples = tasks::samples(250);
+  const auto task = tasks::residual_classifier(7);
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<ZeroBubble>{.micro_batches = 3}, 1));
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<Interleaved>{.micro_batches = 3}, 1));
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<Interleaved>{.micro_batches = 5, .schedule = {.chunks = 4}}, 2));
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<>{.micro_batches = 5}, 8));
+}
+
+TEST_CASE("micro-batches without a row change nothing, wherever a pipeline is cut", "[parallel][equivalence][pipeline]") {
+  using namespace parallel;
+  const pdp::testing::Batches<std::int32_t> batches = [](int step) {
+    const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
+    pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
+    batch.targets = tasks::classes_of(batch.x);
+    return batch;
+  };
+  for (const int cut : {1, 2})
+    check(serial_equivalence<comm::Thread>(tasks::classifier, batches, Pipeline<ZeroBubble>{.micro_batches = 6, .cuts = {cut}}, 2,
+                                           {.steps = 60}));
+}
+
+TEMPLATE_TEST_CASE("ranks that keep slices give the losses of one process, short batches and accumulation included",
+                   "[parallel][equivalence][zero]", comm::Thread, comm::Shm, comm::Tcp) {
+  const int stage = GENERATE(1, 2, 3);
+  const int ranks = GENERATE(1, 2, 3, 4);
+  const auto samples = tasks::samples(250);
+  for (const int accumulate : {1, 3})
+    for (const pdp::Index unit_elements : {1, 1000}) {  // each layer a unit, or the whole model
+      const parallel::Zero strategy{.stage = stage, .accumulate = accumulate, .unit_elements = unit_elements};
+      check(serial_equivalence<TestType>(tasks::residual_classifier(3), samples, strategy, ranks));
+    }
 }

@@ -3,6 +3,7 @@
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/verify.hpp>
+#include <pdp/parallel/zero.hpp>
 
 #include "catch.hpp"
 
@@ -117,4 +118,61 @@ TEST_CASE("a strategy refuses what it cannot do, and says what to do instead", "
   CHECK_THROWS_WITH((Single{.accumulate = 0}.plan(outlined, {})),
                     Contains("accumulate = 0 was given; a step takes at least 1 micro-batch"));
   CHECK_THROWS_AS((DataParallel{.accumulate = -1}.plan(outlined, {0, 2})), pdp::ConfigError);
+}
+
+TEST_CASE("ranks that keep slices of gradients reduce a unit before the next but one needs its memory", "[parallel][plan][zero]") {
+  const Plan plan = Zero{.stage = 2, .unit_elements = 1}.plan(outlined, {1, 4});
+  CHECK(plan.share == pdp::data::Shard{1, 4});
+  REQUIRE(plan.units.size() == 3);
+  for (int u = 0; u < 3; ++u) {
+    const Unit& unit = plan.units[static_cast<std::size_t>(u)];
+    CHECK((unit.sharding == Sharding::gradients && unit.slices == 4 && unit.slice == 1 && unit.buffer == u % 2));
+  }
+  CHECK_THAT(words(plan.step), EndsWith("reduce_start unit 1 in group 0\n"
+                                        "reduce_wait unit 0 in group 0\n"
+                                        "update unit 0\n"
+                                        "gather_start unit 0 in group 0\n"
+                                        "backward_input micro-batch 0, layers 1 to 1\n"
+                                        "backward_weight micro-batch 0, layers 1 to 1\n"
+                                        "backward_input micro-batch 0, layers 0 to 0\n"
+                                        "backward_weight micro-batch 0, layers 0 to 0\n"
+                                        "reduce_start unit 2 in group 0\n"
+                                        "reduce_wait unit 1 in group 0\n"
+                                        "update unit 1\n"
+                                        "gather_start unit 1 in group 0\n"
+                                        "reduce_wait unit 2 in group 0\n"
+                                        "update unit 2\n"
+                                        "gather_start unit 2 in group 0\n"
+                                        "gather_wait unit 0 in group 0\n"
+                                        "gather_wait unit 1 in group 0\n"
+                                        "gather_wait unit 2 in group 0\n"
+                                        "totals_wait in group 0\n"));
+}
+
+TEST_CASE("ranks that keep slices of parameters gather the next unit while they compute with one", "[parallel][plan][zero]") {
+  const Plan plan = Zero{.stage = 3, .unit_elements = 1}.plan(outlined, {0, 2});
+  CHECK(plan.setup.empty());
+  CHECK_THAT(words(plan.step), StartsWith("count_start in group 0\n"
+                                          "gather_start unit 2 in group 0\n"
+                                          "gather_start unit 1 in group 0\n"
+                                          "gather_wait unit 2 in group 0\n"
+                                          "forward micro-batch 0, layers 0 to 1\n"
+                                          "gather_start unit 0 in group 0\n"
+                                          "gather_wait unit 1 in group 0\n"
+                                          "forward micro-batch 0, layers 2 to 3\n"
+                                          "gather_wait unit 0 in group 0\n"
+                                          "forward micro-batch 0, layers 4 to 4\n"
+                                          "count_wait in group 0\n"
+                                          "loss micro-batch 0\n"
+                                          "totals_start in group 0\n"
+                                          "backward_input micro-batch 0, layers 4 to 4\n"));
+  CHECK_THAT(words(plan.step), Contains("reduce_start unit 0 in group 0\n"
+                                        "gather_start unit 2 in group 0\n"
+                                        "backward_input micro-batch 0, layers 3 to 3\n"));
+}
+
+TEST_CASE("ZeRO has three stages", "[parallel][plan][zero][bad input]") {
+  CHECK_THROWS_WITH(Zero{.stage = 0}.plan(outlined, {}), "stage = 0 was given; ZeRO has the stages 1, 2 and 3");
+  CHECK_THROWS_WITH(Zero{.stage = 4}.plan(outlined, {}), "stage = 4 was given; ZeRO has the stages 1, 2 and 3");
+  CHECK_THROWS_WITH((Zero{.accumulate = 0}.plan(outlined, {})), Contains("accumulate = 0"));
 }

@@ -4,6 +4,7 @@
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/verify.hpp>
+#include <pdp/parallel/zero.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -32,6 +33,7 @@ constexpr bool sound(const S& strategy, int ranks) {
 // The compiler checks plans, too.
 static_assert(sound(Single{}, 1) && sound(Single{.accumulate = 4}, 1));
 static_assert(sound(DataParallel{}, 1) && sound(DataParallel{.accumulate = 2, .unit_elements = 1}, 3));
+static_assert(sound(Zero{.stage = 1}, 3) && sound(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 2) && sound(Zero{.stage = 3}, 2));
 static_assert(sound(TwoHalves{.cut = 2, .micro_batches = 2}, 2));
 static_assert(!sound(TwoHalves{.cut = 2}, 3), "a third rank holds what no message reaches");
 
@@ -84,6 +86,10 @@ TEST_CASE("the plans of all strategies are sound, whatever the world and the acc
       const auto with_residual = plans(DataParallel{.accumulate = accumulate, .unit_elements = elements}, outline, ranks);
       CHECK(explain(verify(outline, with_residual), with_residual) == "the plan is sound");
     }
+  for (const int stage : {1, 2, 3})
+    for (int ranks = 1; ranks <= 8; ++ranks)
+      for (const pdp::Index elements : {0, 1, 300, 1'000'000})
+        CHECK(sound(Zero{.stage = stage, .accumulate = accumulate, .unit_elements = elements}, ranks));
   for (const int cut : {1, 2, 3, 4}) CHECK(sound(TwoHalves{.cut = cut, .micro_batches = accumulate}, 2));
 }
 
@@ -143,7 +149,7 @@ TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault 
         Fault::mismatch, "meets another collective on another rank of its group"},
        {"a gradient changed while it is reduced",
         [](Plans& plans) { insert(plans[1].step, find(plans[1].step, Op::reduce_start) + 1, compute(Op::backward_weight, 1, 4, 5, true)); },
-        Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) changes a gradient that is being reduced already"},
+        Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) changes a gradient that is being reduced, or still has to be"},
        {"a reduction that is never waited for", [](Plans& plans) { erase(plans[0].step, Op::reduce_wait, 2); }, Fault::order,
         "rank 0, step instruction"},
        {"totals that are never waited for", [](Plans& plans) { erase(plans[1].step, Op::totals_wait); }, Fault::forgotten,
@@ -172,10 +178,111 @@ TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault 
         "names a unit that the plan does not have"},
        {"a group that does not exist", [](Plans& plans) { plans[1].setup[1].group = 2; }, Fault::order,
         "names a group that the plan does not have"},
+       {"a unit reduced twice",
+        [](Plans& plans) {
+          for (Plan& plan : plans) {
+            insert(plan.step, find(plan.step, Op::update), on_unit(Op::reduce_wait, 0));
+            insert(plan.step, find(plan.step, Op::reduce_wait, 1), on_unit(Op::reduce_start, 0));
+          }
+        },
+        Fault::order, "(reduce_start unit 0 in group 0) reduces a unit twice"},
+       {"a layer that the rank does not hold", [](Plans& plans) { plans[1].units.pop_back(); }, Fault::order, "rank 1"},
+       {"an evaluation of a second micro-batch", [](Plans& plans) { plans[0].evaluate[0].micro_batch = 1; }, Fault::order,
+        "rank 0, evaluate instruction 0 (forward micro-batch 1, layers 0 to 4) names a micro-batch that the plan does not have"},
        {"a micro-batch that does not exist", [](Plans& plans) { plans[0].evaluate[0].micro_batch = 2; }, Fault::order,
         "rank 0, evaluate instruction 0 (forward micro-batch 2, layers 0 to 4) names a micro-batch that the plan does not have"},
        {"layers that do not exist", [](Plans& plans) { plans[0].evaluate[0].last = 6; }, Fault::order,
         "names layers that the model does not have"}});
+}
+
+TEST_CASE("a plan of ranks that keep slices, with a fault, is refused, and the fault is named", "[parallel][verify][zero]") {
+  const nn::Outline outline = outlined();
+  check(plans(Zero{.stage = 1, .accumulate = 2, .unit_elements = 1}, outline, 3), outline,
+        {{"parameters that stay old on the other ranks",
+          [](Plans& plans) {
+            for (Plan& plan : plans) erase(plan.step, Op::gather_start, 1), erase(plan.step, Op::gather_wait, 1);
+          },
+          Fault::forgotten, "leaves parameters that are never gathered after their update"},
+         {"parameters that are gathered before their update",
+          [](Plans& plans) {
+            for (Plan& plan : plans) move(plan.step, find(plan.step, Op::gather_start, 1), find(plan.step, Op::update, 1));
+          },
+          Fault::order, "(update unit 1) changes parameters that are being gathered"},
+         {"a gather that is never waited for", [](Plans& plans) { erase(plans[1].step, Op::gather_wait, 2); }, Fault::forgotten,
+          "leaves parameters that are gathered and never waited for"},
+         {"a gather of what is whole",
+          [](Plans& plans) {
+            for (Plan& plan : plans)
+              for (Unit& unit : plan.units) unit = {unit.first, unit.last, unit.group};
+          },
+          Fault::order, "gathers a unit of which every rank holds the whole"}});
+  check(plans(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, outline, 3), outline,
+        {{"the slices of the second micro-batch overwrite those of the first",
+          [](Plans& plans) {
+            for (Plan& plan : plans) plan.step[find(plan.step, Op::reduce_start, 4)].accumulate = false;
+          },
+          Fault::order, "overwrites the gradient of an earlier micro-batch: all reductions but the first must accumulate"},
+         {"a reduction that is not ended as it was started",
+          [](Plans& plans) {
+            for (Plan& plan : plans) plan.step[find(plan.step, Op::reduce_wait, 4)].accumulate = false;
+          },
+          Fault::order, "does not end the reduction as it was started"},
+         {"a gradient written to where another one is on its way",
+          [](Plans& plans) {
+            Instructions& step = plans[1].step;
+            move(step, find(step, Op::reduce_wait), find(step, Op::reduce_start, 2));
+          },
+          Fault::order, "changes a gradient that is being reduced, or still has to be"},
+         {"a gradient overwritten by the next but one before it is reduced",
+          [](Plans& plans) {
+            for (Plan& plan : plans)
+              for (const Op op : {Op::reduce_start, Op::reduce_wait, Op::update, Op::gather_start}) {
+                const std::size_t last = find(plan.step, op);
+                move(plan.step, last, find(plan.step, Op::reduce_start, op == Op::reduce_start ? 2 : 1));
+              }
+          },
+          Fault::order, "step instruction"},
+         {"slices that are not the ranks' own",
+          [](Plans& plans) {
+            for (Plan& plan : plans) plan.units[1].slice = 0;
+          },
+          Fault::order, "rank 1, unit 1 of its plan, has another slice than the rank's own place in its group"},
+         {"more slices than ranks",
+          [](Plans& plans) {
+            for (Plan& plan : plans) plan.units[1].slices = 4;
+          },
+          Fault::order, "rank 0, unit 1 of its plan, has another number of slices than its group has ranks"},
+         {"slices of what is whole", [](Plans& plans) { plans[2].units[0].sharding = Sharding::none; }, Fault::order,
+          "rank 2, unit 0 of its plan, has slices, though nothing of it is sharded"},
+         {"units that hold a layer twice", [](Plans& plans) { plans[0].units[0].first = 2; }, Fault::order,
+          "rank 0, unit 0 of its plan, shares a layer with another unit of the rank"},
+         {"a unit that is sharded in another way on one rank", [](Plans& plans) { plans[1].units[0].sharding = Sharding::state; },
+          Fault::mismatch, "meets another collective"},
+         {"a micro-batch that never goes to slices",
+          [](Plans& plans) {
+            for (Plan& plan : plans) erase(plan.step, Op::reduce_start, 1), erase(plan.step, Op::reduce_wait, 2);
+          },
+          Fault::order, "overwrites the gradient of an earlier micro-batch"}});
+  check(plans(Zero{.stage = 3, .unit_elements = 1}, outline, 2), outline,
+        {{"a forward pass before the parameters are there",
+          [](Plans& plans) {
+            Instructions& step = plans[0].step;
+            move(step, find(step, Op::gather_wait), find(step, Op::forward) + 1);
+          },
+          Fault::order, "(forward micro-batch 0, layers 0 to 1) needs parameters that are not there"},
+         {"a unit that is gathered over the one in use",
+          [](Plans& plans) {
+            Instructions& step = plans[1].step;
+            move(step, find(step, Op::gather_start, 2), find(step, Op::forward));
+          },
+          Fault::order, "needs parameters that are not there"},
+         {"a broadcast of a slice", [](Plans& plans) { plans[0].setup.push_back(on_unit(Op::broadcast, 0, 0, 0)); }, Fault::order,
+          "broadcasts a unit of which no rank holds the whole"},
+         {"an evaluation without parameters",
+          [](Plans& plans) {
+            for (Plan& plan : plans) erase(plan.evaluate, Op::gather_start), erase(plan.evaluate, Op::gather_wait);
+          },
+          Fault::order, "needs parameters that are not there"}});
 }
 
 TEST_CASE("a plan whose messages do not meet is refused, and a circle of waits is shown", "[parallel][verify]") {
@@ -225,11 +332,11 @@ TEST_CASE("waits in a circle of many ranks are all shown", "[parallel][verify]")
   Plans plans(ranks, Plan{.units = {{0, outline.size()}}});
   for (int rank = 0; rank < ranks; ++rank)
     for (const Op op : {Op::receive_start, Op::receive_wait})
-      plans[static_cast<std::size_t>(rank)].evaluate.push_back(message(op, Tensor::activation, 0, 0, (rank + 1) % ranks));
+      plans[static_cast<std::size_t>(rank)].evaluate.push_back(message(op, Tensor::activation, 0, 1, (rank + 1) % ranks));
   const Verdict verdict = verify(outline, plans);
   CHECK(verdict.cycle_length == ranks);
   for (int rank = 0; rank < ranks; ++rank)
-    CHECK_THAT(explain(verdict, plans), Contains(pdp::text("rank ", rank, ", evaluate instruction 1 (receive_wait activation 0")) &&
+    CHECK_THAT(explain(verdict, plans), Contains(pdp::text("rank ", rank, ", evaluate instruction 1 (receive_wait activation 1")) &&
                                             Contains(pdp::text("waits for rank ", (rank + 1) % ranks)));
 }
 

@@ -6,6 +6,9 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/parallel/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
@@ -161,6 +164,66 @@ TEST_CASE("evaluate counts every sample of a set once, whatever its size, the ba
       CHECK(totals.loss == Approx(found.front().loss).epsilon(1e-6));
       CHECK(totals.correct == found.front().correct);
     }
+  }
+}
+
+TEST_CASE("a pipeline trains, counts every sample once, and has the outputs on every rank", "[train][pipeline]") {
+  const Samples data = samples(70);
+  const std::vector<float> x = pdp::testing::normal(23 * 6, 2);
+  const auto train = [&](auto& world, const auto& strategy) {
+    pdp::Trainer trainer{world, strategy, classifier, options(16)};
+    std::vector<double> losses;
+    trainer.fit(
+        data, {.epochs = 2, .progress = false}, [](const pdp::Epoch&) {},
+        [&](std::int64_t, const auto& totals) { losses.push_back(totals.mean_loss()); });
+    return std::tuple{losses, trainer.evaluate(data), trainer.predict(x)};
+  };
+  const auto [losses, totals, outputs] =
+      ranks<comm::Thread>(1, [&](comm::Thread& world) { return train(world, pdp::parallel::Single{}); }).front();
+  for (const auto& [its_losses, its_totals, its_outputs] : ranks<comm::Thread>(
+           2, [&](comm::Thread& world) { return train(world, pdp::parallel::Pipeline<pdp::parallel::ZeroBubble>{.micro_batches = 3}); })) {
+    CHECK(pdp::testing::relative_difference(its_losses, losses) < 1e-5);
+    CHECK(its_totals.rows == 70);
+    CHECK(its_totals.correct == totals.correct);
+    CHECK(its_totals.loss == Approx(totals.loss).epsilon(1e-5));
+    CHECK(pdp::testing::relative_difference(its_outputs, outputs) < 1e-4);
+  }
+}
+
+TEST_CASE("the parameters of a model that is spread in one way go into one that is spread in another", "[train][checkpoint]") {
+  using namespace pdp::parallel;
+  const Samples data = samples(70);
+  const auto tensors_of = [&](int size, const auto& strategy, const std::vector<pdp::checkpoint::Tensor>& start, int epochs) {
+    return ranks<comm::Thread>(size,
+                               [&](comm::Thread& world) {
+                                 pdp::Trainer trainer{world, strategy, classifier, options(16)};
+                                 if (!start.empty()) trainer.set_parameters(start, "a test");
+                                 trainer.fit(data, {.epochs = epochs, .progress = false}, [](const pdp::Epoch&) {});
+                                 const auto tensors = trainer.parameters();
+                                 if (world.rank() > 0 && !tensors.empty()) throw std::logic_error{"tensors beside rank 0"};
+                                 return tensors;
+                               })
+        .front();
+  };
+  const auto start = tensors_of(1, Single{}, {}, 1);
+  REQUIRE(start.size() == 4);
+  const auto expected = tensors_of(1, Single{}, start, 1);
+  const auto check = [&](int size, const auto& strategy) {
+    CAPTURE(size, start.size());
+    const auto same = tensors_of(size, strategy, start, 0), trained = tensors_of(size, strategy, start, 1);
+    REQUIRE(same.size() == start.size());
+    for (std::size_t i = 0; i < start.size(); ++i) {
+      CHECK(same[i].name == start[i].name);
+      CHECK(same[i].shape == start[i].shape);
+      CHECK(same[i].values == start[i].values);
+      CHECK(pdp::testing::relative_difference(trained[i].values, expected[i].values) < 1e-4);
+    }
+  };
+  for (const int size : {1, 2, 3}) {
+    check(size, DataParallel{});
+    for (const int stage : {1, 2, 3})
+      for (const Index elements : {1, 1000}) check(size, Zero{.stage = stage, .unit_elements = elements});
+    check(size, Pipeline<>{.micro_batches = 2});
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <pdp/core/error.hpp>
 #include <pdp/nn/parameter.hpp>
+#include <pdp/parallel/collect.hpp>
 
 namespace pdp::checkpoint {
 
@@ -19,15 +20,32 @@ struct Tensor {
   std::vector<float> values;
 };
 
-/// The parameters that this rank holds, in the order of the model.
+/// A parameter whose values are given as they lie in memory.
+[[nodiscard]] Tensor in_file(const nn::Parameter& parameter, const auto& values) {
+  Tensor tensor{parameter.full_name(), parameter.file_shape(), std::vector<float>(values.size())};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    tensor.values[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = static_cast<float>(values[i]);
+  return tensor;
+}
+
+/// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices of them only.
 template <class Stage>
 [[nodiscard]] std::vector<Tensor> export_parameters(Stage& stage) {
+  if (!stage.keeps_whole_units())
+    throw ConfigError{"this rank keeps slices of the parameters only; Trainer::parameters() brings them together"};
   std::vector<Tensor> tensors;
-  stage.for_each_parameter([&tensors](const nn::Parameter& parameter, auto values) {
-    Tensor tensor{parameter.full_name(), parameter.file_shape(), std::vector<float>(values.size())};
-    for (std::size_t i = 0; i < values.size(); ++i)
-      tensor.values[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = static_cast<float>(values[i]);
-    tensors.push_back(std::move(tensor));
+  stage.for_each_parameter([&tensors](const nn::Parameter& parameter, auto values) { tensors.push_back(in_file(parameter, values)); });
+  return tensors;
+}
+
+/// All parameters of a model, in its order, out of what its ranks have given.
+template <class Stage, class T>
+[[nodiscard]] std::vector<Tensor> export_parameters(const Stage& stage, const parallel::Contributions& from, const std::vector<T>& all) {
+  std::vector<Tensor> tensors;
+  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
+    std::vector<T> values(static_cast<std::size_t>(parameter.elements()));
+    from.copy(std::span<const T>{all}, layer, parameter.offset, std::span<T>{values});
+    tensors.push_back(in_file(parameter, values));
   });
   return tensors;
 }
@@ -38,14 +56,14 @@ inline std::string shape_text(const std::vector<Index>& shape) {
   return joined + "]";
 }
 
-/// Sets the parameters that this rank holds. Throws FileError, and changes nothing, where the tensors are those of another model. `source`:
-/// where they come from.
+/// Sets what this rank keeps of a model's parameters. Throws FileError, and changes nothing, where the tensors are those of another model.
+/// `source`: where they come from.
 template <class Stage>
 void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::string_view source) {
   std::map<std::string_view, const Tensor*> by_name;
   for (const Tensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
   std::size_t found = 0;
-  stage.for_each_parameter([&](const nn::Parameter& parameter, auto) {
+  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int) {
     const std::string name = parameter.full_name();
     const auto tensor = by_name.find(name);
     if (tensor == by_name.end())
@@ -58,11 +76,11 @@ void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::st
   });
   if (found != tensors.size())
     throw FileError{text(source, " holds the parameters of another model: it has ", tensors.size(), " tensors, this model ", found)};
-  stage.for_each_parameter([&](const nn::Parameter& parameter, auto values) {
+  stage.for_each_kept([&](const nn::Parameter& parameter, Index first, auto values) {
     const std::vector<float>& from = by_name.at(parameter.full_name())->values;
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<std::remove_cvref_t<decltype(values[i])>>(
-          from[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))]);
+          from[static_cast<std::size_t>(parameter.file_element(first + static_cast<Index>(i)))]);
   });
 }
 

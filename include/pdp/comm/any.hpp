@@ -35,6 +35,7 @@ class AnyCalls {
     ~AnyWork() { clear(); }
 
     [[nodiscard]] bool pending() const { return table_ != nullptr && table_->pending(place_); }
+    [[nodiscard]] bool done() { return table_ == nullptr || table_->done(place_); }
     void wait() {
       if (table_ != nullptr) table_->wait(place_);
     }
@@ -43,6 +44,7 @@ class AnyCalls {
     static constexpr std::size_t room = 48;
     struct Table {
       bool (*pending)(const std::byte*);
+      bool (*done)(std::byte*);
       void (*wait)(std::byte*);
       void (*move)(std::byte* from, std::byte* to) noexcept;
       void (*destroy)(std::byte*) noexcept;
@@ -53,7 +55,7 @@ class AnyCalls {
     }
     template <class W>
     static constexpr Table table_of{[](const std::byte* place) { return std::launder(reinterpret_cast<const W*>(place))->pending(); },
-                                    [](std::byte* place) { at<W>(place)->wait(); },
+                                    [](std::byte* place) { return at<W>(place)->done(); }, [](std::byte* place) { at<W>(place)->wait(); },
                                     [](std::byte* from, std::byte* to) noexcept {
                                       ::new (static_cast<void*>(to)) W{std::move(*at<W>(from))};
                                       at<W>(from)->~W();
@@ -96,6 +98,16 @@ class AnyCalls {
   Work all_to_all(Memory in, Counts sent, Memory out, Counts received) { return held_->all_to_all(in, sent, out, received); }
   Work exchange(Memory out, int to, Memory in, int from, int tag) { return held_->exchange(out, to, in, from, tag); }
   [[nodiscard]] AnyCalls split(int color, int key) { return held_->split(color, key); }
+  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+    held_->complete_collective(verb, in, out, root, reducer);
+  }
+  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+    held_->complete_collective(verb, whole, shard, counts, root, reducer);
+  }
+  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) { held_->complete_all_to_all(in, sent, out, received); }
+  Region allocate(std::size_t bytes) { return held_->allocate(bytes); }
+  void begin_group() { held_->begin_group(); }
+  void end_group() { held_->end_group(); }
 
  private:
   struct Held {
@@ -112,6 +124,12 @@ class AnyCalls {
     virtual Work all_to_all(Memory in, Counts, Memory out, Counts) = 0;
     virtual Work exchange(Memory out, int to, Memory in, int from, int tag) = 0;
     virtual AnyCalls split(int color, int key) = 0;
+    virtual void complete_collective(Verb, Memory in, Memory out, int root, Reducer) = 0;
+    virtual void complete_collective(Verb, Memory whole, Memory shard, Counts, int root, Reducer) = 0;
+    virtual void complete_all_to_all(Memory in, Counts, Memory out, Counts) = 0;
+    virtual Region allocate(std::size_t bytes) = 0;
+    virtual void begin_group() = 0;
+    virtual void end_group() = 0;
 
     std::string_view name;
   };
@@ -135,6 +153,22 @@ class AnyCalls {
     }
     Work exchange(Memory out, int to, Memory in, int from, int tag) override { return Work{calls.exchange(out, to, in, from, tag)}; }
     AnyCalls split(int color, int key) override { return AnyCalls{calls.split(color, key), name}; }
+    void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) override {
+      comm::complete_collective(calls, verb, in, out, root, reducer);
+    }
+    void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) override {
+      comm::complete_collective(calls, verb, whole, shard, counts, root, reducer);
+    }
+    void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) override {
+      comm::complete_all_to_all(calls, in, sent, out, received);
+    }
+    Region allocate(std::size_t bytes) override { return allocate_region(calls, bytes); }
+    void begin_group() override {
+      if constexpr (GroupsCalls<C>) calls.begin_group();
+    }
+    void end_group() override {
+      if constexpr (GroupsCalls<C>) calls.end_group();
+    }
 
     C calls;
   };

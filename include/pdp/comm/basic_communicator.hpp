@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <ranges>
 #include <span>
 #include <utility>
@@ -27,6 +28,8 @@ template <Calls C>
 class BasicCommunicator {
  public:
   static constexpr bool fails_fast = requires { requires C::fails_fast; };
+  static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
+  static constexpr bool device_buffers = requires { requires C::device_buffers; };
   using Work = typename C::Work;
   using Erased = C;
 
@@ -37,6 +40,10 @@ class BasicCommunicator {
   [[nodiscard]] Duration deadline() const { return calls_.deadline(); }
   /// For all groups of this world.
   void deadline(Duration duration) { calls_.deadline(duration); }
+  /// For how long a rank may give no sign of life before the world fails, 10 s unless set; zero: for ever. A rank gives them whatever it
+  /// computes, so this need not be longer than its longest step. The same on all ranks.
+  void heartbeat(Duration duration) requires requires(C& calls) { calls.heartbeat(duration); }
+  { calls_.heartbeat(duration); }
   void progress() { calls_.progress(); }
   /// Ends the world: every rank throws PeerLost with this rank and this reason from its next call on.
   void abort(const std::string& reason) { calls_.abort(reason); }
@@ -98,38 +105,65 @@ class BasicCommunicator {
   void send_recv(Elements auto&& out, int to, WritableElements auto&& in, int from, int tag = 0) {
     send_recv_async(out, to, in, from, tag).wait();
   }
-  void barrier() { barrier_async().wait(); }
-  void broadcast(WritableElements auto&& values, int root) { broadcast_async(values, root).wait(); }
+  void barrier() { complete_collective(calls_, Verb::barrier, Memory{}, Memory{}, no_root, Reducer{}); }
+  void broadcast(WritableElements auto&& values, int root) {
+    complete_collective(calls_, Verb::broadcast, memory(values), memory(values), root, Reducer{});
+  }
   template <WritableElements R>
   void reduce(R&& values, CombinesElements<R> auto operation, int root) {
-    reduce_async(values, operation, root).wait();
+    complete_collective(calls_, Verb::reduce, memory(values), memory(values), root, reducer(values, operation));
   }
   template <WritableElements R>
   void all_reduce(R&& values, CombinesElements<R> auto operation) {
-    all_reduce_async(values, operation).wait();
+    complete_collective(calls_, Verb::all_reduce, memory(values), memory(values), no_root, reducer(values, operation));
   }
   template <WritableElements R>
   void reduce_scatter(Elements auto&& whole, R&& shard, CombinesElements<R> auto operation) {
-    reduce_scatter_async(whole, shard, operation).wait();
+    reduce_scatter(whole, shard, Counts{}, operation);
   }
   template <WritableElements R>
   void reduce_scatter(Elements auto&& whole, R&& shard, Counts counts, CombinesElements<R> auto operation) {
-    reduce_scatter_async(whole, shard, counts, operation).wait();
+    complete_collective(calls_, Verb::reduce_scatter, memory(whole), memory(shard), counts, no_root, reducer(shard, operation));
   }
   void all_gather(Elements auto&& shard, WritableElements auto&& whole, Counts counts = {}) {
-    all_gather_async(shard, whole, counts).wait();
+    complete_collective(calls_, Verb::all_gather, memory(whole), memory(shard), counts, no_root, Reducer{});
   }
-  void gather(Elements auto&& shard, WritableElements auto&& whole, int root) { gather_async(shard, whole, root).wait(); }
+  void gather(Elements auto&& shard, WritableElements auto&& whole, int root) { gather(shard, whole, Counts{}, root); }
   void gather(Elements auto&& shard, WritableElements auto&& whole, Counts counts, int root) {
-    gather_async(shard, whole, counts, root).wait();
+    complete_collective(calls_, Verb::gather, memory(whole), memory(shard), counts, root, Reducer{});
   }
-  void scatter(Elements auto&& whole, WritableElements auto&& shard, int root) { scatter_async(whole, shard, root).wait(); }
+  void scatter(Elements auto&& whole, WritableElements auto&& shard, int root) { scatter(whole, shard, Counts{}, root); }
   void scatter(Elements auto&& whole, WritableElements auto&& shard, Counts counts, int root) {
-    scatter_async(whole, shard, counts, root).wait();
+    complete_collective(calls_, Verb::scatter, memory(whole), memory(shard), counts, root, Reducer{});
   }
-  void all_to_all(Elements auto&& in, WritableElements auto&& out) { all_to_all_async(in, out).wait(); }
+  void all_to_all(Elements auto&& in, WritableElements auto&& out) { all_to_all(in, Counts{}, out, Counts{}); }
   void all_to_all(Elements auto&& in, Counts sent, WritableElements auto&& out, Counts received) {
-    all_to_all_async(in, sent, out, received).wait();
+    complete_all_to_all(calls_, memory(in), sent, memory(out), received);
+  }
+
+  /// Starts all the calls that `start` makes together. Their Works outlive it, and are waited for after it: a backend may start none
+  /// before the last one is known. Where messages go both ways between ranks, this makes their order within the group of calls matter no
+  /// more on every backend, NCCL included.
+  template <std::invocable F>
+  void grouped(F&& start) {
+    if constexpr (GroupsCalls<C>) {
+      calls_.begin_group();
+      try {
+        start();
+      } catch (...) {
+        calls_.abort(text("rank ", rank(), " could not make all the calls that it wanted to start together"));
+        throw;
+      }
+      calls_.end_group();
+    } else {
+      start();
+    }
+  }
+
+  /// Memory for `count` values, zero at first, as the backend likes it best. Every rank of this group must call it, with the same count.
+  template <Element T>
+  [[nodiscard]] Registered<T> allocate(std::size_t count) {
+    return Registered<T>{allocate_region(calls_, count * sizeof(T))};
   }
 
   /// The group of those ranks that give the same colour, ordered by key and then by rank. Every rank of this group must call it.

@@ -21,6 +21,7 @@ class Call {
  public:
   Schedule schedule;               // to be written before begin()
   Envelope envelope;               // of every message of the call, but for the bytes
+  std::uint64_t meeting = 0;       // the channel of those who meet in it
   Buffers buffers;                 // of the caller
   Combine combine = nullptr;       // where the call reduces
   std::size_t element = 1;         // bytes of one
@@ -64,7 +65,7 @@ class Call {
   }
 
  private:
-  [[nodiscard]] bool round_complete() const { return waiting_for() < 0; }
+  [[nodiscard]] bool round_complete() const { return together_.done && waiting_for() < 0; }
 
   template <Transport T>
   void begin_round(T& transport, const std::vector<int>& ranks) {
@@ -74,16 +75,20 @@ class Call {
     for (; at_ < steps.size() && steps[at_].round == round; ++at_) {
       const Step& step = steps[at_];
       const std::size_t bytes = step.count * element;
-      if (step.action == Step::Action::copy) {
+      if (step.action == Step::Action::copy || step.action == Step::Action::add) {
         std::byte* to = writable(step.buffer) + step.offset * element;
         const std::byte* from = readable(step.source) + step.source_offset * element;
-        if (to != from && bytes > 0) std::memmove(to, from, bytes);
+        if (step.action == Step::Action::add)
+          combine(to, from, bytes);
+        else if (to != from && bytes > 0)
+          std::memmove(to, from, bytes);
         continue;
       }
       if (step.action == Step::Action::together) {
         if constexpr (GroupTransport<T>) {
           together_.envelope = envelope;
           together_.envelope.bytes = bytes;
+          together_.meeting = meeting;
           together_.values = writable(step.buffer) + step.offset * element;
           together_.combine = combine;
           together_.element = element;

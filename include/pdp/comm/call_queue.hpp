@@ -20,6 +20,7 @@ class CallQueue {
     std::vector<int> ranks;     // of the world, in the order of the group
     std::uint64_t channel = 0;  // the same on all ranks of the group, and of no other group
     std::uint64_t calls = 0;    // collectives so far
+    std::uint32_t made = 0;     // their digest
     Call* first = nullptr;      // collectives in flight; the first one runs
     Call* last = nullptr;
     std::vector<std::byte> scratch;                  // for the one that runs
@@ -28,28 +29,23 @@ class CallQueue {
 
   CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline} {}
 
-  [[nodiscard]] const T& transport() const { return transport_; }
+  [[nodiscard]] T& transport() { return transport_; }
   [[nodiscard]] Duration deadline() const { return deadline_; }
   void deadline(Duration duration) { deadline_ = duration; }
 
   void attach(Group& group) { groups_.push_back(&group); }
   void detach(Group& group) { std::erase(groups_, &group); }
 
-  /// A call to be filled in and given to start() or start_message().
-  Call& fresh() {
-    if (const Failure* failure = transport_.failure()) failure->raise();
-    if (idle_.empty()) {
-      idle_.reserve(calls_.size() + 1);  // so that recycle() never allocates
-      return calls_.emplace_back();
-    }
-    Call& call = *idle_.back();
-    idle_.pop_back();
-    return call;
-  }
+  /// A call to be filled in and given to start(). It has been a collective before, if anything, so that it has the memory of one.
+  Call& fresh() { return fresh(collectives); }
+  /// The same for start_message().
+  Call& fresh_message() { return fresh(messages); }
 
   void start(Group& group, Call& call) {
     call.envelope.channel = group.channel;
     call.envelope.sequence = ++group.calls;
+    call.envelope.earlier = group.made;
+    group.made = digest(call.envelope);
     call.next = nullptr;
     call.begin();
     (group.first == nullptr ? group.first : group.last->next) = &call;
@@ -66,6 +62,17 @@ class CallQueue {
   /// Moves what can be moved without waiting.
   void progress() {
     while (step()) {
+    }
+  }
+
+  /// Whether finish() would come back at once, with an error perhaps.
+  bool done(Group& group, Call& call) {
+    if (call.done() || transport_.failure() != nullptr) return true;
+    try {
+      step();
+      return complete(group, call);
+    } catch (const CommunicationError&) {
+      return true;
     }
   }
 
@@ -100,6 +107,20 @@ class CallQueue {
   }
 
  private:
+  enum Kind : std::size_t { collectives, messages };
+
+  Call& fresh(Kind kind) {
+    if (const Failure* failure = transport_.failure()) failure->raise();
+    std::vector<Call*>& idle = idle_[kind];
+    if (idle.empty()) {
+      idle.reserve(calls_.size() + 1);  // so that recycle() never allocates
+      return calls_.emplace_back();
+    }
+    Call& call = *idle.back();
+    idle.pop_back();
+    return call;
+  }
+
   /// Whether the call is complete; a message is moved on here, a collective by run().
   bool complete(Group& group, Call& call) {
     if (call.envelope.tag != Envelope::collective) call.advance(transport_, group.ranks);
@@ -127,7 +148,7 @@ class CallQueue {
     return moved;
   }
 
-  void recycle(Call& call) { idle_.push_back(&call); }
+  void recycle(Call& call) { idle_[call.envelope.tag == Envelope::collective ? collectives : messages].push_back(&call); }
 
   Failure timeout(const Call& call) const {
     const double seconds = std::chrono::duration<double>(deadline_).count();
@@ -140,8 +161,8 @@ class CallQueue {
   T transport_;
   Duration deadline_;
   std::vector<Group*> groups_;
-  std::deque<Call> calls_;  // a deque: calls may not move
-  std::vector<Call*> idle_;
+  std::deque<Call> calls_;                  // a deque: calls may not move
+  std::array<std::vector<Call*>, 2> idle_;  // by Kind
 };
 
 }  // namespace pdp::comm

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <pdp/comm/operation.hpp>
+#include <pdp/comm/region.hpp>
 #include <pdp/comm/transport.hpp>
 #include <pdp/comm/work.hpp>
 
@@ -68,6 +69,72 @@ concept Calls = std::movable<C> && requires(C& calls, const C& observed, Memory 
   { calls.all_to_all(memory, counts, memory, counts) } -> std::same_as<typename C::Work>;
   { calls.exchange(memory, number, memory, number, number) } -> std::same_as<typename C::Work>;
   { calls.split(/*color*/ number, /*key*/ number) } -> std::same_as<C>;
+};
+
+/// A backend that is faster at a call that it need not return from before it is complete.
+template <class C>
+concept BlockingCalls = Calls<C> && requires(C& calls, Memory memory, Counts counts, int number, Reducer reducer) {
+  calls.complete_collective(Verb::all_reduce, memory, memory, number, reducer);
+  calls.complete_collective(Verb::all_gather, memory, memory, counts, number, reducer);
+  calls.complete_all_to_all(memory, counts, memory, counts);
+};
+template <Calls C>
+void complete_collective(C& calls, Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+  if constexpr (BlockingCalls<C>)
+    calls.complete_collective(verb, in, out, root, reducer);
+  else
+    calls.collective(verb, in, out, root, reducer).wait();
+}
+template <Calls C>
+void complete_collective(C& calls, Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+  if constexpr (BlockingCalls<C>)
+    calls.complete_collective(verb, whole, shard, counts, root, reducer);
+  else
+    calls.collective(verb, whole, shard, counts, root, reducer).wait();
+}
+template <Calls C>
+void complete_all_to_all(C& calls, Memory in, Counts sent, Memory out, Counts received) {
+  if constexpr (BlockingCalls<C>)
+    calls.complete_all_to_all(in, sent, out, received);
+  else
+    calls.all_to_all(in, sent, out, received).wait();
+}
+
+/// A backend that has memory of its own for the values of its calls (see Region). Every rank of the group asks for as many bytes.
+template <class C>
+concept AllocatesRegions = Calls<C> && requires(C& calls, std::size_t bytes) {
+  { calls.allocate(bytes) } -> std::same_as<Region>;
+};
+template <Calls C>
+Region allocate_region(C& calls, std::size_t bytes) {
+  if constexpr (AllocatesRegions<C>)
+    return calls.allocate(bytes);
+  else
+    return Region::ordinary(bytes);
+}
+
+/// A backend whose calls take memory of a device. What pdp tells the ranks itself lies on the host: exchange_records(mine, all) gathers as
+/// many bytes of each, in the order of ranks.
+template <class C>
+concept DeviceCalls = Calls<C> && C::device_buffers && requires(C& calls, std::span<const std::byte> mine, std::span<std::byte> all) {
+  calls.exchange_records(mine, all);
+};
+template <Calls C>
+void exchange_records(C& calls, std::span<const std::byte> mine, std::span<std::byte> all) {
+  if constexpr (DeviceCalls<C>)
+    calls.exchange_records(mine, all);
+  else
+    calls
+        .collective(Verb::all_gather, Memory{all.data(), all.size()}, Memory{const_cast<std::byte*>(mine.data()), mine.size()}, Counts{},
+                    no_root, Reducer{})
+        .wait();
+}
+
+/// A backend that carries out calls one after another, unless it is told that some belong together: those between the two.
+template <class C>
+concept GroupsCalls = Calls<C> && requires(C& calls) {
+  calls.begin_group();
+  calls.end_group();
 };
 
 }  // namespace pdp::comm

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,22 +26,28 @@ class CheckedCalls : public WrappedCalls<C> {
   explicit CheckedCalls(C inner) : CheckedCalls{std::move(inner), std::make_shared<std::optional<Failure>>()} {}
 
   Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
-    compare({.count = in.count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction}, {});
+    compare(verb, in, root, reducer);
     return inner_.collective(verb, in, out, root, reducer);
   }
   Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    compare({.count = counts.empty() ? shard.count : total(counts),
-             .root = root,
-             .verb = verb,
-             .type = shard.type,
-             .reduction = reducer.reduction},
-            counts);
+    compare(verb, shard, counts, root, reducer);
     return inner_.collective(verb, whole, shard, counts, root, reducer);
   }
   Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-    const bool equal = sent.empty() && received.empty();
-    compare({.count = equal ? in.count / static_cast<std::size_t>(size()) : 0, .verb = Verb::all_to_all, .type = in.type}, {});
+    compare(in, sent, received);
     return inner_.all_to_all(in, sent, out, received);
+  }
+  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+    compare(verb, in, root, reducer);
+    comm::complete_collective(inner_, verb, in, out, root, reducer);
+  }
+  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+    compare(verb, shard, counts, root, reducer);
+    comm::complete_collective(inner_, verb, whole, shard, counts, root, reducer);
+  }
+  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+    compare(in, sent, received);
+    comm::complete_all_to_all(inner_, in, sent, out, received);
   }
   Work exchange(Memory out, int to, Memory in, int from, int tag) {
     if (*failure_) (*failure_)->raise();
@@ -55,14 +62,27 @@ class CheckedCalls : public WrappedCalls<C> {
   CheckedCalls(C inner, std::shared_ptr<std::optional<Failure>> failure)
       : WrappedCalls<C>{std::move(inner)}, failure_{std::move(failure)}, calls_(static_cast<std::size_t>(inner_.size())) {}
 
+  void compare(Verb verb, Memory values, int root, const Reducer& reducer) {
+    compare({.count = values.count, .root = root, .verb = verb, .type = values.type, .reduction = reducer.reduction}, {});
+  }
+  void compare(Verb verb, Memory shard, Counts counts, int root, const Reducer& reducer) {
+    compare({.count = counts.empty() ? shard.count : total(counts),
+             .root = root,
+             .verb = verb,
+             .type = shard.type,
+             .reduction = reducer.reduction},
+            counts);
+  }
+  void compare(Memory in, Counts sent, Counts received) {
+    const bool equal = sent.empty() && received.empty();
+    compare({.count = equal ? in.count / static_cast<std::size_t>(size()) : 0, .verb = Verb::all_to_all, .type = in.type}, {});
+  }
   void compare(Envelope call, Counts counts) {
     if (*failure_) (*failure_)->raise();
     call.sequence = ++sequence_;
     call.channel = counts.size();  // a mix of the counts
     for (const std::size_t count : counts) call.channel = (call.channel ^ count) * 0x9e3779b97f4a7c15ULL;
-    Memory mine{reinterpret_cast<std::byte*>(&call), sizeof call, 1, DType::byte};
-    Memory all{reinterpret_cast<std::byte*>(calls_.data()), calls_.size() * sizeof call, 1, DType::byte};
-    inner_.collective(Verb::all_gather, all, mine, Counts{}, no_root, Reducer{}).wait();
+    exchange_records(inner_, std::as_bytes(std::span{&call, 1}), std::as_writable_bytes(std::span{calls_}));
     for (std::size_t other = 1; other < calls_.size() && !*failure_; ++other) {
       const Envelope &first = calls_.front(), &theirs = calls_[other];
       if (first == theirs) continue;

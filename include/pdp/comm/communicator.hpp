@@ -53,6 +53,15 @@ concept FailsFast = Group<C> && C::fails_fast && requires(const C& group) {
   { group.deadline() } -> std::same_as<Duration>;
 };
 
+/// A backend declares that reductions are carried out in the order of ranks, so that all runs on as many ranks give the same bits, and
+/// those of a serial program that adds in this order.
+template <class C>
+concept RankOrdered = Group<C> && C::rank_ordered;
+
+/// A backend declares that the spans of its calls are memory of a device, which the host cannot touch.
+template <class C>
+concept HasDeviceBuffers = Group<C> && C::device_buffers;
+
 /// A backend has a name, by which a command line chooses it and errors call it.
 template <class C>
 concept Named = requires {

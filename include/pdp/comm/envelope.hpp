@@ -29,11 +29,24 @@ struct Envelope {
   Verb verb = Verb::send;
   DType type = DType::byte;
   Reduction reduction = Reduction::none;
-  std::uint8_t reserved[5] = {};
+  std::uint8_t reserved = 0;
+  std::uint32_t earlier = 0;  // digest of the collectives of the group before this one; 0 for a send
 
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 static_assert(sizeof(Envelope) == 48 && std::is_trivially_copyable_v<Envelope>);
+
+/// A digest of the collectives of a group up to this one: equal on ranks that have made the same calls in the same order. It mixes what
+/// came before with what the ranks must agree on, by Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4).
+constexpr std::uint32_t digest(const Envelope& call) {
+  const auto mix = [](std::uint64_t with, std::uint64_t value) {
+    with = (with ^ value) * 0x9e3779b97f4a7c15;
+    return with ^ with >> 32;
+  };
+  const std::uint64_t kind = static_cast<std::uint64_t>(call.verb) | static_cast<std::uint64_t>(call.type) << 8 |
+                             static_cast<std::uint64_t>(call.reduction) << 16 | std::uint64_t{static_cast<std::uint32_t>(call.root)} << 32;
+  return static_cast<std::uint32_t>(mix(mix(mix(call.earlier, call.sequence), call.count), kind));
+}
 
 /// "all_reduce of 8 float32", "broadcast of 3 int64 from rank 2", "send of 2 float32 with tag 7".
 inline std::string describe(const Envelope& call) {

@@ -32,6 +32,11 @@ class InstrumentedCalls : public WrappedCalls<C> {
    public:
     Work() = default;
     [[nodiscard]] bool pending() const { return inner_.pending(); }
+    [[nodiscard]] bool done() {
+      if (!pending()) return true;
+      const Stopwatch stopwatch{*traffic_};
+      return inner_.done();
+    }
     void wait() {
       if (!pending()) return;
       const Stopwatch stopwatch{*traffic_};
@@ -56,11 +61,22 @@ class InstrumentedCalls : public WrappedCalls<C> {
     return counted(verb, in.bytes(), [&] { return inner_.collective(verb, in, out, root, reducer); });
   }
   Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    const std::size_t elements = counts.empty() ? shard.count * static_cast<std::size_t>(size()) : total(counts);
-    return counted(verb, elements * shard.element, [&] { return inner_.collective(verb, whole, shard, counts, root, reducer); });
+    return counted(verb, bytes_of(shard, counts), [&] { return inner_.collective(verb, whole, shard, counts, root, reducer); });
   }
   Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
     return counted(Verb::all_to_all, in.bytes(), [&] { return inner_.all_to_all(in, sent, out, received); });
+  }
+  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+    const Stopwatch stopwatch{count(verb, in.bytes())};
+    comm::complete_collective(inner_, verb, in, out, root, reducer);
+  }
+  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+    const Stopwatch stopwatch{count(verb, bytes_of(shard, counts))};
+    comm::complete_collective(inner_, verb, whole, shard, counts, root, reducer);
+  }
+  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+    const Stopwatch stopwatch{count(Verb::all_to_all, in.bytes())};
+    comm::complete_all_to_all(inner_, in, sent, out, received);
   }
   Work exchange(Memory out, int to, Memory in, int from, int tag) {
     return counted(Verb::send, out.bytes() + in.bytes(), [&] { return inner_.exchange(out, to, in, from, tag); });
@@ -81,11 +97,18 @@ class InstrumentedCalls : public WrappedCalls<C> {
 
   template <class Begin>
   Work counted(Verb verb, std::size_t bytes, const Begin& begin) {
+    Traffic& traffic = count(verb, bytes);
+    const Stopwatch stopwatch{traffic};
+    return {begin(), traffic};
+  }
+  Traffic& count(Verb verb, std::size_t bytes) {
     Traffic& traffic = (*table_)[static_cast<std::size_t>(verb)];
     ++traffic.calls;
     traffic.bytes += bytes;
-    const Stopwatch stopwatch{traffic};
-    return {begin(), traffic};
+    return traffic;
+  }
+  [[nodiscard]] std::size_t bytes_of(Memory shard, Counts counts) const {
+    return (counts.empty() ? shard.count * static_cast<std::size_t>(size()) : total(counts)) * shard.element;
   }
 
   std::shared_ptr<TrafficTable> table_;

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <pdp/comm/algorithm/select.hpp>
+#include <pdp/comm/algorithm/two_level.hpp>
+#include <pdp/comm/call_checks.hpp>
 #include <pdp/comm/call_queue.hpp>
 #include <pdp/comm/calls.hpp>
 
@@ -24,6 +26,8 @@ class Member {
 
  public:
   static constexpr bool fails_fast = true;
+  /// Ranks that share memory add in their order.
+  static constexpr bool rank_ordered = GroupTransport<T> && !HostTransport<T>;
 
   /// A call in flight. Letting go of it before it is complete ends the world, as its memory would be written after its time.
   class [[nodiscard]] Work {
@@ -42,6 +46,7 @@ class Member {
     ~Work() { abandon(); }
 
     [[nodiscard]] bool pending() const { return call_ != nullptr; }
+    [[nodiscard]] bool done();
     void wait();
 
    private:
@@ -64,6 +69,9 @@ class Member {
   [[nodiscard]] int size() const { return static_cast<int>(group_->ranks.size()); }
   [[nodiscard]] Duration deadline() const { return queue_->deadline(); }
   void deadline(Duration duration) { queue_->deadline(duration); }
+  /// For calibration: this group's all-reduces by messages are carried out so, whatever the table says. The same on all ranks.
+  void always(algorithm::AllReduce algorithm) { always_ = algorithm; }
+  void heartbeat(Duration duration) requires KeepsHeartbeat<T> { queue_->transport().heartbeat(duration); }
   void progress();
   void abort(const std::string& reason);
 
@@ -78,19 +86,36 @@ class Member {
   /// The group of those ranks that give the same colour, ordered by key and then by rank.
   [[nodiscard]] Member split(int color, int key);
 
+  /// Memory that all ranks of the group see, so that collectives work where the values lie.
+  Region allocate(std::size_t bytes) requires ArenaTransport<T>;
+
  private:
   Member(std::shared_ptr<Queue> queue, std::unique_ptr<Group> group, int rank);
 
+  /// Memory of every rank of the group, each of as many bytes.
+  /// `prepare`: what is to be done with each as soon as it is there.
+  template <class Prepare>
+  auto share(std::size_t bytes, const Prepare& prepare) requires GroupTransport<T>;
+  /// What another rank of the group shares. Throws PeerLost where that rank has ended.
+  auto open_of(SharedAddress address, std::size_t bytes) requires GroupTransport<T>;
+  template <class E>
+  void gather_from_all(const E& mine, std::vector<E>& all);
+  [[nodiscard]] GroupPlace place() const { return {group_->channel, group_->ranks, rank_}; }
+  /// Prepares what the ranks of a new group need to meet.
+  void prepare_to_meet() requires GroupTransport<T>;
+  void select(Call& call, const algorithm::Extent& extent, std::size_t count);
+
   Work begin(Verb verb, Memory in, Memory out, const algorithm::Extent& extent, std::size_t count, int root, Reducer reducer);
-  void check_peer(const char* does, int peer, int tag) const;
-  void check_root(Verb verb, int root) const;
-  /// The shards of a call, after a look at what was given for them. `place`: which of the group's two tables they may use.
-  Shards shards(Verb verb, const Memory* whole, const Memory* shard, Counts counts, std::size_t place);
+  [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
   static std::uint64_t channel_of(std::uint64_t parent, std::uint64_t call, int color);
 
   std::shared_ptr<Queue> queue_;
   std::unique_ptr<Group> group_;
   int rank_ = 0;
+  std::optional<algorithm::AllReduce> always_;
+  bool meets_ = false;                 // all ranks of the group can meet
+  algorithm::Levels levels_;           // of a group over several hosts, some of which have several of its ranks; else empty
+  std::unique_ptr<Member> host_part_;  // its ranks of this host
 };
 
 template <Transport T>
@@ -102,6 +127,10 @@ Member<T>::Member(T transport, Duration deadline)
   std::ranges::generate(group_->ranks, [rank = 0]() mutable { return rank++; });
   group_->channel = Envelope::world;
   queue_->attach(*group_);
+  if constexpr (GroupTransport<T>) {
+    meets_ = size() > 1 && queue_->transport().near(group_->ranks);
+    if (!meets_) prepare_to_meet();
+  }
 }
 template <Transport T>
 Member<T>::Member(std::shared_ptr<Queue> queue, std::unique_ptr<Group> group, int rank)
@@ -116,17 +145,27 @@ Member<T>& Member<T>::operator=(Member&& other) noexcept {
   queue_ = std::move(other.queue_);
   group_ = std::move(other.group_);
   rank_ = other.rank_;
+  meets_ = other.meets_;
+  levels_ = std::move(other.levels_);
+  host_part_ = std::move(other.host_part_);
   return *this;
 }
 template <Transport T>
 Member<T>::~Member() {
-  if (group_) queue_->detach(*group_);
+  if (!group_) return;
+  queue_->detach(*group_);
+  if constexpr (GroupTransport<T>)
+    if (meets_ && group_->channel != Envelope::world) queue_->transport().remove_group(group_->channel);
 }
 
 template <Transport T>
 void Member<T>::Work::wait() {
   if (pending()) queue_->finish(*group_, *call_);
   call_ = nullptr;
+}
+template <Transport T>
+bool Member<T>::Work::done() {
+  return !pending() || queue_->done(*group_, *call_);
 }
 template <Transport T>
 void Member<T>::Work::abandon() noexcept {
@@ -143,17 +182,23 @@ void Member<T>::abort(const std::string& reason) {
 }
 
 template <Transport T>
-Member<T> Member<T>::split(int color, int key) {
-  const std::array<std::int32_t, 2> mine{color, key};
-  std::vector<std::int32_t> all(2 * group_->ranks.size());
-  const auto memory = [](auto& values) {
-    return Memory{const_cast<std::byte*>(reinterpret_cast<const std::byte*>(values.data())), values.size(), sizeof(std::int32_t),
-                  DType::int32};
+template <class E>
+void Member<T>::gather_from_all(const E& mine, std::vector<E>& all) {
+  static_assert(std::is_trivially_copyable_v<E>);
+  all.resize(group_->ranks.size());
+  const auto bytes = [](const auto* values, std::size_t count) {
+    return Memory{const_cast<std::byte*>(reinterpret_cast<const std::byte*>(values)), count * sizeof(E), 1, DType::byte};
   };
-  collective(Verb::all_gather, memory(all), memory(mine), Counts{}, -1).wait();
+  collective(Verb::all_gather, bytes(all.data(), all.size()), bytes(&mine, 1), Counts{}, no_root).wait();
+}
+
+template <Transport T>
+Member<T> Member<T>::split(int color, int key) {
+  std::vector<std::array<std::int32_t, 2>> all;  // colour and key
+  gather_from_all({color, key}, all);
   std::vector<std::pair<int, int>> members;  // key, rank in this group
   for (int rank = 0; rank < size(); ++rank)
-    if (all[2 * static_cast<std::size_t>(rank)] == color) members.emplace_back(all[2 * static_cast<std::size_t>(rank) + 1], rank);
+    if (const auto& [its_color, its_key] = all[static_cast<std::size_t>(rank)]; its_color == color) members.emplace_back(its_key, rank);
   std::ranges::sort(members);
   auto group = std::make_unique<Group>();
   int rank_in_group = 0;
@@ -162,20 +207,85 @@ Member<T> Member<T>::split(int color, int key) {
     group->ranks.push_back(group_->ranks[static_cast<std::size_t>(rank)]);
   }
   group->channel = channel_of(group_->channel, group_->calls, color);
-  return Member{queue_, std::move(group), rank_in_group};
+  Member made{queue_, std::move(group), rank_in_group};
+  if constexpr (GroupTransport<T>) made.prepare_to_meet();
+  return made;
+}
+
+template <Transport T>
+void Member<T>::prepare_to_meet() requires GroupTransport<T> {
+  T& transport = queue_->transport();
+  if (size() < 2) return;
+  if (transport.near(group_->ranks)) {
+    transport.add_group(place(), share(T::board_bytes, [](auto&) {}));
+    meets_ = true;
+  } else if constexpr (HostTransport<T>) {
+    std::vector<int> hosts, host_of;  // as the group's ranks meet them
+    for (const int rank : group_->ranks) {
+      const auto found = std::ranges::find(hosts, transport.host_of(rank));
+      host_of.push_back(static_cast<int>(found - hosts.begin()));
+      if (found == hosts.end()) hosts.push_back(transport.host_of(rank));
+    }
+    if (hosts.size() == host_of.size()) return;  // nobody is near anybody
+    const int host = host_of[static_cast<std::size_t>(rank_)];
+    host_part_ = std::make_unique<Member>(split(host, rank_));
+    levels_ = algorithm::Levels::of(std::move(host_of), rank_);
+  }
+}
+
+template <Transport T>
+template <class Prepare>
+auto Member<T>::share(std::size_t bytes, const Prepare& prepare) requires GroupTransport<T> {
+  using Shared = typename T::Shared;
+  Shared own = T::share(bytes);
+  prepare(own);
+  std::vector<SharedAddress> addresses;
+  gather_from_all(own.address(), addresses);
+  std::vector<Shared> all;
+  for (int rank = 0; rank < size(); ++rank) {
+    all.push_back(rank == rank_ ? std::move(own) : open_of(addresses[static_cast<std::size_t>(rank)], bytes));
+    if (rank != rank_) prepare(all.back());
+  }
+  collective(Verb::barrier, {}, {}, no_root).wait();  // after which nobody opens this rank's any more
+  all[static_cast<std::size_t>(rank_)].close();
+  return all;
+}
+
+template <Transport T>
+auto Member<T>::open_of(SharedAddress address, std::size_t bytes) requires GroupTransport<T> {
+  try {
+    return T::open(address, bytes);
+  } catch (const ConfigError&) {
+    // A process that has ended shares nothing any more; a little later this rank knows that it has.
+    for (const TimePoint until = Clock::now() + std::chrono::milliseconds{200}; Clock::now() < until;) queue_->transport().wait(until);
+    throw;
+  }
+}
+
+template <Transport T>
+Region Member<T>::allocate(std::size_t bytes) requires ArenaTransport<T> {
+  if (host_part_) return host_part_->allocate(bytes);
+  if (!meets_) return Region::ordinary(bytes);
+  // Before any memory is made: a rank that threw by itself would leave the others to open what is gone.
+  std::vector<std::size_t> asked;
+  gather_from_all(bytes, asked);
+  if (const auto other = std::ranges::find_if(asked, [&](std::size_t each) { return each != asked[0]; }); other != asked.end())
+    throw ConfigError{text("rank 0 of a group of ", size(), " asked for ", asked[0], " bytes of memory in common, and rank ",
+                           other - asked.begin(), " for ", *other, "; all ranks of a group must ask for as much")};
+  if (bytes == 0) return Region::ordinary(bytes);
+  const std::uint64_t number = channel_of(group_->channel, group_->calls, /*color*/ -1);
+  return queue_->transport().add_arena(place(), number, share(bytes, [](auto& memory) { memory.populate(); }));
 }
 
 template <Transport T>
 typename Member<T>::Work Member<T>::collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
-  if (verb == Verb::broadcast || verb == Verb::reduce) check_root(verb, root);
+  if (verb == Verb::broadcast || verb == Verb::reduce) checks().root(verb, root);
   return begin(verb, in, out, {.count = in.count}, in.count, root, reducer);
 }
 
 template <Transport T>
 typename Member<T>::Work Member<T>::collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
-  const bool rooted = verb == Verb::gather || verb == Verb::scatter;
-  if (rooted) check_root(verb, root);
-  const Shards cut = shards(verb, rooted && rank_ != root ? nullptr : &whole, &shard, counts, 0);
+  const Shards cut = checks().shards(verb, whole, shard, counts, root, group_->begins[0]);
   const bool spreads = verb == Verb::scatter || verb == Verb::reduce_scatter;
   return begin(verb, spreads ? whole : shard, spreads ? shard : whole, {.shards = cut}, counts.empty() ? shard.count : cut.begin(size()),
                root, reducer);
@@ -184,52 +294,55 @@ typename Member<T>::Work Member<T>::collective(Verb verb, Memory whole, Memory s
 template <Transport T>
 typename Member<T>::Work Member<T>::all_to_all(Memory in, Counts sent, Memory out, Counts received) {
   const bool equal = sent.empty() && received.empty();
-  if (equal && in.count != out.count)
-    throw ShapeError{text("all_to_all on rank ", rank_, " reads ", in.count, " elements and writes ", out.count, "; both must be as many")};
-  if (in.data < out.data + out.count * out.element && out.data < in.data + in.count * in.element)
-    throw ConfigError{text("all_to_all on rank ", rank_, " reads and writes the same memory; it cannot work in place")};
-  const Memory one_in{.count = in.count / static_cast<std::size_t>(size())}, one_out{.count = out.count / static_cast<std::size_t>(size())};
-  const Shards sending = shards(Verb::all_to_all, &in, equal ? &one_in : nullptr, sent, 0);
-  const Shards receiving = shards(Verb::all_to_all, &out, equal ? &one_out : nullptr, received, 1);
+  const auto [sending, receiving] = checks().all_to_all(in, sent, out, received, group_->begins);
   // Ranks may differ in what they send where they say so for each; then only the messages show whether two agree.
-  return begin(Verb::all_to_all, in, out, {.shards = sending, .received = receiving}, equal ? one_in.count : 0, -1, {});
+  return begin(Verb::all_to_all, in, out, {.shards = sending, .received = receiving},
+               equal ? in.count / static_cast<std::size_t>(size()) : 0, -1, {});
 }
 
 template <Transport T>
 typename Member<T>::Work Member<T>::begin(Verb verb, Memory in, Memory out, const algorithm::Extent& extent, std::size_t count, int root,
                                           Reducer reducer) {
-  if (in.type != out.type)
-    throw ShapeError{
-        text(name(verb), " on rank ", rank_, " reads ", name(in.type), " and writes ", name(out.type), "; both must be of one type")};
+  checks().one_type(verb, in, out);
   Call& call = queue_->fresh();
   call.envelope = {.channel = group_->channel, .count = count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction};
-  bool together = false;
-  if constexpr (GroupTransport<T>) together = size() > 1 && queue_->transport().takes(call.envelope);
-  if (together) {
-    call.schedule.clear();
-    call.schedule.copy(Step::Buffer::output, 0, Step::Buffer::input, 0, out.count);
-    call.schedule.together(out.count);
-  } else {
-    algorithm::select(call.schedule, verb, rank_, size(), root, extent, in.element);
-  }
+  call.element = in.element;
+  select(call, extent, out.count);
   call.buffers = {in.data, out.data, nullptr};
   call.combine = reducer.combine;
   call.divide = verb == Verb::reduce && rank_ != root ? nullptr : reducer.divide;
   call.divisible = out.data;
   call.divisible_bytes = out.count * out.element;
-  call.element = in.element;
   queue_->start(*group_, call);
   return Work{*queue_, *group_, call};
 }
 
+/// `count`: of the output.
+template <Transport T>
+void Member<T>::select(Call& call, const algorithm::Extent& extent, std::size_t count) {
+  const Envelope& envelope = call.envelope;
+  if (meets_ && met_for(envelope.verb)) {
+    call.meeting = group_->channel;
+    call.schedule.clear();
+    call.schedule.copy(Step::Buffer::output, 0, Step::Buffer::input, 0, count);
+    call.schedule.together(Step::Buffer::output, count);
+  } else if (host_part_ && algorithm::TwoLevel::takes(envelope.verb)) {
+    call.meeting = host_part_->group_->channel;
+    algorithm::TwoLevel{call.schedule, levels_, rank_}.select(envelope.verb, envelope.root, extent.count, call.element);
+  } else {
+    if (always_ && envelope.verb == Verb::all_reduce) {
+      call.schedule.clear();
+      return algorithm::all_reduce(call.schedule, *always_, rank_, size(), extent.count);
+    }
+    algorithm::select(call.schedule, envelope.verb, rank_, size(), envelope.root, extent, call.element,
+                      rank_ordered ? algorithm::Order::of_ranks : algorithm::Order::any);
+  }
+}
+
 template <Transport T>
 typename Member<T>::Work Member<T>::exchange(Memory out, int to, Memory in, int from, int tag) {
-  if (to != nobody) check_peer("send to", to, tag);
-  if (from != nobody) check_peer("receive from", from, tag);
-  if (to != nobody && from != nobody && in.type != out.type)
-    throw ShapeError{
-        text("send_recv on rank ", rank_, " sends ", name(out.type), " and receives ", name(in.type), "; both must be of one type")};
-  Call& call = queue_->fresh();
+  checks().message(out, to, in, from, tag);
+  Call& call = queue_->fresh_message();
   call.schedule.clear();
   if (to != nobody) call.schedule.send(to, Step::Buffer::input, 0, out.count);
   if (from != nobody) call.schedule.receive(from, Step::Buffer::output, 0, in.count);
@@ -241,43 +354,6 @@ typename Member<T>::Work Member<T>::exchange(Memory out, int to, Memory in, int 
   call.element = either.element;
   queue_->start_message(*group_, call);
   return Work{*queue_, *group_, call};
-}
-
-template <Transport T>
-void Member<T>::check_peer(const char* does, int peer, int tag) const {
-  if (peer < 0 || peer >= size())
-    throw ConfigError{text("rank ", rank_, " cannot ", does, " rank ", peer, " of a group of ", size(), " ranks")};
-  if (peer == rank_) throw ConfigError{text("rank ", rank_, " cannot ", does, " itself; copy the values")};
-  if (tag < 0) throw ConfigError{text("rank ", rank_, " cannot ", does, " rank ", peer, " with tag ", tag, "; tags are 0 or more")};
-}
-
-template <Transport T>
-void Member<T>::check_root(Verb verb, int root) const {
-  if (root < 0 || root >= size())
-    throw ConfigError{text(name(verb), " on rank ", rank_, " names root ", root, ", but the group has ranks 0 to ", size() - 1)};
-}
-
-template <Transport T>
-Shards Member<T>::shards(Verb verb, const Memory* whole, const Memory* shard, Counts counts, std::size_t place) {
-  const auto ranks = static_cast<std::size_t>(size());
-  if (counts.empty() && shard != nullptr) {
-    if (whole != nullptr && whole->count != shard->count * ranks)
-      throw ShapeError{text(name(verb), " on rank ", rank_, ": the whole must be ", size(), " shards of ", shard->count, " elements, ",
-                            shard->count * ranks, ", but it has ", whole->count)};
-    return Shards{shard->count};
-  }
-  if (counts.size() != ranks)
-    throw ShapeError{text(name(verb), " on rank ", rank_, " was given ", counts.size(), " counts for ", size(), " ranks")};
-  std::vector<std::size_t>& begins = group_->begins[place];
-  begins.assign(ranks + 1, 0);
-  std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
-  if (shard != nullptr && shard->count != counts[static_cast<std::size_t>(rank_)])
-    throw ShapeError{text(name(verb), " on rank ", rank_, ": the counts give this rank ", counts[static_cast<std::size_t>(rank_)],
-                          " elements, but its shard has ", shard->count)};
-  if (whole != nullptr && whole->count != begins.back())
-    throw ShapeError{
-        text(name(verb), " on rank ", rank_, ": the counts add up to ", begins.back(), " elements, but the whole has ", whole->count)};
-  return Shards{std::span<const std::size_t>{begins}};
 }
 
 /// The same on all members, and with overwhelming probability on no other group: a mix of where the split was made and of its colour.

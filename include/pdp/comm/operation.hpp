@@ -1,10 +1,11 @@
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include <pdp/core/dtype.hpp>
 
@@ -80,6 +81,18 @@ constexpr const char* name(Reduction reduction) {
   return "an unknown reduction";
 }
 
+namespace detail {
+
+/// Of two numbers of which none is larger: one NaN, if there is any; else, if these are zeros, the one with the given sign if there is one.
+template <class T>
+constexpr T of_equals(T left, T right, bool negative) {
+  const float a = static_cast<float>(left), b = static_cast<float>(right);
+  if (a != a || b != b) return static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+  return (std::bit_cast<std::uint32_t>(a) >> 31 != 0) == negative ? left : right;
+}
+
+}  // namespace detail
+
 /// The operations of a reduction, as types: `world.all_reduce(gradients, Sum{})`. A byte is an unsigned number of eight bits.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;
@@ -95,18 +108,23 @@ struct Product {
     return static_cast<T>(left * right);
   }
 };
+/// The smaller one; NaN where there is one. -0 is smaller than 0, so that ranks may combine in any order.
 struct Min {
   static constexpr Reduction reduction = Reduction::min;
   template <class T>
   static constexpr T combine(T left, T right) {
-    return std::min(left, right);
+    if constexpr (!std::integral<T>)
+      if (!(left < right) && !(right < left)) return detail::of_equals(left, right, /*negative*/ true);
+    return right < left ? right : left;
   }
 };
 struct Max {
   static constexpr Reduction reduction = Reduction::max;
   template <class T>
   static constexpr T combine(T left, T right) {
-    return std::max(left, right);
+    if constexpr (!std::integral<T>)
+      if (!(left < right) && !(right < left)) return detail::of_equals(left, right, /*negative*/ false);
+    return left < right ? right : left;
   }
 };
 /// The sum, divided by the number of ranks once it is complete (integers: rounded towards zero).

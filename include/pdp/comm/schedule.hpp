@@ -7,17 +7,18 @@
 
 namespace pdp::comm {
 
-/// One step of a collective on one rank: a message or a local copy, between the call's buffers. Offsets and counts are in elements.
+/// One step of a collective on one rank: a message, or a copy or reduction within the rank, between the call's buffers. Offsets and counts
+/// are in elements.
 ///
-/// Steps of one round are under way together; a round begins when the one before it is complete on this rank. Copies of a round come before
-/// its messages.
+/// Steps of one round are under way together; a round begins when the one before it is complete on this rank. What a round does within the
+/// rank comes before its messages, one after another.
 struct Step {
-  enum class Action : std::uint8_t { copy, send, receive, combine, together };  // combine: receive, and reduce into `to`
+  enum class Action : std::uint8_t { copy, add, send, receive, combine, together };  // combine: receive, and add
   enum class Buffer : std::uint8_t { input, output, scratch };
 
   Action action = Action::copy;
   Buffer buffer = Buffer::output;  // sent from, received into, copied to
-  Buffer source = Buffer::input;   // of a copy
+  Buffer source = Buffer::input;   // of what is copied or added
   int round = 0;
   int peer = -1;  // rank in the group
   std::size_t offset = 0;
@@ -33,17 +34,15 @@ class Schedule {
     steps_.clear();
     round_ = 0;
     scratch_ = 0;
+    numbering_ = {};
   }
 
   constexpr void copy(Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset, std::size_t count) {
-    steps_.push_back({.action = Step::Action::copy,
-                      .buffer = to,
-                      .source = from,
-                      .round = round_,
-                      .offset = offset,
-                      .count = count,
-                      .source_offset = from_offset});
-    if (to == Step::Buffer::scratch && offset + count > scratch_) scratch_ = offset + count;
+    local(Step::Action::copy, to, offset, from, from_offset, count);
+  }
+  /// Reduces values of this rank into others of its own.
+  constexpr void add(Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset, std::size_t count) {
+    local(Step::Action::add, to, offset, from, from_offset, count);
   }
   constexpr void send(int peer, Step::Buffer from, std::size_t offset, std::size_t count) {
     message(Step::Action::send, peer, from, offset, count);
@@ -54,10 +53,13 @@ class Schedule {
   constexpr void combine(int peer, Step::Buffer into, std::size_t offset, std::size_t count) {
     message(Step::Action::combine, peer, into, offset, count);
   }
-  /// The whole call, by a GroupTransport, in place.
-  constexpr void together(std::size_t count) {
-    steps_.push_back({.action = Step::Action::together, .buffer = Step::Buffer::output, .round = round_, .count = count});
+  /// A reduction of all ranks of the group that share memory, by a GroupTransport, in place.
+  constexpr void together(Step::Buffer buffer, std::size_t count) {
+    steps_.push_back({.action = Step::Action::together, .buffer = buffer, .round = round_, .count = count});
+    if (buffer == Step::Buffer::scratch && count > scratch_) scratch_ = count;
   }
+  /// Peers of the messages that follow are places in this list of ranks, until clear(); empty: ranks of the group. Borrowed.
+  constexpr void number(std::span<const int> ranks) { numbering_ = ranks; }
   constexpr void next_round() { ++round_; }
 
   [[nodiscard]] constexpr const std::vector<Step>& steps() const { return steps_; }
@@ -65,14 +67,22 @@ class Schedule {
   [[nodiscard]] constexpr std::size_t scratch() const { return scratch_; }
 
  private:
+  constexpr void local(Step::Action action, Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset,
+                       std::size_t count) {
+    steps_.push_back(
+        {.action = action, .buffer = to, .source = from, .round = round_, .offset = offset, .count = count, .source_offset = from_offset});
+    if (to == Step::Buffer::scratch && offset + count > scratch_) scratch_ = offset + count;
+  }
   constexpr void message(Step::Action action, int peer, Step::Buffer buffer, std::size_t offset, std::size_t count) {
-    steps_.push_back({.action = action, .buffer = buffer, .round = round_, .peer = peer, .offset = offset, .count = count});
+    const int rank = numbering_.empty() ? peer : numbering_[static_cast<std::size_t>(peer)];
+    steps_.push_back({.action = action, .buffer = buffer, .round = round_, .peer = rank, .offset = offset, .count = count});
     if (buffer == Step::Buffer::scratch && offset + count > scratch_) scratch_ = offset + count;
   }
 
   std::vector<Step> steps_;
   int round_ = 0;
   std::size_t scratch_ = 0;
+  std::span<const int> numbering_;
 };
 
 /// Where a block begins when `count` elements are cut in `parts` blocks whose sizes differ by one at the most.

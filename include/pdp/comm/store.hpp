@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <pdp/comm/membership.hpp>
 #include <pdp/comm/transport.hpp>
 
 namespace pdp::comm {
@@ -15,6 +17,10 @@ namespace pdp::comm {
 /// set() stores a value once and for all. wait() gives the value of a key as soon as some rank has set it, or throws Timeout at the
 /// deadline; get() gives it if it is there now. add() adds to a counter, which begins at 0, and gives what it is then; its value is that
 /// number, spelt out.
+///
+/// A store may keep strangers out itself, by a secret that is not in it, and then says by membership() what its ranks prove to each other.
+/// One that does not is trusted as a whole: whoever can read what is in it can join the job (memory of this process, a folder of the user's
+/// own).
 template <class S>
 concept Store = requires(S& store, std::string_view key, std::string_view value, TimePoint deadline) {
   store.set(key, value);
@@ -34,6 +40,10 @@ class StoreView {
         get_{[](void* self, std::string_view key) { return static_cast<S*>(self)->get(key); }},
         add_{[](void* self, std::string_view key, std::int64_t amount) { return static_cast<S*>(self)->add(key, amount); }} {
     if constexpr (requires { std::string{store.local_address()}; }) local_address_ = store.local_address();
+    if constexpr (requires {
+                    { store.membership() } -> std::same_as<const Membership&>;
+                  })
+      membership_ = &store.membership();
   }
 
   void set(std::string_view key, std::string_view value) const { set_(store_, key, value); }
@@ -42,6 +52,14 @@ class StoreView {
   std::int64_t add(std::string_view key, std::int64_t amount) const { return add_(store_, key, amount); }
   /// The address at which this process is reached by those who share the store: that of its own connection to the store, where it has one.
   [[nodiscard]] const std::string& local_address() const { return local_address_; }
+  /// The same store, for a process that others reach at that address.
+  [[nodiscard]] StoreView reached_at(std::string address) const {
+    StoreView view = *this;
+    view.local_address_ = std::move(address);
+    return view;
+  }
+  /// What the ranks of the store prove to each other; null where the store itself is what they trust.
+  [[nodiscard]] const Membership* membership() const { return membership_; }
 
  private:
   void* store_;
@@ -50,6 +68,7 @@ class StoreView {
   std::optional<std::string> (*get_)(void*, std::string_view);
   std::int64_t (*add_)(void*, std::string_view, std::int64_t);
   std::string local_address_ = "127.0.0.1";
+  const Membership* membership_ = nullptr;
 };
 
 static_assert(Store<StoreView>);

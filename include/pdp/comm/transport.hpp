@@ -4,11 +4,14 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/operation.hpp>
+#include <pdp/comm/region.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm {
@@ -64,6 +67,7 @@ struct ReceiveRequest {
 /// A collective that a transport carries out as a whole. It stays where it is until it is done or the transport has failed.
 struct GroupRequest {
   Envelope envelope;            // the same on all ranks; `bytes` are those of each rank's values
+  std::uint64_t meeting = 0;    // the channel of the ranks that meet; the envelope's group may have others as well, on other hosts
   std::byte* values = nullptr;  // in place
   Combine combine = nullptr;    // null: nothing travels, as in a barrier
   std::size_t element = 1;      // bytes of one
@@ -98,23 +102,80 @@ concept Transport = std::movable<T> &&
   { observed.failure() } -> std::same_as<const Failure*>;  // null while all is well
 };
 
-/// A transport whose ranks have memory in common, so that they need no messages for some collectives. Whether it takes one follows from
-/// the envelope alone, and so is the same on all ranks. One at a time.
+/// One whose ranks give signs of life while their programs do something else, so that a rank whose process is stopped, or whose machine is
+/// out of reach, is found to be gone. heartbeat(duration): for how long it may give none; zero: for ever.
 template <class T>
-concept GroupTransport = Transport<T> && requires(T& transport, const T& observed, GroupRequest& request) {
-  { observed.takes(request.envelope) } -> std::same_as<bool>;
-  transport.post(request);
+concept KeepsHeartbeat = Transport<T> && requires(T& transport, Duration duration) {
+  transport.heartbeat(duration);
 };
 
-/// What both ranks say when their calls differ.
+/// By which the other ranks of a host find memory of one of them, in the words of their transport.
+struct SharedAddress {
+  std::uint64_t space = 0;
+  std::uint64_t place = 0;
+};
+
+/// Ranks of the world that make a group, and which of them this is.
+struct GroupPlace {
+  std::uint64_t channel = 0;  // of the group
+  const std::vector<int>& ranks;
+  int rank = 0;
+};
+
+/// A transport some or all of whose ranks have memory in common, so that they need no messages for some collectives: they meet. One meeting
+/// at a time in each group.
+///
+/// - near(ranks): whether these ranks of the world share memory.
+/// - share(bytes): new memory of this rank's own, zero, and for others to open while it is kept. open(address, bytes): that of another one.
+/// - add_group(place, memories): from then on these ranks can meet. `memories`: board_bytes of each of them, in the order of the group.
+///   remove_group(channel) ends that. A world whose ranks are all near needs neither.
+template <class T>
+concept GroupTransport = Transport<T> &&
+    requires(T& transport, const T& observed, GroupRequest& request, const GroupPlace& place, SharedAddress address, std::size_t bytes,
+             std::uint64_t channel, const std::vector<int>& ranks, std::vector<typename T::Shared> memories) {
+  { T::board_bytes } -> std::convertible_to<std::size_t>;
+  { observed.near(ranks) } -> std::same_as<bool>;
+  transport.post(request);
+  { T::share(bytes) } -> std::same_as<typename T::Shared>;
+  { T::open(address, bytes) } -> std::same_as<typename T::Shared>;
+  { memories.front().address() } -> std::same_as<SharedAddress>;
+  transport.add_group(place, std::move(memories));
+  transport.remove_group(channel);
+};
+/// What a meeting is for.
+constexpr bool met_for(Verb verb) { return verb == Verb::all_reduce || verb == Verb::barrier; }
+
+/// One over several hosts. host_of(rank): a number for each host, the same on all ranks.
+template <class T>
+concept HostTransport = GroupTransport<T> && requires(const T& observed, int rank) {
+  { observed.host_of(rank) } -> std::same_as<int>;
+};
+
+/// One that also has memory for values of its users, which all ranks of a group see. `number`: the same on all ranks, and of no other such
+/// memory. The Region is this rank's own part. populate(): the pages of a memory are wanted at once.
+template <class T>
+concept ArenaTransport = GroupTransport<T> &&
+    requires(T& transport, const GroupPlace& place, std::uint64_t number, std::vector<typename T::Shared> memories) {
+  memories.front().populate();
+  { transport.add_arena(place, number, std::move(memories)) } -> std::same_as<Region>;
+};
+
+/// What both ranks say when their calls differ, or those that they have made before.
 inline Failure mismatch(const Envelope& one, int rank_of_one, const Envelope& other, int rank_of_other) {
   const bool collective = one.tag == Envelope::collective;
   const auto number = [collective](const Envelope& call) {
     return collective ? text(" (call ", call.sequence, " of its group)") : std::string{};
   };
+  Envelope later = one;
+  later.earlier = other.earlier;
+  later.bytes = other.bytes;  // of a message, or a part of the call
+  const std::string calls =
+      one.earlier != other.earlier && later == other
+          ? text("rank ", rank_of_one, " and rank ", rank_of_other, " both make ", describe(one), number(one),
+                 ", but not all before it were alike")
+          : text(describe(one), " on rank ", rank_of_one, number(one), ", ", describe(other), " on rank ", rank_of_other, number(other));
   return {Failure::Kind::mismatch, rank_of_one,
-          text("ranks of one group have made different calls: ", describe(one), " on rank ", rank_of_one, number(one), ", ",
-               describe(other), " on rank ", rank_of_other, number(other),
+          text("ranks of one group have made different calls: ", calls,
                "; every rank must make the same calls in the same order, with the same sizes, types and roots")};
 }
 

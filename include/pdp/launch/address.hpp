@@ -33,6 +33,14 @@ struct Address {
     return error == 0 ? host.data() : "an unknown address";
   }
 
+  /// Whether only this host reaches it.
+  [[nodiscard]] bool loopback() const {
+    if (family() == AF_INET) return ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr) >> 24 == 127;
+    if (family() != AF_INET6) return false;
+    const in6_addr& number6 = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&number6) || (IN6_IS_ADDR_V4MAPPED(&number6) && number6.s6_addr[12] == 127);
+  }
+
   /// This end of a connection, or where a socket listens.
   static Address of(int socket) {
     Address address;

@@ -10,6 +10,7 @@
 #include <pdp/comm/transport.hpp>
 #include <pdp/launch/mpi_environment.hpp>
 #include <pdp/launch/number.hpp>
+#include <pdp/launch/rendezvous_url.hpp>
 #include <pdp/launch/slurm.hpp>
 #include <pdp/launch/starter.hpp>
 
@@ -19,15 +20,19 @@ namespace pdp::launch {
 struct Place {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;          // among the ranks on this machine; 0 where nobody says
-  std::string master_address;  // where the job's store is; empty in a world of one
+  int local_rank = 0;            // among the ranks on this machine; 0 where nobody says
+  std::string master_address{};  // where the job's store is; empty in a world of one
   std::uint16_t master_port = 0;
-  bool hosts_store = false;                           // whether this rank hosts it: rank 0, unless the launcher does
-  comm::Duration timeout = std::chrono::seconds{60};  // for the whole start
+  bool master_by_name = false;                          // its address is a name that the starter has for its host
+  std::string folder{};                                 // what the job's store is, instead of a place in the network
+  bool hosts_store = false;                             // whether this rank hosts it: rank 0, unless the launcher does
+  comm::Duration timeout = std::chrono::seconds{60};    // for the whole start
+  comm::Duration heartbeat = std::chrono::seconds{10};  // how long a rank may give no sign of life; zero: for ever
 
   static bool given(const Variables& variable);
   static comm::Duration timeout_from(const Variables& variable);
-  static Place from(const Variables& variable = environment);
+  static comm::Duration heartbeat_from(const Variables& variable);
+  static Place from(const Variables& variable = environment, std::string_view rendezvous = {}, bool has_store = true);
 };
 
 /// PDP_TIMEOUT: seconds for the whole start of a job, 60 unless set.
@@ -37,6 +42,17 @@ inline comm::Duration Place::timeout_from(const Variables& variable) {
   const double value = parse_number("PDP_TIMEOUT (seconds for the start of the job)", seconds, 0.0, 1e8);
   if (!(value > 0))
     throw UsageError{text("PDP_TIMEOUT, the seconds that the start of the job may take, must be above 0; found '", seconds, "'")};
+  return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
+}
+
+/// PDP_HEARTBEAT: seconds for which a rank may give no sign of life before the job fails, 10 unless set; 0: for ever.
+inline comm::Duration Place::heartbeat_from(const Variables& variable) {
+  const char* seconds = variable("PDP_HEARTBEAT");
+  if (seconds == nullptr) return Place{}.heartbeat;
+  const double value = parse_number("PDP_HEARTBEAT (seconds for which a rank may give no sign of life)", seconds, 0.0, 1e8);
+  if (value != 0 && !(value >= 1))
+    throw UsageError{text(
+        "PDP_HEARTBEAT, the seconds for which a rank may give no sign of life, must be at least 1, or 0 for ever; found '", seconds, "'")};
   return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
 }
 
@@ -78,10 +94,14 @@ inline bool Place::given(const Variables& variable) {
 /// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun and others set them; else from the variables of an MPI
 /// launcher (see mpi_environment.hpp); else from those of a step of Slurm (see slurm.hpp); one rank alone where there are none of them.
 /// LOCAL_RANK, MASTER_ADDR and MASTER_PORT count in any case. Throws UsageError where variables contradict each other or do not suffice.
-/// PDP_STORE=launcher: whoever started the ranks hosts the store at that address and port.
-inline Place Place::from(const Variables& variable) {
+/// Where the ranks meet is said by `rendezvous`, a URL from the command line, else by PDP_RENDEZVOUS (see rendezvous_url.hpp); a place that
+/// it names wins over MASTER_ADDR and MASTER_PORT. PDP_STORE=launcher: whoever started the ranks hosts the store at that address and port.
+/// Nobody asks where the store is of ranks that find each other without one.
+inline Place Place::from(const Variables& variable, std::string_view rendezvous, bool has_store) {
   Place place;
   place.timeout = timeout_from(variable);
+  place.heartbeat = heartbeat_from(variable);
+  const RendezvousUrl meeting = RendezvousUrl::from(rendezvous, variable);
   const std::optional<Starter> starter = detail::find_starter(variable);
   if (!starter) {
     for (const char* other : {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"})
@@ -89,6 +109,9 @@ inline Place Place::from(const Variables& variable) {
         throw UsageError{text(other,
                               " is set, but RANK and WORLD_SIZE are not; set all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT to join "
                               "a job, or none of them")};
+    if (meeting.kind != RendezvousUrl::Kind::environment)
+      throw UsageError{text(rendezvous.empty() ? "PDP_RENDEZVOUS is set" : "--rendezvous is given",
+                            ", but RANK and WORLD_SIZE are not; it says where ranks meet, and not who this process is")};
     return place;
   }
   const char* rank = variable(starter->rank);
@@ -107,13 +130,24 @@ inline Place Place::from(const Variables& variable) {
   if (place.local_rank >= place.size)
     throw UsageError{text(local_name, " is ", place.local_rank, ", but ", starter->size, " is ", place.size,
                           "; a machine cannot hold more ranks than there are")};
-  if (place.size == 1) return place;
+  if (place.size == 1 || !has_store) return place;
 
-  const char* address = variable("MASTER_ADDR");
-  const char* port = variable("MASTER_PORT");
-  place.master_address = address != nullptr && *address != '\0' ? address : starter->master_address(variable, place.size);
-  place.master_port = port != nullptr ? static_cast<std::uint16_t>(parse_number("MASTER_PORT", port, 1, 65535))
-                                      : starter->master_port(variable, place.size);
+  if (meeting.kind == RendezvousUrl::Kind::file) {
+    place.folder = meeting.folder;
+    return place;
+  }
+  if (meeting.kind == RendezvousUrl::Kind::tcp) {
+    place.master_address = meeting.host;
+    place.master_port = meeting.port;
+  } else {
+    const char* address = variable("MASTER_ADDR");
+    const char* port = variable("MASTER_PORT");
+    const bool told = address != nullptr && *address != '\0';
+    place.master_address = told ? address : starter->master_address(variable, place.size);
+    place.master_by_name = !told && starter->names_host;
+    place.master_port = port != nullptr ? static_cast<std::uint16_t>(parse_number("MASTER_PORT", port, 1, 65535))
+                                        : starter->master_port(variable, place.size);
+  }
   const char* store = variable("PDP_STORE");
   if (store != nullptr && std::string_view{store} != "launcher")
     throw UsageError{text("PDP_STORE says who hosts the job's store: 'launcher', or it is not set and rank 0 does; found '", store, "'")};

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,23 +16,48 @@
 #include <thread>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/membership.hpp>
 #include <pdp/comm/store.hpp>
 #include <pdp/launch/store_protocol.hpp>
 
 namespace pdp::launch {
 
 /// The job's store as a folder that all ranks see, on one machine or on a file system they share: a file for each key. It must be a job's
-/// own: what an earlier job has left there would be taken for this one's. Nothing is removed. It knows no way to a rank's machine, so
-/// comm::Tcp finds through it only ranks of one.
+/// own: what an earlier job has left there would be taken for this one's. Nothing is removed. Only its user can read or write what is in
+/// it, and whoever can may join the job. It knows no way to a rank's machine: comm::Tcp takes the ranks to be on one, unless
+/// StoreView::reached_at says the address of each.
 class FileStore {
  public:
-  /// Makes the folder if it is not there. Throws ConfigError where that cannot be.
-  explicit FileStore(std::filesystem::path folder) : folder_{std::move(folder)} {
+  /// Makes the folder if it is not there. Throws ConfigError where that cannot be, or other users could put something into it.
+  /// `membership`: what its ranks prove to each other beyond what they have read in the folder.
+  explicit FileStore(std::filesystem::path folder, comm::Membership membership = {})
+      : folder_{std::move(folder)}, membership_{std::move(membership)} {
     std::error_code error;
-    std::filesystem::create_directories(folder_, error);
+    if (folder_.has_parent_path()) std::filesystem::create_directories(folder_.parent_path(), error);
+    ::mkdir(folder_.c_str(), S_IRWXU);
     if (!std::filesystem::is_directory(folder_, error))
       throw ConfigError{text("the job's store cannot be at ", folder_.string(), ": ", error ? error.message() : "it is not a folder",
                              "; it must be a folder that all ranks can write to")};
+    struct stat about {};
+    if (::stat(folder_.c_str(), &about) != 0 || about.st_uid != ::geteuid() || (about.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+      throw ConfigError{text("the job's store cannot be at ", folder_.string(),
+                             ": other users can write to that folder, and so could join the job; it must be this user's own (chmod 700)")};
+  }
+
+  [[nodiscard]] const comm::Membership& membership() const { return membership_; }
+
+  /// A name of a file for every word: letters and digits as they are, all else by its number.
+  [[nodiscard]] static std::string file_name(std::string_view word) {
+    static constexpr std::string_view digits = "0123456789abcdef";
+    std::string name;
+    for (const char letter : word) {
+      const auto byte = static_cast<unsigned char>(letter);
+      if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9'))
+        name += letter;
+      else
+        name.append({'%', digits[byte / 16], digits[byte % 16]});
+    }
+    return name;
   }
 
   void set(std::string_view key, std::string_view value) {
@@ -110,25 +136,14 @@ class FileStore {
     if (::rename(beside.c_str(), path(key).c_str()) != 0) fail("write", key);
   }
 
-  /// A name for every key: letters and digits as they are, all else by its number.
-  [[nodiscard]] std::filesystem::path path(std::string_view key) const {
-    static constexpr std::string_view digits = "0123456789abcdef";
-    std::string name = "key-";
-    for (const char letter : key) {
-      const auto byte = static_cast<unsigned char>(letter);
-      if ((letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9'))
-        name += letter;
-      else
-        name.append({'%', digits[byte / 16], digits[byte % 16]});
-    }
-    return folder_ / name;
-  }
+  [[nodiscard]] std::filesystem::path path(std::string_view key) const { return folder_ / ("key-" + file_name(key)); }
 
   [[noreturn]] void fail(const char* what, std::string_view key) const {
     throw ConfigError{text("the job's store in ", folder_.string(), " cannot ", what, " '", key, "': ", std::strerror(errno))};
   }
 
   std::filesystem::path folder_;
+  comm::Membership membership_;
 };
 
 static_assert(comm::Store<FileStore>);

@@ -12,11 +12,19 @@
 
 namespace pdp::launch {
 
-/// A communicator whose ranks are processes that find each other through a store. No rank may need the store any more once connect() has
-/// returned on rank 0, which may host it.
+/// A communicator whose ranks are processes that find each other through a store. A rank may need the store until connect() has returned on
+/// that rank, and no rank's connect() may return before all ranks have come to the store.
 template <class Comm>
 concept ConnectsThroughStore = requires(comm::StoreView store, comm::TimePoint deadline) {
   { Comm::connect(store, 0, 1, deadline) } -> std::same_as<Comm>;
+};
+
+/// A communicator whose ranks are processes that its own library connects, and that library's launcher has started: MPI's.
+template <class Comm>
+concept HasLauncher = comm::Named<Comm> && requires(int exit_code) {
+  { Comm::start() } -> std::same_as<Comm>;
+  { Comm::launcher } -> std::convertible_to<std::string_view>;  // a command, as in its -n 4 program
+  Comm::end_job(exit_code);                                     // returns where this rank is alone
 };
 
 namespace detail {
@@ -28,6 +36,11 @@ Start start(const Options& options) {
                 "pdp: where a program has several communicators, each needs a name by which --comm chooses it: a member "
                 "static constexpr std::string_view name");
   static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::name_of<Comms>()...};
+  if constexpr ((HasLauncher<Comms> || ...)) {
+    options.check();
+    if (std::array{HasLauncher<Comms>...}[Start::choose(options, names)])
+      return Start::from(options, names, environment, /*has_store*/ false);
+  }
   if constexpr ((ConnectsThroughStore<Comms> || ...))
     return start_from_environment(options, names);
   else
@@ -38,13 +51,25 @@ Start start(const Options& options) {
 
 /// Joins the job that others have started this process for, at its place there.
 ///
-/// Throws ConfigError where the store's port is taken, Timeout where the job is not complete before place.timeout is over.
+/// Throws ConfigError where the store's port is taken, Timeout where the job is not complete before place.timeout is over, UsageError where
+/// the communicator's own library says something else about this process than the environment does.
 template <class Comm>
 [[nodiscard]] Comm join(const Place& place) {
-  if constexpr (ConnectsThroughStore<Comm>) {
+  if constexpr (HasLauncher<Comm>) {
+    Comm world = Comm::start();
+    // An environment that does not know the launcher says nothing.
+    if ((place.rank != world.rank() || place.size != world.size()) && Place::given(environment))
+      throw UsageError{text("the environment says that this process is rank ", place.rank, " of ", place.size, ", but ",
+                            comm::name_of<Comm>(), " says rank ", world.rank(), " of ", world.size(), "; start it with the ",
+                            Comm::launcher, " of the library that it was built with, and without RANK and WORLD_SIZE")};
+    return world;
+  } else if constexpr (ConnectsThroughStore<Comm>) {
     const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
     Rendezvous rendezvous{place, deadline};
-    return Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
+    Comm world = Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
+    if constexpr (requires { world.heartbeat(place.heartbeat); }) world.heartbeat(place.heartbeat);
+    rendezvous.leave(deadline);
+    return world;
   } else {
     if (place.size > 1)
       throw UsageError{text("a job of ", place.size,

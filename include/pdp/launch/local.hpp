@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/membership.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/launch/process.hpp>
 
@@ -23,9 +24,11 @@ namespace pdp::launch {
 struct LocalRanks {
   int first = 0;  // of the job
   int count = 1;
-  int size = 1;  // ranks of the job
-  std::string address{};
+  int size = 1;           // ranks of the job
+  std::string address{};  // of the job's store; empty where that is a folder
   std::uint16_t port = 0;
+  std::optional<comm::Secret> secret{};  // that the launcher has drawn for them
+  comm::Job job{};
 };
 
 /// Takes the signals that concern a launcher for as long as it lives, so that it waits for them and for its ranks' words in one place.
@@ -69,7 +72,7 @@ class LauncherSignals {
 /// another.
 class Launcher {
  public:
-  explicit Launcher(const LocalRanks& ranks) : ranks_{ranks} {}
+  explicit Launcher(LocalRanks ranks) : ranks_{std::move(ranks)} {}
   Launcher(Launcher&&) = delete;
   ~Launcher() { end_all(); }
 
@@ -114,9 +117,15 @@ class Launcher {
   void start_all() {
     Command command;
     command.set("WORLD_SIZE", std::to_string(ranks_.size));
-    command.set("MASTER_ADDR", ranks_.address);
-    command.set("MASTER_PORT", std::to_string(ranks_.port));
-    command.set("PDP_STORE", "launcher");
+    if (!ranks_.address.empty()) {
+      command.set("MASTER_ADDR", ranks_.address);
+      command.set("MASTER_PORT", std::to_string(ranks_.port));
+      command.set("PDP_STORE", "launcher");
+    }
+    // Other users cannot read a process's environment, as they can its command line.
+    if (ranks_.secret) command.set("PDP_SECRET", std::string{ranks_.secret->bytes()});
+    if (!ranks_.job.name.empty()) command.set("PDP_JOB", ranks_.job.name);
+    if (!ranks_.job.attempt.empty()) command.set("PDP_ATTEMPT", ranks_.job.attempt);
     for (int i = 0; i < ranks_.count; ++i) {
       command.set("RANK", std::to_string(ranks_.first + i));
       command.set("LOCAL_RANK", std::to_string(i));

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <pdp/launch/environment.hpp>
+#include <pdp/launch/rendezvous_url.hpp>
 
 namespace pdp::launch {
 
@@ -18,6 +19,7 @@ struct Options {
   std::optional<int> processes_per_node{};  // as `ranks`, on each of several machines
   std::string address{};                    // of machine 0, where there are several
   int port = 0;                             // free at that address
+  std::string rendezvous{};                 // where the ranks meet, a URL; empty: as PDP_RENDEZVOUS says, if it does
 
   /// What connects ranks that are threads: comm::Thread.
   static constexpr std::string_view comm_of_threads{"thread"};
@@ -33,7 +35,8 @@ struct Options {
   }
   void check() const;
 
-  /// Finds --ranks N, --threads N and --comm NAME on a command line, also as --ranks=N, and takes no notice of anything else.
+  /// Finds --ranks N, --threads N, --comm NAME and --rendezvous URL on a command line, also as --ranks=N, and takes no notice of anything
+  /// else.
   static Options from(int argc, const char* const* argv);
 };
 
@@ -61,9 +64,16 @@ inline void Options::check() const {
   if (node_rank < 0 || node_rank >= nodes)
     throw UsageError{text("this machine's number is ", node_rank, ", but there are ", nodes,
                           " machines; they count from 0, so the largest is ", nodes - 1)};
+  const bool placed = !rendezvous.empty() && RendezvousUrl::parse("--rendezvous", rendezvous).kind != RendezvousUrl::Kind::environment;
+  if (placed && threads)
+    throw UsageError{text("--threads ", *threads, " makes all ranks threads of one process, which need no --rendezvous ", rendezvous)};
   if (nodes == 1) return;
   if (nodes > most_ranks / *local_processes())
     throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each are more than ", most_ranks, " ranks")};
+  if (placed && !address.empty())
+    throw UsageError{text("--rendezvous ", rendezvous, " and the address ", address,
+                          " of machine 0 exclude each other: both say where the ranks meet; leave one of the two out")};
+  if (placed) return;
   if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};
   if (port < 1 || port > 65535)
     throw UsageError{text("a job on ", nodes, " machines needs a port that is free at ", address, ", from 1 to 65535; found ", port)};
@@ -87,6 +97,8 @@ inline Options Options::from(int argc, const char* const* argv) {
       options.threads = parse_number("--threads", *count, 1, most_ranks);
     else if (const auto name = value("--comm", "the name of a communicator", "tcp"))
       options.comm = *name;
+    else if (const auto url = value("--rendezvous", "a URL", "tcp://10.0.0.1:29500"))
+      options.rendezvous = *url;
   }
   options.check();
   return options;

@@ -29,6 +29,8 @@ class Rendezvous {
   ~Rendezvous();
 
   [[nodiscard]] comm::StoreView store();
+  /// This rank needs the store no more. Who hosts it waits for the others to say so, or to end, but not beyond the deadline.
+  void leave(comm::TimePoint deadline);
 
  private:
   struct Ends;

@@ -47,6 +47,12 @@ comm::Any join_any(const Place& place) {
   return comm::Any{join<Comm>(place)};
 }
 
+/// Ends the others, where their launcher does not by itself and no message could.
+template <class Comm>
+void end_job(int exit_code) {
+  if constexpr (HasLauncher<Comm>) Comm::end_job(exit_code);
+}
+
 /// The communicator of a rank: a program's only one as it is, one of several in an Any.
 template <class Comm, class... Others>
 auto join_chosen(const Start& start) {
@@ -64,6 +70,8 @@ int run_process(const Start& start, const Report& report, F& function) {
   const auto tell = [&](const Problem& problem, int rank) {
     failed = true;
     report.problem(problem, rank, start.place.size);
+    constexpr std::array ends{&end_job<Comms>...};
+    ends[start.comm](problem.exit_code());
   };
   int code = 0;
   try {
@@ -107,6 +115,22 @@ int run_threads(int count, F& function) {
   return root->second.exit_code();
 }
 
+/// Where the program cannot start the ranks that were asked for.
+template <class... Comms>
+[[noreturn]] void refuse_processes(const Start& start, int ranks) {
+  constexpr auto launcher_of = []<class Comm>(std::type_identity<Comm>) -> std::string_view {
+    if constexpr (HasLauncher<Comm>)
+      return Comm::launcher;
+    else
+      return {};
+  };
+  const std::string_view launcher = std::array{launcher_of(std::type_identity<Comms>{})...}[start.comm];
+  if (launcher.empty()) throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
+  const std::string_view name = std::array{comm::name_of<Comms>()...}[start.comm];
+  throw UsageError{text("--ranks ", ranks, ": a program cannot start the ranks of ", name, " itself; start it by ", launcher, " -n ", ranks,
+                        ", without --ranks")};
+}
+
 }  // namespace detail
 
 static_assert(comm::Thread::name == Options::comm_of_threads);
@@ -132,7 +156,7 @@ int run(const Options& options, F&& function) {
     if (start.kind == Start::Kind::processes) {
       if constexpr ((ConnectsThroughStore<Comm> || ... || ConnectsThroughStore<Others>))
         if (std::array{ConnectsThroughStore<Comm>, ConnectsThroughStore<Others>...}[start.comm]) return run_processes(options);
-      throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
+      detail::refuse_processes<Comm, Others...>(start, *options.processes());
     }
     if constexpr (std::is_invocable_v<F&, ThreadWorld&>)
       return detail::run_threads<ThreadWorld>(*options.threads, function);
@@ -145,7 +169,8 @@ int run(const Options& options, F&& function) {
   }
 }
 
-/// With the options that are on the command line: --ranks N or --threads N, and --comm NAME. Other arguments are the program's own.
+/// With the options that are on the command line: --ranks N or --threads N, --comm NAME and --rendezvous URL. Other arguments are the
+/// program's own.
 template <class Comm, class... Others, class F>
 int run(int argc, char** argv, F&& function) {
   Options options;

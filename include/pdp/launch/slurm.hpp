@@ -58,7 +58,7 @@ inline std::optional<Starter> slurm_starter(const Variables& variable) {
   if (detail::slurm_number(variable, "SLURM_STEP_ID") > last_step_of_srun) return std::nullopt;
   // SLURM_NTASKS may be the job's.
   const char* size = variable("SLURM_STEP_NUM_TASKS") != nullptr ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  return Starter{"SLURM_PROCID", size, "SLURM_LOCALID", detail::slurm_address, detail::slurm_port};
+  return Starter{"SLURM_PROCID", size, "SLURM_LOCALID", detail::slurm_address, detail::slurm_port, true};
 }
 
 }  // namespace pdp::launch

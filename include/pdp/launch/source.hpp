@@ -3,16 +3,25 @@
 /// What pdp/launch/processes.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::launch
 /// adds that source.
 
+#include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
+#include <pdp/launch/access.hpp>
+#include <pdp/launch/file_store.hpp>
 #include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/local.hpp>
 #include <pdp/launch/processes.hpp>
+#include <pdp/launch/reach.hpp>
+#include <pdp/launch/rendezvous_url.hpp>
 #include <pdp/launch/tcp_store.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/voucher.hpp>
 
 namespace pdp::launch {
 
@@ -21,38 +30,80 @@ Start start_from_environment(const Options& options, std::span<const std::string
 }
 
 int run_processes(const Options& options) {
-  static_cast<void>(Place::timeout_from(environment));  // a wrong one is said once, here, and not by every rank
+  // What is wrong in these is said once, here, and not by every rank.
+  static_cast<void>(Place::timeout_from(environment));
+  static_cast<void>(Place::heartbeat_from(environment));
+  const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
+  const bool in_folder = meeting.kind == RendezvousUrl::Kind::file, at_place = meeting.kind == RendezvousUrl::Kind::tcp;
   const int here = *options.local_processes();
   LocalRanks ranks{.first = options.node_rank * here,
                    .count = here,
                    .size = options.nodes * here,
-                   .address = options.address,
-                   .port = static_cast<std::uint16_t>(options.port)};
+                   .address = at_place ? meeting.host : options.address,
+                   .port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port)};
+  if (in_folder) ranks.address.clear();
+  // What the starter of the launcher says of places and steps holds for the launcher, and not for its ranks.
+  Access access = Access::from(
+      [](const char* name) {
+        const std::string_view words{name};
+        for (const char* of_the_job : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "GROUP_WORLD_SIZE"})
+          if (words == of_the_job) return environment(name);
+        return words.starts_with("PDP_") ? environment(name) : nullptr;
+      },
+      ranks.size);
   std::optional<TcpStoreServer> store;
   if (options.nodes == 1) {
-    ranks.address = "127.0.0.1";
-    ranks.port = store.emplace().port();
-  } else if (options.node_rank == 0) {
-    store.emplace(options.address, ranks.port);
+    if (!access.secret) access.secret = ranks.secret.emplace(draw_secret_words());
+    if (!in_folder && !at_place) {
+      ranks.address = "127.0.0.1";
+      ranks.port = 0;
+    }
+  } else if (!in_folder) {
+    std::string ignored;
+    for (const Address& address : resolve(ranks.address, ranks.port, ignored)) static_cast<void>(choose_grounds(access, address));
   }
-  return Launcher{ranks}.run();
+  if (!in_folder && options.node_rank == 0) ranks.port = store.emplace(ranks.address, ranks.port, ranks.size, access).port();
+  ranks.job = access.job;
+  return Launcher{std::move(ranks)}.run();
 }
 
 struct Rendezvous::Ends {
   InProcessStore alone;
   std::optional<TcpStoreServer> server;
   std::optional<TcpStore> store;
+  std::optional<FileStore> folder;
+  std::string address{};  // at which others reach this process; empty: that of its connection to the store
 };
 
 Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
   if (place.size == 1) return;
-  if (place.hosts_store) ends_->server.emplace(place.master_address, place.master_port);
-  ends_->store.emplace(place.master_address, place.master_port, deadline);
+  const Access access = Access::from(environment, place.size);
+  const Reach reach = Reach::from(environment, place, access.together);
+  ends_->address = reach.own;
+  if (!place.folder.empty()) {
+    // Attempts must not find what an earlier one has left.
+    std::filesystem::path folder = place.folder;
+    if (const std::string name = access.job.name + '/' + access.job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
+    ends_->folder.emplace(std::move(folder), comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job});
+    return;
+  }
+  if (place.hosts_store) ends_->server.emplace(reach.store, place.master_port, place.size, access);
+  ends_->store.emplace(reach.store, place.master_port, deadline, place.rank, place.size, access);
 }
-Rendezvous::~Rendezvous() = default;
+Rendezvous::~Rendezvous() {
+  // Where this rank gives up, the others may still have to read why.
+  if (ends_) leave(comm::Clock::now() + std::chrono::milliseconds{500});
+}
+
+void Rendezvous::leave(comm::TimePoint deadline) {
+  ends_->store.reset();
+  if (ends_->server) ends_->server->wait_until_alone(deadline);
+}
 
 comm::StoreView Rendezvous::store() {
-  if (ends_->store) return *ends_->store;
+  const auto reached = [this](comm::StoreView view) { return ends_->address.empty() ? view : view.reached_at(ends_->address); };
+  if (ends_->store) return reached(*ends_->store);
+  if (ends_->folder) return reached(*ends_->folder);
   return ends_->alone;
 }
 

@@ -26,7 +26,7 @@ struct Start {
   std::size_t comm = 0;  // which of the program's communicators connects its ranks, unless they are threads
 
   static std::size_t choose(const Options& options, std::span<const std::string_view> names);
-  static Start from(const Options& options, std::span<const std::string_view> names, const Variables& variable);
+  static Start from(const Options& options, std::span<const std::string_view> names, const Variables& variable, bool has_store = true);
 };
 
 /// Which of a program's communicators, whose names these are, the options ask for. Throws UsageError where it is none of them.
@@ -42,16 +42,17 @@ inline std::size_t Start::choose(const Options& options, std::span<const std::st
 }
 
 /// Others who have started this process as a rank of theirs (see Place::given) win. Throws UsageError where options and variables
-/// contradict themselves or each other, or ask for a communicator that the program does not have.
-inline Start Start::from(const Options& options, std::span<const std::string_view> names, const Variables& variable) {
+/// contradict themselves or each other, or ask for a communicator that the program does not have. `has_store`: whether the ranks meet in
+/// one.
+inline Start Start::from(const Options& options, std::span<const std::string_view> names, const Variables& variable, bool has_store) {
   options.check();
   const std::size_t comm = choose(options, names);
   if (!Place::given(variable)) {
     if (options.threads) return {Kind::threads, {}, comm};
     if (options.processes()) return {Kind::processes, {}, comm};
-    return {Kind::rank, Place::from(variable), comm};
+    return {Kind::rank, Place::from(variable, options.rendezvous), comm};
   }
-  const Place place = Place::from(variable);
+  const Place place = Place::from(variable, options.rendezvous, has_store);
   const auto refuse = [&](int wanted, const char* what, const char* question) {
     throw UsageError{text("the command line asks for ", wanted, what, ", but this process is one of ", place.size,
                           " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)", question)};

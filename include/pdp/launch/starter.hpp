@@ -20,6 +20,7 @@ struct Starter {
   // For a job of `size` > 1 ranks. They give the same on all of them, or throw UsageError.
   std::string (*master_address)(const Variables& variable, int size);
   std::uint16_t (*master_port)(const Variables& variable, int size);
+  bool names_host = false;  // that address is the name of a host, which the host itself may know as a loopback address
 };
 
 /// The ports of stores whose port the ranks work out for themselves, from what tells their job from others: 12288 to 32767. They are below

@@ -12,17 +12,17 @@
 
 namespace pdp::launch {
 
-/// What travels between a TcpStore and its server: a header of fixed size, then the key, then the value. Numbers are in the byte order of
-/// the machine; a server of another order does not know the magic number.
+/// What travels between a TcpStore and its server after their handshake: a header of fixed size, then the key, then the value. Numbers are
+/// in the byte order of the machine, which is the same at both ends: that is part of the handshake.
 struct StoreMessage {
-  enum class Kind : std::uint32_t { hello, set, wait, ok, absent, taken, full, add };
+  enum class Kind : std::uint32_t { set, wait, ok, absent, taken, full, add };
 
   static constexpr std::uint64_t pdp = 0x31'65726f'7473'2064;  // "d store1"
   static constexpr std::uint32_t longest_key = 256;
   static constexpr std::uint32_t longest_value = 64 * 1024;
 
   std::uint64_t magic = pdp;
-  Kind kind = Kind::hello;
+  Kind kind = Kind::ok;
   std::uint32_t key_bytes = 0;
   std::uint32_t value_bytes = 0;
   std::uint32_t milliseconds = 0;  // how long a wait may take

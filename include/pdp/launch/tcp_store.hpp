@@ -9,28 +9,37 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/handshake/client.hpp>
+#include <pdp/comm/handshake/explain.hpp>
 #include <pdp/comm/store.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
+#include <pdp/launch/voucher.hpp>
 
 namespace pdp::launch {
+
+namespace handshake = comm::handshake;
 
 /// The job's store, seen from one rank. Not shared between threads.
 class TcpStore {
  public:
-  /// Connects to the server, trying again until the deadline: it may start later than this rank. Throws Timeout.
-  TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline) : host_{std::move(host)}, port_{port} {
+  /// Connects to the server as `rank` of a world of `size`, trying again until the deadline: it may start later than this rank. Throws
+  /// Timeout; ConfigError where this rank may not join, or cannot prove that it may; UsageError where nothing could prove it.
+  TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {})
+      : host_{std::move(host)}, port_{port}, self_{handshake::Self::of(handshake::Purpose::store, rank, size, access.job)} {
+    membership_.job = access.job;
     std::string why = "nothing answered";
-    for (auto pause = first_pause; !connect(deadline, why); pause = std::min(2 * pause, longest_pause)) {
+    for (auto pause = first_pause; !connect(access, deadline, why); pause = std::min(2 * pause, longest_pause)) {
       if (comm::Clock::now() + pause >= deadline)
         throw Timeout{text("the job's store at ", place(), " was not reached before the deadline for the start (PDP_TIMEOUT): ", why,
-                           "; is the rank or launcher that hosts it running there, and are address and port right?")};
+                           "; is rank 0 (or the launcher), which hosts it, running there, and are address and port right?")};
       ::poll(nullptr, 0, static_cast<int>(pause.count()));
     }
   }
@@ -71,11 +80,14 @@ class TcpStore {
 
   /// The address by which this process reaches the store, and so the one by which others can reach this process.
   [[nodiscard]] std::string local_address() const { return Address::of(socket_.get()).number(); }
+  /// What the ranks that have come as far as this prove to each other.
+  [[nodiscard]] const comm::Membership& membership() const { return membership_; }
 
  private:
   static constexpr std::chrono::milliseconds first_pause{10};
   static constexpr std::chrono::milliseconds longest_pause{200};
   static constexpr std::chrono::seconds answer_time{5};  // for what a server does at once
+  static constexpr std::chrono::milliseconds hanging_up{100};
 
   static void check_size(std::string_view key, std::string_view value) {
     if (key.size() > StoreMessage::longest_key || value.size() > StoreMessage::longest_value)
@@ -86,8 +98,9 @@ class TcpStore {
 
   [[nodiscard]] std::string place() const { return text(host_, ", port ", port_); }
 
-  bool connect(comm::TimePoint deadline, std::string& why) {
+  bool connect(const Access& access, comm::TimePoint deadline, std::string& why) {
     for (const Address& address : resolve(host_, port_, why)) {
+      static_cast<void>(choose_grounds(access, address));  // before a stranger hears a word
       socket_ = comm::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
       int error = ::connect(socket_.get(), address.get(), address.size) == 0 ? 0 : errno;
       if (error == EINPROGRESS) {
@@ -102,33 +115,78 @@ class TcpStore {
       if (error == 0 && own.port() == port_ && own.number() == address.number()) error = ECONNREFUSED;
       why = text(address.number(), ": ", std::strerror(error));
       if (error != 0) continue;
-      try {
-        if (exchange({.kind = StoreMessage::Kind::hello}, {}, {}, std::min(deadline, comm::Clock::now() + answer_time)).first.kind ==
-            StoreMessage::Kind::ok)
-          return true;
-      } catch (const CommunicationError&) {
-        why = text("what answered at ", address.number(), " is no store of pdp");
-      }
+      if (join(access, deadline, why)) return true;
     }
     return false;
+  }
+
+  /// The handshake. False where another attempt may come to a better end, and why it may be needed.
+  bool join(const Access& access, comm::TimePoint deadline, std::string& why) {
+    using Stage = handshake::Client::Stage;
+    const auto soon = [deadline] { return std::min(deadline, comm::Clock::now() + answer_time); };
+    const std::string whom = text("the job's store at ", place());
+    handshake::Client shake{self_, handshake::nobody};
+    try {
+      for (const comm::TimePoint until = soon(); shake.stage() == Stage::greeted;) hear(shake, until);
+      if (shake.stage() == Stage::invited) {
+        const handshake::Grounds grounds = shake.greeting().grounds;
+        // Munge may take longer than the server's patience; then the next attempt has the secret at once.
+        if (grounds != handshake::Grounds::munge || shake.credential() != credential_) {
+          membership_.secret = obtain_secret(access, grounds, shake.credential(), whom, deadline);
+          credential_ = shake.credential();
+        }
+        send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), soon());
+      }
+      for (const comm::TimePoint until = soon(); shake.stage() == Stage::introduced;) hear(shake, until);
+    } catch (const CommunicationError&) {
+      why = text("what answered at ", place(), " is no store of pdp, or too busy");
+      return false;
+    } catch (const ConfigError&) {
+      // A process that has ended shows no secret any more.
+      if (!has_hung_up()) throw;
+      why = text("the process that answered at ", place(), " has ended");
+      return false;
+    }
+    if (shake.stage() == Stage::welcome) return true;
+    why = handshake::explain(shake, whom);
+    switch (shake.verdict()) {
+      case handshake::Verdict::stranger:
+      case handshake::Verdict::other_job:      // which may be
+      case handshake::Verdict::other_attempt:  // about to end
+        return false;
+      default:
+        throw ConfigError{why};
+    }
+  }
+
+  void hear(handshake::Client& shake, comm::TimePoint until) {
+    const std::span<char> space = shake.space();
+    ssize_t read = 0;
+    while ((read = ::recv(socket_.get(), space.data(), space.size(), 0)) < 0) wait_or_throw(POLLIN, until);
+    if (read == 0) throw gone();
+    shake.took(static_cast<std::size_t>(read));
   }
 
   std::pair<StoreMessage, std::string> exchange(const StoreMessage& request, std::string_view key, std::string_view value,
                                                 comm::TimePoint until) {
     std::string bytes = encode(request, key, value);
-    for (std::size_t sent = 0; sent < bytes.size();) {
-      const ssize_t done = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (done > 0)
-        sent += static_cast<std::size_t>(done);
-      else
-        wait_or_throw(POLLOUT, until);
-    }
+    send(bytes, until);
     StoreMessage answer;
     receive(reinterpret_cast<char*>(&answer), sizeof answer, until);
     if (!answer.sound() || answer.key_bytes != 0) throw CommunicationError{text("what answers at ", place(), " is no store of pdp")};
     bytes.resize(answer.value_bytes);
     receive(bytes.data(), bytes.size(), until);
     return {answer, std::move(bytes)};
+  }
+
+  void send(std::string_view bytes, comm::TimePoint until) {
+    while (!bytes.empty()) {
+      const ssize_t done = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (done > 0)
+        bytes.remove_prefix(static_cast<std::size_t>(done));
+      else
+        wait_or_throw(POLLOUT, until);
+    }
   }
 
   void receive(char* into, std::size_t bytes, comm::TimePoint until) {
@@ -146,10 +204,16 @@ class TcpStore {
   void wait_or_throw(short events, comm::TimePoint until) {
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) throw gone();
     if (!ready(events, until))
-      throw Timeout{text("the job's store at ", place(), " does not answer; the rank or launcher that hosts it may be stopped")};
+      throw Timeout{text("the job's store at ", place(), " does not answer; rank 0 (or the launcher), which hosts it, may be stopped")};
   }
   [[nodiscard]] PeerLost gone() const {
-    return {0, text("the job's store at ", place(), " is gone; the rank or launcher that hosts it has ended")};
+    return {0, text("the job's store at ", place(), " is gone; rank 0 (or the launcher), which hosts it, has ended")};
+  }
+
+  /// Whether the server has ended the connection, or is about to.
+  bool has_hung_up() {
+    char next = 0;
+    return ready(POLLIN, comm::Clock::now() + hanging_up) && ::recv(socket_.get(), &next, 1, MSG_PEEK) <= 0;
   }
 
   bool ready(short events, comm::TimePoint until) {
@@ -163,6 +227,9 @@ class TcpStore {
 
   std::string host_;
   std::uint16_t port_;
+  handshake::Self self_;
+  comm::Membership membership_;
+  std::string credential_;  // in which the secret came
   comm::Descriptor socket_;
 };
 

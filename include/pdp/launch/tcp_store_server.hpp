@@ -9,11 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -21,19 +25,28 @@
 #include <vector>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/handshake/server.hpp>
 #include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
+#include <pdp/launch/voucher.hpp>
 
 namespace pdp::launch {
 
-/// Hosts the job's store, on a thread of its own, for as long as it lives. It listens at one address only. Whoever does not speak its
-/// language, or says nothing, is dropped; the memory and the connections that all of them together can take are bounded.
+namespace handshake = comm::handshake;
+
+/// Hosts the job's store, on a thread of its own, for as long as it lives. It listens at one address only. Who cannot prove that it is a
+/// rank of the job (see comm/handshake/server.hpp) is dropped, and so is who says nothing; the memory and the connections that all of them
+/// together can take are bounded.
 class TcpStoreServer {
  public:
-  /// Port 0: the system chooses a free one. Throws ConfigError where it cannot listen.
-  explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0)
-      : listener_{listen(host, port)}, wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+  /// For a world of `size` ranks. Port 0: the system chooses a free one. Throws ConfigError where it cannot listen, and as Voucher does.
+  explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0, int size = 1, const Access& access = {})
+      : listener_{listen(host, port)},
+        voucher_{access, Address::of(listener_.get())},
+        self_{handshake::Self::of(handshake::Purpose::store, handshake::nobody, size, access.job)},
+        key_{voucher_.membership(), handshake::Purpose::store},
+        wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
     // Signals are for the threads of the program.
     sigset_t all, before;
     ::sigfillset(&all);
@@ -49,21 +62,30 @@ class TcpStoreServer {
 
   [[nodiscard]] std::uint16_t port() const { return Address::of(listener_.get()).port(); }
 
+  /// Waits until all ranks that have come have left again, not for longer than until the deadline.
+  void wait_until_alone(comm::TimePoint deadline) {
+    std::unique_lock lock{mutex_};
+    alone_.wait_until(lock, deadline, [this] { return ranks_here_ == 0; });
+  }
+
  private:
   static constexpr std::size_t most_guests = 4096;
-  static constexpr std::size_t most_unknown_guests = 128;
+  static constexpr std::size_t most_strangers = 128;  // beyond one for each rank
   static constexpr std::size_t most_bytes = std::size_t{16} << 20;
   static constexpr std::size_t entry_bytes = 128;     // that an entry takes beyond its key and value
   static constexpr std::size_t counter_bytes = 20;    // of the longest number that a counter may grow to
-  static constexpr std::chrono::seconds patience{5};  // with a guest that has not spoken yet
+  static constexpr std::chrono::seconds patience{5};  // with a guest that has not proved yet who it is
 
   struct Guest {
     comm::Descriptor socket;
     comm::TimePoint since;
-    bool known = false;  // has spoken the language
+    std::unique_ptr<handshake::Server> shake{};  // until it is over
+    int rank = handshake::nobody;                // then
     bool closed = false;
     std::string in{}, out{};
     std::optional<std::pair<std::string, comm::TimePoint>> waits_for{};
+
+    [[nodiscard]] bool known() const { return rank != handshake::nobody; }
   };
 
   static comm::Descriptor listen(const std::string& host, std::uint16_t port) {
@@ -96,7 +118,7 @@ class TcpStoreServer {
       for (const Guest& guest : guests_) {
         polled_.push_back(
             {.fd = guest.socket.get(), .events = static_cast<short>(guest.out.empty() ? POLLIN : POLLIN | POLLOUT), .revents = 0});
-        if (!guest.known) next = std::min(next, guest.since + patience);
+        if (!guest.known()) next = std::min(next, guest.since + patience);
         if (guest.waits_for) next = std::min(next, guest.waits_for->second);
       }
       const timespec left = comm::time_left(next);
@@ -106,12 +128,19 @@ class TcpStoreServer {
         if (const short events = polled_[i++].revents; events != 0) attend(guest, events);
       const comm::TimePoint now = comm::Clock::now();
       for (Guest& guest : guests_) {
-        if (!guest.known && now >= guest.since + patience) guest.closed = true;
+        if (!guest.known() && now >= guest.since + patience) guest.closed = true;
         if (guest.waits_for && now >= guest.waits_for->second) answer(guest, StoreMessage::Kind::absent);
       }
       guests_.remove_if([](const Guest& guest) { return guest.closed; });
+      count_ranks();
       if (polled_[1].revents != 0) accept();
     }
+  }
+
+  void count_ranks() {
+    const std::lock_guard lock{mutex_};
+    ranks_here_ = std::ranges::count_if(guests_, &Guest::known);
+    if (ranks_here_ == 0) alone_.notify_all();
   }
 
   void accept() {
@@ -122,15 +151,28 @@ class TcpStoreServer {
         if (errno == EMFILE || errno == ENFILE) ::poll(nullptr, 0, 10);
         return;
       }
-      const auto unknown = [](const Guest& guest) { return !guest.known; };
-      if (std::ranges::count_if(guests_, unknown) >= static_cast<std::ptrdiff_t>(most_unknown_guests))
-        guests_.erase(std::ranges::find_if(guests_, unknown));
-      guests_.push_back({.socket = std::move(socket), .since = comm::Clock::now()});
+      const auto strange = [](const Guest& guest) { return !guest.known(); };
+      if (std::ranges::count_if(guests_, strange) >= static_cast<std::ptrdiff_t>(most_strangers) + self_.size)
+        guests_.erase(std::ranges::find_if(guests_, strange));
+      welcome(std::move(socket));
     }
   }
 
+  void welcome(comm::Descriptor socket) {
+    Guest guest{.socket = std::move(socket), .since = comm::Clock::now()};
+    try {
+      guest.shake = std::make_unique<handshake::Server>(self_, key_, voucher_.grounds(), voucher_.credential());
+    } catch (const Error&) {  // no random bytes, now; it will come again
+      return;
+    }
+    guest.out = guest.shake->greeting();
+    flush(guests_.emplace_back(std::move(guest)));
+  }
+
   void attend(Guest& guest, short events) {
-    if ((events & ~POLLOUT) != 0) {
+    if ((events & ~POLLOUT) != 0 && !guest.known()) {
+      get_acquainted(guest);
+    } else if ((events & ~POLLOUT) != 0) {
       char bytes[4096];
       const ssize_t read = ::recv(guest.socket.get(), bytes, sizeof bytes, 0);
       if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) guest.closed = true;
@@ -139,6 +181,30 @@ class TcpStoreServer {
       }
     }
     flush(guest);
+  }
+
+  void get_acquainted(Guest& guest) {
+    using Stage = handshake::Server::Stage;
+    handshake::Server& shake = *guest.shake;
+    const std::span<char> space = shake.space();
+    const ssize_t read = ::recv(guest.socket.get(), space.data(), space.size(), 0);
+    if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) guest.closed = true;
+    if (read <= 0) return;
+    shake.took(static_cast<std::size_t>(read));
+    if (shake.stage() == Stage::hearing) return;
+    const int rank = shake.theirs().from;
+    handshake::Verdict verdict = shake.verdict();
+    if (shake.stage() == Stage::asked &&
+        std::ranges::any_of(guests_, [rank](const Guest& other) { return other.rank == rank && !other.closed; }))
+      verdict = handshake::Verdict::duplicate;
+    if (verdict != handshake::Verdict::stranger) guest.out += handshake::bytes_of(shake.answer(verdict));
+    flush(guest);
+    if (verdict != handshake::Verdict::welcome) {
+      guest.closed = true;
+      return;
+    }
+    guest.rank = rank;
+    guest.shake.reset();
   }
 
   /// Carries out one request if it is there as a whole. A guest speaks one at a time, so what it has sent is never more than one.
@@ -155,11 +221,7 @@ class TcpStoreServer {
     const std::string key = guest.in.substr(sizeof request, request.key_bytes);
     const std::string value = guest.in.substr(sizeof request + request.key_bytes, request.value_bytes);
     guest.in.erase(0, bytes);
-    guest.known = true;
     switch (request.kind) {
-      case StoreMessage::Kind::hello:
-        answer(guest, StoreMessage::Kind::ok);
-        break;
       case StoreMessage::Kind::set:
         set(guest, key, value);
         break;
@@ -227,11 +289,20 @@ class TcpStoreServer {
   static constexpr std::size_t most_unread = 2 * StoreMessage::longest_value;
 
   comm::Descriptor listener_;
+  Voucher voucher_;
+  handshake::Self self_;
+  handshake::Key key_;
   comm::Descriptor wake_;
   std::list<Guest> guests_;
   std::vector<pollfd> polled_;
   std::map<std::string, std::string, std::less<>> values_;
   std::size_t bytes_ = 0;
+
+  // Between the server's thread and its owner's.
+  std::mutex mutex_;
+  std::condition_variable alone_;
+  std::ptrdiff_t ranks_here_ = 0;
+
   std::jthread thread_;
 };
 

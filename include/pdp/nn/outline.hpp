@@ -26,6 +26,18 @@ struct Outline {
       if (layers[static_cast<std::size_t>(before)].parameters > 0) return true;
     return false;
   }
+  /// Whether what goes into a layer, or comes out of the last one, is the batch itself: only views lie before.
+  [[nodiscard]] constexpr bool is_input(int boundary) const {
+    for (int layer = 0; layer < boundary; ++layer)
+      if (!layers[static_cast<std::size_t>(layer)].is_view) return false;
+    return boundary < size();
+  }
+  /// Elements of the parameters of layers [first, last), padding included.
+  [[nodiscard]] constexpr Index elements(int first, int last) const {
+    Index sum = 0;
+    for (int layer = first; layer < last; ++layer) sum += layers[static_cast<std::size_t>(layer)].parameters;
+    return sum;
+  }
   /// Values of a sample at a boundary, 0 .. size().
   [[nodiscard]] constexpr Index width(int boundary) const {
     return boundary == 0 ? layers.front().in : layers[static_cast<std::size_t>(boundary) - 1].out;

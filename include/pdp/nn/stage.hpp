@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -25,35 +27,51 @@ struct Slot {
         saved(static_cast<std::size_t>(layers)) {}
 };
 
-/// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters lie in one piece and all
-/// gradients in another, in runs of layers ("units") in the order in which they are given.
+/// A run of layers whose parameters lie in one piece, and so do their gradients. Of a run that several ranks share, a rank may keep a slice
+/// of each only, of which there are `slices` of the same length, and has room for the whole while it is needed: in the buffer with that
+/// number, which several runs may use in turn.
+struct Run {
+  int first = 0;
+  int last = 0;
+  int slices = 1;
+  int slice = 0;                                     // this rank's own
+  bool keeps_values = true, keeps_gradients = true;  // the whole of them
+  int buffer = 0;
+};
+
+/// How many elements each slice of a run has.
+constexpr Index slice_elements(const Outline& model, const Run& run) {
+  return padded_parameter((model.elements(run.first, run.last) + run.slices - 1) / run.slices);
+}
+
+/// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one piece
+/// and all gradients in another, in runs of layers ("units") in the order in which they are given.
 template <Block Model, class D, class T>
 class Stage {
  public:
-  /// `runs`: pairs of layers [first, last), for each unit. Parameters start from (seed, name, element), whatever the units are.
-  Stage(const Model& model, const Shape& input, const std::vector<std::pair<int, int>>& runs, std::uint64_t seed, D device = {})
-      : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, offsets_(static_cast<std::size_t>(layers_.size()), -1) {
-    Index elements = 0;
-    for (const auto& [first, last] : runs) {
-      units_.push_back({elements, 0});
-      for (int layer = first; layer < last; ++layer) {
-        offsets_[static_cast<std::size_t>(layer)] = elements;
-        elements += outline_.layers[static_cast<std::size_t>(layer)].parameters;
-      }
-      units_.back().elements = elements - units_.back().offset;
-    }
-    values_ = Buffer<T>{elements};
-    gradients_ = Buffer<T>{elements};
+  /// Parameters start from (seed, name, element), whatever the units are.
+  Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {})
+      : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, places_(static_cast<std::size_t>(layers_.size())) {
+    units_.reserve(runs.size());
+    for (const Run& run : runs) add(run);
+    make_memory();
     initialize(seed);
   }
 
   [[nodiscard]] const Outline& outline() const { return outline_; }
   [[nodiscard]] const D& device() const { return device_; }
+  /// Whether this rank keeps the whole of all its units, and not slices of some.
+  [[nodiscard]] bool keeps_whole_units() const {
+    return std::ranges::all_of(units_, [](const Unit& unit) { return unit.run.keeps_values; });
+  }
+  /// All that this rank keeps.
   [[nodiscard]] std::span<T> values() { return values_.span(); }
-  [[nodiscard]] std::span<T> values(int unit) { return part(values_, unit); }
-  [[nodiscard]] std::span<T> gradients(int unit) { return part(gradients_, unit); }
-  /// Where a unit begins among all the elements that this rank holds.
-  [[nodiscard]] Index offset(int unit) const { return units_[static_cast<std::size_t>(unit)].offset; }
+  /// The whole of a unit; where this rank keeps a slice only, what lies in its buffer at present.
+  [[nodiscard]] std::span<T> values(int unit) { return {at(unit).values, at(unit).size()}; }
+  [[nodiscard]] std::span<T> gradients(int unit) { return {at(unit).gradients, at(unit).size()}; }
+  /// This rank's slice of a unit.
+  [[nodiscard]] std::span<T> own_values(int unit) { return {at(unit).own_values, at(unit).slice_size()}; }
+  [[nodiscard]] std::span<T> own_gradients(int unit) { return {at(unit).own_gradients, at(unit).slice_size()}; }
 
   void forward(const Slot<T>& slot, int first, int last) {
     for (int number = first; number < last; ++number)
@@ -88,45 +106,122 @@ class Stage {
   [[nodiscard]] Matrix<T> gradient(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.gradients, boundary); }
 
   /// Calls visit(parameter, values) with each parameter that this rank holds, in the order of the model. The values are as they lie in
-  /// memory.
+  /// memory: those of a slice are there while the whole of its unit is.
   template <class Visit>
   void for_each_parameter(Visit&& visit) {
-    for (int number = 0; number < layers_.size(); ++number) {
-      const Index offset = offsets_[static_cast<std::size_t>(number)];
-      if (offset < 0) continue;
+    visit_parameters([&](const Parameter& parameter, const Unit& unit) {
+      visit(parameter, std::span<T>{unit.values + parameter.offset, static_cast<std::size_t>(parameter.elements())});
+    });
+  }
+  /// Calls visit(parameter, first, values) with what this rank keeps of each parameter: its elements from `first` on.
+  template <class Visit>
+  void for_each_kept(Visit&& visit) {
+    visit_parameters([&](const Parameter& parameter, const Unit& unit) {
+      const auto [kept, begin, end] = unit.kept();
+      const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
+      if (first < last)
+        visit(parameter, first - parameter.offset, std::span<T>{kept + (first - begin), static_cast<std::size_t>(last - first)});
+    });
+  }
+  /// Calls visit(parameter, layer) with each parameter of the model, whoever holds it. Its offset is among those of its layer.
+  template <class Visit>
+  void for_each_parameter_of_model(Visit&& visit) const {
+    for (int number = 0; number < layers_.size(); ++number)
       layers_.visit(number, [&](const auto& layer) {
-        layer.parameters(layers_.path(number), offset, [&](const Parameter& parameter) {
-          visit(parameter,
-                values_.span().subspan(static_cast<std::size_t>(parameter.offset), static_cast<std::size_t>(parameter.elements())));
-        });
+        layer.parameters(layers_.path(number), 0, [&](const Parameter& parameter) { visit(parameter, number); });
       });
-    }
   }
 
  private:
   struct Unit {
-    Index offset;
-    Index elements;
+    Run run;
+    Index slice_elements = 0;
+    T *values = nullptr, *gradients = nullptr;          // of the whole
+    T *own_values = nullptr, *own_gradients = nullptr;  // of this rank's slice
+
+    /// The values that this rank keeps, and which elements of the unit they are.
+    struct Kept {
+      T* values;
+      Index begin, end;
+    };
+    [[nodiscard]] Kept kept() const {
+      if (run.keeps_values) return {values, 0, run.slices * slice_elements};
+      return {own_values, run.slice * slice_elements, (run.slice + 1) * slice_elements};
+    }
+    [[nodiscard]] std::size_t slice_size() const { return static_cast<std::size_t>(slice_elements); }
+    [[nodiscard]] std::size_t size() const { return slice_size() * static_cast<std::size_t>(run.slices); }
+  };
+  /// Where the parameters of a layer are: in no unit where this rank does not hold them.
+  struct Place {
+    int unit = -1;
+    Index offset = 0;
   };
 
+  [[nodiscard]] Unit& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
+
+  void add(const Run& run) {
+    for (int layer = run.first; layer < run.last; ++layer)
+      places_[static_cast<std::size_t>(layer)] = {static_cast<int>(units_.size()), outline_.elements(run.first, layer)};
+    units_.push_back({run, slice_elements(outline_, run)});
+  }
+
+  void make_memory() {
+    Index values = 0, gradients = 0;
+    std::vector<Index> value_buffers, gradient_buffers;  // their elements
+    const auto need = [](std::vector<Index>& buffers, const Unit& unit) {
+      const auto number = static_cast<std::size_t>(unit.run.buffer);
+      if (buffers.size() <= number) buffers.resize(number + 1);
+      buffers[number] = std::max(buffers[number], static_cast<Index>(unit.size()));
+    };
+    for (const Unit& unit : units_) {
+      values += unit.run.keeps_values ? static_cast<Index>(unit.size()) : unit.slice_elements;
+      gradients += unit.run.keeps_gradients ? static_cast<Index>(unit.size()) : unit.slice_elements;
+      if (!unit.run.keeps_values) need(value_buffers, unit);
+      if (!unit.run.keeps_gradients) need(gradient_buffers, unit);
+    }
+    values_ = Buffer<T>{values};
+    gradients_ = Buffer<T>{gradients};
+    for (const Index elements : value_buffers) value_buffers_.emplace_back(elements);
+    for (const Index elements : gradient_buffers) gradient_buffers_.emplace_back(elements);
+    T *next_values = values_.data(), *next_gradients = gradients_.data();
+    for (Unit& unit : units_) {
+      const auto place = [&unit](bool keeps, T*& next, std::vector<Buffer<T>>& buffers, T*& whole, T*& own) {
+        whole = keeps ? next : buffers[static_cast<std::size_t>(unit.run.buffer)].data();
+        own = keeps ? next + unit.run.slice * unit.slice_elements : next;
+        next += keeps ? static_cast<Index>(unit.size()) : unit.slice_elements;
+      };
+      place(unit.run.keeps_values, next_values, value_buffers_, unit.values, unit.own_values);
+      place(unit.run.keeps_gradients, next_gradients, gradient_buffers_, unit.gradients, unit.own_gradients);
+    }
+  }
+
+  /// Calls visit(parameter, unit), where the parameter's offset is among the elements of the unit.
+  template <class Visit>
+  void visit_parameters(Visit&& visit) {
+    for (int number = 0; number < layers_.size(); ++number) {
+      const Place place = places_[static_cast<std::size_t>(number)];
+      if (place.unit < 0) continue;
+      layers_.visit(number, [&](const auto& layer) {
+        layer.parameters(layers_.path(number), place.offset, [&](const Parameter& parameter) { visit(parameter, at(place.unit)); });
+      });
+    }
+  }
+
   void initialize(std::uint64_t seed) {
-    for_each_parameter([seed](const Parameter& parameter, std::span<T> values) {
+    for_each_kept([seed](const Parameter& parameter, Index first, std::span<T> values) {
       const double bound = parameter.initializer.bound(parameter.fan_in, parameter.fan_out);
       const random::Key key = random::make_key(seed, std::string_view{parameter.full_name()});
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const Index element = parameter.file_element(static_cast<Index>(i));
+        const Index element = parameter.file_element(first + static_cast<Index>(i));
         values[i] = static_cast<T>(bound) * (2 * random::uniform<T>(key, element) - 1);
       }
     });
   }
 
-  [[nodiscard]] std::span<T> part(Buffer<T>& arena, int unit) {
-    const Unit& u = units_[static_cast<std::size_t>(unit)];
-    return arena.span().subspan(static_cast<std::size_t>(u.offset), static_cast<std::size_t>(u.elements));
-  }
   [[nodiscard]] State<T> state(int layer, bool accumulate) {
-    const Index offset = offsets_[static_cast<std::size_t>(layer)];
-    return {values_.data() + offset, gradients_.data() + offset, accumulate};
+    const Place place = places_[static_cast<std::size_t>(layer)];
+    if (place.unit < 0) return {nullptr, nullptr, accumulate};
+    return {at(place.unit).values + place.offset, at(place.unit).gradients + place.offset, accumulate};
   }
   [[nodiscard]] Matrix<T> matrix(const Slot<T>& slot, const std::vector<T*>& tensors, int boundary) const {
     return {tensors[static_cast<std::size_t>(boundary)], slot.rows, outline_.width(boundary)};
@@ -138,9 +233,10 @@ class Stage {
   [[no_unique_address]] D device_;
   Layers<Model> layers_;
   Outline outline_;
-  std::vector<Index> offsets_;  // of a layer's parameters; -1 where this rank does not hold them
+  std::vector<Place> places_;  // of layers
   std::vector<Unit> units_;
   Buffer<T> values_, gradients_;
+  std::vector<Buffer<T>> value_buffers_, gradient_buffers_;  // of units of which a slice is kept
 };
 
 }  // namespace pdp::nn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -23,14 +24,18 @@ class Engine {
   using StepBatch = Batch<T, Target>;
 
   Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits)
-      : plan_{std::move(plan)}, worker_{plan_, model, input, loss, optimizer, limits}, reductions_(plan_.units.size()) {
+      : plan_{std::move(plan)},
+        worker_{plan_, model, input, loss, optimizer, limits},
+        takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
+        reductions_(plan_.units.size()),
+        gathers_(plan_.units.size()) {
     owned_.reserve(plan_.groups.size());
     groups_.push_back(&world);
     for (const GroupSpec& group : plan_.groups) groups_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
-    for (const Instructions* list : {&plan_.step, &plan_.evaluate})
-      for (const Instruction& i : *list)
-        if (i.op == Op::send_start || i.op == Op::receive_start) messages_.push_back({i, {}});
-    run(plan_.setup);
+    setup_ = program(plan_.setup);
+    step_ = program(plan_.step);
+    evaluate_ = program(plan_.evaluate);
+    run(setup_);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -44,45 +49,56 @@ class Engine {
   /// One step of training, on every rank at once. Gives the totals over all ranks, from before the update.
   Totals step(const StepBatch& batch, float lr_factor = 1) {
     worker_.begin(batch, true, lr_factor);
-    own_rows_ = batch.x.rows;
+    own_rows_ = takes_loss_ ? batch.x.rows : 0;
     global_rows_ = batch.global_rows;
-    run(plan_.step);
+    run(step_);
     return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_)};
   }
 
-  /// Loss and accuracy of this rank's rows, without a change to anything. No message travels unless the plan says so.
+  /// Loss and accuracy of the rows whose loss this rank takes, without a change to anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
     worker_.begin(batch, false);
-    run(plan_.evaluate);
-    return {worker_.sums[0], worker_.sums[1], static_cast<double>(batch.x.rows)};
+    run(evaluate_);
+    return {worker_.sums[0], worker_.sums[1], static_cast<double>(worker_.judged_rows)};
   }
 
   /// The model's output for this rank's rows. It lives until the next call.
   Matrix<const T> predict(Matrix<const T> x) {
     worker_.begin_prediction(x);
-    run(plan_.evaluate);
+    run(evaluate_);
     return worker_.output();
   }
 
  private:
   using Work = typename C::Work;
 
-  /// A message in flight: what started it, and its handle.
-  struct Message {
-    Instruction start;
-    Work work;
+  /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.
+  struct Program {
+    const Instructions* list = nullptr;
+    std::vector<std::size_t> handles{};
   };
-  Work& message(const Instruction& i) {
-    Instruction start = i;
-    if (i.op == Op::send_wait) start.op = Op::send_start;
-    if (i.op == Op::receive_wait) start.op = Op::receive_start;
-    for (Message& each : messages_)
-      if (each.start == start) return each.work;
-    throw PlanError{text(describe(i), ": nothing in the plan has started it")};
+  Program program(const Instructions& list) {
+    Program made{&list, {}};
+    std::vector<Instruction> starts;
+    for (const Instruction& i : list) {
+      Instruction start = i;
+      if (i.op == Op::send_wait) start.op = Op::send_start;
+      if (i.op == Op::receive_wait) start.op = Op::receive_start;
+      const bool is_message = start.op == Op::send_start || start.op == Op::receive_start;
+      const auto handle = static_cast<std::size_t>(std::ranges::find(starts, start) - starts.begin());
+      if (is_message && handle == starts.size()) {
+        if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
+        starts.push_back(start);
+      }
+      made.handles.push_back(handle);
+    }
+    if (messages_.size() < starts.size()) messages_.resize(starts.size());
+    return made;
   }
 
-  void run(const Instructions& list) {
-    for (const Instruction& i : list) {
+  void run(const Program& program) {
+    for (std::size_t at = 0; at < program.list->size(); ++at) {
+      const Instruction& i = (*program.list)[at];
       C& group = *groups_[static_cast<std::size_t>(i.group)];
       switch (i.op) {
         case Op::count_start:
@@ -94,31 +110,41 @@ class Engine {
           counting_.wait();
           if (global_rows_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
           break;
-        case Op::forward:
         case Op::loss:
-        case Op::backward_input:
-        case Op::update:
           worker_.run(i, global_rows_);
           break;
+        case Op::forward:
+        case Op::backward_input:
+        case Op::update:
+          worker_.run(i);
+          break;
         case Op::backward_weight:
-          worker_.run(i, global_rows_);
+          worker_.run(i);
           groups_.front()->progress();  // what is in flight moves while backward runs
           break;
         case Op::send_start:
-          message(i) = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
+          messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
           break;
         case Op::receive_start:
-          message(i) = group.recv_async(worker_.boundary(i), i.peer, tag(i));
+          messages_[program.handles[at]] = group.recv_async(worker_.boundary(i), i.peer, tag(i));
           break;
         case Op::send_wait:
         case Op::receive_wait:
-          message(i).wait();
+          messages_[program.handles[at]].wait();
           break;
         case Op::reduce_start:
-          reductions_[static_cast<std::size_t>(i.unit)] = group.all_reduce_async(stage().gradients(i.unit), comm::Sum{});
+          reductions_[static_cast<std::size_t>(i.unit)] = reduce(group, i);
           break;
         case Op::reduce_wait:
           reductions_[static_cast<std::size_t>(i.unit)].wait();
+          if (i.accumulate) worker_.add_scratch(i.unit);
+          break;
+        case Op::gather_start:
+          gathers_[static_cast<std::size_t>(i.unit)] =
+              group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+          break;
+        case Op::gather_wait:
+          gathers_[static_cast<std::size_t>(i.unit)].wait();
           break;
         case Op::broadcast:
           group.broadcast(stage().values(i.unit), i.peer);
@@ -133,6 +159,14 @@ class Engine {
     }
   }
 
+  /// Each rank gets the sum of a unit's gradients, or its slice of it.
+  Work reduce(C& group, const Instruction& i) {
+    if (plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none)
+      return group.all_reduce_async(stage().gradients(i.unit), comm::Sum{});
+    const std::span<T> own = i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit);
+    return group.reduce_scatter_async(std::span<const T>{stage().gradients(i.unit)}, own, comm::Sum{});
+  }
+
   /// Tells the messages between two ranks apart that may be in flight at once.
   [[nodiscard]] int tag(const Instruction& i) {
     return (i.micro_batch * (stage().outline().size() + 1) + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
@@ -142,10 +176,12 @@ class Engine {
   Worker worker_;
   std::vector<C> owned_;
   std::vector<C*> groups_;
+  bool takes_loss_;  // each row counts on the rank that takes its loss
   Index own_rows_ = 0, global_rows_ = 0;
+  Program setup_, step_, evaluate_;
   // What is in flight comes last, so that it is let go of before the memory that it borrows.
-  std::vector<Message> messages_;
-  std::vector<Work> reductions_;
+  std::vector<Work> messages_;
+  std::vector<Work> reductions_, gathers_;  // of units
   Work counting_, totalling_;
 };
 

@@ -23,11 +23,14 @@ enum class Op : std::uint8_t {
   send_wait,
   receive_start,
   receive_wait,
-  // Gradients of a unit, summed over its group.
+  // Gradients of a unit, summed over its group: each rank keeps the sum, or its slice of it.
   reduce_start,
   reduce_wait,
   // Parameters of a unit, from the peer to its group.
   broadcast,
+  // Parameters of a unit, each rank's slice to all of its group.
+  gather_start,
+  gather_wait,
   // The sums that a report needs: loss, correct rows.
   totals_start,
   totals_wait,
@@ -40,7 +43,7 @@ enum class Tensor : std::uint8_t { activation, gradient };
 struct Instruction {
   Op op = Op::forward;
   Tensor tensor = Tensor::activation;  // of a message
-  bool accumulate = false;             // of backward_weight: add to the gradients that are there
+  bool accumulate = false;             // of backward_weight, and of a reduction to slices: add to the gradients that are there
   std::int16_t group = 0;              // 0: the world
   std::int16_t micro_batch = 0;
   std::int16_t first = 0, last = 0;  // layers
@@ -69,8 +72,9 @@ constexpr Instruction message(Op op, Tensor tensor, int micro_batch, int boundar
           .last = static_cast<std::int16_t>(boundary),
           .peer = peer};
 }
-constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1) {
-  return {.op = op, .group = static_cast<std::int16_t>(group), .unit = static_cast<std::int16_t>(unit), .peer = peer};
+constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1, bool accumulate = false) {
+  return {
+      .op = op, .accumulate = accumulate, .group = static_cast<std::int16_t>(group), .unit = static_cast<std::int16_t>(unit), .peer = peer};
 }
 constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = static_cast<std::int16_t>(group)}; }
 
@@ -102,6 +106,10 @@ constexpr const char* name(Op op) {
       return "reduce_wait";
     case Op::broadcast:
       return "broadcast";
+    case Op::gather_start:
+      return "gather_start";
+    case Op::gather_wait:
+      return "gather_wait";
     case Op::totals_start:
       return "totals_start";
     case Op::totals_wait:
@@ -131,6 +139,8 @@ inline std::string describe(const Instruction& instruction) {
                   i.op == Op::send_start || i.op == Op::send_wait ? " to rank " : " from rank ", i.peer, " of group ", i.group);
     case Op::reduce_start:
     case Op::reduce_wait:
+    case Op::gather_start:
+    case Op::gather_wait:
       return text(name(i.op), " unit ", i.unit, " in group ", i.group);
     case Op::broadcast:
       return text("broadcast unit ", i.unit, " from rank ", i.peer, " of group ", i.group);

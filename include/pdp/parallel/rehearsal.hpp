@@ -20,7 +20,7 @@ struct Verdict {
   };
   Fault fault = Fault::none;
   const char* reason = "";
-  const char* list = "";  // the list of the plan: setup, step or evaluate
+  const char* list = "";  // of the plan: setup, step or evaluate; or units, where one is not as it can be
   Stuck where{};
   std::array<Stuck, 8> cycle{};  // of a deadlock: each waits for the next, the last one for the first
   int cycle_length = 0;
@@ -42,16 +42,22 @@ class Rehearsal {
       const auto boundaries = static_cast<std::size_t>(model.size() + 1),
                  micro_batches = static_cast<std::size_t>(plans[rank].micro_batches);
       for (auto* each : {&r.activation, &r.gradient}) each->assign(boundaries * micro_batches, 0);
-      for (std::size_t m = 0; m < micro_batches; ++m) r.activation[m * boundaries] = 1;
-      r.weighed.assign(static_cast<std::size_t>(model.size()), 0);
+      for (std::size_t m = 0; m < micro_batches; ++m)
+        for (int b = 0; model.is_input(b); ++b) r.activation[m * boundaries + static_cast<std::size_t>(b)] = 1;
+      for (auto* each : {&r.weighed, &r.fresh}) each->assign(static_cast<std::size_t>(model.size()), 0);
+      r.kept.assign(boundaries * micro_batches, 0);
       r.held.assign(micro_batches, 0);
       r.judged.assign(micro_batches, 0);
-      r.units.assign(plans[rank].units.size(), {});
+      for (const Unit& unit : plans[rank].units) r.units.push_back({.present = unit.sharding != Sharding::parameters});
       r.issued.resize(plans[rank].groups.size() + 1);
     }
   }
 
   constexpr Verdict run() {
+    for (int rank = 0; rank < size(); ++rank)
+      for (std::size_t u = 0; u < plan(rank).units.size(); ++u)
+        if (const char* reason = malformed(rank, plan(rank).units[u]); reason != nullptr)
+          return finish({Fault::order, reason, "units", {rank, static_cast<int>(u), -1}});
     for (bool moved = true; moved;) {
       moved = false;
       for (int rank = 0; rank < size(); ++rank)
@@ -72,8 +78,28 @@ class Rehearsal {
   }
 
  private:
+  /// What is wrong with a unit as such; null where nothing is.
+  [[nodiscard]] constexpr const char* malformed(int rank, const Unit& unit) const {
+    if (unit.first < 0 || unit.first >= unit.last || unit.last > model_.size()) return "holds layers that the model does not have";
+    if (unit.group < -1 || unit.group > static_cast<int>(plan(rank).groups.size())) return "names a group that the plan does not have";
+    for (const Unit& other : plan(rank).units)
+      if (&other != &unit && other.first < unit.last && unit.first < other.last) return "shares a layer with another unit of the rank";
+    if (unit.sharding == Sharding::none)
+      return unit.slices != 1 || unit.slice != 0 ? "has slices, though nothing of it is sharded" : nullptr;
+    if (unit.group < 0) return "is sharded, but held by this rank alone";
+    const std::vector<int> group = members(rank, unit.group);
+    if (unit.slices != static_cast<int>(group.size())) return "has another number of slices than its group has ranks";
+    if (unit.slice < 0 || unit.slice >= unit.slices || group[static_cast<std::size_t>(unit.slice)] != rank)
+      return "has another slice than the rank's own place in its group";
+    return nullptr;
+  }
+
   struct UnitState {
-    bool reducing = false, reduced = false, updated = false;
+    bool present = true;  // all of its parameters, as they are
+    bool gathering = false;
+    bool reducing = false;  // in flight
+    int reductions = 0;     // that are complete
+    bool updated = false;
   };
   struct Message {
     Instruction start;
@@ -82,8 +108,10 @@ class Rehearsal {
   struct Rank {
     int next = 0;
     std::vector<char> activation, gradient;  // [micro-batch][boundary]: whether it is there
-    std::vector<int> weighed;                // [layer]: micro-batches whose gradient is in
-    std::vector<int> held;                   // [micro-batch]: forward runs without their backward
+    std::vector<int> weighed;                // [layer]: micro-batches whose gradient is computed
+    std::vector<int> fresh;                  // [layer]: those that its gradient holds, which have not gone to slices yet
+    std::vector<char> kept;                  // [micro-batch][layer]: whether a forward run that began there waits for its backward
+    std::vector<int> held;                   // [micro-batch]: how many do
     std::vector<char> judged;                // [micro-batch]: whether its loss is taken
     std::vector<UnitState> units;
     std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
@@ -146,14 +174,22 @@ class Rehearsal {
 
   constexpr Outcome compute(int rank, const Instruction& i) {
     Rank& r = at(rank);
-    if (i.micro_batch < 0 || i.micro_batch >= plan(rank).micro_batches) return wrong("names a micro-batch that the plan does not have");
+    if (!has_micro_batch(rank, i)) return wrong("names a micro-batch that the plan does not have");
     if (i.first < 0 || i.last > model_.size() || (i.op == Op::loss ? i.first != model_.size() : i.first >= i.last))
       return wrong("names layers that the model does not have");
     const int m = i.micro_batch;
+    for (std::size_t u = 0; u < r.units.size() && i.op != Op::loss && i.op != Op::backward_weight; ++u) {
+      if (!overlap(plan(rank).units[u], i)) continue;
+      if (!r.units[u].present) return wrong("needs parameters that are not there");
+      if (r.units[u].updated) return wrong("needs parameters as they were before their update");
+    }
+    for (int layer = i.first; layer < i.last; ++layer)
+      if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 && !holds(rank, layer))
+        return wrong("needs parameters that the rank does not hold");
     if (i.op == Op::forward) {
       if (!r.activation[place(m, i.first)]) return wrong("needs an activation that is not there yet");
       for (int b = i.first + 1; b <= i.last; ++b) r.activation[place(m, b)] = 1;
-      ++r.held[static_cast<std::size_t>(m)];
+      if (!std::exchange(r.kept[place(m, i.first)], 1)) ++r.held[static_cast<std::size_t>(m)];
       const auto holding = static_cast<int>(std::count_if(r.held.begin(), r.held.end(), [](int runs) { return runs > 0; }));
       peak_ = std::max(peak_, holding);
     } else if (i.op == Op::loss) {
@@ -171,23 +207,44 @@ class Rehearsal {
           return wrong("needs a gradient or an activation that is not there yet");
         if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && !r.gradient[place(m, layer)])
           return wrong("comes before backward_input of a layer that finds gradients inside on the way");
-        int& weighed = r.weighed[static_cast<std::size_t>(layer)];
-        if (i.accumulate != (weighed > 0))
+        int& fresh = r.fresh[static_cast<std::size_t>(layer)];
+        if (i.accumulate != (fresh > 0))
           return wrong(i.accumulate ? "adds to the gradient of an earlier step: the first micro-batch must not accumulate"
                                     : "overwrites the gradient of an earlier micro-batch: all but the first must accumulate");
-        for (std::size_t u = 0; u < r.units.size(); ++u)
-          if (plan(rank).units[u].first <= layer && layer < plan(rank).units[u].last && r.units[u].reducing)
-            return wrong("changes a gradient that is being reduced already");
-        ++weighed;
+        if (changes_reduced(rank, layer)) return wrong("changes a gradient that is being reduced, or still has to be");
+        ++fresh;
+        ++r.weighed[static_cast<std::size_t>(layer)];
+        if (std::exchange(r.kept[place(m, layer)], 0)) --r.held[static_cast<std::size_t>(m)];
       }
-      if (i.first <= lowest_layer(rank)) --r.held[static_cast<std::size_t>(m)];
     }
     return {};
   }
-  [[nodiscard]] constexpr int lowest_layer(int rank) const {
-    int lowest = model_.size();
-    for (const Unit& unit : plan(rank).units) lowest = std::min(lowest, unit.first);
-    return lowest;
+
+  [[nodiscard]] constexpr bool has_micro_batch(int rank, const Instruction& i) const {
+    return i.micro_batch >= 0 && i.micro_batch < (training_ ? plan(rank).micro_batches : 1);
+  }
+  [[nodiscard]] constexpr bool holds(int rank, int layer) const {
+    for (const Unit& unit : plan(rank).units)
+      if (unit.first <= layer && layer < unit.last) return true;
+    return false;
+  }
+  static constexpr bool overlap(const Unit& unit, const Instruction& i) { return unit.first < i.last && i.first < unit.last; }
+  /// Whether the gradient of a layer lies where a reduction is at work, or has been once for all.
+  constexpr bool changes_reduced(int rank, int layer) {
+    const auto& units = plan(rank).units;
+    for (const Unit& own : units) {
+      if (layer < own.first || layer >= own.last) continue;
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        const UnitState& state = at(rank).units[u];
+        const bool same = units[u].first == own.first;
+        if (own.sharding < Sharding::gradients) {
+          if (same && (state.reducing || state.reductions > 0)) return true;
+        } else if (units[u].sharding >= Sharding::gradients && units[u].buffer == own.buffer) {
+          if (state.reducing || (!same && left_out(rank, units[u]))) return true;
+        }
+      }
+    }
+    return false;
   }
 
   /// Messages of one pair, group, tensor, micro-batch and boundary meet in the order in which they are started.
@@ -197,10 +254,16 @@ class Rehearsal {
     if (i.peer < 0 || i.peer >= static_cast<int>(group.size())) return wrong("names a rank that the group does not have");
     const int peer = group[static_cast<std::size_t>(i.peer)];
     if (peer == rank) return wrong("is a message of a rank to itself");
+    if (!has_micro_batch(rank, i)) return wrong("names a micro-batch that the plan does not have");
+    if (i.first < 0 || i.first > model_.size()) return wrong("names a boundary that the model does not have");
     const bool sends = i.op == Op::send_start || i.op == Op::send_wait;
     auto& ready = i.tensor == parallel::Tensor::activation ? r.activation : r.gradient;
     if (i.op == Op::send_start && !ready[place(i.micro_batch, i.first)]) return wrong("sends what is not there yet");
+    if (i.op == Op::receive_start && i.tensor == parallel::Tensor::activation && model_.is_input(i.first))
+      return wrong("receives what the rank has: the batch");
     if (i.op == Op::send_start || i.op == Op::receive_start) {
+      for (const Message& each : r.messages)
+        if (each.start == i && !each.waited) return wrong("starts a message again before it has been waited for");
       r.messages.push_back({i, false});
       return {};
     }
@@ -231,10 +294,12 @@ class Rehearsal {
     UnitState& unit = at(rank).units[static_cast<std::size_t>(i.unit)];
     const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
     if (!complete(rank, spec)) return wrong("comes before the gradients of all micro-batches are in");
-    if (spec.group >= 0 && members(rank, spec.group).size() > 1 && !unit.reduced)
+    if (spec.group >= 0 && members(rank, spec.group).size() > 1 && (unit.reductions == 0 || unit.reducing || left_out(rank, spec)))
       return wrong("comes before the gradients of the other ranks are in");
+    if (unit.gathering) return wrong("changes parameters that are being gathered");
     if (unit.updated) return wrong("applies the same gradient twice");
     unit.updated = true;
+    if (spec.sharding != Sharding::none) unit.present = false;
     return {};
   }
   [[nodiscard]] constexpr bool complete(int rank, const Unit& unit) {
@@ -245,9 +310,58 @@ class Rehearsal {
     return true;
   }
 
+  /// Whether slices lack what a rank has computed of a unit's gradients.
+  [[nodiscard]] constexpr bool left_out(int rank, const Unit& unit) {
+    if (unit.sharding < Sharding::gradients) return false;
+    for (int layer = unit.first; layer < unit.last; ++layer)
+      if (at(rank).fresh[static_cast<std::size_t>(layer)] > 0) return true;
+    return false;
+  }
+
+  constexpr Outcome start_reduction(int rank, const Instruction& i) {
+    const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
+    UnitState& unit = at(rank).units[static_cast<std::size_t>(i.unit)];
+    if (spec.group != i.group) return wrong("reduces a unit over another group than the one that holds it");
+    if (unit.reducing) return wrong("reduces a unit that is being reduced already");
+    if (spec.sharding < Sharding::gradients) {
+      if (unit.reductions > 0) return wrong("reduces a unit twice");
+      if (!complete(rank, spec)) return wrong("comes before the gradients of all micro-batches are in");
+      if (i.accumulate) return wrong("adds to the gradient of an earlier step: the first reduction must not accumulate");
+    } else {
+      int least = -1;
+      for (int layer = spec.first; layer < spec.last; ++layer) {
+        int& fresh = at(rank).fresh[static_cast<std::size_t>(layer)];
+        if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0) {
+          if (fresh == 0 || (least >= 0 && fresh != least)) return wrong("comes before the gradients of all its layers are in");
+          least = fresh;
+        }
+        fresh = 0;
+      }
+      if (i.accumulate != (unit.reductions > 0))
+        return wrong(i.accumulate ? "adds to the gradient of an earlier step: the first reduction must not accumulate"
+                                  : "overwrites the gradient of an earlier micro-batch: all reductions but the first must accumulate");
+    }
+    unit.reducing = true;
+    return {};
+  }
+  constexpr Outcome start_gather(int rank, const Instruction& i) {
+    const auto& units = plan(rank).units;
+    const Unit& spec = units[static_cast<std::size_t>(i.unit)];
+    if (spec.sharding == Sharding::none) return wrong("gathers a unit of which every rank holds the whole");
+    if (spec.group != i.group) return wrong("gathers a unit over another group than the one that holds it");
+    for (std::size_t u = 0; u < units.size() && spec.sharding == Sharding::parameters; ++u) {
+      if (units[u].sharding != Sharding::parameters || units[u].buffer != spec.buffer) continue;
+      if (at(rank).units[u].gathering) return wrong("gathers to where another unit is being gathered");
+      at(rank).units[u].present = false;
+    }
+    at(rank).units[static_cast<std::size_t>(i.unit)].gathering = true;
+    return {};
+  }
+
   constexpr Outcome collective(int rank, const Instruction& i) {
     Rank& r = at(rank);
-    const bool of_unit = i.op == Op::reduce_start || i.op == Op::reduce_wait || i.op == Op::broadcast;
+    const bool of_unit =
+        i.op == Op::reduce_start || i.op == Op::reduce_wait || i.op == Op::broadcast || i.op == Op::gather_start || i.op == Op::gather_wait;
     if (of_unit && (i.unit < 0 || i.unit >= static_cast<int>(r.units.size()))) return wrong("names a unit that the plan does not have");
     auto& issued = r.issued[static_cast<std::size_t>(i.group)];
     const auto issue = [&] { issued.push_back(i); };
@@ -258,14 +372,15 @@ class Rehearsal {
       case Op::totals_start:
         r.totalling = true;
         return issue(), Outcome{};
-      case Op::reduce_start: {
-        const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
-        if (spec.group != i.group) return wrong("reduces a unit over another group than the one that holds it");
-        if (!complete(rank, spec)) return wrong("comes before the gradients of all micro-batches are in");
-        r.units[static_cast<std::size_t>(i.unit)].reducing = true;
-        return issue(), Outcome{};
+      case Op::reduce_start:
+      case Op::gather_start: {
+        const Outcome outcome = i.op == Op::reduce_start ? start_reduction(rank, i) : start_gather(rank, i);
+        if (outcome.fault == Fault::none) issue();
+        return outcome;
       }
       case Op::broadcast:
+        if (plan(rank).units[static_cast<std::size_t>(i.unit)].sharding == Sharding::parameters)
+          return wrong("broadcasts a unit of which no rank holds the whole");
         if (r.broadcasting != r.next) issue();
         r.broadcasting = r.next;
         break;
@@ -276,6 +391,7 @@ class Rehearsal {
     if (i.op == Op::count_wait) start = Op::count_start;
     if (i.op == Op::totals_wait) start = Op::totals_start;
     if (i.op == Op::reduce_wait) start = Op::reduce_start;
+    if (i.op == Op::gather_wait) start = Op::gather_start;
     int number = static_cast<int>(issued.size()) - 1;
     while (number >= 0 &&
            !(issued[static_cast<std::size_t>(number)].op == start && issued[static_cast<std::size_t>(number)].unit == i.unit))
@@ -292,24 +408,37 @@ class Rehearsal {
     }
     if (i.op == Op::count_wait) r.counted = true;
     if (i.op == Op::totals_wait) r.totalled = true;
-    if (i.op == Op::reduce_wait) r.units[static_cast<std::size_t>(i.unit)].reduced = true;
+    if (i.op == Op::reduce_wait) {
+      UnitState& unit = r.units[static_cast<std::size_t>(i.unit)];
+      if (i.accumulate != (unit.reductions > 0)) return wrong("does not end the reduction as it was started");
+      unit.reducing = false;
+      ++unit.reductions;
+    }
+    if (i.op == Op::gather_wait) {
+      r.units[static_cast<std::size_t>(i.unit)].gathering = false;
+      r.units[static_cast<std::size_t>(i.unit)].present = true;
+    }
     return {};
   }
   [[nodiscard]] constexpr bool same_unit(int rank, const Instruction& a, int other, const Instruction& b) const {
     if (a.unit < 0 || b.unit < 0) return a.unit == b.unit;
     const Unit &mine = plan(rank).units[static_cast<std::size_t>(a.unit)], &theirs = plan(other).units[static_cast<std::size_t>(b.unit)];
-    return mine.first == theirs.first && mine.last == theirs.last;
+    return mine.first == theirs.first && mine.last == theirs.last && mine.sharding == theirs.sharding && mine.slices == theirs.slices;
   }
 
   constexpr const char* left_over(int rank) {
     for (const Message& each : at(rank).messages)
       if (!each.waited) return "leaves a message that is never waited for";
+    for (const UnitState& unit : at(rank).units)
+      if (unit.gathering) return "leaves parameters that are gathered and never waited for";
     if (!training_) return nullptr;
     for (std::size_t u = 0; u < at(rank).units.size(); ++u) {
       const Unit& spec = plan(rank).units[u];
+      const UnitState& unit = at(rank).units[u];
       if (!complete(rank, spec)) return "leaves layers whose gradients are never computed";
-      if (at(rank).units[u].reducing && !at(rank).units[u].reduced) return "leaves a reduction that is never waited for";
-      if (!at(rank).units[u].updated) return "leaves a unit that is never updated";
+      if (unit.reducing) return "leaves a reduction that is never waited for";
+      if (!unit.updated) return "leaves a unit that is never updated";
+      if (!unit.present && spec.sharding < Sharding::parameters) return "leaves parameters that are never gathered after their update";
     }
     if (at(rank).counting != at(rank).counted || at(rank).totalling != at(rank).totalled)
       return "leaves a count or totals that are never waited for";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <vector>
 
 #include <pdp/data/dataset.hpp>
@@ -18,11 +19,18 @@ struct Place {
   int size = 1;
 };
 
-/// A run of layers whose parameters, and whose gradients, lie in one piece: what is reduced, updated and broadcast at once.
+/// Of what each rank of a unit's group keeps a slice only: of nothing, of the optimizer's state, of the gradients too, of the parameters
+/// too.
+enum class Sharding : std::uint8_t { none, state, gradients, parameters };
+
+/// A run of layers whose parameters, and whose gradients, lie in one piece: what is reduced, updated, gathered and broadcast at once.
 struct Unit {
   int first = 0;
   int last = 0;
-  int group = -1;  // whose ranks hold the same parameters and sum their gradients; -1: this rank alone
+  int group = -1;  // whose ranks share the parameters and sum their gradients; -1: this rank alone
+  Sharding sharding = Sharding::none;
+  int slices = 1, slice = 0;  // ranks of the group, and which of them this is, where the unit is sharded
+  int buffer = 0;             // where the whole of what this rank keeps a slice of lies while it is needed
 };
 
 /// A group beside the world, as in split(color, key).

@@ -60,8 +60,9 @@ class Worker {
         micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
     constexpr Index fields = static_cast<Index>(optim::state_fields<Optimizer>);
     for (std::size_t u = 0; u < plan.units.size(); ++u)
-      optimizer_state_.emplace_back(fields * static_cast<Index>(stage_.gradients(static_cast<int>(u)).size()));
+      optimizer_state_.emplace_back(fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size()));
     make_memory(plan);
+    make_scratch(plan);
   }
 
   [[nodiscard]] auto& stage() { return stage_; }
@@ -74,6 +75,7 @@ class Worker {
     training_ = training;
     batch_ = batch;
     sums = {};
+    judged_rows = 0;
     if (training) info_ = {++steps_, lr_factor};
     bind_input(batch.x);
   }
@@ -84,7 +86,8 @@ class Worker {
     bind_input(x);
   }
 
-  void run(const Instruction& i, Index global_rows) {
+  /// `global_rows`: for the loss.
+  void run(const Instruction& i, Index global_rows = 0) {
     switch (i.op) {
       case Op::forward:
         return stage_.forward(slot(i), i.first, i.last);
@@ -108,12 +111,26 @@ class Worker {
   /// The model's output for the rows of a prediction.
   [[nodiscard]] Matrix<const T> output() const { return stage_.activation(evaluation_slots_.front(), stage_.outline().size()); }
 
-  std::array<double, 2> sums{};  // of this rank's rows: loss, correct
+  /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
+  [[nodiscard]] std::span<T> scratch(int unit) {
+    return scratch_[scratch_of_[static_cast<std::size_t>(unit)]].span().first(stage_.own_gradients(unit).size());
+  }
+  void add_scratch(int unit) {
+    const std::span<T> own = stage_.own_gradients(unit);
+    const Index elements = static_cast<Index>(own.size());
+    const Matrix<T> sum{own.data(), 1, elements};
+    add(stage_.device(), Matrix<const T>{sum}, Matrix<const T>{scratch(unit).data(), 1, elements}, sum);
+  }
+
+  std::array<double, 2> sums{};  // of the rows whose loss this rank has taken: loss, correct
+  Index judged_rows = 0;         // how many they are
 
  private:
-  static std::vector<std::pair<int, int>> runs(const Plan& plan) {
-    std::vector<std::pair<int, int>> runs;
-    for (const Unit& unit : plan.units) runs.emplace_back(unit.first, unit.last);
+  static std::vector<nn::Run> runs(const Plan& plan) {
+    std::vector<nn::Run> runs;
+    for (const Unit& unit : plan.units)
+      runs.push_back({unit.first, unit.last, unit.slices, unit.slice, unit.sharding < Sharding::parameters,
+                      unit.sharding < Sharding::gradients, unit.buffer});
     return runs;
   }
 
@@ -138,6 +155,19 @@ class Worker {
     };
     step_slots_ = slots(step, plan.micro_batches);
     evaluation_slots_ = slots(evaluation, 1);
+  }
+
+  /// One for each buffer of gradients, where sums of slices are added up.
+  void make_scratch(const Plan& plan) {
+    std::vector<Index> elements;
+    for (std::size_t u = 0; u < plan.units.size(); ++u) scratch_of_.push_back(static_cast<std::size_t>(plan.units[u].buffer));
+    for (const Instruction& i : plan.step) {
+      if (i.op != Op::reduce_start || !i.accumulate) continue;
+      const std::size_t number = scratch_of_[static_cast<std::size_t>(i.unit)];
+      if (elements.size() <= number) elements.resize(number + 1);
+      elements[number] = std::max(elements[number], static_cast<Index>(stage_.own_gradients(i.unit).size()));
+    }
+    for (const Index each : elements) scratch_.emplace_back(each);
   }
 
   void check_rows(Matrix<const T> x, Index limit) const {
@@ -181,11 +211,12 @@ class Worker {
                                  training_ ? stage_.gradient(slot, boundary) : Matrix<T>{});
     sums[0] += found.loss;
     sums[1] += found.correct;
+    judged_rows += slot.rows;
   }
 
   void apply(int unit) {
-    update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.values(unit),
-                                           std::span<const T>{stage_.gradients(unit)},
+    update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.own_values(unit),
+                                           std::span<const T>{stage_.own_gradients(unit)},
                                            optimizer_state_[static_cast<std::size_t>(unit)].span());
   }
 
@@ -196,6 +227,8 @@ class Worker {
   Index micro_rows_;  // of a full micro-batch
   Buffer<T> memory_;  // of boundaries and what layers save
   std::vector<Buffer<T>> optimizer_state_;
+  std::vector<Buffer<T>> scratch_;
+  std::vector<std::size_t> scratch_of_;  // units
   std::vector<Slot> step_slots_, evaluation_slots_;
   std::int64_t steps_ = 0;
   bool training_ = false;

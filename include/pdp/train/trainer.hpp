@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include <pdp/checkpoint/parameters.hpp>
 #include <pdp/data/loader.hpp>
+#include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/engine.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/train/log.hpp>
@@ -50,6 +53,7 @@ class Trainer {
       : world_{world},
         task_{task},
         options_{options},
+        strategy_{strategy},
         input_{input_of(task, options)},
         plan_{checked_plan(world, strategy, nn::outline(task.model, input_))},
         engine_{world, plan_, task.model, input_, task.loss, task.optimizer, {share_of(options, plan_.share), options.seed}} {}
@@ -59,7 +63,8 @@ class Trainer {
   /// Which part of each global batch this rank takes.
   [[nodiscard]] data::Shard share() const { return plan_.share; }
 
-  /// One step on this rank's own rows, up to its share of the global batch; ranks may bring different numbers of rows, none included.
+  /// One step on this rank's own rows, up to its share of the global batch; ranks may bring different numbers of rows, none included. The
+  /// ranks of a pipeline have one share, and bring the same rows.
   /// `global_rows`: of all ranks together, where the caller knows it. Gives the totals over all ranks, from before the update.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     const float factor = task_.schedule.factor(engine_.steps());
@@ -104,7 +109,7 @@ class Trainer {
     fit(data, options, [this](const Epoch& epoch) { print_epoch(world_, epoch); });
   }
 
-  /// Loss and accuracy over a dataset. Each rank takes a share of it.
+  /// Loss and accuracy over a dataset, of which each rank takes its share.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_shapes(data);
@@ -135,16 +140,34 @@ class Trainer {
     return evaluate(data).accuracy();
   }
 
-  /// The model's outputs for any number of rows of this rank.
+  /// The model's outputs for any number of rows of this rank. Where other ranks hold parts of the model, all make this call: those of
+  /// Zero's stage 3 with any number of rows each, those of a pipeline with the same rows.
   [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
     std::vector<T> outputs;
     const Matrix<const T> rows = rows_of(x);
     const Index chunk = engine_.evaluation_rows();
-    for (Index first = 0; first < rows.rows; first += chunk) {
+    Index chunks = (rows.rows + chunk - 1) / chunk;
+    const auto is_compute = [](const parallel::Instruction& i) { return i.op == parallel::Op::forward || i.op == parallel::Op::loss; };
+    if (!std::ranges::all_of(plan_.evaluate, is_compute)) world_.all_reduce(std::span{&chunks, 1}, comm::Max{});
+    for (Index number = 0; number < chunks; ++number) {
+      const Index first = std::min(number * chunk, rows.rows);
       const auto part = engine_.predict({rows.row(first), std::min(chunk, rows.rows - first), rows.cols}).values();
       outputs.insert(outputs.end(), part.begin(), part.end());
     }
     return outputs;
+  }
+
+  /// All parameters of the model, wherever they are held, on rank 0; nothing on the others. Every rank makes this call.
+  [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
+    auto& stage = engine_.stage();
+    const parallel::Contributions from{stage.outline(), parallel::plans(strategy_, stage.outline(), world_.size())};
+    const auto all = parallel::collect(world_, stage, from);
+    return world_.rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
+  }
+  /// Sets the parameters of the model: every rank takes what it holds of them. Throws FileError, and changes nothing, where they are those
+  /// of another model. `source`: where they come from.
+  void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
+    checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
 
  private:
@@ -195,6 +218,7 @@ class Trainer {
   C& world_;
   TaskType task_;
   TrainerOptions options_;
+  S strategy_;
   Shape input_;
   parallel::Plan plan_;
   Engine engine_;

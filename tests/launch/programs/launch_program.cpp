@@ -5,10 +5,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <pdp/comm/hierarchical.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
@@ -64,6 +67,18 @@ int act(const std::string& mode, World& world) {
   while (true) sum(world);
 }
 
+/// Adds until there is a file of that name, and all ranks know that rank 0 has seen it.
+template <class World>
+int add_until(const std::string& file, World& world) {
+  sum(world);
+  if (world.rank() == 0) say("ready");
+  for (double there = 0; there == 0;) {
+    there = world.rank() == 0 && std::filesystem::exists(file) ? 1 : 0;
+    world.all_reduce(std::span{&there, 1}, pdp::comm::Sum{});
+  }
+  return act("sum", world);
+}
+
 /// A communicator without a name.
 class Unnamed : public pdp::comm::BasicCommunicator<pdp::comm::Self::Erased> {
  public:
@@ -88,6 +103,8 @@ int main(int argc, char** argv) {
         argc, argv, [&](pdp::comm::Any& world) { return act(act_of_several, world); });
   }
   if (mode == "unnamed") return pdp::launch::run<Unnamed>(argc, argv, [](Unnamed& world) { return act("sum", world); });
+  if (mode == "default") return pdp::launch::run<pdp::comm::Default>(argc, argv, [](auto& world) { return act("sum", world); });
+  if (mode == "until") return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [&](auto& world) { return add_until(argv[2], world); });
   const auto act_on = [&](auto& world) { return act(mode, world); };
   if (mode == "nodes") {  // nodes, processes on each, this node, address, port
     const pdp::launch::Options options{.nodes = std::atoi(argv[2]),
@@ -95,6 +112,11 @@ int main(int argc, char** argv) {
                                        .processes_per_node = std::atoi(argv[3]),
                                        .address = argv[5],
                                        .port = std::atoi(argv[6])};
+    return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
+  }
+  if (mode == "meet") {  // nodes, processes on each, this node, URL
+    const pdp::launch::Options options{
+        .nodes = std::atoi(argv[2]), .node_rank = std::atoi(argv[4]), .processes_per_node = std::atoi(argv[3]), .rendezvous = argv[5]};
     return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
   }
   if (mode == "self") return pdp::launch::run<pdp::comm::Thread>(argc, argv, [](auto& world) { return act("sum", world); });

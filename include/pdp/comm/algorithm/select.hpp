@@ -3,15 +3,16 @@
 #include <pdp/comm/algorithm/binomial.hpp>
 #include <pdp/comm/algorithm/dissemination.hpp>
 #include <pdp/comm/algorithm/linear.hpp>
+#include <pdp/comm/algorithm/one_shot.hpp>
 #include <pdp/comm/algorithm/pairwise.hpp>
+#include <pdp/comm/algorithm/rabenseifner.hpp>
+#include <pdp/comm/algorithm/rank_ordered.hpp>
 #include <pdp/comm/algorithm/recursive_doubling.hpp>
 #include <pdp/comm/algorithm/ring.hpp>
+#include <pdp/comm/algorithm/table.hpp>
 #include <pdp/comm/operation.hpp>
 
 namespace pdp::comm::algorithm {
-
-/// All-reduce of more bytes than this goes around the ring; less is a matter of round trips, not of bandwidth.
-constexpr std::size_t ring_from_bytes = 16 * 1024;
 
 /// What a collective works on, in elements: `count` where every rank brings the same, else shards; all_to_all has shards of both kinds.
 struct Extent {
@@ -20,8 +21,25 @@ struct Extent {
   Shards received{};
 };
 
+constexpr void all_reduce(Schedule& schedule, AllReduce algorithm, int rank, int size, std::size_t count) {
+  switch (algorithm) {
+    case AllReduce::one_shot:
+      return one_shot_all_reduce(schedule, rank, size, count);
+    case AllReduce::recursive_doubling:
+      return recursive_doubling_all_reduce(schedule, rank, size, count);
+    case AllReduce::rabenseifner:
+      return rabenseifner_all_reduce(schedule, rank, size, count);
+    case AllReduce::ring:
+      return ring_all_reduce(schedule, rank, size, count);
+  }
+}
+
+/// How reductions are to be carried out: as is fastest, or in the order of ranks.
+enum class Order : unsigned char { any, of_ranks };
+
 /// Writes the steps of one rank for a collective.
-constexpr void select(Schedule& schedule, Verb verb, int rank, int size, int root, const Extent& extent, std::size_t element_bytes) {
+constexpr void select(Schedule& schedule, Verb verb, int rank, int size, int root, const Extent& extent, std::size_t element_bytes,
+                      Order order = Order::any) {
   const std::size_t count = extent.count;
   schedule.clear();
   switch (verb) {
@@ -33,13 +51,13 @@ constexpr void select(Schedule& schedule, Verb verb, int rank, int size, int roo
     case Verb::broadcast:
       return binomial_broadcast(schedule, rank, size, root, count);
     case Verb::reduce:
-      return binomial_reduce(schedule, rank, size, root, count);
+      return order == Order::of_ranks ? rank_ordered_reduce(schedule, rank, size, root, count)
+                                      : binomial_reduce(schedule, rank, size, root, count);
     case Verb::all_reduce:
-      if (count * element_bytes > ring_from_bytes && count >= static_cast<std::size_t>(size))
-        return ring_all_reduce(schedule, rank, size, count);
-      return recursive_doubling_all_reduce(schedule, rank, size, count);
+      return all_reduce(schedule, order == Order::of_ranks ? AllReduce::one_shot : choose(size, count * element_bytes), rank, size, count);
     case Verb::reduce_scatter:
-      return ring_reduce_scatter(schedule, rank, size, extent.shards);
+      return order == Order::of_ranks ? rank_ordered_reduce_scatter(schedule, rank, size, extent.shards)
+                                      : ring_reduce_scatter(schedule, rank, size, extent.shards);
     case Verb::all_gather:
       return ring_all_gather(schedule, rank, size, extent.shards);
     case Verb::gather:

@@ -11,11 +11,13 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <pdp/comm/shm/rings.hpp>
 #include <pdp/comm/store.hpp>
@@ -67,22 +69,24 @@ inline Nonce draw_nonce() {
   return nonce;
 }
 
+/// `rank`: of the world.
 [[noreturn]] inline void lost_at_start(int rank) {
   Failure{Failure::Kind::lost, rank,
           text("rank ", rank, " is gone: its process ended while the job was still starting; its own output says why")}
       .raise();
 }
 
-/// The memory of rank 0, opened by another rank. Throws ConfigError where it cannot be had from here, PeerLost where rank 0 is gone.
-inline Segment open_segment(const Address& address, int rank, int size) {
+/// The memory of the rank in the first seat, opened by another rank. `first`, `rank`: what they are in the world. Throws ConfigError where
+/// it cannot be had from here, PeerLost where the first one is gone.
+inline Segment open_segment(const Address& address, int rank, int size, int first = 0) {
   if (const std::string here = this_host(); address.host != here)
-    throw ConfigError{text("rank ", rank, " is on another host than rank 0, or in another container there (", here,
-                           ", rank 0: ", address.host, "); ranks that share memory cannot be; use another communicator, such as tcp")};
+    throw ConfigError{text("rank ", rank, " is on another host than rank ", first, ", or in another container there (", here, ", rank ",
+                           first, ": ", address.host, "); ranks that share memory cannot be; use another communicator, such as tcp")};
   const std::string path = text("/proc/", address.process, "/fd/", address.file);
   Descriptor file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
-  if (!file && errno == ENOENT) lost_at_start(0);
+  if (!file && errno == ENOENT) lost_at_start(first);
   if (!file)
-    throw ConfigError{text("rank ", rank, " cannot open the memory that rank 0 shares (", path,
+    throw ConfigError{text("rank ", rank, " cannot open the memory that rank ", first, " shares (", path,
                            "): ", std::generic_category().message(errno), "; ranks that share memory must be processes of one user")};
   return Segment::open(std::move(file), address.nonce, size);
 }
@@ -90,11 +94,15 @@ inline Segment open_segment(const Address& address, int rank, int size) {
 /// Takes this rank's seat and waits until all others have taken theirs.
 class Entrance {
  public:
-  /// Throws ConfigError where the seat is taken.
-  Entrance(const Segment& segment, int rank) : segment_{segment}, rank_{rank}, processes_{segment.size()} {
+  /// `pipe`: the descriptor to which others may write to wake this rank, if it has one. `world_ranks`: what the ranks in the seats are in a
+  /// world of several hosts; empty where they are the world. Throws ConfigError where the seat is taken.
+  Entrance(const Segment& segment, int rank, int pipe = 0, std::vector<int> world_ranks = {})
+      : segment_{segment}, rank_{rank}, world_ranks_{std::move(world_ranks)}, processes_{segment.size()} {
     std::int32_t process = 0;
     if (!segment_.seat(rank_).process.compare_exchange_strong(process, ::getpid()))
-      throw ConfigError{text("rank ", rank_, " of this job is process ", process, " already; two processes were started as the same rank")};
+      throw ConfigError{
+          text("rank ", in_world(rank_), " of this job is process ", process, " already; two processes were started as the same rank")};
+    segment_.seat(rank_).pipe.store(pipe, std::memory_order_relaxed);
     advance(Seat::joined);
   }
   Entrance(Entrance&&) = delete;
@@ -116,9 +124,12 @@ class Entrance {
   void advance(Seat::Stage stage) { segment_.seat(rank_).stage.store(stage, std::memory_order_seq_cst); }
   [[nodiscard]] std::uint32_t stage(int rank) const { return segment_.seat(rank).stage.load(std::memory_order_seq_cst); }
 
+  [[nodiscard]] int in_world(int rank) const { return world_ranks_.empty() ? rank : world_ranks_[static_cast<std::size_t>(rank)]; }
+
   void wait_for(Seat::Stage wanted, TimePoint deadline) {
-    while (true) {
+    for (TimePoint given_up = TimePoint::max();;) {
       bool complete = true;
+      int left = -1;
       for (int rank = 0; rank < segment_.size(); ++rank) {
         const std::uint32_t stage_of_rank = stage(rank);
         if (stage_of_rank != Seat::absent && watched_ == rank) {
@@ -126,36 +137,52 @@ class Entrance {
           ++watched_;
         }
         // Who has left after having been ready was through. It can be seen only by one who has been ready, too.
-        if ((stage_of_rank == Seat::left && wanted == Seat::joined) || (stage_of_rank < Seat::ready && processes_.ended(rank)))
-          lost_at_start(rank);
+        if (stage_of_rank == Seat::left && wanted == Seat::joined) left = rank;
+        if (stage_of_rank < Seat::ready && processes_.ended(rank)) lost_at_start(in_world(rank));
         complete = complete && stage_of_rank >= wanted;
       }
       if (complete && watched_ == segment_.size()) return;
       processes_.look();
-      if (Clock::now() >= deadline) missing(wanted);
+      const TimePoint now = Clock::now();
+      if (now >= deadline) missing(wanted);
+      // Whoever gives up does so over another rank, which this one will find gone or missing, too.
+      if (left >= 0) given_up = std::min(given_up, now + time_to_find);
+      if (now >= given_up) somebody_is_absent() ? missing(Seat::joined) : lost_at_start(in_world(left));
       std::this_thread::sleep_for(std::chrono::microseconds{200});
     }
   }
 
+  [[nodiscard]] bool somebody_is_absent() const {
+    for (int rank = 0; rank < segment_.size(); ++rank)
+      if (stage(rank) == Seat::absent) return true;
+    return false;
+  }
   [[noreturn]] void missing(Seat::Stage wanted) const {
     std::string names;
     for (int rank = 0; rank < segment_.size(); ++rank)
-      if (stage(rank) < wanted) names += text(names.empty() ? "rank " : ", rank ", rank);
-    throw Timeout{text("rank ", rank_, " has heard nothing of ", names, " (of ", segment_.size(),
+      if (stage(rank) < wanted) names += text(names.empty() ? "rank " : ", rank ", in_world(rank));
+    throw Timeout{text("rank ", in_world(rank_), " has heard nothing of ", names, " (of ", segment_.size(),
                        " ranks) before the deadline for the start; a missing rank was not started, has failed, or is on another host")};
   }
 
+  static constexpr Duration time_to_find = 3 * Processes::pulse;
+
   const Segment& segment_;
   int rank_;
+  std::vector<int> world_ranks_;
   Processes processes_;
   int watched_ = 0;  // ranks, from the first one on
   bool complete_ = false;
 };
 
-inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadline) {
+/// `world_ranks`: what these ranks are in a world of several hosts, where they wait for other things as well; empty where they are the
+/// world.
+inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadline, const std::string& key = "shm/segment",
+                     std::vector<int> world_ranks = {}) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
-  constexpr const char* key = "shm/segment";
   std::shared_ptr<Segment> segment;
+  const int first = world_ranks.empty() ? 0 : world_ranks.front();
+  const int own = world_ranks.empty() ? rank : world_ranks[static_cast<std::size_t>(rank)];
   if (rank == 0) {
     const Nonce nonce = draw_nonce();
     segment = std::make_shared<Segment>(Segment::create(size, nonce));
@@ -165,16 +192,18 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
     try {
       words = store.wait(key, deadline);
     } catch (const Timeout&) {
-      throw Timeout{text("rank ", rank, " has heard nothing of rank 0 (of ", size,
+      throw Timeout{text("rank ", own, " has heard nothing of rank ", first, " (of ", size,
                          " ranks) before the deadline for the start; it was not started, has failed, or cannot reach the job's store")};
     }
-    segment = std::make_shared<Segment>(open_segment(Address::parse(words), rank, size));
+    segment = std::make_shared<Segment>(open_segment(Address::parse(words), own, size, first));
   }
   segment->map_rings_of(rank);
-  Entrance entrance{*segment, rank};
+  std::optional<Pipe> pipe;
+  if (!world_ranks.empty()) pipe.emplace();
+  Entrance entrance{*segment, rank, pipe ? pipe->file() : 0, world_ranks};
   Processes processes = entrance.wait(deadline);
   segment->close_file();
-  return Rings{std::move(segment), rank, std::move(processes)};
+  return Rings{std::move(segment), rank, std::move(processes), std::move(world_ranks), std::move(pipe)};
 }
 
 }  // namespace pdp::comm::shm

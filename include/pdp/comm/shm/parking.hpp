@@ -16,28 +16,35 @@ namespace pdp::comm::shm {
 /// and then looks whether somebody sleeps. Both in sequentially consistent order, or each could miss the other.
 class Parking {
  public:
-  /// To be called after what the sleeper waits for has been stored in sequentially consistent order.
-  void wake() {
-    if (parked_.load(std::memory_order_seq_cst) == 0) return;
-    if (parked_.exchange(0, std::memory_order_seq_cst) != 0) syscall(SYS_futex, address(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  /// How it sleeps: in the kernel, on this word; or in a poll, where it waits for other things as well, among them its pipe (see Bell).
+  enum State : std::uint32_t { awake, on_word, on_pipe };
+
+  /// How it slept until now. To be called after what the sleeper waits for has been stored in sequentially consistent order.
+  State rouse() {
+    if (state_.load(std::memory_order_seq_cst) == awake) return awake;
+    return static_cast<State>(state_.exchange(awake, std::memory_order_seq_cst));
   }
+  void wake() { syscall(SYS_futex, address(), FUTEX_WAKE, 1, nullptr, nullptr, 0); }
 
   /// Sleeps until it is woken or the given time, unless `ready()` after all; now and then for no reason.
   template <class Ready>
   void sleep(TimePoint until, const Ready& ready) {
-    parked_.store(1, std::memory_order_seq_cst);
+    lie_down(on_word);
     if (!ready()) {
       const timespec timeout = time_left(until);
-      syscall(SYS_futex, address(), FUTEX_WAIT, 1, &timeout, nullptr, 0);
+      syscall(SYS_futex, address(), FUTEX_WAIT, on_word, &timeout, nullptr, 0);
     }
-    parked_.store(0, std::memory_order_relaxed);
+    get_up();
   }
+  /// The two ends of a sleep elsewhere. After the first, there must be another look.
+  void lie_down(State how) { state_.store(how, std::memory_order_seq_cst); }
+  void get_up() { state_.store(awake, std::memory_order_relaxed); }
 
  private:
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
-  std::uint32_t* address() { return reinterpret_cast<std::uint32_t*>(&parked_); }
+  std::uint32_t* address() { return reinterpret_cast<std::uint32_t*>(&state_); }
 
-  std::atomic<std::uint32_t> parked_{0};
+  std::atomic<std::uint32_t> state_{awake};
 };
 
 }  // namespace pdp::comm::shm

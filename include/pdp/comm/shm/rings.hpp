@@ -7,15 +7,19 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/shm/arena.hpp>
+#include <pdp/comm/shm/bell.hpp>
+#include <pdp/comm/shm/heart.hpp>
 #include <pdp/comm/shm/processes.hpp>
 #include <pdp/comm/shm/segment.hpp>
-#include <pdp/comm/shm/together.hpp>
 #include <pdp/comm/stream/links.hpp>
 #include <pdp/comm/stream/outbox.hpp>
+#include <pdp/comm/together/meetings.hpp>
 
 namespace pdp::comm::shm {
 
@@ -23,24 +27,63 @@ namespace pdp::comm::shm {
 /// receiver takes values out of it where they lie.
 class Rings {
  public:
-  /// Over memory in which the rings of this rank are mapped, and in which all ranks have taken their seats.
-  Rings(std::shared_ptr<const Segment> segment, int rank, Processes processes)
+  using Meetings = together::Meetings<Arenas, Bell, Memory>;
+
+  /// Over memory in which the rings of this rank are mapped, and in which all ranks have taken their seats. `rank` and all peers are
+  /// numbers of seats. `world_ranks`: what these ranks are in a world of several hosts; empty where they are the world. `pipe`: where this
+  /// rank sleeps when it waits for other things as well.
+  Rings(std::shared_ptr<const Segment> segment, int rank, Processes processes, std::vector<int> world_ranks = {},
+        std::optional<Pipe> pipe = std::nullopt)
       : segment_{std::move(segment)},
         rank_{rank},
         processes_{std::move(processes)},
-        together_{*segment_, rank},
-        ring_bytes_{segment_->ring_bytes()} {
+        ring_bytes_{segment_->ring_bytes()},
+        world_ranks_{std::move(world_ranks)},
+        pipe_{std::move(pipe)},
+        silence_{size()} {
+    bells_.reserve(static_cast<std::size_t>(size()));  // they may not move
+    std::vector<together::Partner<Bell>> all;
     for (int peer = 0; peer < size(); ++peer) {
+      Seat& seat = segment_->seat(peer);
+      const int process = seat.process.load(std::memory_order_relaxed), file = seat.pipe.load(std::memory_order_relaxed);
+      bells_.emplace_back(seat.parking, file > 0 && peer != rank
+                                            ? Pipe::open({static_cast<std::uint64_t>(process), static_cast<std::uint64_t>(file)})
+                                            : Descriptor{});
+      all.push_back(partner(peer, segment_->board(peer)));
       in_.push_back({&segment_->counters(peer, rank), segment_->ring(peer, rank)});
       out_.push_back({&segment_->counters(rank, peer), segment_->ring(rank, peer)});
     }
+    if (!world_ranks_.empty()) return;
+    meetings_.add(Envelope::world, std::move(all), rank);
+    if (size() > 1) heart_.emplace(segment_->seat(rank_).beats);
   }
 
   [[nodiscard]] int size() const { return segment_->size(); }
   [[nodiscard]] bool open(int peer) const { return peer != rank_; }
+  void want(int) {}
+  [[nodiscard]] bool news() const { return silent_.has_value(); }
+  stream::News take_news() {
+    const int rank = *std::exchange(silent_, std::nullopt);
+    return {.failure = stream::Heartbeat::lost(rank, rank_, silence_.patience(), "its process is stopped")};
+  }
+  void tell(const Failure&) {}  // all streams are open
+  void heartbeat(Duration duration) { silence_.patience(duration); }
 
-  [[nodiscard]] Together& together() { return together_; }
-  [[nodiscard]] const Together& together() const { return together_; }
+  [[nodiscard]] Meetings& meetings() { return meetings_; }
+  [[nodiscard]] const Meetings& meetings() const { return meetings_; }
+  /// A group of ranks of the world that all have seats here. `boards`: memory of a Board for each of them.
+  void add_group(const GroupPlace& place, std::vector<Memory> boards) {
+    std::vector<together::Partner<Bell>> members;
+    for (std::size_t member = 0; member < place.ranks.size(); ++member)
+      members.push_back(partner(seat_of(place.ranks[member]), *reinterpret_cast<together::Board*>(boards[member].data())));
+    meetings_.add(place.channel, std::move(members), place.rank, std::move(boards));
+  }
+  /// -1 where a rank of the world has none here.
+  [[nodiscard]] int seat_of(int world_rank) const {
+    if (world_ranks_.empty()) return world_rank;
+    const auto found = std::ranges::find(world_ranks_, world_rank);
+    return found == world_ranks_.end() ? -1 : static_cast<int>(found - world_ranks_.begin());
+  }
 
   [[nodiscard]] bool unread(int peer) const {
     const In& in = in_[static_cast<std::size_t>(peer)];
@@ -66,7 +109,7 @@ class Rings {
       in.taken += taken;
       // A value that does not lie as it must is moved down a little before it is used: that much more is kept from the sender.
       in.counters->read.store(in.taken / alignment * alignment, std::memory_order_seq_cst);
-      segment_->seat(peer).parking.wake();
+      bells_[static_cast<std::size_t>(peer)].ring();
     }
     return moved;
   }
@@ -88,40 +131,56 @@ class Rings {
         done += bytes;
       }
       out.counters->written.store(out.written, std::memory_order_seq_cst);
-      segment_->seat(peer).parking.wake();
+      bells_[static_cast<std::size_t>(peer)].ring();
     }
     return taken;
   }
 
   bool wait(std::span<stream::Interest> interests, TimePoint until) {
-    const auto ready = [&] {
-      bool any = together_.ready();
-      for (int peer = 0; peer < size(); ++peer) {
-        stream::Interest& interest = interests[static_cast<std::size_t>(peer)];
-        const In& in = in_[static_cast<std::size_t>(peer)];
-        const Out& out = out_[static_cast<std::size_t>(peer)];
-        interest.ready = (interest.read && in.counters->written.load(std::memory_order_seq_cst) != in.seen) ||
-                         (interest.write && (room(out) > 0 || out.counters->read.load(std::memory_order_seq_cst) != out.read)) ||
-                         ((interest.read || interest.write) && gone(peer));
-        any = any || interest.ready;
-      }
-      return any;
-    };
-    while (!ready()) {
+    const auto is_ready = [&] { return ready(interests); };
+    while (!is_ready()) {
       const TimePoint now = Clock::now();
-      if (now < until) segment_->seat(rank_).parking.sleep(std::min(until, now + Processes::pulse), ready);
-      processes_.look();
-      if (Clock::now() >= until) return ready();
+      if (now < until) segment_->seat(rank_).parking.sleep(std::min(until, now + Processes::pulse), is_ready);
+      look_for_lives();
+      if (Clock::now() >= until || news()) return is_ready() || news();
     }
     return true;
   }
 
+  bool ready(std::span<stream::Interest> interests) {
+    bool any = meetings_.ready();
+    for (int peer = 0; peer < size(); ++peer) {
+      stream::Interest& interest = interests[static_cast<std::size_t>(peer)];
+      const In& in = in_[static_cast<std::size_t>(peer)];
+      const Out& out = out_[static_cast<std::size_t>(peer)];
+      interest.ready = (interest.read && in.counters->written.load(std::memory_order_seq_cst) != in.seen) ||
+                       (interest.write && (room(out) > 0 || out.counters->read.load(std::memory_order_seq_cst) != out.read)) ||
+                       ((interest.read || interest.write) && gone(peer));
+      any = any || interest.ready;
+    }
+    return any;
+  }
+  /// The two ends of a sleep in a poll, which `descriptor()` ends early. After the first, there must be another look. None may last longer
+  /// than Processes::pulse.
+  void lie_down() { segment_->seat(rank_).parking.lie_down(Parking::on_pipe); }
+  void get_up() {
+    segment_->seat(rank_).parking.get_up();
+    pipe_->drain();
+    look_for_lives();
+  }
+  [[nodiscard]] int descriptor() const { return pipe_->descriptor(); }
+
   void leave(TimePoint) noexcept {
     segment_->seat(rank_).stage.store(Seat::left, std::memory_order_seq_cst);
-    for (int peer = 0; peer < size(); ++peer) segment_->seat(peer).parking.wake();
+    for (int peer = 0; peer < size(); ++peer) bells_[static_cast<std::size_t>(peer)].ring();
   }
 
  private:
+  void look_for_lives() {
+    processes_.look();
+    if (heart_ && !silent_) silent_ = silence_.look(*segment_, [this](int rank) { return rank == rank_ || gone(rank); });
+  }
+
   struct In {
     RingCounters* counters;
     std::byte* bytes;
@@ -137,6 +196,10 @@ class Rings {
   static constexpr int pieces_at_once = 8;
   static constexpr std::uint64_t alignment = 8;  // of any DType
 
+  [[nodiscard]] together::Partner<Bell> partner(int seat, together::Board& board) {
+    const auto s = static_cast<std::size_t>(seat);
+    return {world_ranks_.empty() ? seat : world_ranks_[s], &board, &bells_[s]};
+  }
   [[nodiscard]] std::size_t piece() const { return ring_bytes_ / 8; }
   [[nodiscard]] std::size_t room(const Out& out) const { return ring_bytes_ - static_cast<std::size_t>(out.written - out.read); }
   /// Whether a rank will write and read no more.
@@ -147,10 +210,16 @@ class Rings {
   std::shared_ptr<const Segment> segment_;
   int rank_;
   Processes processes_;
-  Together together_;
+  Meetings meetings_;
   std::size_t ring_bytes_;
+  std::vector<int> world_ranks_;
+  std::optional<Pipe> pipe_;
+  std::vector<Bell> bells_;
   std::vector<In> in_;
   std::vector<Out> out_;
+  Silence silence_;
+  std::optional<int> silent_;
+  std::optional<Heart> heart_;  // where these ranks are the world
 };
 
 static_assert(stream::Links<Rings>);

@@ -20,8 +20,10 @@
 
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/envelope.hpp>
+#include <pdp/comm/shm/memory.hpp>
 #include <pdp/comm/shm/parking.hpp>
 #include <pdp/comm/stream/frame.hpp>
+#include <pdp/comm/together/board.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
@@ -32,7 +34,7 @@ using Nonce = std::array<unsigned char, 16>;
 /// The beginning of a world's memory. A program of another version reads it and knows.
 struct Header {
   static constexpr std::array<char, 8> pdp{'p', 'd', 'p', ' ', 's', 'h', 'm', '\n'};
-  static constexpr std::uint32_t this_version = 1;
+  static constexpr std::uint32_t this_version = 2;
 
   std::array<char, 8> magic = pdp;
   std::uint32_t version = this_version;
@@ -50,7 +52,9 @@ struct alignas(64) Seat {
 
   std::atomic<std::uint32_t> stage{absent};
   std::atomic<std::int32_t> process{0};  // valid from `joined` on
+  std::atomic<std::int32_t> pipe{0};     // the descriptor to which others write to wake it, where it has one; from `joined` on
   alignas(64) Parking parking;
+  alignas(64) std::atomic<std::uint32_t> beats{0};  // signs of life
 };
 
 /// How far a ring has been written and read, in bytes since the beginning.
@@ -59,41 +63,16 @@ struct RingCounters {
   alignas(64) std::atomic<std::uint64_t> read{0};     // by the receiver
 };
 
-/// A piece of a rank's values, which all others read. What is short comes with the line that says it is there.
-struct Slot {
-  static constexpr std::size_t capacity = 64 * 1024;  // bytes; a multiple of every element
-
-  alignas(64) std::atomic<std::uint64_t> piece{0};  // its number; those of a world count from 1
-  Envelope envelope;                                // of the call that it belongs to
-  std::array<std::byte, 8> few;
-  std::array<std::byte, capacity> many;
-};
-static_assert(offsetof(Slot, many) == 64);
-
-/// What a rank shows of itself in collectives. It alone writes here.
-struct Board {
-  static constexpr std::uint64_t slots = 8;
-
-  alignas(64) std::atomic<std::uint64_t> summed{0};  // the last piece of which its share is summed
-  alignas(64) std::atomic<std::uint64_t> taken{0};   // the last piece with which it has finished
-  std::array<Slot, slots> slot;
-};
-
 /// The memory of a world on one host: a header, a seat and a board for each rank, and for each ordered pair of ranks a ring of bytes with
 /// its counters.
-/// It lies in a memfd, so it has no name that could clash or stay behind. Each ring is mapped twice, one after the other: what goes on
+/// Each ring is mapped twice, one after the other: what goes on
 /// around its end lies in one piece.
 class Segment {
  public:
   /// New memory for a world. Throws ConfigError where the system has none.
   static Segment create(int size, const Nonce& nonce) {
     const Header header{.nonce = nonce, .size = size, .ring_bytes = ring_bytes_for(size)};
-    Descriptor file{::memfd_create("pdp", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-    // Nobody may cut it down while others use it.
-    if (!file || ::ftruncate(file.get(), static_cast<off_t>(Layout{header}.bytes)) != 0 ||
-        ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-      fail("make", errno);
-    Segment segment{std::move(file), header};
+    Segment segment{make_file(Layout{header}.bytes), header};
     // The memory is zero, which is what the counters and the seats of absent ranks are made of.
     ::new (segment.base_) Header{header};
     return segment;
@@ -129,7 +108,7 @@ class Segment {
   [[nodiscard]] RingCounters& counters(int from, int to) const {
     return reinterpret_cast<RingCounters*>(base_ + layout_.counters)[layout_.pair(from, to)];
   }
-  [[nodiscard]] Board& board(int rank) const { return reinterpret_cast<Board*>(base_ + layout_.boards)[rank]; }
+  [[nodiscard]] together::Board& board(int rank) const { return reinterpret_cast<together::Board*>(base_ + layout_.boards)[rank]; }
   /// The bytes of a ring, twice.
   [[nodiscard]] std::byte* ring(int from, int to) const { return rings_ + 2 * layout_.ring_bytes * layout_.pair(from, to); }
 
@@ -141,7 +120,7 @@ class Segment {
         for (const std::size_t time : {std::size_t{0}, std::size_t{1}})
           if (::mmap(rings_ + (2 * pair + time) * layout_.ring_bytes, layout_.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                      file_.get(), static_cast<off_t>(layout_.rings + pair * layout_.ring_bytes)) == MAP_FAILED)
-            fail("map", errno);
+            fail_to("map", errno);
     }
   }
 
@@ -157,7 +136,7 @@ class Segment {
       counters = seats + ranks * sizeof(Seat);
       const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
       boards = up_to(counters + ranks * ranks * sizeof(RingCounters), page);
-      rings = up_to(boards + ranks * sizeof(Board), page);
+      rings = up_to(boards + ranks * sizeof(together::Board), page);
       bytes = rings + ranks * ranks * ring_bytes;
     }
     static std::size_t up_to(std::size_t offset, std::size_t multiple) { return (offset + multiple - 1) / multiple * multiple; }
@@ -180,20 +159,16 @@ class Segment {
 
   Segment(Descriptor file, const Header& header) : file_{std::move(file)}, layout_{header} {
     void* const base = ::mmap(nullptr, layout_.rings, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-    if (base == MAP_FAILED) fail("map", errno);
+    if (base == MAP_FAILED) fail_to("map", errno);
     base_ = static_cast<std::byte*>(base);
     // Only the addresses; each ring goes to its two places.
     void* const room = ::mmap(nullptr, layout_.ring_span(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
       const int reason = errno;
       ::munmap(std::exchange(base_, nullptr), layout_.rings);
-      fail("map", reason);
+      fail_to("map", reason);
     }
     rings_ = static_cast<std::byte*>(room);
-  }
-
-  [[noreturn]] static void fail(const char* verb, int reason) {
-    throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", std::generic_category().message(reason))};
   }
 
   Descriptor file_;

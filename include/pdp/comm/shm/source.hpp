@@ -16,8 +16,17 @@ ShmTransport ShmTransport::connect(StoreView store, int rank, int size, TimePoin
   return ShmTransport{rank, shm::connect(store, rank, size, deadline)};
 }
 
-bool ShmTransport::takes(const Envelope& call) const { return connections().takes(call); }
 void ShmTransport::post(GroupRequest& request) { connections().post(request); }
+
+ShmTransport::Shared ShmTransport::share(std::size_t bytes) { return shm::Memory::create(bytes); }
+ShmTransport::Shared ShmTransport::open(SharedAddress address, std::size_t bytes) { return shm::Memory::open(address, bytes); }
+void ShmTransport::add_group(const GroupPlace& place, std::vector<Shared> boards) {
+  connections().links().add_group(place, std::move(boards));
+}
+void ShmTransport::remove_group(std::uint64_t channel) { connections().links().meetings().remove(channel); }
+Region ShmTransport::add_arena(const GroupPlace& place, std::uint64_t number, std::vector<Shared> memories) {
+  return connections().links().meetings().sources().add(shm::Arena{number, place.ranks, place.rank, std::move(memories)});
+}
 
 template class Member<ShmTransport>;
 template class Member<ThreadTransport>;

@@ -1,7 +1,13 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <pdp/comm/shm/memory.hpp>
 #include <pdp/comm/store.hpp>
 #include <pdp/comm/stream/transport.hpp>
+#include <pdp/comm/together/board.hpp>
 
 namespace pdp::comm {
 
@@ -18,11 +24,18 @@ class ShmTransport : public stream::StreamTransport<shm::Rings> {
   static ShmTransport connect(StoreView store, int rank, int size, TimePoint deadline);
 
   using StreamTransport::post;
-  /// All-reduce and barrier of the world.
-  [[nodiscard]] bool takes(const Envelope& call) const;
   void post(GroupRequest& request);
+
+  using Shared = shm::Memory;
+  static constexpr std::size_t board_bytes = sizeof(together::Board);
+  static Shared share(std::size_t bytes);
+  static Shared open(SharedAddress address, std::size_t bytes);
+  [[nodiscard]] static bool near(const std::vector<int>&) { return true; }
+  void add_group(const GroupPlace& place, std::vector<Shared> boards);
+  void remove_group(std::uint64_t channel);
+  Region add_arena(const GroupPlace& place, std::uint64_t number, std::vector<Shared> memories);
 };
 
-static_assert(GroupTransport<ShmTransport>);
+static_assert(GroupTransport<ShmTransport> && ArenaTransport<ShmTransport>);
 
 }  // namespace pdp::comm

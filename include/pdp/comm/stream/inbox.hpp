@@ -30,19 +30,28 @@ class Inbox {
   [[nodiscard]] bool said_bye() const { return said_bye_; }
   /// What has gone wrong here, if anything has.
   [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
+  /// The first call in which something from the peer is expected; null if there is none.
+  [[nodiscard]] const Envelope* expected() const { return posted_.front() != nullptr ? &posted_.front()->envelope : nullptr; }
   /// The first collective in which something from the peer is expected; null if there is none.
   [[nodiscard]] const Envelope* awaited() const {
     for (const ReceiveRequest* each = posted_.front(); each != nullptr; each = each->next)
       if (each->envelope.tag == Envelope::collective) return &each->envelope;
     return nullptr;
   }
-  /// Compares what is expected here with the call in which another rank has waited for long, as it says itself.
+  /// Compares what is expected here with the call in which another rank has waited for long, as it says itself, and with what it has sent
+  /// and nobody expects. A peer that is in a later call has sent all that it ever will in earlier ones.
   void compare(const Inbox& other) {
-    for (const ReceiveRequest* each = posted_.front(); each != nullptr && other.waits_in_ && !fault_; each = each->next) {
-      const Envelope &mine = each->envelope, &theirs = *other.waits_in_;
-      if (mine.tag == Envelope::collective && mine.channel == theirs.channel && mine.sequence == theirs.sequence &&
-          !same_call(mine, theirs))
-        fault_ = mismatch(mine, rank_, theirs, other.peer_);
+    for (const ReceiveRequest* each = posted_.front(); each != nullptr && !fault_; each = each->next) {
+      const Envelope& mine = each->envelope;
+      if (mine.tag != Envelope::collective) continue;
+      for (const Stray* stray = other.strays_.front(); stray != nullptr && !fault_; stray = stray->next)
+        if (const Envelope& theirs = stray->envelope; theirs.tag == Envelope::collective && theirs.channel == mine.channel &&
+                                                      theirs.sequence == mine.sequence && !same_call(mine, theirs))
+          fault_ = mismatch(mine, rank_, theirs, other.peer_);
+      if (!other.waits_in_ || fault_ || mine.channel != other.waits_in_->channel) continue;
+      const Envelope& theirs = *other.waits_in_;
+      const bool too_late = &other == this && theirs.sequence > mine.sequence;
+      if (too_late || (mine.sequence == theirs.sequence && !same_call(mine, theirs))) fault_ = mismatch(mine, rank_, theirs, other.peer_);
     }
   }
   /// Compares a call that needs no messages with those that the peer has sent, and with the one in which it has waited for long.
@@ -55,8 +64,7 @@ class Inbox {
       if (differs(each->envelope)) fault_ = mismatch(mine, rank_, each->envelope, peer_);
     if (waits_in_ && !fault_ && differs(*waits_in_)) fault_ = mismatch(mine, rank_, *waits_in_, peer_);
   }
-  /// After a call that needs no messages, and in which the peer has taken part: what it has sent in an earlier one should have been
-  /// received by then.
+  /// In a call in which the peer takes part, too: what it has sent in earlier ones should have been received by then.
   void compare_earlier(const Envelope& mine) {
     for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
       if (each->envelope.tag == Envelope::collective && each->envelope.channel == mine.channel && each->envelope.sequence < mine.sequence)
@@ -121,6 +129,8 @@ class Inbox {
       lost(text("rank ", peer_, " is gone: its connection to rank ", rank_,
                 " was closed without a goodbye, so its process has probably ended; its own output says why"));
   }
+  /// There never was a stream, as the peer had ended its part before it was wanted.
+  void left() { said_bye_ = ended_ = true; }
   /// The stream is not what a rank of pdp would write.
   void garbled() {
     lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
@@ -166,6 +176,8 @@ class Inbox {
         if (frame.length > 0) return garbled();
         waits_in_ = frame.envelope;
         return;
+      case Frame::Kind::beat:  // on pulses only
+        break;
     }
     garbled();
   }
@@ -176,6 +188,12 @@ class Inbox {
     return one == other;
   }
 
+  /// Word of the first of the peer's calls that is known to differ.
+  void refuse(const Envelope& mine, const Envelope& theirs) {
+    compare_earlier(mine);
+    if (!fault_) fault_ = mismatch(mine, rank_, theirs, peer_);
+  }
+
   void begin(const Envelope& message, Strays& pool) {
     offset_ = 0;
     receive_ = posted_.take_matching(message);
@@ -184,7 +202,7 @@ class Inbox {
       stray_->envelope = message;
       strays_.push_back(*stray_);
     } else if (receive_->envelope != message) {
-      fault_ = mismatch(receive_->envelope, rank_, message, peer_);
+      refuse(receive_->envelope, message);
     }
     if (message_left_ == 0) complete();
   }
@@ -238,10 +256,7 @@ class Inbox {
 
   /// Gives a receive what has arrived for it; what is still to come goes to it directly.
   void hand_over(Stray& stray, ReceiveRequest& receive, Strays& pool) {
-    if (receive.envelope != stray.envelope) {
-      fault_ = mismatch(receive.envelope, rank_, stray.envelope, peer_);
-      return;
-    }
+    if (receive.envelope != stray.envelope) return refuse(receive.envelope, stray.envelope);
     const std::size_t whole = receive.consume != nullptr ? stray.filled - stray.filled % receive.element : stray.filled;
     if (receive.consume != nullptr && whole > 0)
       receive.consume(receive.data, stray.bytes.get(), whole);

@@ -27,6 +27,7 @@ class StreamTransport {
   bool progress();
   void wait(TimePoint until);
   void fail(Failure failure) noexcept;
+  void heartbeat(Duration duration);
 
  protected:
   [[nodiscard]] Connections<L>& connections() const { return *connections_; }

@@ -48,5 +48,9 @@ template <class L>
 void StreamTransport<L>::fail(Failure failure) noexcept {
   connections_->fail(std::move(failure));
 }
+template <class L>
+void StreamTransport<L>::heartbeat(Duration duration) {
+  connections_->heartbeat(duration);
+}
 
 }  // namespace pdp::comm::stream

@@ -1,61 +1,55 @@
 #pragma once
 
-#include <cstring>
-#include <random>
+#include <array>
+#include <cstddef>
+#include <memory>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
+#include <pdp/comm/roll_call.hpp>
 #include <pdp/comm/store.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
 
 namespace pdp::comm::tcp {
 
-inline std::string draw_token() {
-  std::random_device device;
-  std::string token;
-  while (token.size() < sizeof(Token)) token += static_cast<char>(device());
-  return token;
-}
+/// What keeps the connections of one world apart from those of others in its job. Where the store itself is what its ranks trust, it is
+/// also what only they know.
+using Token = std::array<unsigned char, 32>;
 
-inline std::string address_key(int rank) { return text("tcp/address/", rank); }
-
-/// The ranks that have not given an address until now.
-inline std::string absent(const StoreView& store, int size) {
-  std::string names;
-  for (int rank = 0; rank < size; ++rank) try {
-      static_cast<void>(store.wait(address_key(rank), Clock::now()));
-    } catch (const Timeout&) {
-      names += text(names.empty() ? "rank " : ", rank ", rank);
-    }
-  return names.empty() ? "the last one in time" : names;
-}
-
-inline std::vector<Descriptor> connect(const StoreView& store, int rank, int size, TimePoint deadline) {
+/// The mesh of a world, in which this rank has its place; null where it is the only one.
+inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size, TimePoint deadline) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
-  if (size == 1) return std::vector<Descriptor>(1);
+  if (size == 1) return nullptr;
   constexpr const char* token_key = "tcp/token";
 
-  Mesh mesh{store.local_address(), Hello{.rank = rank, .size = size}};
-  if (rank == 0) store.set(token_key, draw_token());
-  store.set(address_key(rank), mesh.address());
-
-  // All addresses are read before the first connection is made: so once rank 0 is connected, nobody needs the store any more.
-  Token token{};
-  std::vector<std::string> addresses;
+  const Membership membership = store.membership() != nullptr ? *store.membership() : Membership{};
+  auto mesh = std::make_unique<Mesh>(store.local_address(), handshake::Self::of(handshake::Purpose::data, rank, size, membership.job));
+  if (rank == 0) store.set(token_key, handshake::view(handshake::draw<sizeof(Token)>()));
+  const RollCall roll_call{store, "tcp/address/", "tcp/addresses", rank, size, deadline};
+  roll_call.say(mesh->address());
+  std::string token;
   try {
-    const std::string drawn = store.wait(token_key, deadline);
-    if (drawn.size() != sizeof token)
-      throw ConfigError{
-          text("rank ", rank, " found a token of ", drawn.size(), " bytes in the job's store; it should have ", sizeof token)};
-    std::memcpy(token.data(), drawn.data(), sizeof token);
-    for (int lower = 0; lower < rank; ++lower) addresses.push_back(store.wait(address_key(lower), deadline));
+    token = store.wait(token_key, deadline);
   } catch (const Timeout&) {
-    throw Timeout{
-        text("rank ", rank, " has heard nothing of ", absent(store, size), " (of ", size,
-             " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the job's store")};
+    roll_call.give_up();
   }
-  return mesh.connect(addresses, token, deadline);
+  if (token.size() != sizeof(Token))
+    throw ConfigError{text("rank ", rank, " found a token of ", token.size(), " bytes in the job's store; it should have ", sizeof(Token))};
+  mesh->open(handshake::Key{membership, handshake::Purpose::data, token});
+  // After it nobody needs the store any more.
+  const std::string all = roll_call.hear([](const std::vector<std::string>& words) {
+    std::string lines;
+    for (const std::string& each : words) lines += each + '\n';
+    return lines;
+  });
+  std::vector<std::string> addresses;
+  for (std::size_t begin = 0, end = 0; (end = all.find('\n', begin)) != std::string::npos; begin = end + 1)
+    addresses.push_back(all.substr(begin, end - begin));
+  if (addresses.size() != static_cast<std::size_t>(size))
+    throw ConfigError{text("rank ", rank, " found ", addresses.size(), " addresses of ranks in the job's store; there should be ", size)};
+  mesh->take_place(addresses, deadline);
+  return mesh;
 }
 
 }  // namespace pdp::comm::tcp

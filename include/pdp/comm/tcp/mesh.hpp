@@ -1,259 +1,231 @@
 #pragma once
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstddef>
+#include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
-#include <list>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
-#if __has_include(<asio/ip/tcp.hpp>)
-#include <asio/buffer.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
-#else
-#error "pdp over TCP needs standalone Asio (Debian: libasio-dev), and the CMake target pdp::tcp"
-#endif
+#include <asio/post.hpp>
 
 #include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/tcp/hello.hpp>
-#include <pdp/comm/transport.hpp>
+#include <pdp/comm/stream/heartbeat.hpp>
+#include <pdp/comm/stream/links.hpp>
+#include <pdp/comm/tcp/acknowledged.hpp>
+#include <pdp/comm/tcp/lines.hpp>
+#include <pdp/comm/tcp/pulses.hpp>
 
 namespace pdp::comm::tcp {
 
-/// Opens the connections of one rank: it dials those below it and is dialled by those above it. Every connection proves with its first
-/// bytes that it is of the job; whoever does not within a few seconds is dropped, and the job takes no notice.
+/// The connections of one rank to others: made when they are first wanted, by either side. One thread, which sleeps nearly always, makes
+/// them, keeps the pulses of the neighbours in the ring of ranks (see Pulses), and hears there of the world's failure. Its owner, the
+/// rank's own thread, takes what has come of it when it finds news().
 class Mesh {
  public:
-  /// Listens on a port of the system's choice, at one address only.
-  Mesh(const std::string& address, Hello own) : own_{own}, peers_(static_cast<std::size_t>(own.size)), acceptor_{io_} {
-    try {
-      const Endpoint endpoint{asio::ip::make_address(address), 0};
-      acceptor_.open(endpoint.protocol());
-      acceptor_.bind(endpoint);
-      acceptor_.listen();
-    } catch (const std::system_error& error) {
-      throw ConfigError{text("rank ", own.rank, " cannot listen at ", address, ": ", error.what())};
-    }
+  using Purpose = handshake::Purpose;
+
+  /// A connection to another rank, at whose other end nothing has been said yet.
+  struct Arrival {
+    int rank;
+    Descriptor socket;
+  };
+
+  /// Listens on a port of the system's choice, at one address only. Throws ConfigError where it cannot.
+  Mesh(const std::string& address, const handshake::Self& own)
+      : own_{own},
+        states_(static_cast<std::size_t>(own.size)),
+        lines_{io_,
+               address,
+               own,
+               {.judge = [this](int rank, Purpose purpose) { return judge(rank, purpose); },
+                .joined = [this](int rank, Purpose purpose, bool dialled,
+                                 Socket socket) { joined(rank, purpose, dialled, std::move(socket)); },
+                .absent = [this](int rank, Purpose purpose, const std::string& where) { absent(rank, purpose, where); },
+                .misfit = [this](const std::string& why) { misfit(why); }}},
+        pulses_{own.rank, own.size, [this](const Failure& failure) { failed(failure); }},
+        bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {
+    if (!bell_) throw ConfigError{text("rank ", own.rank, " cannot have an eventfd: ", std::generic_category().message(errno))};
   }
+  Mesh(Mesh&&) = delete;
+  /// The neighbours take it for the end of this rank's process, unless it has left.
+  ~Mesh() { stop(); }
 
   /// Where the others reach this rank: address and port.
-  [[nodiscard]] std::string address() const {
-    const Endpoint endpoint = acceptor_.local_endpoint();
-    return text(endpoint.address().to_string(), ' ', endpoint.port());
+  [[nodiscard]] std::string address() const { return lines_.address(); }
+
+  /// From now on others are let in who know the key.
+  void open(const handshake::Key& key) {
+    lines_.open(key);
+    thread_ = std::thread{[this] { run(); }};
+  }
+  /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they gave them. Throws Timeout, which names the missing
+  /// ranks; ConfigError where a rank of the job is of another build, or is there twice; PeerLost where one is gone.
+  void take_place(const std::vector<std::string>& addresses, TimePoint deadline) {
+    for (int rank = 0; rank < own_.size; ++rank) endpoints_.push_back(lines_.endpoint_of(rank, addresses[static_cast<std::size_t>(rank)]));
+    asio::post(io_, [this] {
+      if (pulses_.dials()) dial(pulses_.before(), Purpose::pulse);
+    });
+    std::unique_lock lock{mutex_};
+    stands_.wait_until(lock, deadline, [this] { return in_place_ || failure_ || !misfit_.empty(); });
+    if (!misfit_.empty()) throw ConfigError{misfit_};
+    if (failure_) {
+      // The neighbours are to hear why, and not that this rank is gone.
+      const TimePoint until = std::min(deadline, Clock::now() + passing_on);
+      stands_.wait_until(lock, until, [this] { return in_place_; });
+      lock.unlock();
+      leave(until);
+      failure_->raise();
+    }
+    if (in_place_) return;
+    lock.unlock();
+    stop();  // after which what it knows is this thread's to read
+    throw Timeout{text("no connection between rank ", own_.rank, " and ", pulses_.missing(), " (of ", own_.size,
+                       " ranks) stood before the deadline for the start; it has failed, or cannot be reached from here",
+                       lines_.why().empty() ? "" : text(" (", lines_.why(), ')'))};
   }
 
-  /// Goes on until all connections stand. `addresses`: of all lower ranks, as they gave them. Throws Timeout, which names the missing
-  /// ranks.
-  std::vector<Descriptor> connect(const std::vector<std::string>& addresses, const Token& token, TimePoint deadline) {
-    own_.token = token;
-    missing_ = own_.size - 1;
-    for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
-      lines_.push_back(std::make_shared<Line>(io_, static_cast<int>(rank)));
-      lines_.back()->endpoint = endpoint_of(static_cast<int>(rank), addresses[rank]);
-      dial(lines_.back());
-    }
-    if (own_.rank + 1 < own_.size) accept();
-    for (TimePoint now = Clock::now(); missing_ > 0 && fault_.message.empty() && foreign_.empty() && now < deadline; now = Clock::now()) {
-      look_at_clock(now);
-      io_.run_one_until(std::min(deadline, now + tick));
-    }
-    if (!foreign_.empty()) throw ConfigError{foreign_};
-    if (!fault_.message.empty()) fault_.raise();
-    if (missing_ > 0)
-      throw Timeout{text(
-          "no connection between rank ", own_.rank, " and ", missing_ranks(), " (of ", own_.size,
-          " ranks) stood before the deadline for the start; a missing rank was not started, has failed, or cannot be reached from here")};
-    std::vector<Descriptor> sockets;
-    for (const auto& peer : peers_) sockets.push_back(peer ? Descriptor{peer->socket.release()} : Descriptor{});
-    return sockets;
+  /// Asks for a connection to a rank, which will be among the arrivals.
+  void want(int rank) {
+    asio::post(io_, [this, rank] {
+      if (state(rank) != State::none) return;
+      state(rank) = State::wanted;
+      dial(rank, Purpose::data);
+    });
+  }
+  /// Passes on to all ranks why the world has failed.
+  void tell(const Failure& failure) {
+    asio::post(io_, [this, failure] { pulses_.tell(failure); });
+  }
+  /// How long a neighbour may be silent; zero: for ever.
+  void heartbeat(Duration duration) {
+    asio::post(io_, [this, duration] { pulses_.patience(duration); });
+  }
+
+  /// Whether there is anything to take. A look at one flag.
+  [[nodiscard]] bool news() const { return news_.load(std::memory_order_acquire); }
+  /// Can be read while there is.
+  [[nodiscard]] int descriptor() const { return bell_.get(); }
+  /// Takes the connections that have come to stand, and adds what else there is.
+  std::vector<Arrival> take(stream::News& news) {
+    const std::lock_guard lock{mutex_};
+    news_.store(false, std::memory_order_relaxed);
+    std::uint64_t rung = 0;
+    static_cast<void>(!::read(bell_.get(), &rung, sizeof rung));
+    news.failure = failure_;
+    news.left = std::exchange(absent_, {});
+    return std::exchange(arrivals_, {});
+  }
+
+  /// Says goodbye to the neighbours, and waits until they have heard, not for longer than until the given time.
+  void leave(TimePoint until) noexcept {
+    if (!thread_.joinable()) return;
+    asio::post(io_, [this] { pulses_.leave(); });
+    stop();
+    for (const int socket : pulses_.sockets())
+      while (socket >= 0 && !acknowledged(socket) && Clock::now() < until) ::poll(nullptr, 0, 1);
   }
 
  private:
-  // The plain executor and one handler for everything: each type of either costs a user's program a second to compile.
-  using Executor = asio::io_context::executor_type;
-  using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
-  using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
-  using Endpoint = asio::ip::tcp::endpoint;
+  enum class State : unsigned char { none, wanted, joined };
+  static constexpr std::chrono::milliseconds passing_on{500};  // how long a failure may hold up a rank that still starts
 
-  static constexpr std::chrono::milliseconds tick{20};  // also between two attempts to connect
-  static constexpr std::chrono::seconds patience_with_strangers{5};
-  static constexpr std::ptrdiff_t strangers_at_once = 64;  // beyond one for each rank
+  [[nodiscard]] State& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
 
-  /// A connection, from its first attempt.
-  struct Line {
-    enum class Stage { accepting, dialling, greeting, joined, waiting, closed };
-
-    Line(asio::io_context& io, int whom) : socket{io}, rank{whom} {}
-
-    Socket socket;
-    int rank;  // whom it is dialled for, or who has proved to be at its end; before that -1: somebody who has come by himself
-    Endpoint endpoint;
-    Stage stage = Stage::accepting;
-    TimePoint until = TimePoint::max();  // when patience with a stranger ends, or the next attempt begins
-    Hello theirs;
-    std::size_t received = 0;  // bytes of it
-    char peeked = 0;
-  };
-  struct Resume {
-    Mesh* mesh;
-    std::shared_ptr<Line> line;
-    void operator()(std::error_code error, std::size_t bytes = 0) const { mesh->resume(line, error, bytes); }
-  };
-
-  void accept() {
-    auto line = std::make_shared<Line>(io_, -1);
-    acceptor_.async_accept(line->socket, Resume{this, line});
+  void stop() noexcept {
+    if (!thread_.joinable()) return;
+    asio::post(io_, [this] { stopping_ = true; });
+    thread_.join();
   }
-  void dial(const std::shared_ptr<Line>& line) {
-    line->stage = Line::Stage::dialling;
-    line->until = TimePoint::max();
-    line->received = 0;
-    line->socket.async_connect(line->endpoint, Resume{this, line});
-  }
-  void listen(const std::shared_ptr<Line>& line) {
-    line->stage = Line::Stage::greeting;
-    auto* const bytes = reinterpret_cast<char*>(&line->theirs);
-    line->socket.async_receive(asio::buffer(bytes + line->received, sizeof(Hello) - line->received), 0, Resume{this, line});
-  }
-
-  void resume(const std::shared_ptr<Line>& line, std::error_code error, std::size_t bytes) {
-    switch (line->stage) {
-      case Line::Stage::accepting:
-        if (error) {  // too many files, say: later there may be fewer
-          accept_at_ = Clock::now() + tick;
-          return;
-        }
-        accept();
-        welcome_stranger(line);
-        return listen(line);
-      case Line::Stage::dialling:
-        if (error || !greet(*line)) return dial_later(*line);
-        return listen(line);
-      case Line::Stage::greeting:
-        line->received += bytes;
-        if (!error && line->received < sizeof(Hello)) return listen(line);
-        return line->rank < 0 ? judge_stranger(line, error) : judge_dialled(line, error);
-      case Line::Stage::joined:
-        // A rank that ends while others still start would leave them waiting for the deadline.
-        if (error && error != asio::error::operation_aborted)
-          fault_ = {Failure::Kind::lost, line->rank,
-                    text("rank ", line->rank, " is gone: its connection to rank ", own_.rank,
-                         " was closed while the job was still starting; its own output says why")};
-        return;
-      case Line::Stage::waiting:
-      case Line::Stage::closed:
-        return;
+  void run() {
+    stream::Heartbeat::hold_back_signals();
+    for (TimePoint next_beat = Clock::now(); !stopping_;) {
+      const TimePoint now = Clock::now();
+      if (now >= next_beat) {
+        next_beat = now + stream::Heartbeat::interval;
+        pulses_.beat();
+      }
+      lines_.look_at_clock(now);
+      io_.run_one_until(lines_.idle() ? next_beat : std::min(next_beat, now + Lines::tick));
     }
   }
 
-  void look_at_clock(TimePoint now) {
-    if (now >= accept_at_) {
-      accept_at_ = TimePoint::max();
-      accept();
+  handshake::Verdict judge(int rank, Purpose purpose) {
+    using Verdict = handshake::Verdict;
+    if (purpose == Purpose::pulse) return pulses_.judge(rank);
+    if (state(rank) == State::joined) return Verdict::duplicate;
+    // Where two ranks dial each other, the line of the higher one counts.
+    return lines_.dials(rank, purpose) && rank < own_.rank ? Verdict::crossed : Verdict::welcome;
+  }
+  void dial(int rank, Purpose purpose) { lines_.dial(rank, purpose, endpoints_[static_cast<std::size_t>(rank)]); }
+
+  void joined(int rank, Purpose purpose, bool dialled, Socket socket) {
+    if (purpose == Purpose::pulse) {
+      pulses_.add(dialled, std::move(socket));
+      if (pulses_.complete()) tell_owner([this] { in_place_ = true; });
+      return;
     }
-    for (auto next = lines_.begin(); next != lines_.end();) {
-      const std::shared_ptr<Line> line = *next++;
-      if (now < line->until) continue;
-      if (line->stage == Line::Stage::waiting)
-        dial(line);
-      else
-        dismiss(*line);
-    }
-  }
-
-  void welcome_stranger(const std::shared_ptr<Line>& line) {
-    // The one who has been silent for longest goes first; a rank that is sent away by that dials again.
-    const auto strange = [](const std::shared_ptr<Line>& each) { return each->rank < 0; };
-    if (std::count_if(lines_.begin(), lines_.end(), strange) == strangers_at_once + own_.size)
-      dismiss(**std::find_if(lines_.begin(), lines_.end(), strange));
-    line->until = Clock::now() + patience_with_strangers;
-    lines_.push_back(line);
-  }
-
-  void judge_stranger(const std::shared_ptr<Line>& line, std::error_code error) {
-    const Verdict verdict = error ? Verdict::stranger : judge(line->theirs, own_);
-    const int rank = line->theirs.rank;
-    if (verdict == Verdict::foreign) {
-      greet(*line);
-      foreign_ = describe_foreign(line->theirs, own_);
-    } else if (verdict == Verdict::welcome && rank > own_.rank && !peers_[static_cast<std::size_t>(rank)] && greet(*line)) {
-      return join(line, rank);
-    }
-    dismiss(*line);
-  }
-
-  void judge_dialled(const std::shared_ptr<Line>& line, std::error_code error) {
-    const Verdict verdict = error ? Verdict::stranger : judge(line->theirs, own_);
-    if (verdict == Verdict::foreign)
-      foreign_ = describe_foreign(line->theirs, own_);
-    else if (verdict == Verdict::welcome && line->theirs.rank == line->rank)
-      join(line, line->rank);
-    else
-      dial_later(*line);
-  }
-
-  /// Says hello. A connection that is new takes as few bytes as that at once.
-  bool greet(Line& line) {
+    lines_.drop(rank, purpose);
+    state(rank) = State::joined;
     std::error_code error;
-    return line.socket.send(asio::buffer(&own_, sizeof own_), 0, error) == sizeof own_ && !error;
+    Descriptor descriptor{socket.release(error)};
+    if (!error) tell_owner([&] { arrivals_.push_back({rank, std::move(descriptor)}); });
   }
-  void dial_later(Line& line) {
-    std::error_code ignored;
-    line.socket.close(ignored);
-    line.stage = Line::Stage::waiting;
-    line.until = Clock::now() + tick;
+  void absent(int rank, Purpose purpose, const std::string& where) {
+    if (purpose == Purpose::data) return tell_owner([&] { absent_.push_back(rank); });
+    pulses_.tell({Failure::Kind::lost, rank,
+                  text("rank ", rank, " is gone: nobody listens for it at ", where,
+                       " any more, so its process has ended while the job was still starting; its own output says why")});
   }
-  void dismiss(Line& line) {
-    std::error_code ignored;
-    line.stage = Line::Stage::closed;
-    line.socket.close(ignored);
-    lines_.remove_if([&line](const auto& each) { return each.get() == &line; });
+  void misfit(const std::string& why) {
+    if (in_place_) return pulses_.tell({Failure::Kind::lost, own_.rank, why});
+    tell_owner([&] { misfit_ = why; });
   }
-  void join(const std::shared_ptr<Line>& line, int rank) {
-    line->rank = rank;
-    line->stage = Line::Stage::joined;
-    line->until = TimePoint::max();
-    std::error_code ignored;  // of a connection that has just ended, which the next receive finds out
-    line->socket.non_blocking(true, ignored);
-    line->socket.set_option(asio::ip::tcp::no_delay{true}, ignored);
-    peers_[static_cast<std::size_t>(rank)] = line;
-    --missing_;
-    line->socket.async_receive(asio::buffer(&line->peeked, 1), Socket::message_peek, Resume{this, line});
-    lines_.remove(line);
+  void failed(const Failure& failure) {
+    tell_owner([&] { failure_ = failure; });
   }
 
-  [[nodiscard]] Endpoint endpoint_of(int rank, const std::string& address) const {
-    const std::size_t space = std::min(address.find(' '), address.size());
-    std::error_code error;
-    const auto host = asio::ip::make_address(address.substr(0, space), error);
-    const int port = std::atoi(address.c_str() + space);
-    if (error || port < 1 || port > 65535)
-      throw ConfigError{text("rank ", own_.rank, " cannot connect to rank ", rank, ": its address in the job's store is '", address,
-                             "'; it should be an IP address and a port")};
-    return {host, static_cast<std::uint16_t>(port)};
-  }
-
-  [[nodiscard]] std::string missing_ranks() const {
-    std::string names;
-    for (int rank = 0; rank < own_.size; ++rank)
-      if (rank != own_.rank && !peers_[static_cast<std::size_t>(rank)]) names += text(names.empty() ? "rank " : ", rank ", rank);
-    return names;
+  template <class Change>
+  void tell_owner(const Change& change) {
+    const std::lock_guard lock{mutex_};
+    change();
+    news_.store(true, std::memory_order_release);
+    const std::uint64_t one = 1;
+    static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+    stands_.notify_all();
   }
 
   asio::io_context io_{1};  // first, as it must outlive what uses it
-  Hello own_;
-  std::vector<std::shared_ptr<Line>> peers_;
-  std::list<std::shared_ptr<Line>> lines_;  // those that are not peers yet
-  int missing_ = 0;
-  Failure fault_;
-  std::string foreign_;
-  Acceptor acceptor_;
-  TimePoint accept_at_ = TimePoint::max();
+  handshake::Self own_;
+  std::vector<State> states_;  // of connections for data
+  std::vector<Endpoint> endpoints_;
+  bool stopping_ = false;
+  Lines lines_;
+  Pulses pulses_;
+  Descriptor bell_;
+
+  // Between the two threads.
+  std::mutex mutex_;
+  std::condition_variable stands_;
+  std::vector<Arrival> arrivals_;
+  std::vector<int> absent_;
+  std::optional<Failure> failure_;
+  std::string misfit_;
+  bool in_place_ = false;
+  std::atomic<bool> news_{false};
+
+  std::thread thread_;
 };
 
 }  // namespace pdp::comm::tcp

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -19,21 +17,43 @@
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/stream/links.hpp>
 #include <pdp/comm/stream/outbox.hpp>
+#include <pdp/comm/tcp/acknowledged.hpp>
+#include <pdp/comm/tcp/mesh.hpp>
 #include <pdp/comm/waiting.hpp>
 
 namespace pdp::comm::tcp {
 
-/// One TCP connection to each other rank, as the streams that messages travel on.
+/// TCP connections to other ranks, as the streams that messages travel on.
 class Sockets {
  public:
   /// Over connections that are open: one for each other rank, in the order of ranks, and nothing at this rank's own place.
-  explicit Sockets(std::vector<Descriptor> sockets) : polled_(sockets.size()) {
-    if (sockets.size() > 1) staging_ = std::make_unique<Staging>();
-    for (Descriptor& socket : sockets) lines_.push_back({std::move(socket), {}, 0});
+  explicit Sockets(std::vector<Descriptor> sockets) : Sockets{sockets.size(), nullptr} {
+    for (std::size_t rank = 0; rank < sockets.size(); ++rank) lines_[rank].socket = std::move(sockets[rank]);
+  }
+  /// Over connections that the mesh makes when they are first wanted; none where there is no mesh.
+  Sockets(std::size_t size, std::unique_ptr<Mesh> mesh) : lines_(size), mesh_{std::move(mesh)} {
+    polled_.reserve(size + 1);
+    if (size > 1) staging_ = std::make_unique<Staging>();
   }
 
   [[nodiscard]] int size() const { return static_cast<int>(lines_.size()); }
   [[nodiscard]] bool open(int peer) const { return static_cast<bool>(lines_[static_cast<std::size_t>(peer)].socket); }
+
+  void want(int peer) {
+    if (mesh_) mesh_->want(peer);
+  }
+  [[nodiscard]] bool news() const { return mesh_ && mesh_->news(); }
+  stream::News take_news() {
+    stream::News news;
+    for (Mesh::Arrival& each : mesh_->take(news)) lines_[static_cast<std::size_t>(each.rank)].socket = std::move(each.socket);
+    return news;
+  }
+  void tell(const Failure& failure) {
+    if (mesh_) mesh_->tell(failure);
+  }
+  void heartbeat(Duration duration) {
+    if (mesh_) mesh_->heartbeat(duration);
+  }
 
   bool read(int peer, stream::Inbox& inbox, stream::Strays& strays) {
     Line& line = lines_[static_cast<std::size_t>(peer)];
@@ -77,11 +97,17 @@ class Sockets {
     }
   }
 
-  bool wait(std::span<stream::Interest> interests, TimePoint until) {
+  /// What to poll for: one entry for each rank, and one for news.
+  void poll_for(std::span<const stream::Interest> interests, std::vector<pollfd>& polled) const {
+    polled.clear();
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       const short events = static_cast<short>((interests[i].read ? POLLIN : 0) | (interests[i].write ? POLLOUT : 0));
-      polled_[i] = {.fd = events != 0 ? lines_[i].socket.get() : -1, .events = events, .revents = 0};
+      polled.push_back({.fd = events != 0 ? lines_[i].socket.get() : -1, .events = events, .revents = 0});
     }
+    polled.push_back({.fd = mesh_ ? mesh_->descriptor() : -1, .events = POLLIN, .revents = 0});
+  }
+  bool wait(std::span<stream::Interest> interests, TimePoint until) {
+    poll_for(interests, polled_);
     const timespec left = time_left(until);
     if (::ppoll(polled_.data(), polled_.size(), &left, nullptr) <= 0) return false;
     for (std::size_t i = 0; i < lines_.size(); ++i) interests[i].ready = polled_[i].revents != 0;
@@ -91,9 +117,9 @@ class Sockets {
   void leave(TimePoint until) noexcept {
     for (const Line& each : lines_)
       if (each.socket) ::shutdown(each.socket.get(), SHUT_WR);
-    // A socket that is closed with unread bytes is reset, and what is still on its way from here would be thrown away with it.
     for (const Line& each : lines_)
       while (each.socket && !acknowledged(each.socket.get()) && Clock::now() < until) ::poll(nullptr, 0, 1);
+    if (mesh_) mesh_->leave(until);
   }
 
  private:
@@ -109,7 +135,7 @@ class Sockets {
   struct Line {
     Descriptor socket;
     std::array<std::byte, sizeof(Frame)> carry;  // the beginning of a header or of an element
-    std::size_t carried;
+    std::size_t carried = 0;
   };
 
   /// Bytes to read to staging, what was carried included, given what goes straight to its place.
@@ -118,17 +144,10 @@ class Sockets {
     return std::max(small_read, inbox.frame_left() + sizeof(Frame));
   }
 
-  /// Whether the peer's system has all that was sent, the end included, or can never have it.
-  static bool acknowledged(int socket) noexcept {
-    tcp_info info{};
-    socklen_t size = sizeof info;
-    if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
-    return info.tcpi_state == TCP_FIN_WAIT2 || info.tcpi_state == TCP_TIME_WAIT || info.tcpi_state == TCP_CLOSE;
-  }
-
   std::vector<Line> lines_;
   std::unique_ptr<Staging> staging_;
   std::vector<pollfd> polled_;
+  std::unique_ptr<Mesh> mesh_;
 };
 
 static_assert(stream::Links<Sockets>);

@@ -14,9 +14,10 @@ namespace pdp::comm {
 
 template class stream::StreamTransport<tcp::Sockets>;
 
+TcpTransport::TcpTransport(int rank, tcp::Sockets sockets) : StreamTransport{rank, std::move(sockets)} {}
 TcpTransport::TcpTransport(int rank, std::vector<Descriptor> sockets) : StreamTransport{rank, tcp::Sockets{std::move(sockets)}} {}
 TcpTransport TcpTransport::connect(StoreView store, int rank, int size, TimePoint deadline) {
-  return TcpTransport{rank, tcp::connect(store, rank, size, deadline)};
+  return TcpTransport{rank, tcp::Sockets{static_cast<std::size_t>(size), tcp::connect(store, rank, size, deadline)}};
 }
 
 template class Member<TcpTransport>;

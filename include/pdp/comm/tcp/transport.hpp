@@ -12,14 +12,17 @@ namespace tcp {
 class Sockets;
 }
 
-/// Messages over one TCP connection for each pair of ranks. Defined in pdp/comm/tcp/source.hpp.
+/// Messages over TCP connections, which are made when they are first wanted. Defined in pdp/comm/tcp/source.hpp.
 class TcpTransport : public stream::StreamTransport<tcp::Sockets> {
  public:
   /// Over connections that are open: one for each other rank, in the order of ranks, and nothing at this rank's own place.
   TcpTransport(int rank, std::vector<Descriptor> sockets);
-  /// Finds the others through the store, and connects to all of them. Throws Timeout, which names the missing ranks, when they are not
+  /// Finds the others through the store, and takes its place among them. Throws Timeout, which names the missing ranks, when they are not
   /// there before the deadline.
   static TcpTransport connect(StoreView store, int rank, int size, TimePoint deadline);
+
+ private:
+  TcpTransport(int rank, tcp::Sockets sockets);
 };
 
 static_assert(Transport<TcpTransport>);

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <pdp/pdp.hpp>
+
+#include "flags.hpp"
+#include "parameters.hpp"
+#include "record.hpp"
+
+namespace examples {
+
+/// What the programs that spread one model in several ways train: that of mnist_ddp.
+inline constexpr pdp::Task digit_classifier{
+    pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 64},
+                        pdp::nn::Relu{}, pdp::nn::Linear{64, 10}},
+    pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
+
+/// Trains it, spread by a strategy, as the flags say.
+template <class World>
+void train_digits(World& world, const pdp::parallel::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch) {
+  const pdp::data::Mnist digits{flags.data};
+  Record record{flags, world.rank()};
+  pdp::Trainer trainer{world, strategy, digit_classifier, {.global_batch = global_batch, .seed = flags.seed}};
+  if (!flags.save.empty() && world.rank() == 0) check_writable(flags.save);
+  if (!flags.load.empty()) trainer.set_parameters(load(flags.load), flags.load);
+
+  const auto after_epoch = [&](const pdp::Epoch& epoch) {
+    pdp::print_epoch(world, epoch);
+    if (record.wants_epochs()) record.epoch(epoch, trainer.accuracy(digits.test()));
+    if (!flags.save.empty()) save(flags.save, trainer.parameters(), world.rank());
+  };
+  const auto after_step = [&](auto step, const auto& totals) { record.step(step, totals.mean_loss()); };
+  trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);
+
+  pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));
+}
+
+}  // namespace examples

@@ -1,0 +1,18 @@
+// A classifier of handwritten digits whose layers are cut in stages, one on each rank. One stage computes while the others wait, unless
+// the batch is cut as well.
+//
+//   mnist_model_parallel --ranks 2                two stages
+//   mnist_model_parallel --ranks 2 --pipelined    pieces of at most 20 samples follow one another: both ranks are busy
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+int main(int argc, char** argv) {
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits that is cut in stages, one on each rank.",
+                                     {.ranks = true, .pipelined = true});
+  const int pieces = flags.pipelined ? static_cast<int>((flags.batch_size + 19) / 20) : 1;
+
+  return examples::run(flags.launch, [&](auto& world) {
+    examples::train_digits(world, pdp::parallel::Pipeline<pdp::parallel::GPipe>{.micro_batches = pieces}, flags, flags.batch_size);
+  });
+}

@@ -1,0 +1,24 @@
+// A classifier of handwritten digits whose layers are cut in stages, through which the pieces of a batch follow one another.
+//
+//   mnist_pipeline --ranks 2                                                  one forward, one backward
+//   mnist_pipeline --ranks 2 --schedule zero-bubble --micro-batches 8         backward in two halves, so that nobody waits for long
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+/// The pipeline that the command line names.
+pdp::parallel::AnyStrategy pipeline(const examples::Flags& flags) {
+  using namespace pdp::parallel;
+  const int m = flags.micro_batches;
+  if (flags.schedule == "gpipe") return Pipeline<GPipe>{.micro_batches = m};
+  if (flags.schedule == "interleaved") return Pipeline<Interleaved>{.micro_batches = m};
+  if (flags.schedule == "zero-bubble") return Pipeline<ZeroBubble>{.micro_batches = m};
+  return Pipeline<OneForwardOneBackward>{.micro_batches = m};
+}
+
+int main(int argc, char** argv) {
+  const auto flags =
+      examples::parse(argc, argv, "Trains a classifier of handwritten digits in a pipeline of ranks.", {.ranks = true, .schedule = true});
+
+  return examples::run(flags.launch, [&](auto& world) { examples::train_digits(world, pipeline(flags), flags, flags.batch_size); });
+}

@@ -1,0 +1,16 @@
+// A classifier of handwritten digits on data-parallel ranks that keep a slice each of what all would hold equally (ZeRO).
+//
+//   mnist_zero --ranks 2              stage 1: each rank keeps the optimizer's state of its slice of the parameters
+//   mnist_zero --ranks 2 --stage 3    gradients and parameters are cut, too
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+int main(int argc, char** argv) {
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on ranks that keep slices (ZeRO).",
+                                     {.ranks = true, .stage = true});
+
+  return examples::run(flags.launch, [&](auto& world) {
+    examples::train_digits(world, pdp::parallel::Zero{.stage = flags.stage}, flags, flags.batch_size * world.size());
+  });
+}

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/store.hpp>
+
+/// The library's own: a group of connected ranks.
+namespace gloo {
+class Context;
+}
+
+namespace pdp::comm {
+
+namespace gloo {
+class Call;
+class Lane;
+class World;
+}  // namespace gloo
+
+/// One rank of a group that Gloo connects. Gloo's collectives keep their caller until they are complete: blocking calls run on the caller's
+/// thread, asynchronous ones on a thread of their group, one after another. Defined in pdp/comm/gloo/source.hpp.
+class GlooCalls {
+ public:
+  static constexpr bool fails_fast = true;
+
+  /// A call in flight. Letting go of it before it is complete ends the world, as its memory would be written after its time.
+  class [[nodiscard]] Work {
+   public:
+    Work() = default;
+    Work(Work&& other) noexcept : lane_{other.lane_}, call_{std::exchange(other.call_, nullptr)} {}
+    Work& operator=(Work&& other) noexcept {
+      if (this != &other) {
+        if (pending()) abandon();
+        lane_ = other.lane_;
+        call_ = std::exchange(other.call_, nullptr);
+      }
+      return *this;
+    }
+    ~Work() {
+      if (pending()) abandon();
+    }
+
+    [[nodiscard]] bool pending() const { return call_ != nullptr; }
+    [[nodiscard]] bool done();
+    void wait();
+
+   private:
+    friend class GlooCalls;
+    Work(gloo::Lane& lane, gloo::Call& call) : lane_{&lane}, call_{&call} {}
+    void abandon() noexcept;
+
+    gloo::Lane* lane_ = nullptr;
+    gloo::Call* call_ = nullptr;
+  };
+
+  /// All ranks of a world.
+  explicit GlooCalls(std::shared_ptr<gloo::World> world);
+  GlooCalls(GlooCalls&&) noexcept;
+  GlooCalls& operator=(GlooCalls&&) noexcept;
+  ~GlooCalls();
+
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] Duration deadline() const;
+  void deadline(Duration duration);
+  /// Nothing to do: Gloo moves what is in flight on threads of its own.
+  void progress();
+  void abort(const std::string& reason);
+
+  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {});
+  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {});
+  Work all_to_all(Memory in, Counts sent, Memory out, Counts received);
+  Work exchange(Memory out, int to, Memory in, int from, int tag);
+  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer);
+  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer);
+  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received);
+  /// Over the connections of the world.
+  [[nodiscard]] GlooCalls split(int color, int key);
+
+ private:
+  explicit GlooCalls(std::unique_ptr<gloo::Lane> lane);
+
+  std::unique_ptr<gloo::Lane> lane_;
+};
+static_assert(BlockingCalls<GlooCalls>);
+
+/// Ranks that are processes, connected by Gloo over TCP: for programs that have Gloo already, or want to compare. A program links CMake's
+/// pdp::gloo, or has one source that includes pdp/comm/gloo/source.hpp, and links Gloo.
+class Gloo : public BasicCommunicator<GlooCalls> {
+ public:
+  /// What a command line calls it: --comm gloo.
+  static constexpr std::string_view name{"gloo"};
+
+  /// The ranks of a context that a host program has. They get connections of their own beside it, so the program may go on using it. Every
+  /// rank of the context must make this call. Throws ConfigError where the context is not connected, PeerLost where that fails.
+  explicit Gloo(const std::shared_ptr<::gloo::Context>& context);
+  Gloo(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
+  [[nodiscard]] Gloo split(int color, int key) { return BasicCommunicator::split(color, key); }
+
+  /// Finds the other ranks through the store. Throws Timeout, which names the missing ranks, when they are not there before the deadline.
+  static Gloo connect(StoreView store, int rank, int size, TimePoint deadline);
+};
+
+static_assert(Communicator<Gloo> && HasReduceScatter<Gloo> && FailsFast<Gloo>);
+
+}  // namespace pdp::comm

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <pdp/comm/call_checks.hpp>
+#include <pdp/comm/gloo/collectives.hpp>
+#include <pdp/comm/gloo/links.hpp>
+#include <pdp/comm/gloo/quiet.hpp>
+
+namespace pdp::comm::gloo {
+
+/// A call of one rank: a collective, or messages. It does not move, and is used again.
+class Call {
+ public:
+  enum class State : unsigned char { in_flight, complete, broken };
+
+  Collective collective;
+  std::array<CallChecks::Begins, 2> begins;    // of its shards
+  std::unique_ptr<Buffer> sending, receiving;  // of messages
+  std::atomic<State> state{State::complete};
+  Call* next = nullptr;  // in the queue of its group
+
+  [[nodiscard]] bool ended() const { return state.load(std::memory_order_acquire) != State::in_flight; }
+  [[nodiscard]] bool is_message() const { return collective.envelope.tag != Envelope::collective; }
+
+  /// Waits for messages. False where the wait was interrupted; throws what Gloo throws.
+  bool wait_for_messages() {
+    if (receiving && !received_ && !(received_ = receiving->received())) return false;
+    if (sending && !sent_ && !(sent_ = sending->sent())) return false;
+    state.store(State::complete, std::memory_order_release);
+    return true;
+  }
+  /// After it Gloo touches the memory of the messages no more.
+  void drop_messages() {
+    receiving.reset();
+    sending.reset();
+    received_ = sent_ = false;
+  }
+
+ private:
+  bool received_ = false, sent_ = false;
+};
+
+/// Finds out whether messages are complete for those who do not want to wait. Gloo can be waited for only, and a wait that is out of time
+/// closes all connections: so a thread waits, for the message that was asked for last.
+class Looker {
+ public:
+  Looker() = default;
+  Looker(Looker&&) = delete;
+  ~Looker() {
+    const std::lock_guard lock{mutex_};
+    if (current_ != nullptr) interrupt(*current_);
+    thread_.request_stop();
+  }
+
+  /// Whether the message has ended. What has ended may be seen a moment later.
+  [[nodiscard]] bool done(Call& call) {
+    std::unique_lock lock{mutex_};
+    want(call);
+    return call.ended();
+  }
+  /// The same, seen at the latest after some time.
+  [[nodiscard]] bool done_within(Call& call, std::chrono::milliseconds time) {
+    std::unique_lock lock{mutex_};
+    const TimePoint until = Clock::now() + time;
+    while (!call.ended() && Clock::now() < until) {
+      want(call);
+      changed_.wait_until(lock, std::min(until, Clock::now() + patience), [&] { return call.ended(); });
+    }
+    return call.ended();
+  }
+  /// After it the call is its owner's again.
+  void leave(Call& call) {
+    std::unique_lock lock{mutex_};
+    if (wanted_ == &call) wanted_ = nullptr;
+    while (current_ == &call) {
+      interrupt(call);
+      changed_.wait(lock);
+    }
+  }
+
+ private:
+  /// How long a message is waited for before another one may be: long enough for the wait to have begun.
+  static constexpr std::chrono::milliseconds patience{1};
+
+  static void interrupt(Call& call) {
+    if (call.receiving) call.receiving->interrupt();
+    if (call.sending) call.sending->interrupt();
+  }
+
+  void want(Call& call) {
+    if (call.ended() || current_ == &call) return;
+    if (!thread_.joinable()) thread_ = std::jthread{[this](const std::stop_token& stop) { look(stop); }};
+    wanted_ = &call;
+    if (current_ == nullptr)
+      changed_.notify_all();
+    else if (Clock::now() - since_ > patience)
+      interrupt(*current_);
+  }
+
+  void look(const std::stop_token& stop) {
+    Quiet::this_thread();
+    std::unique_lock lock{mutex_};
+    while (changed_.wait(lock, stop, [this] { return wanted_ != nullptr; }) && !stop.stop_requested()) {
+      Call& call = *(current_ = std::exchange(wanted_, nullptr));
+      since_ = Clock::now();
+      lock.unlock();
+      try {
+        static_cast<void>(call.wait_for_messages());
+      } catch (const std::exception&) {
+        call.state.store(Call::State::broken, std::memory_order_release);
+      }
+      lock.lock();
+      current_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Call* wanted_ = nullptr;
+  Call* current_ = nullptr;  // that the thread waits for
+  TimePoint since_;
+  std::jthread thread_;
+};
+
+}  // namespace pdp::comm::gloo

@@ -1,0 +1,194 @@
+#pragma once
+
+#include <netdb.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pdp/comm/gloo/links.hpp>
+#include <pdp/comm/gloo/quiet.hpp>
+#include <pdp/comm/store.hpp>
+
+#if __has_include(<gloo/context.h>)
+#include <gloo/alltoall.h>
+#include <gloo/transport/address.h>
+#include <gloo/transport/pair.h>
+#include <gloo/transport/tcp/address.h>
+#include <gloo/transport/tcp/device.h>
+#endif
+
+namespace pdp::comm::gloo {
+
+/// Connects one rank to all others, in two steps: each rank listens at an address of its own for each other one, and once all addresses are
+/// known, connects.
+class Connecting {
+ public:
+  Connecting(::gloo::transport::Device& device, int rank, int size, std::chrono::milliseconds time)
+      : rank_{rank}, size_{size}, connections_{device.createContext(rank, size)} {
+    // A pair waits up to five times its time until it is connected. By then all ranks are there.
+    connections_->setTimeout(std::max(time / 5, std::chrono::milliseconds{1}));
+    for (int other = 0; other < size_; ++other)
+      if (other != rank_) connections_->createPair(other);
+  }
+
+  /// Where this rank listens for another one: as many bytes for each.
+  [[nodiscard]] std::vector<char> address_for(int other) const { return connections_->getPair(other)->address().bytes(); }
+  [[nodiscard]] std::size_t bytes_of_address() const { return address_for(rank_ == 0 ? 1 : 0).size(); }
+
+  /// Throws PeerLost where the rank cannot be reached, or does not call.
+  void connect(int other, const std::vector<char>& address) {
+    try {
+      connections_->getPair(other)->connect(address);
+    } catch (const std::exception& error) {
+      Failure{Failure::Kind::lost, other,
+              text("rank ", rank_, " could not connect to rank ", other, ": ", error.what(),
+                   "; either that rank has failed, its own output says why, or the network keeps the two apart")}
+          .raise();
+    }
+  }
+  [[nodiscard]] std::shared_ptr<::gloo::transport::Context> connections() {
+    connections_->setTimeout(no_timeout);
+    return connections_;
+  }
+
+ private:
+  int rank_, size_;
+  std::shared_ptr<::gloo::transport::Context> connections_;
+};
+
+inline std::chrono::milliseconds milliseconds_until(TimePoint deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds{1}, no_timeout);
+}
+
+/// What the ranks of a world tell each other in the store. A store serves several worlds, one after another: each rank counts its own.
+class Directory {
+ public:
+  Directory(const StoreView& store, int rank, int size)
+      : store_{store}, prefix_{text("gloo/", store.add(text("gloo/worlds/", rank), 1), '/')}, size_{size} {}
+
+  /// The values of a store are small, so a rank with many peers needs several for its addresses.
+  void publish(int rank, const Connecting& connecting) const {
+    const std::vector<char> none(connecting.bytes_of_address());
+    std::string value;
+    for (int other = 0; other < size_; ++other) {
+      const std::vector<char> address = other == rank ? none : connecting.address_for(other);
+      value.append(address.begin(), address.end());
+      if ((other + 1) % addresses_in_value == 0 || other + 1 == size_) {
+        store_.set(key(rank, other), value);
+        value.clear();
+      }
+    }
+  }
+  /// Where `rank` listens for `reader`.
+  [[nodiscard]] std::vector<char> look_up(int rank, int reader, std::size_t bytes, TimePoint deadline) const {
+    const std::string value = store_.wait(key(rank, reader), deadline);
+    const std::size_t begin = static_cast<std::size_t>(reader % addresses_in_value) * bytes;
+    if (value.size() < begin + bytes)
+      throw ConfigError{text("rank ", reader, " found an address of rank ", rank,
+                             " in the job's store that is too short; do all ranks run the same build, with the same Gloo?")};
+    return {value.begin() + static_cast<std::ptrdiff_t>(begin), value.begin() + static_cast<std::ptrdiff_t>(begin + bytes)};
+  }
+  /// The ranks that have published nothing until now.
+  [[nodiscard]] std::string absent() const {
+    std::string names;
+    for (int rank = 0; rank < size_; ++rank)
+      if (!store_.get(key(rank, 0))) names += text(names.empty() ? "rank " : ", rank ", rank);
+    return names.empty() ? "the last one in time" : names;
+  }
+
+ private:
+  static constexpr int addresses_in_value = 128;
+  [[nodiscard]] std::string key(int rank, int reader) const { return text(prefix_, rank, '/', reader / addresses_in_value); }
+
+  const StoreView& store_;
+  std::string prefix_;
+  int size_;
+};
+
+/// Gloo's own thread begins here, and holds back SIGPIPE where its maker does.
+inline std::shared_ptr<::gloo::transport::Device> listen_at(const std::string& address, int rank) try {
+  ::gloo::transport::tcp::attr own;
+  own.hostname = address;
+  return ::gloo::transport::tcp::CreateDevice(own);
+} catch (const std::exception& error) {
+  throw ConfigError{text("rank ", rank, " cannot listen at ", address, ": ", error.what())};
+}
+
+inline std::shared_ptr<::gloo::transport::Context> connect(const StoreView& store, int rank, int size, TimePoint deadline) {
+  if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
+  if (size == 1) return nullptr;
+  const Quiet quiet;
+  const std::shared_ptr<::gloo::transport::Device> device = listen_at(store.local_address(), rank);
+  Connecting connecting{*device, rank, size, milliseconds_until(deadline)};
+  const Directory directory{store, rank, size};
+  directory.publish(rank, connecting);
+  std::vector<std::vector<char>> addresses(static_cast<std::size_t>(size));
+  try {
+    for (int other = 0; other < size; ++other)
+      if (other != rank)
+        addresses[static_cast<std::size_t>(other)] = directory.look_up(other, rank, connecting.bytes_of_address(), deadline);
+  } catch (const Timeout&) {
+    throw Timeout{
+        text("rank ", rank, " has heard nothing of ", directory.absent(), " (of ", size,
+             " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the job's store")};
+  }
+  for (int other = 0; other < size; ++other)
+    if (other != rank) connecting.connect(other, addresses[static_cast<std::size_t>(other)]);
+  return connecting.connections();
+}
+
+/// The address of this rank's end of a context's connections.
+inline std::string address_of(::gloo::Context& context) {
+  if (dynamic_cast<::gloo::transport::tcp::Device*>(context.getDevice().get()) == nullptr)
+    throw ConfigError{text("rank ", context.rank, " was given a Gloo context that is not connected over TCP; pdp needs one that is")};
+  const ::gloo::transport::tcp::Address own{context.getPair(context.rank == 0 ? 1 : 0)->address().bytes()};
+  const sockaddr_storage& socket = own.getSockaddr();
+  std::array<char, NI_MAXHOST> words{};
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&socket), sizeof socket, words.data(), words.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+    throw ConfigError{text("rank ", context.rank, " was given a Gloo context without an address")};
+  return words.data();
+}
+
+/// Connects the ranks of a context that is connected already once more, apart from it: through a thread of Gloo's and connections of pdp's
+/// own.
+inline std::shared_ptr<::gloo::transport::Context> connect_beside(const std::shared_ptr<::gloo::Context>& context) {
+  if (!context) throw ConfigError{"a Gloo context was expected; there is none"};
+  const int rank = context->rank, size = context->size;
+  if (size == 1) return nullptr;
+  const Quiet quiet;
+  try {
+    const std::shared_ptr<::gloo::transport::Device> device = listen_at(address_of(*context), rank);
+    Connecting connecting{*device, rank, size, context->getTimeout()};
+    const std::size_t bytes = connecting.bytes_of_address(), all = bytes * static_cast<std::size_t>(size);
+    std::vector<char> mine(all), theirs(all);
+    for (int other = 0; other < size; ++other)
+      if (other != rank) std::ranges::copy(connecting.address_for(other), mine.begin() + static_cast<std::ptrdiff_t>(bytes) * other);
+    ::gloo::AlltoallOptions options{context};
+    options.setInput(mine.data(), all);
+    options.setOutput(theirs.data(), all);
+    ::gloo::alltoall(options);
+    for (int other = 0; other < size; ++other) {
+      const auto begin = theirs.begin() + static_cast<std::ptrdiff_t>(bytes) * other;
+      if (other != rank) connecting.connect(other, {begin, begin + static_cast<std::ptrdiff_t>(bytes)});
+    }
+    return connecting.connections();
+  } catch (const Error&) {
+    throw;
+  } catch (const ::gloo::IoException& error) {
+    Failure{Failure::Kind::lost, -1,
+            text("rank ", rank, " could not connect beside the Gloo context that it was given; Gloo does not say which rank is gone, but '",
+                 error.what(), "'")}
+        .raise();
+  } catch (const std::exception& error) {
+    throw ConfigError{
+        text("rank ", rank, " was given a Gloo context that cannot be used: ", error.what(), "; its ranks must be connected")};
+  }
+}
+
+}  // namespace pdp::comm::gloo

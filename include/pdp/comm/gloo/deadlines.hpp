@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <pdp/comm/gloo/links.hpp>
+#include <pdp/comm/transport.hpp>
+
+namespace pdp::comm::gloo {
+
+/// The waits of one rank, none of which may outlast the deadline. One thread looks after all of them; it sleeps until the first deadline
+/// that there can be, so a wait that ends in time costs no system call.
+class Deadlines {
+ public:
+  /// `rank`: this one, in the world.
+  Deadlines(int rank, Duration deadline) : rank_{rank}, deadline_{bounded(deadline)} {}
+
+  [[nodiscard]] Duration deadline() const { return deadline_.load(std::memory_order_relaxed); }
+  void deadline(Duration duration) {
+    const std::lock_guard lock{mutex_};
+    deadline_ = bounded(duration);
+    changed_.notify_all();
+  }
+
+  /// A wait, from now on and while this lives. `awaited`: the only rank of the world that it can be for, or -1.
+  class Wait {
+   public:
+    Wait(Deadlines& all, const Envelope& call, int awaited) : all_{all}, call_{call}, awaited_{awaited}, since_{Clock::now()} {
+      const std::lock_guard lock{all_.mutex_};
+      next_ = all_.first_;
+      if (next_ != nullptr) next_->previous_ = this;
+      all_.first_ = this;
+    }
+    Wait(Wait&&) = delete;
+    ~Wait() {
+      const std::lock_guard lock{all_.mutex_};
+      (previous_ == nullptr ? all_.first_ : previous_->next_) = next_;
+      if (next_ != nullptr) next_->previous_ = previous_;
+    }
+
+   private:
+    friend class Deadlines;
+    Deadlines& all_;
+    const Envelope& call_;
+    int awaited_;
+    TimePoint since_;
+    Wait* previous_ = nullptr;
+    Wait* next_ = nullptr;
+  };
+
+  /// Comes back with the first wait that has outlasted the deadline, as a Failure, or with nothing when it is told to stop.
+  [[nodiscard]] std::optional<Failure> watch(const std::stop_token& stop) {
+    std::unique_lock lock{mutex_};
+    while (!stop.stop_requested()) {
+      const Duration deadline = deadline_;
+      const TimePoint now = Clock::now();
+      TimePoint next = now + deadline;  // what begins later ends later
+      for (const Wait* wait = first_; wait != nullptr; wait = wait->next_) {
+        if (wait->since_ + deadline <= now) return timeout(*wait);
+        next = std::min(next, wait->since_ + deadline);
+      }
+      changed_.wait_until(lock, stop, next, [&] { return deadline_.load() != deadline; });
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static Duration bounded(Duration deadline) { return std::min<Duration>(deadline, no_timeout); }
+
+  [[nodiscard]] Failure timeout(const Wait& wait) const {
+    const double seconds = std::chrono::duration<double>(deadline()).count();
+    const std::string waited = text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(wait.call_));
+    constexpr const char* advice = " makes another call or none, or it needs a longer deadline";
+    if (wait.awaited_ >= 0)
+      return {Failure::Kind::timeout, rank_, text(waited, " and heard nothing from rank ", wait.awaited_, "; either that rank", advice)};
+    return {Failure::Kind::timeout, rank_, text(waited, "; Gloo does not say for which rank. Either a rank", advice)};
+  }
+
+  int rank_;
+  std::atomic<Duration> deadline_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Wait* first_ = nullptr;
+};
+
+}  // namespace pdp::comm::gloo

@@ -1,0 +1,278 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/gloo/call.hpp>
+#include <pdp/comm/gloo/world.hpp>
+#include <pdp/comm/waiting.hpp>
+
+namespace pdp::comm::gloo {
+
+/// The calls of one group, of one rank. Collectives run one after another, in the order in which they were made: on the caller's thread
+/// where it waits for one and none is in flight, else on a thread of the group, which begins with the first of those. Each group has its
+/// own, so that ranks may wait for the calls of different groups in different orders. Messages need no thread: Gloo moves them.
+class Lane {
+ public:
+  /// `group`: null where this rank is alone.
+  Lane(std::shared_ptr<World> world, std::shared_ptr<Context> group) : world_{std::move(world)}, group_{std::move(group)} {
+    if (group_) collectives_.emplace(group_);
+  }
+  Lane(Lane&&) = delete;
+  ~Lane();
+
+  [[nodiscard]] World& world() const { return *world_; }
+  [[nodiscard]] int rank() const { return group_ ? group_->rank : 0; }
+  [[nodiscard]] int size() const { return group_ ? group_->size : 1; }
+  [[nodiscard]] CallChecks checks() const { return {rank(), size()}; }
+
+  /// The call that is made next, to be filled in. It is taken by start(), send_receive() or complete() only.
+  [[nodiscard]] Call& next();
+  /// Fills in what all collectives have; what they are about is there.
+  void identify(Call& call, Verb verb, std::size_t count, int root, Counts counts = {});
+  void start(Call& call);
+  /// start() and finish() in one.
+  void complete(Call& call);
+  /// A message to one rank, from another one, or both.
+  void exchange(Call& call, const Memory& out, int to, const Memory& in, int from, int tag);
+
+  [[nodiscard]] bool done(Call& call);
+  /// Waits until the call has ended, and takes it back.
+  void finish(Call& call);
+  /// Takes a call back whose owner does not wait for it. Unless it is complete the world must end.
+  void abandon(Call& call) noexcept;
+
+  /// The group of some members, by their ranks in this group and in the order of that one.
+  [[nodiscard]] std::unique_ptr<Lane> part(const std::vector<int>& members, int color) const;
+
+ private:
+  static constexpr std::chrono::milliseconds looking{50};  // at a message that is let go of
+
+  void alone(const Collective& call) const;
+  void carry_out(const Collective& call);
+  void await(Call& call);
+  void work(const std::stop_token& stop);
+  /// The only other rank of the world that a call can wait for, or -1.
+  [[nodiscard]] int awaited(const Call& call) const;
+  void give_up(const Call& call) noexcept;
+  void take_back(Call& call) {
+    call.drop_messages();
+    idle_.push_back(&call);
+  }
+
+  std::shared_ptr<World> world_;
+  std::shared_ptr<Context> group_;
+  std::optional<Collectives> collectives_;
+  std::uint64_t made_ = 0;  // collectives
+
+  std::deque<Call> calls_;  // a deque: calls may not move
+  std::vector<Call*> idle_;
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Call* first_ = nullptr;  // collectives in flight; the first one runs
+  Call* last_ = nullptr;
+  std::atomic<int> in_flight_{0};
+  Looker looker_;
+  std::jthread worker_;
+};
+
+inline Lane::~Lane() {
+  if (const std::lock_guard lock{mutex_}; first_ != nullptr) give_up(*first_);
+  worker_.request_stop();
+}
+
+inline Call& Lane::next() {
+  world_->check();
+  if (idle_.empty()) {
+    idle_.reserve(calls_.size() + 1);  // so that take_back() never allocates
+    idle_.push_back(&calls_.emplace_back());
+  }
+  return *idle_.back();
+}
+
+inline void Lane::identify(Call& call, Verb verb, std::size_t count, int root, Counts counts) {
+  Collective& collective = call.collective;
+  collective.envelope = {.channel = group_ ? group_->links().channel() : 0,
+                         .sequence = ++made_,
+                         .count = count,
+                         .root = root,
+                         .verb = verb,
+                         .type = collective.in.type,
+                         .reduction = collective.reducer.reduction};
+  const Envelope& envelope = collective.envelope;
+  std::uint64_t mixed = mix(envelope.sequence, envelope.count);
+  mixed = mix(mixed, static_cast<std::uint64_t>(envelope.root));
+  mixed = mix(mixed, static_cast<std::uint64_t>(verb) | static_cast<std::uint64_t>(envelope.type) << 8 |
+                         static_cast<std::uint64_t>(envelope.reduction) << 16);
+  for (const std::size_t each : counts) mixed = mix(mixed, each);
+  collective.fingerprint = mixed;
+}
+
+inline void Lane::start(Call& call) {
+  idle_.pop_back();
+  if (!group_) return alone(call.collective);
+  if (!worker_.joinable()) worker_ = std::jthread{[this](const std::stop_token& stop) { work(stop); }};
+  call.state.store(Call::State::in_flight, std::memory_order_relaxed);
+  call.next = nullptr;
+  in_flight_.fetch_add(1, std::memory_order_relaxed);
+  {
+    const std::lock_guard lock{mutex_};
+    (first_ == nullptr ? first_ : last_->next) = &call;
+    last_ = &call;
+  }
+  changed_.notify_all();
+}
+
+inline void Lane::complete(Call& call) {
+  if (!group_) return alone(call.collective);
+  if (in_flight_.load(std::memory_order_acquire) > 0) {
+    start(call);
+    return finish(call);
+  }
+  const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
+  carry_out(call.collective);
+}
+
+inline void Lane::exchange(Call& call, const Memory& out, int to, const Memory& in, int from, int tag) {
+  const auto slot = [tag](const Memory& memory) {
+    return (mix(mix(static_cast<std::uint64_t>(tag), memory.count), static_cast<std::uint64_t>(memory.type)) >> 8) | 0xf1ULL << 56;
+  };
+  const Memory& either = to != nobody ? out : in;
+  call.collective.envelope = {.count = either.count, .tag = tag, .root = to != nobody ? to : from, .verb = Verb::send, .type = either.type};
+  const Quiet quiet;
+  try {
+    if (from != nobody) {
+      call.receiving = group_->links().buffer(in.data, in.bytes());
+      call.receiving->recv(from, slot(in), 0, in.bytes());
+    }
+    if (to != nobody) {
+      call.sending = group_->links().buffer(out.data, out.bytes());
+      call.sending->send(to, slot(out), 0, out.bytes());
+    }
+  } catch (const std::exception& error) {
+    quiet.take();
+    call.drop_messages();
+    world_->explain(call.collective.envelope, group_->links(), error.what());
+  }
+  call.state.store(Call::State::in_flight, std::memory_order_relaxed);
+  idle_.pop_back();
+}
+
+inline bool Lane::done(Call& call) {
+  if (call.ended()) return true;
+  return call.is_message() && (world_->failed() || looker_.done(call));
+}
+
+inline void Lane::finish(Call& call) {
+  if (!call.is_message()) {
+    await(call);
+  } else if (looker_.leave(call); !call.ended()) {
+    try {
+      const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
+      do world_->check();
+      while (!call.wait_for_messages());
+    } catch (const CommunicationError&) {
+      take_back(call);
+      throw;
+    } catch (const std::exception& error) {
+      take_back(call);
+      world_->explain(call.collective.envelope, group_->links(), error.what());
+    }
+  }
+  const bool complete = call.state.load(std::memory_order_relaxed) == Call::State::complete;
+  take_back(call);
+  if (!complete) world_->explain(call.collective.envelope, group_->links(), "a connection was closed");
+}
+
+inline void Lane::abandon(Call& call) noexcept {
+  const bool ended = call.ended() || (call.is_message() && !world_->failed() && looker_.done_within(call, looking));
+  if (!ended) give_up(call);
+  if (call.is_message()) {
+    looker_.leave(call);
+  } else {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return call.ended(); });  // at once, as the world has ended
+  }
+  take_back(call);
+}
+
+inline std::unique_ptr<Lane> Lane::part(const std::vector<int>& members, int color) const {
+  if (members.size() < 2) return std::make_unique<Lane>(world_, nullptr);
+  const Links& all = group_->links();
+  std::vector<int> ranks;
+  int own = 0;
+  for (const int member : members) {
+    if (member == rank()) own = static_cast<int>(ranks.size());
+    ranks.push_back(all.in_world(member));
+  }
+  const std::uint64_t channel = mix(mix(all.channel(), made_), static_cast<std::uint64_t>(color));
+  return std::make_unique<Lane>(
+      world_, std::make_shared<Context>(std::make_shared<Links>(all.connections(), all.buffers(), std::move(ranks), own, channel)));
+}
+
+/// Nobody to talk to: what goes in comes out.
+inline void Lane::alone(const Collective& call) const {
+  if (call.out.data != call.in.data && call.out.count > 0) std::memmove(call.out.data, call.in.data, call.out.bytes());
+  if (call.reducer.divide != nullptr) call.reducer.divide(call.out.data, call.out.bytes(), 1);
+}
+
+inline void Lane::carry_out(const Collective& call) {
+  const Quiet quiet;
+  try {
+    collectives_->run(call);
+  } catch (const std::exception& error) {
+    quiet.take();
+    world_->explain(call.envelope, group_->links(), error.what());
+  }
+}
+
+inline void Lane::await(Call& call) {
+  for (Waiting waiting; waiting.look_again();)
+    if (call.ended()) return;
+  const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
+  std::unique_lock lock{mutex_};
+  changed_.wait(lock, [&] { return call.ended(); });  // at the latest when the world ends, at the deadline
+}
+
+inline void Lane::work(const std::stop_token& stop) {
+  Quiet::this_thread();
+  std::unique_lock lock{mutex_};
+  while (changed_.wait(lock, stop, [this] { return first_ != nullptr; })) {
+    Call& call = *first_;
+    lock.unlock();
+    Call::State end = Call::State::complete;
+    try {
+      world_->check();
+      carry_out(call.collective);
+    } catch (const CommunicationError&) {
+      end = Call::State::broken;
+    }
+    lock.lock();
+    first_ = call.next;
+    call.state.store(end, std::memory_order_release);
+    in_flight_.fetch_sub(1, std::memory_order_release);
+    changed_.notify_all();
+  }
+}
+
+inline int Lane::awaited(const Call& call) const {
+  if (call.is_message()) return group_->links().in_world(call.collective.envelope.root);
+  return size() == 2 ? group_->links().in_world(1 - rank()) : -1;
+}
+
+inline void Lane::give_up(const Call& call) noexcept {
+  world_->fail({Failure::Kind::lost, world_->rank(),
+                text("rank ", world_->rank(), " gave up ", comm::describe(call.collective.envelope),
+                     " while it was in flight; its own error says why")});
+}
+
+}  // namespace pdp::comm::gloo

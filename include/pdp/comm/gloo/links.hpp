@@ -1,0 +1,173 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#if __has_include(<gloo/context.h>)
+#include <gloo/common/error.h>
+#include <gloo/context.h>
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+#include <gloo/transport/unbound_buffer.h>
+#else
+#error "pdp over Gloo needs Gloo (Debian: libgloo-dev), and the CMake target pdp::gloo"
+#endif
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm::gloo {
+
+/// Gloo closes all connections when one of its waits takes too long, before anybody can be told why. So its waits have no end of their own:
+/// the World ends them.
+inline constexpr std::chrono::milliseconds no_timeout = std::chrono::hours{24 * 30};
+
+/// splitmix64: every bit of both numbers counts.
+constexpr std::uint64_t mix(std::uint64_t state, std::uint64_t part) {
+  state += part + 0x9e3779b97f4a7c15ULL;
+  state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  state = (state ^ (state >> 27)) * 0x94d049bb133111ebULL;
+  return state ^ (state >> 31);
+}
+
+class Buffer;
+
+/// The buffers of a world, those that Gloo makes within its collectives included. Gloo tells a wait that a connection is closed only where
+/// no byte has been moved yet, so whoever closes them interrupts all waits.
+class Buffers {
+ public:
+  void add(Buffer& buffer);
+  void remove(Buffer& buffer);
+  /// Each buffer's next wait, or the one that it is in, comes back with nothing.
+  void interrupt();
+
+ private:
+  std::mutex mutex_;
+  Buffer* first_ = nullptr;
+};
+
+/// The connections of a world, as one of its groups sees them: by the group's ranks, and with slots of its own.
+class Links final : public ::gloo::transport::Context {
+ public:
+  static constexpr std::uint64_t world = 0;  // the channel of the group of all ranks, whose slots stay as they are
+
+  /// `ranks`: those of the group's members in the world, in the order of the group. `channel`: the same on all of them.
+  Links(std::shared_ptr<::gloo::transport::Context> connections, std::shared_ptr<Buffers> buffers, std::vector<int> ranks, int own,
+        std::uint64_t channel)
+      : Context{own, static_cast<int>(ranks.size())},
+        connections_{std::move(connections)},
+        buffers_{std::move(buffers)},
+        ranks_{std::move(ranks)},
+        channel_{channel} {}
+
+  [[nodiscard]] int in_world(int member) const { return ranks_[static_cast<std::size_t>(member)]; }
+  [[nodiscard]] const std::vector<int>& ranks() const { return ranks_; }
+  [[nodiscard]] std::uint64_t channel() const { return channel_; }
+  [[nodiscard]] std::uint64_t slot(std::uint64_t of_group) const { return channel_ == world ? of_group : mix(channel_, of_group); }
+  [[nodiscard]] const std::shared_ptr<::gloo::transport::Context>& connections() const { return connections_; }
+  [[nodiscard]] const std::shared_ptr<Buffers>& buffers() const { return buffers_; }
+
+  std::unique_ptr<::gloo::transport::Pair>& getPair(int member) override { return connections_->getPair(in_world(member)); }
+  std::unique_ptr<::gloo::transport::Pair>& createPair(int member) override { return connections_->createPair(in_world(member)); }
+  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* data, std::size_t bytes) override;
+  [[nodiscard]] std::unique_ptr<Buffer> buffer(void* data, std::size_t bytes) const;
+
+ private:
+  std::shared_ptr<::gloo::transport::Context> connections_;
+  std::shared_ptr<Buffers> buffers_;
+  std::vector<int> ranks_;
+  std::uint64_t channel_;
+};
+
+/// Memory that Gloo sends from or receives into, for one group. Waits throw Gloo's IoException where they are interrupted.
+class Buffer final : public ::gloo::transport::UnboundBuffer {
+ public:
+  Buffer(const Links& links, std::unique_ptr<::gloo::transport::UnboundBuffer> inner)
+      : UnboundBuffer{inner->ptr, inner->size}, links_{links}, inner_{std::move(inner)} {
+    links_.buffers()->add(*this);
+  }
+  Buffer(Buffer&&) = delete;
+  ~Buffer() override { links_.buffers()->remove(*this); }
+
+  /// False where the wait was interrupted.
+  [[nodiscard]] bool received() { return inner_->waitRecv(nullptr, no_timeout); }
+  [[nodiscard]] bool sent() { return inner_->waitSend(nullptr, no_timeout); }
+  void interrupt() {
+    inner_->abortWaitRecv();
+    inner_->abortWaitSend();
+  }
+
+  // What Gloo's collectives call. They do not look at what comes back.
+  using UnboundBuffer::waitRecv;
+  using UnboundBuffer::waitSend;
+  bool waitRecv(int* /*rank*/, std::chrono::milliseconds timeout) override {
+    return inner_->waitRecv(nullptr, timeout) ? true : interrupted();
+  }
+  bool waitSend(int* /*rank*/, std::chrono::milliseconds timeout) override {
+    return inner_->waitSend(nullptr, timeout) ? true : interrupted();
+  }
+  void abortWaitRecv() override { inner_->abortWaitRecv(); }
+  void abortWaitSend() override { inner_->abortWaitSend(); }
+
+  void send(int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    inner_->send(links_.in_world(to), links_.slot(slot), offset, bytes);
+  }
+  void recv(int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    inner_->recv(links_.in_world(from), links_.slot(slot), offset, bytes);
+  }
+  void recv(std::vector<int> from, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    for (int& member : from) member = links_.in_world(member);
+    inner_->recv(std::move(from), links_.slot(slot), offset, bytes);
+  }
+
+ private:
+  friend class Buffers;
+  [[noreturn]] static bool interrupted() { throw ::gloo::IoException{"the wait was interrupted, as the world has ended"}; }
+
+  const Links& links_;
+  std::unique_ptr<::gloo::transport::UnboundBuffer> inner_;
+  Buffer* previous_ = nullptr;
+  Buffer* next_ = nullptr;
+};
+
+inline void Buffers::add(Buffer& buffer) {
+  const std::lock_guard lock{mutex_};
+  buffer.next_ = first_;
+  if (first_ != nullptr) first_->previous_ = &buffer;
+  first_ = &buffer;
+}
+inline void Buffers::remove(Buffer& buffer) {
+  const std::lock_guard lock{mutex_};
+  (buffer.previous_ == nullptr ? first_ : buffer.previous_->next_) = buffer.next_;
+  if (buffer.next_ != nullptr) buffer.next_->previous_ = buffer.previous_;
+}
+inline void Buffers::interrupt() {
+  const std::lock_guard lock{mutex_};
+  for (Buffer* each = first_; each != nullptr; each = each->next_) each->interrupt();
+}
+
+inline std::unique_ptr<Buffer> Links::buffer(void* data, std::size_t bytes) const {
+  return std::make_unique<Buffer>(*this, connections_->createUnboundBuffer(data, bytes));
+}
+inline std::unique_ptr<::gloo::transport::UnboundBuffer> Links::createUnboundBuffer(void* data, std::size_t bytes) {
+  return buffer(data, bytes);
+}
+
+/// What Gloo's collectives take: a group.
+class Context final : public ::gloo::Context {
+ public:
+  explicit Context(std::shared_ptr<Links> links) : ::gloo::Context{links->rank, links->size}, links_{std::move(links)} {
+    transportContext_ = links_;
+    timeout_ = no_timeout;
+  }
+  [[nodiscard]] const Links& links() const { return *links_; }
+
+ private:
+  std::shared_ptr<Links> links_;
+};
+
+}  // namespace pdp::comm::gloo

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <pdp/comm/roll_call.hpp>
+#include <pdp/comm/store.hpp>
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm::hierarchical {
+
+/// Which ranks of a world share a host, as a number for each rank: hosts count from 0, in the order of their first ranks.
+using Hosts = std::vector<int>;
+
+/// What a rank knows of itself goes to the store, and rank 0 tells all what follows from it. `host`: the same for ranks that share memory,
+/// and for no others. Throws Timeout, which names the missing ranks.
+inline Hosts find_hosts(const StoreView& store, int rank, int size, const std::string& host, TimePoint deadline) {
+  const RollCall roll_call{store, "hierarchical/host/", "hierarchical/hosts", rank, size, deadline};
+  roll_call.say(host);
+  const std::string all = roll_call.hear([](const std::vector<std::string>& each) {
+    std::vector<std::string> names;
+    std::string numbers;
+    for (const std::string& name : each) {
+      const auto number = std::ranges::find(names, name) - names.begin();
+      if (number == std::ssize(names)) names.push_back(name);
+      numbers += text(number, ' ');
+    }
+    return numbers;
+  });
+  Hosts hosts;
+  const char *at = all.data(), *const end = at + all.size();
+  for (int number = 0; at < end; ++at) {
+    const auto [after, error] = std::from_chars(at, end, number);
+    if (error != std::errc{} || number < 0 || number >= size) break;
+    hosts.push_back(number);
+    at = after;
+  }
+  if (hosts.size() != static_cast<std::size_t>(size))
+    throw ConfigError{"what the job's store says of the ranks' hosts makes no sense; do all ranks run the same build?"};
+  return hosts;
+}
+
+}  // namespace pdp::comm::hierarchical

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <pdp/comm/shm/memory.hpp>
+#include <pdp/comm/store.hpp>
+#include <pdp/comm/stream/transport.hpp>
+#include <pdp/comm/together/board.hpp>
+
+namespace pdp::comm {
+
+namespace hierarchical {
+class HostLinks;
+}
+
+/// Messages between ranks of one host through memory that they share, and between hosts over TCP. Defined in
+/// pdp/comm/hierarchical/source.hpp.
+class HierarchicalTransport : public stream::StreamTransport<hierarchical::HostLinks> {
+ public:
+  /// `hosts`: a number for the host of each rank.
+  HierarchicalTransport(int rank, hierarchical::HostLinks links, std::vector<int> hosts);
+  /// Finds the others through the store. `host`: the same for ranks that share memory, and for no others; this_host() but for tests. Throws
+  /// Timeout, which names the missing ranks, when they are not there before the deadline.
+  static HierarchicalTransport connect(StoreView store, int rank, int size, TimePoint deadline, const std::string& host);
+
+  [[nodiscard]] int host_of(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] bool near(const std::vector<int>& ranks) const;
+
+  using StreamTransport::post;
+  void post(GroupRequest& request);
+  using Shared = shm::Memory;
+  static constexpr std::size_t board_bytes = sizeof(together::Board);
+  static Shared share(std::size_t bytes);
+  static Shared open(SharedAddress address, std::size_t bytes);
+  void add_group(const GroupPlace& place, std::vector<Shared> boards);
+  void remove_group(std::uint64_t channel);
+  Region add_arena(const GroupPlace& place, std::uint64_t number, std::vector<Shared> memories);
+
+ private:
+  std::vector<int> hosts_;
+};
+
+static_assert(HostTransport<HierarchicalTransport> && ArenaTransport<HierarchicalTransport>);
+
+}  // namespace pdp::comm

@@ -1,0 +1,227 @@
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <pdp/comm/mpi/world.hpp>
+#include <pdp/comm/waiting.hpp>
+
+namespace pdp::comm::mpi {
+
+/// One communicator of MPI, which pdp alone uses, and the calls of this rank in it.
+class Group {
+ public:
+  /// Takes the communicator over.
+  Group(std::shared_ptr<World> world, MPI_Comm comm) : world_{std::move(world)}, comm_{comm} {
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+    int found = 0;
+    int* largest = nullptr;
+    MPI_Comm_get_attr(comm_, MPI_TAG_UB, static_cast<void*>(&largest), &found);
+    if (found != 0) own_tag_ = *largest;
+  }
+  Group(Group&&) = delete;
+  /// Where the world has failed, or MPI has ended, nobody takes part in giving the communicator back.
+  ~Group() {
+    if (!world_->failure && is_running()) MPI_Comm_free(&comm_);
+  }
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] MPI_Comm comm() const { return comm_; }
+  [[nodiscard]] World& world() const { return *world_; }
+  [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
+  [[nodiscard]] CallChecks checks() const { return {rank_, size_}; }
+  /// The tag of messages that belong to a collective: the largest that MPI has. Those of users are below it.
+  [[nodiscard]] int own_tag() const { return own_tag_; }
+
+  /// A call to be filled in, then begun.
+  Call& fresh(bool blocking) {
+    world_->check();
+    Call& call = world_->fresh();
+    call.reset(blocking);
+    call.group = this;
+    return call;
+  }
+
+  /// Calls one of a pair of MPI's functions: the one that returns when the call is complete on this rank, or the one that gives a request.
+  template <class Blocking, class InFlight, class... Arguments>
+  void carry_out(Call& call, const char* function, Blocking blocking, InFlight in_flight, Arguments... arguments) {
+    check(call, function,
+          call.blocking ? blocking(arguments..., comm_) : in_flight(arguments..., comm_, &call.requests.emplace_back(MPI_REQUEST_NULL)));
+  }
+  void send(Call& call, const Memory& memory, int peer, int tag);
+  void receive(Call& call, const Memory& memory, int peer, int tag);
+
+  /// Whether the call is complete. Throws what went wrong, which ends the world.
+  bool look(Call& call);
+  /// Waits until the call is complete, and takes it back.
+  void finish(Call& call);
+  /// Whether finish() would come back at once, with an error perhaps.
+  bool done(Call& call);
+  /// Takes a call back whose owner does not wait for it.
+  void abandon(Call& call) noexcept;
+  [[noreturn]] void end_job(const std::string& reason) const;
+
+  void check(const Call& call, const char* function, int code) {
+    if (code != MPI_SUCCESS) [[unlikely]]
+      fail(call, function, code);
+  }
+
+ private:
+  [[noreturn]] void fail(const Call& call, const char* function, int code) {
+    world_->fail(
+        CommunicationError{text("rank ", rank_, ": ", describe(call.envelope), ": ", function, " failed: ", describe_error(code))});
+  }
+  [[noreturn]] void fail_in_flight(const Call& call, int code);
+  [[noreturn]] void fail_length(const Call& call, const Call::Expected& expected, MPI_Count found);
+  [[noreturn]] void time_out(Call& call);
+  void conclude(Call& call);
+  static MPI_Count bytes_of(const MPI_Status& status) {
+    MPI_Count bytes = MPI_UNDEFINED;
+    MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    return bytes;
+  }
+
+  std::shared_ptr<World> world_;
+  MPI_Comm comm_;
+  int rank_ = 0;
+  int size_ = 1;
+  int own_tag_ = 32767;  // what every MPI has at least
+};
+
+inline void Group::send(Call& call, const Memory& memory, int peer, int tag) {
+  MPI_Request& request = call.requests.emplace_back(MPI_REQUEST_NULL);
+  const MPI_Datatype type = type_of(memory.type);
+  if (memory.count <= static_cast<std::size_t>(world_->most))
+    return check(call, "MPI_Isend", MPI_Isend(memory.data, static_cast<int>(memory.count), type, peer, tag, comm_, &request));
+  const LargeType all{type, memory.element, memory.count, world_->most};
+  check(call, "MPI_Isend", MPI_Isend(memory.data, 1, all.get(), peer, tag, comm_, &request));
+}
+
+inline void Group::receive(Call& call, const Memory& memory, int peer, int tag) {
+  call.expected.push_back({.request = call.requests.size(), .bytes = memory.bytes(), .peer = peer});
+  MPI_Request& request = call.requests.emplace_back(MPI_REQUEST_NULL);
+  const MPI_Datatype type = type_of(memory.type);
+  if (memory.count <= static_cast<std::size_t>(world_->most))
+    return check(call, "MPI_Irecv", MPI_Irecv(memory.data, static_cast<int>(memory.count), type, peer, tag, comm_, &request));
+  const LargeType all{type, memory.element, memory.count, world_->most};
+  check(call, "MPI_Irecv", MPI_Irecv(memory.data, 1, all.get(), peer, tag, comm_, &request));
+}
+
+inline bool Group::look(Call& call) {
+  if (call.complete) return true;
+  const std::size_t count = call.requests.size();
+  if (count > 0) {
+    call.statuses.resize(count);
+    int all = 0;
+    const int code = count == 1 ? MPI_Test(call.requests.data(), &all, call.statuses.data())
+                                : MPI_Testall(static_cast<int>(count), call.requests.data(), &all, call.statuses.data());
+    if (code != MPI_SUCCESS) [[unlikely]]
+      fail_in_flight(call, code);
+    if (all == 0) return false;
+    for (const Call::Expected& message : call.expected)
+      if (const MPI_Count found = bytes_of(call.statuses[message.request]); found != static_cast<MPI_Count>(message.bytes)) [[unlikely]]
+        fail_length(call, message, found);
+  }
+  conclude(call);
+  return true;
+}
+
+/// What pdp still does itself.
+inline void Group::conclude(Call& call) {
+  call.complete = true;
+  if (call.in_scratch) std::memcpy(call.result.data, call.scratch.data(), call.result.bytes());
+  if (call.divide != nullptr) call.divide(call.result.data, call.result.bytes(), size_);
+}
+
+inline void Group::finish(Call& call) {
+  world_->check();
+  TimePoint until = TimePoint::max();  // the clock is not asked where nothing is waited for
+  for (Waiting waiting; !look(call);) {
+    if (waiting.look_again()) continue;
+    sched_yield();  // nothing moves unless this rank looks
+    const TimePoint now = Clock::now();
+    if (until == TimePoint::max()) until = now + world_->deadline;
+    if (now >= until) time_out(call);
+  }
+  world_->recycle(call);
+}
+
+inline bool Group::done(Call& call) {
+  if (world_->failure) return true;
+  try {
+    return look(call);
+  } catch (const CommunicationError&) {
+    return true;
+  }
+}
+
+inline void Group::abandon(Call& call) noexcept {
+  if (world_->failure || !is_running()) return;  // what is in flight stays in flight, and its world has ended
+  if (done(call)) return world_->recycle(call);
+  const std::string reason = text("rank ", rank_, " gave up ", describe(call.envelope),
+                                  " while it was in flight, so that its memory would be written after its time");
+  // Where an error is on its way, it is what the user must read, and whoever catches it ends the job; until then no call is made.
+  if (std::uncaught_exceptions() == 0) end_job(reason);
+  world_->failure = std::make_exception_ptr(CommunicationError{reason});
+}
+
+inline void Group::end_job(const std::string& reason) const {
+  std::fflush(stdout);
+  std::fprintf(stderr, "rank %d ends the job: %s\n", rank_, reason.c_str());
+  abort_job(1);
+}
+
+inline void Group::fail_in_flight(const Call& call, int code) {
+  int error = MPI_SUCCESS;
+  const auto class_of = [](int of) {
+    int found = MPI_SUCCESS;
+    MPI_Error_class(of, &found);
+    return found;
+  };
+  const bool each_has_its_own = call.requests.size() > 1 && class_of(code) == MPI_ERR_IN_STATUS;
+  std::size_t failed = 0;
+  if (each_has_its_own)
+    while (failed + 1 < call.statuses.size() &&
+           (call.statuses[failed].MPI_ERROR == MPI_SUCCESS || class_of(call.statuses[failed].MPI_ERROR) == MPI_ERR_PENDING))
+      ++failed;
+  error = each_has_its_own ? call.statuses[failed].MPI_ERROR : code;
+  if (class_of(error) == MPI_ERR_TRUNCATE)
+    for (const Call::Expected& message : call.expected)
+      if (message.request == failed)
+        fail_length(call, message, std::max(bytes_of(call.statuses[failed]), static_cast<MPI_Count>(message.bytes)));
+  fail(call, call.requests.size() > 1 ? "MPI_Testall" : "MPI_Test", error);
+}
+
+/// `found`: bytes; as many as expected where there are more, but MPI does not say how many.
+inline void Group::fail_length(const Call& call, const Call::Expected& expected, MPI_Count found) {
+  const auto wanted = static_cast<MPI_Count>(expected.bytes);
+  const std::string length = found != wanted ? text("has ", static_cast<long long>(found)) : std::string{"is longer"};
+  world_->fail(
+      MismatchedCollective{text("rank ", rank_, " expected a message of ", expected.bytes, " bytes from rank ", expected.peer, " (",
+                                describe(call.envelope), "), but it ", length, "; both ranks must give it the same size and type")});
+}
+
+inline void Group::time_out(Call& call) {
+  const double seconds = std::chrono::duration<double>(world_->deadline).count();
+  // A receive can be taken back, so that nothing comes into memory whose owner has been told that it waits no more. A collective cannot.
+  for (const Call::Expected& message : call.expected) MPI_Cancel(&call.requests[message.request]);
+  int ignored = 0;
+  for (int look = 0; look < 100 && ignored == 0; ++look)
+    if (MPI_Testall(static_cast<int>(call.requests.size()), call.requests.data(), &ignored, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+  world_->fail(Timeout{text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
+                            call.peer < 0 ? "; either a rank" : text(" and heard nothing from rank ", call.peer, "; either that rank"),
+                            " makes another call or none, or it needs a longer deadline")});
+}
+
+}  // namespace pdp::comm::mpi

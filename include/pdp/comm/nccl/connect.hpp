@@ -1,0 +1,140 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/nccl/devices.hpp>
+#include <pdp/comm/nccl/group.hpp>
+#include <pdp/comm/store.hpp>
+
+namespace pdp::comm::nccl {
+
+/// What a rank needs to know before NCCL connects it to the others.
+struct Appointment {
+  int device = 0;
+  ncclUniqueId id{};
+};
+
+/// Where the ranks of a world meet, in the job's store: each reports to rank 0, which tells each its device and all the number by which
+/// NCCL finds them. A store serves several worlds, one after another: each rank counts its own.
+class Meeting {
+ public:
+  Meeting(const StoreView& store, int rank, int size)
+      : store_{store}, prefix_{text("nccl/", store.add(text("nccl/worlds/", rank), 1), '/')}, rank_{rank}, size_{size} {}
+
+  /// Throws ConfigError where a rank has no GPU, or several would share one; every rank does then. Throws Timeout, which names the ranks
+  /// that are missing.
+  [[nodiscard]] Appointment attend(const Report& own, TimePoint deadline) const {
+    store_.set(report_key(rank_), own.encode());
+    if (rank_ == 0) appoint(deadline);
+    std::string answer;
+    try {
+      answer = store_.wait(answer_key(rank_), deadline);
+    } catch (const Timeout&) {
+      throw Timeout{text("rank ", rank_, " of ", size_,
+                         " ranks has not heard from rank 0 which GPU is its own before the deadline for the start; a rank was not started, "
+                         "has failed, or cannot reach the job's store")};
+    }
+    if (answer.starts_with(refusal)) {
+      if (rank_ != 0) store_.add(told_key(), 1);
+      throw ConfigError{answer.substr(1)};
+    }
+    Appointment appointment;
+    if (answer.size() != sizeof appointment)
+      throw ConfigError{
+          text("rank ", rank_, " found in the job's store another answer of rank 0 than it expected; do all ranks run the same build?")};
+    std::memcpy(&appointment, answer.data(), sizeof appointment);
+    return appointment;
+  }
+
+ private:
+  static constexpr char refusal = '!';
+
+  [[nodiscard]] std::string report_key(int rank) const { return text(prefix_, "report/", rank); }
+  [[nodiscard]] std::string answer_key(int rank) const { return text(prefix_, "answer/", rank); }
+  [[nodiscard]] std::string told_key() const { return text(prefix_, "told"); }
+
+  void appoint(TimePoint deadline) const {
+    try {
+      const std::vector<int> devices = place(collect(deadline), gpus_may_be_shared());
+      Appointment appointment;
+      if (const ncclResult_t result = ncclGetUniqueId(&appointment.id); result != ncclSuccess)
+        throw ConfigError{text("rank 0: ncclGetUniqueId says: ", describe_error(result, nullptr))};
+      for (int rank = 0; rank < size_; ++rank) {
+        appointment.device = devices[static_cast<std::size_t>(rank)];
+        store_.set(answer_key(rank), std::string_view{reinterpret_cast<const char*>(&appointment), sizeof appointment});
+      }
+    } catch (const ConfigError& error) {
+      for (int rank = 0; rank < size_; ++rank) store_.set(answer_key(rank), text(refusal, error.what()));
+      // Rank 0 may host the store: the others must have read it before the error ends this process.
+      const TimePoint until = std::min(deadline, Clock::now() + std::chrono::seconds{2});
+      while (store_.add(told_key(), 0) < size_ - 1 && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+  }
+
+  [[nodiscard]] std::vector<Report> collect(TimePoint deadline) const {
+    std::vector<Report> reports;
+    try {
+      for (int rank = 0; rank < size_; ++rank) reports.push_back(Report::decode(store_.wait(report_key(rank), deadline)));
+    } catch (const Timeout&) {
+      std::string missing;
+      for (int rank = 0; rank < size_; ++rank)
+        if (!store_.get(report_key(rank))) missing += text(missing.empty() ? "rank " : ", rank ", rank);
+      throw Timeout{text("rank 0 has heard nothing of ", missing.empty() ? "the last rank in time" : missing, " (of ", size_,
+                         " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the "
+                         "job's store")};
+    }
+    return reports;
+  }
+
+  /// Newer libraries let two ranks share a GPU where their user has said so.
+  static bool gpus_may_be_shared() {
+    int version = 0;
+    const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    return ncclGetVersion(&version) == ncclSuccess && version >= 23000 && allowed != nullptr && std::string_view{allowed} == "1";
+  }
+
+  const StoreView& store_;
+  std::string prefix_;
+  int rank_, size_;
+};
+
+/// Lets NCCL connect the ranks. Throws Timeout, PeerLost and ConfigError.
+inline Handle connect(const Appointment& appointment, int rank, int size, TimePoint deadline) {
+  check_cuda("cudaSetDevice", cudaSetDevice(appointment.device));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  const TimePoint begin = Clock::now();
+  ncclResult_t result = ncclCommInitRankConfig(&comm, size, appointment.id, rank, &config);
+  Handle handle{comm, true};
+  const std::string begin_of_error =
+      text("rank ", rank, ", on device ", appointment.device, ", could not be connected to the others by NCCL: ");
+  while (result == ncclInProgress) {
+    if (Clock::now() >= deadline) {
+      handle.abort();
+      throw Timeout{
+          text(begin_of_error, "not all of the ", size, " ranks came within ",
+               std::lround(std::chrono::duration<double>(deadline - begin).count() * 1000),
+               " ms; either one has failed, its own output says why, or the network keeps them apart (NCCL_DEBUG=INFO tells more, "
+               "NCCL_SOCKET_IFNAME chooses the network)")};
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds{100});
+    result = handle.state();
+  }
+  if (result == ncclSuccess) return handle;
+  const std::string what = text(begin_of_error, describe_error(result, handle.get()), "; NCCL_DEBUG=INFO tells more");
+  handle.abort();
+  if (result == ncclRemoteError || result == ncclSystemError) throw PeerLost{size == 2 ? 1 - rank : -1, what};
+  throw ConfigError{what};
+}
+
+}  // namespace pdp::comm::nccl

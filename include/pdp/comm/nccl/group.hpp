@@ -1,0 +1,446 @@
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/call_checks.hpp>
+#include <pdp/comm/nccl/handle.hpp>
+#include <pdp/comm/nccl/world.hpp>
+#include <pdp/comm/waiting.hpp>
+
+namespace pdp::comm::nccl {
+
+/// One communicator of NCCL, the stream on which its calls run, and the calls of this rank in it.
+///
+/// NCCL may need the other ranks before a call is on the stream (it connects two ranks when they first need it), and does so in a thread of
+/// its own. Until then the group makes no other call of NCCL, and marks no end on the stream.
+class Group {
+ public:
+  /// `ranks`: of the members, in the world.
+  Group(std::shared_ptr<World> world, Handle handle, std::vector<int> ranks, int rank);
+  Group(Group&&) = delete;
+  ~Group();
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] World& world() const { return *world_; }
+  [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
+  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
+  [[nodiscard]] ncclComm_t comm() const { return handle_.get(); }
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+
+  /// Throws ConfigError where the device does not reach the memory.
+  void check_memory(Verb verb, const Memory& memory) const;
+
+  /// Makes a collective: `start` makes NCCL's calls for it, on stream(), after all that the caller's stream holds.
+  template <class F>
+  Call& collective(const Envelope& envelope, F&& start);
+  /// Queues a message. Those of a group that are queued are told to NCCL together, so that their order among each other does not matter.
+  Call& message(const Envelope& envelope, const Memory& out, int to, const Memory& in, int from);
+  /// Bytes of this rank's to all, from memory of the host to memory of the host.
+  void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
+  /// The communicator of the ranks that give the same colour, which is 0 or more.
+  [[nodiscard]] Handle split(int color, int key);
+
+  /// Of a call of NCCL's for `call`.
+  void check(const Call& call, const char* function, ncclResult_t result) {
+    if (result == ncclInProgress)
+      in_progress_ = true;
+    else if (result != ncclSuccess) [[unlikely]]
+      fail(call, function, result);
+  }
+  void check(const Call& call, const char* function, cudaError_t result) {
+    if (result != cudaSuccess) [[unlikely]]
+      fail(call, function, result);
+  }
+
+  /// Whether the call is complete. Throws what went wrong, which ends the world.
+  [[nodiscard]] bool look(Call& call);
+  /// Whether finish() would come back at once, with an error perhaps.
+  [[nodiscard]] bool done(Call& call);
+  /// Waits until the call is complete, and takes it back.
+  void finish(Call& call);
+  /// Lets `stream` wait until the call is complete, and takes it back.
+  void finish_on(Call& call, cudaStream_t stream);
+  /// Takes a call back whose owner does not wait for it.
+  void abandon(Call& call) noexcept;
+
+  /// Waits until NCCL has put on the stream all that it was told.
+  void settle();
+  /// Tells NCCL of the messages that are queued: among calls that start together.
+  void start_messages();
+  /// After these, where NCCL is still at it.
+  void in_progress() { in_progress_ = !launching_.empty(); }
+  /// Whether NCCL has put on the stream all that it was told.
+  bool settled();
+  void abort() noexcept {
+    queued_.clear();
+    launching_.clear();
+    in_progress_ = false;
+    handle_.abort();
+  }
+
+  /// What is registered with NCCL, until the group ends.
+  [[nodiscard]] void* enroll(void* memory, std::size_t bytes);
+  void withdraw(void* registration) noexcept;
+
+ private:
+  Call& fresh(const Envelope& envelope);
+  /// Marks on the caller's stream what the call comes after.
+  void mark_ready(const Call& call);
+  void follow(const Call& call) { check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, call.ready, 0)); }
+  /// Waits until NCCL can take a call. Messages that are queued come first.
+  void settle(const Call& call);
+  void start_queued();
+  template <class Look>
+  void wait(const Call& call, const Look& look);
+  void refuse_together(const Envelope& envelope) const;
+
+  /// The only other rank of the world that a call can wait for, or -1.
+  [[nodiscard]] int awaited(const Call& call) const;
+  [[noreturn]] void fail(const Call& call, const char* function, ncclResult_t result);
+  [[noreturn]] void fail(const Call& call, const char* function, cudaError_t result) {
+    world_->fail(CommunicationError{
+        text("rank ", world_->rank(), ": ", describe(call.envelope), ": ", function, " failed: ", cudaGetErrorString(result))});
+  }
+  [[noreturn]] void time_out(const Call& call);
+
+  std::shared_ptr<World> world_;
+  Handle handle_;
+  std::vector<int> ranks_;
+  int rank_;
+  cudaStream_t stream_ = nullptr;
+  std::vector<Call*> queued_;     // messages
+  std::vector<Call*> launching_;  // issued
+  bool in_progress_ = false;
+  std::vector<void*> registrations_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+inline Group::Group(std::shared_ptr<World> world, Handle handle, std::vector<int> ranks, int rank)
+    : world_{std::move(world)}, handle_{std::move(handle)}, ranks_{std::move(ranks)}, rank_{rank} {
+  const OnDevice on{world_->device()};
+  // Work on the default stream does not wait for it, nor it for that, unless a call says so.
+  check_cuda("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  world_->add(*this);
+}
+
+/// Other ranks may still wait for what this one would have done when it leaves by an exception: then nothing is waited for.
+inline Group::~Group() {
+  if (std::uncaught_exceptions() > exceptions_) handle_.abort();
+  while (!registrations_.empty()) withdraw(registrations_.back());
+  world_->remove(*this);
+  handle_.close();
+  cudaStreamDestroy(stream_);
+}
+
+inline void Group::check_memory(Verb verb, const Memory& memory) const {
+  if (memory.count == 0) return;
+  cudaPointerAttributes found{};
+  const bool known = cudaPointerGetAttributes(&found, memory.data) == cudaSuccess;
+  if (!known) static_cast<void>(cudaGetLastError());
+  if (!known || found.type == cudaMemoryTypeUnregistered)
+    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of the host; NCCL's calls take memory of device ",
+                           world_->device(), ": from cudaMalloc, or world.allocate<T>(count)")};
+  if (found.type == cudaMemoryTypeDevice && found.device != world_->device())
+    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of device ", found.device,
+                           ", but this rank's calls run on device ", world_->device())};
+}
+
+inline Call& Group::fresh(const Envelope& envelope) {
+  world_->check();
+  Call& call = world_->fresh();
+  call.group = this;
+  call.envelope = envelope;
+  call.peer = -1;
+  return call;
+}
+
+inline void Group::mark_ready(const Call& call) {
+  const OnDevice on{world_->device()};  // each device has a default stream
+  check(call, "cudaEventRecord", cudaEventRecord(call.ready, world_->caller()));
+}
+
+template <class F>
+Call& Group::collective(const Envelope& envelope, F&& start) {
+  Call& call = fresh(envelope);
+  if (!world_->together()) settle(call);
+  mark_ready(call);
+  follow(call);
+  call.state = Call::State::issued;
+  launching_.push_back(&call);
+  start(call);
+  if (!world_->together()) settled();
+  return call;
+}
+
+inline Call& Group::message(const Envelope& envelope, const Memory& out, int to, const Memory& in, int from) {
+  Call& call = fresh(envelope);
+  call.peer = from != nobody ? from : to;
+  call.out = out;
+  call.to = to;
+  call.in = in;
+  call.from = from;
+  mark_ready(call);
+  call.state = Call::State::queued;
+  queued_.push_back(&call);
+  return call;
+}
+
+inline void Group::start_messages() {
+  for (Call* const call : queued_) {
+    follow(*call);
+    call->state = Call::State::issued;
+    launching_.push_back(call);
+    if (call->to != nobody && call->out.count > 0)
+      check(*call, "ncclSend", ncclSend(call->out.data, call->out.count, type_of(call->out.type), call->to, comm(), stream_));
+    if (call->from != nobody && call->in.count > 0)
+      check(*call, "ncclRecv", ncclRecv(call->in.data, call->in.count, type_of(call->in.type), call->from, comm(), stream_));
+  }
+  queued_.clear();
+}
+
+inline void Group::start_queued() {
+  if (queued_.empty()) return;
+  const Call& first = *queued_.front();
+  world_->open();
+  start_messages();
+  check(first, "ncclGroupEnd", world_->close());
+}
+
+inline void Group::settle() {
+  if (!launching_.empty()) wait(*launching_.front(), [this] { return settled(); });
+}
+
+inline void Group::settle(const Call& call) {
+  const auto is_settled = [this] { return settled(); };
+  wait(call, is_settled);
+  start_queued();
+  wait(call, is_settled);
+}
+
+inline bool Group::settled() {
+  if (launching_.empty()) return true;
+  if (in_progress_) {
+    const ncclResult_t state = handle_.state();
+    if (state == ncclInProgress) return false;
+    in_progress_ = false;
+    if (state != ncclSuccess) fail(*launching_.front(), "NCCL", state);
+  }
+  for (Call* const call : launching_) {
+    check(*call, "cudaEventRecord", cudaEventRecord(call->end, stream_));
+    call->state = Call::State::running;
+  }
+  launching_.clear();
+  return true;
+}
+
+inline bool Group::look(Call& call) {
+  if (call.state == Call::State::complete) return true;
+  if (world_->together()) return false;
+  if (!settled()) return false;
+  if (call.state == Call::State::queued) {
+    start_queued();
+    if (!settled()) return false;
+  }
+  const cudaError_t found = cudaEventQuery(call.end);
+  if (found == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+    return false;
+  }
+  check(call, "cudaEventQuery", found);
+  call.state = Call::State::complete;
+  return true;
+}
+
+/// NCCL says nothing by itself: whoever waits asks whether something went wrong.
+template <class Look>
+void Group::wait(const Call& call, const Look& look) {
+  constexpr std::chrono::milliseconds awake{1};
+  TimePoint begin = TimePoint::max();  // the clock is not asked where nothing is waited for
+  for (Waiting waiting; !look();) {
+    if (waiting.look_again()) continue;
+    const TimePoint now = Clock::now();
+    if (begin == TimePoint::max()) begin = now;
+    if (const ncclResult_t state = handle_.state(); state != ncclSuccess && state != ncclInProgress) fail(call, "NCCL", state);
+    if (now - begin >= world_->deadline()) time_out(call);
+    if (now - begin < awake)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+  }
+}
+
+inline void Group::refuse_together(const Envelope& envelope) const {
+  if (world_->together())
+    throw ConfigError{text("rank ", world_->rank(), " waits for ", describe(envelope),
+                           " among calls that start together: none of them begins before the last one is made; wait after grouped()")};
+}
+
+inline void Group::finish(Call& call) {
+  world_->check();
+  refuse_together(call.envelope);
+  wait(call, [&] { return look(call); });
+  world_->recycle(call);
+}
+
+inline void Group::finish_on(Call& call, cudaStream_t stream) {
+  world_->check();
+  refuse_together(call.envelope);
+  wait(call, [&] { return look(call) || call.state == Call::State::running; });
+  const OnDevice on{world_->device()};
+  check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, call.end, 0));
+  world_->recycle(call);
+}
+
+inline bool Group::done(Call& call) {
+  if (world_->failed()) return true;
+  try {
+    return look(call);
+  } catch (const CommunicationError&) {
+    return true;
+  }
+}
+
+inline void Group::abandon(Call& call) noexcept {
+  const bool complete = !world_->failed() && done(call) && !world_->failed();
+  if (!complete)
+    world_->end(std::make_exception_ptr(
+        PeerLost{world_->rank(), text("rank ", world_->rank(), " gave up ", describe(call.envelope),
+                                      " while it was in flight, so that its memory would be written after its time")}));
+  world_->recycle(call);
+}
+
+inline void Group::exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb) {
+  const Envelope envelope{.count = mine.size(), .verb = verb, .type = DType::byte};
+  refuse_together(envelope);
+  std::byte *const device = world_->staging().device(), *const host = world_->staging().host();
+  const auto ranks = static_cast<std::size_t>(size());
+  for (std::size_t at = 0; at < mine.size(); at += Staging::record) {
+    const std::size_t bytes = std::min(Staging::record, mine.size() - at), own = static_cast<std::size_t>(rank_) * bytes;
+    std::memcpy(host + own, mine.data() + at, bytes);
+    Call& call = collective(envelope, [&](const Call& made) {
+      check(made, "cudaMemcpyAsync", cudaMemcpyAsync(device + own, host + own, bytes, cudaMemcpyDefault, stream_));
+      check(made, "ncclAllGather", ncclAllGather(device + own, device, bytes, ncclUint8, comm(), stream_));
+    });
+    settle(call);
+    check(call, "cudaMemcpyAsync", cudaMemcpyAsync(host, device, ranks * bytes, cudaMemcpyDefault, stream_));
+    check(call, "cudaEventRecord", cudaEventRecord(call.end, stream_));
+    finish(call);
+    for (std::size_t rank = 0; rank < ranks; ++rank) std::memcpy(all.data() + rank * mine.size() + at, host + rank * bytes, bytes);
+  }
+}
+
+inline Handle Group::split(int color, int key) {
+  refuse_together({.verb = Verb::split});
+  Call& call = fresh({.verb = Verb::split});
+  settle(call);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t made = nullptr;
+  if (const ncclResult_t result = ncclCommSplit(comm(), color, key, &made, &config); result != ncclSuccess && result != ncclInProgress)
+    fail(call, "ncclCommSplit", result);
+  wait(call, [this] { return handle_.state() == ncclSuccess; });  // `made` is there only then
+  Handle part{made, true};
+  try {
+    wait(call, [&] {
+      const ncclResult_t state = part.state();
+      if (state != ncclSuccess && state != ncclInProgress) fail(call, "ncclCommSplit", state);
+      return state == ncclSuccess;
+    });
+  } catch (...) {
+    part.abort();
+    throw;
+  }
+  world_->recycle(call);
+  return part;
+}
+
+inline void* Group::enroll(void* memory, std::size_t bytes) {
+  void* registration = nullptr;
+  if (ncclCommRegister(comm(), memory, bytes, &registration) != ncclSuccess) return nullptr;  // it is only slower then
+  registrations_.push_back(registration);
+  return registration;
+}
+
+inline void Group::withdraw(void* registration) noexcept {
+  std::erase(registrations_, registration);
+  if (comm() != nullptr) ncclCommDeregister(comm(), registration);
+}
+
+inline int Group::awaited(const Call& call) const {
+  if (call.peer >= 0) return rank_in_world(call.peer);
+  return size() == 2 ? rank_in_world(1 - rank_) : -1;
+}
+
+inline void Group::fail(const Call& call, const char* function, ncclResult_t result) {
+  const std::string what = text(describe(call.envelope), ": ", function, " says: ", describe_error(result, comm()));
+  if (result != ncclRemoteError && result != ncclSystemError)
+    world_->fail(CommunicationError{text("rank ", world_->rank(), ": ", what, "; NCCL_DEBUG=INFO tells more")});
+  const int other = awaited(call);
+  world_->fail(
+      PeerLost{other, text(other < 0 ? "a rank" : text("rank ", other), " is gone or out of reach, as rank ", world_->rank(),
+                           " found out in ", what, other < 0 ? "; NCCL does not say which rank," : ";", " its own output says why")});
+}
+
+inline void Group::time_out(const Call& call) {
+  const double seconds = std::chrono::duration<double>(world_->deadline()).count();
+  const int other = awaited(call);
+  world_->fail(Timeout{text("rank ", world_->rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
+                            other < 0 ? "; either a rank" : text(" and heard nothing from rank ", other, "; either that rank"),
+                            " has failed, makes another call or none, or it needs a longer deadline")});
+}
+
+inline void World::end(std::exception_ptr failure) noexcept {
+  if (failure_) return;
+  failure_ = std::move(failure);
+  for (; depth_ > 0; --depth_) ncclGroupEnd();
+  for (Group* const group : groups_) group->abort();
+}
+
+inline void World::open() {
+  check();
+  const ncclResult_t result = ncclGroupStart();
+  if (result != ncclSuccess) fail(CommunicationError{text("rank ", rank_, ": ncclGroupStart says: ", ncclGetErrorString(result))});
+  ++depth_;
+}
+
+inline ncclResult_t World::close() {
+  --depth_;
+  return ncclGroupEnd();
+}
+
+inline void World::begin_together() {
+  check();
+  if (!together())
+    for (Group* const group : groups_) group->settle();
+  open();
+}
+
+inline void World::end_together() {
+  check();
+  if (depth_ == 1)
+    for (Group* const group : groups_) group->start_messages();
+  const ncclResult_t result = close();
+  if (result != ncclSuccess && result != ncclInProgress)
+    fail(CommunicationError{text("rank ", rank_, ": calls that start together: ncclGroupEnd says: ", ncclGetErrorString(result))});
+  if (together()) return;
+  for (Group* const group : groups_) {
+    if (result == ncclInProgress) group->in_progress();
+    static_cast<void>(group->settled());
+  }
+}
+
+}  // namespace pdp::comm::nccl

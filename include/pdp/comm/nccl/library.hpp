@@ -1,0 +1,93 @@
+#pragma once
+
+#if __has_include(<nccl.h>) && __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#if NCCL_VERSION_CODE < 21900
+#error "pdp needs NCCL 2.19 or newer: communicators that do not block and can be split, and memory of NCCL's own"
+#endif
+#else
+#error "pdp over NCCL needs NVIDIA's NCCL and the CUDA toolkit, and the CMake target pdp::nccl"
+#endif
+
+#include <string>
+
+#include <pdp/comm/operation.hpp>
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm::nccl {
+
+/// NCCL's name for a type of elements.
+inline ncclDataType_t type_of(DType type) {
+  switch (type) {
+    case DType::int8:
+      return ncclInt8;
+    case DType::int32:
+      return ncclInt32;
+    case DType::int64:
+      return ncclInt64;
+    case DType::float16:
+      return ncclFloat16;
+    case DType::bfloat16:
+      return ncclBfloat16;
+    case DType::float32:
+      return ncclFloat32;
+    case DType::float64:
+      return ncclFloat64;
+    case DType::byte:
+      break;
+  }
+  return ncclUint8;
+}
+
+/// NCCL's name for a reduction; ncclNumOps where it has none.
+inline ncclRedOp_t operation_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return ncclSum;
+    case Reduction::product:
+      return ncclProd;
+    case Reduction::min:
+      return ncclMin;
+    case Reduction::max:
+      return ncclMax;
+    case Reduction::average:
+      return ncclAvg;
+    case Reduction::none:
+    case Reduction::bit_and:
+    case Reduction::bit_or:
+      break;
+  }
+  return ncclNumOps;
+}
+
+/// What NCCL says of a result, with its own words on what came before it where there are any.
+inline std::string describe_error(ncclResult_t result, ncclComm_t comm) {
+  const char* const more = ncclGetLastError(comm);
+  return text(ncclGetErrorString(result), more != nullptr && *more != '\0' ? text(" (", more, ")") : "");
+}
+
+inline void check_cuda(const char* function, cudaError_t result) {
+  if (result != cudaSuccess) [[unlikely]]
+    throw CommunicationError{text(function, " failed: ", cudaGetErrorString(result))};
+}
+
+/// Makes a device the one that this thread's calls of CUDA are for, for as long as it lives.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    if (cudaGetDevice(&before_) != cudaSuccess || before_ == device) return;
+    changed_ = cudaSetDevice(device) == cudaSuccess;
+  }
+  OnDevice(OnDevice&&) = delete;
+  ~OnDevice() {
+    if (changed_) cudaSetDevice(before_);
+  }
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace pdp::comm::nccl

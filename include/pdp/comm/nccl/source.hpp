@@ -1,0 +1,163 @@
+#pragma once
+
+/// What pdp/comm/nccl.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::nccl adds that
+/// source.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/nccl.hpp>
+#include <pdp/comm/nccl/collectives.hpp>
+#include <pdp/comm/nccl/connect.hpp>
+
+namespace pdp::comm {
+
+namespace nccl {
+
+/// On a stream of its own, so that it waits for nothing else.
+inline void clear(void* memory, std::size_t bytes) {
+  cudaStream_t stream = nullptr;
+  check_cuda("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const cudaError_t begun = cudaMemsetAsync(memory, 0, bytes, stream);
+  const cudaError_t ended = cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  check_cuda("cudaMemsetAsync", begun);
+  check_cuda("cudaStreamSynchronize", ended);
+}
+
+}  // namespace nccl
+
+bool NcclCalls::Work::done() { return !pending() || call_->group->done(*call_); }
+void NcclCalls::Work::wait() {
+  if (!pending()) return;
+  nccl::Call& call = *std::exchange(call_, nullptr);
+  call.group->finish(call);
+}
+void NcclCalls::Work::wait_on(nccl::Stream stream) {
+  if (!pending()) return;
+  nccl::Call& call = *std::exchange(call_, nullptr);
+  call.group->finish_on(call, stream);
+}
+void NcclCalls::Work::abandon() noexcept {
+  nccl::Call& call = *std::exchange(call_, nullptr);
+  call.group->abandon(call);
+}
+
+NcclCalls::NcclCalls(std::shared_ptr<nccl::Group> group) : group_{std::move(group)} {}
+NcclCalls::NcclCalls(NcclCalls&&) noexcept = default;
+NcclCalls& NcclCalls::operator=(NcclCalls&&) noexcept = default;
+NcclCalls::~NcclCalls() = default;
+
+int NcclCalls::rank() const { return group_->rank(); }
+int NcclCalls::size() const { return group_->size(); }
+int NcclCalls::device() const { return group_->world().device(); }
+nccl::Stream NcclCalls::caller() const { return group_->world().caller(); }
+void NcclCalls::caller(nccl::Stream stream) { group_->world().caller(stream); }
+Duration NcclCalls::deadline() const { return group_->world().deadline(); }
+void NcclCalls::deadline(Duration duration) { group_->world().deadline(duration); }
+void NcclCalls::progress() { group_->world().check(); }
+void NcclCalls::abort(const std::string& reason) {
+  if (!group_) return;  // one that was moved from has no world to end
+  nccl::World& world = group_->world();
+  world.end(std::make_exception_ptr(PeerLost{world.rank(), reason}));
+}
+
+NcclCalls::Work NcclCalls::collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+  return Work{nccl::begin(*group_, verb, in, out, root, reducer)};
+}
+NcclCalls::Work NcclCalls::collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+  return Work{nccl::begin(*group_, verb, whole, shard, counts, root, reducer)};
+}
+NcclCalls::Work NcclCalls::all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+  return Work{nccl::begin(*group_, in, sent, out, received)};
+}
+NcclCalls::Work NcclCalls::exchange(Memory out, int to, Memory in, int from, int tag) {
+  return Work{nccl::begin(*group_, out, to, in, from, tag)};
+}
+void NcclCalls::exchange_records(std::span<const std::byte> mine, std::span<std::byte> all) {
+  group_->exchange_records(mine, all, Verb::all_gather);
+}
+void NcclCalls::begin_group() { group_->world().begin_together(); }
+void NcclCalls::end_group() { group_->world().end_together(); }
+
+/// Registered with NCCL for the group, so that nothing is copied where NCCL can do without.
+Region NcclCalls::allocate(std::size_t bytes) {
+  group_->world().check();
+  if (bytes == 0) return {};
+  const nccl::OnDevice on{device()};
+  void* memory = nullptr;
+  if (const ncclResult_t result = ncclMemAlloc(&memory, bytes); result != ncclSuccess)
+    throw CommunicationError{text("rank ", rank(), " has no ", bytes, " bytes on device ", device(),
+                                  ": ncclMemAlloc says: ", nccl::describe_error(result, nullptr))};
+  void* const registration = group_->enroll(memory, bytes);
+  std::shared_ptr<void> owner{memory, [group = std::weak_ptr{group_}, registration](void* own) {
+                                if (const auto alive = group.lock(); alive && registration != nullptr) alive->withdraw(registration);
+                                ncclMemFree(own);
+                              }};
+  nccl::clear(memory, bytes);
+  return {static_cast<std::byte*>(memory), bytes, std::move(owner)};
+}
+
+/// NCCL's colours are 0 or more. So a group's colour there is its first rank.
+NcclCalls NcclCalls::split(int color, int key) {
+  struct Record {
+    std::int32_t color, key, rank_in_world;
+  };
+  std::vector<Record> all(static_cast<std::size_t>(size()));
+  const Record mine{color, key, group_->rank_in_world(rank())};
+  group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::split);
+  std::vector<std::pair<int, int>> sorted;  // key, rank in this group
+  for (int other = 0; other < size(); ++other)
+    if (const Record& record = all[static_cast<std::size_t>(other)]; record.color == color) sorted.emplace_back(record.key, other);
+  int first = size();
+  for (const auto& [member_key, member] : sorted) first = std::min(first, member);
+  std::ranges::sort(sorted);
+  std::vector<int> members;
+  int own = 0;
+  for (const auto& [member_key, member] : sorted) {
+    if (member == rank()) own = static_cast<int>(members.size());
+    members.push_back(all[static_cast<std::size_t>(member)].rank_in_world);
+  }
+  return NcclCalls{std::make_shared<nccl::Group>(group_->shared_world(), group_->split(first, key), std::move(members), own)};
+}
+
+namespace nccl {
+
+inline std::vector<int> everybody(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+inline std::shared_ptr<Group> adopt(ncclComm_t comm, cudaStream_t caller) {
+  if (comm == nullptr) throw ConfigError{"comm::Nccl cannot adopt a null communicator"};
+  int rank = 0, size = 0, device = 0;
+  for (const ncclResult_t result : {ncclCommUserRank(comm, &rank), ncclCommCount(comm, &size), ncclCommCuDevice(comm, &device)})
+    if (result != ncclSuccess)
+      throw ConfigError{text("comm::Nccl was given a communicator that cannot be used: ", describe_error(result, comm))};
+  return std::make_shared<Group>(std::make_shared<World>(rank, size, device, caller, false), Handle{comm, false}, everybody(size), rank);
+}
+
+}  // namespace nccl
+
+Nccl::Nccl(ncclComm* comm, nccl::Stream caller) : BasicCommunicator{NcclCalls{nccl::adopt(comm, caller)}} {}
+
+Nccl Nccl::connect(StoreView store, int rank, int size, TimePoint deadline, nccl::Options options) {
+  if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
+  const nccl::Appointment appointment = nccl::Meeting{store, rank, size}.attend(nccl::Report::of(rank, options.device), deadline);
+  nccl::Handle handle = nccl::connect(appointment, rank, size, deadline);
+  Nccl world{BasicCommunicator{
+      NcclCalls{std::make_shared<nccl::Group>(std::make_shared<nccl::World>(rank, size, appointment.device, options.caller, true),
+                                              std::move(handle), nccl::everybody(size), rank)}}};
+  world.deadline(std::max<Duration>(deadline - Clock::now(), std::chrono::milliseconds{1}));
+  world.barrier();  // after it nobody needs the store any more
+  world.deadline(default_deadline);
+  return world;
+}
+
+}  // namespace pdp::comm

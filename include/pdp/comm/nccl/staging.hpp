@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+
+#include <pdp/comm/nccl/library.hpp>
+
+namespace pdp::comm::nccl {
+
+/// A little memory of a device, and as much of the host that the device reaches: for what ranks tell each other of themselves. It is made
+/// once for a world: to free memory of a device waits for all that the device does, which may be for other ranks.
+class Staging {
+ public:
+  static constexpr std::size_t record = 64;  // bytes of a rank's
+
+  Staging(int device, int ranks) {
+    const OnDevice on{device};
+    const std::size_t records = record * static_cast<std::size_t>(ranks);
+    void *on_device = nullptr, *on_host = nullptr;
+    check_cuda("cudaMalloc", cudaMalloc(&on_device, records + record));
+    device_ = static_cast<std::byte*>(on_device);
+    barrier_ = device_ + records;
+    if (const cudaError_t result = cudaMallocHost(&on_host, records); result != cudaSuccess) {
+      cudaFree(device_);
+      check_cuda("cudaMallocHost", result);
+    }
+    host_ = static_cast<std::byte*>(on_host);
+  }
+  Staging(Staging&&) = delete;
+  ~Staging() {
+    if (device_ != nullptr) cudaFree(device_);
+    if (host_ != nullptr) cudaFreeHost(host_);
+  }
+
+  /// Never gives the memory back.
+  void leave() noexcept { device_ = host_ = nullptr; }
+
+  [[nodiscard]] std::byte* device() const { return device_; }
+  [[nodiscard]] std::byte* host() const { return host_; }
+  /// A byte of the device that nobody reads.
+  [[nodiscard]] std::byte* barrier() const { return barrier_; }
+
+ private:
+  std::byte* device_ = nullptr;
+  std::byte* barrier_ = nullptr;
+  std::byte* host_ = nullptr;
+};
+
+}  // namespace pdp::comm::nccl

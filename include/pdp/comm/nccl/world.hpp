@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <vector>
+
+#include <pdp/comm/calls.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/nccl/library.hpp>
+#include <pdp/comm/nccl/staging.hpp>
+
+namespace pdp::comm::nccl {
+
+class Group;
+
+/// A call of one rank. It does not move, and is used again with its events, so a call like an earlier one makes nothing new.
+struct Call {
+  enum class State : std::uint8_t {
+    queued,   // a message that NCCL has not been told of
+    issued,   // NCCL has it, but may not have put it on the stream
+    running,  // on the stream, with its end behind it
+    complete,
+  };
+
+  Group* group = nullptr;
+  Envelope envelope;  // what the call is, for errors
+  int peer = -1;      // of a message, in the group
+  State state = State::complete;
+
+  Memory out, in;  // of a message
+  int to = nobody, from = nobody;
+
+  cudaEvent_t ready = nullptr;  // what the caller's stream held before the call
+  cudaEvent_t end = nullptr;
+};
+
+/// What the groups of one rank have in common: its device, its calls, and the error that has ended the world, if there is one.
+class World {
+ public:
+  /// `own`: whether what is in flight can be aborted.
+  World(int rank, int size, int device, cudaStream_t caller, bool own)
+      : rank_{rank}, size_{size}, device_{device}, caller_{caller}, own_{own}, staging_{device, size} {}
+  World(World&&) = delete;
+  ~World();
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
+  [[nodiscard]] int device() const { return device_; }
+  [[nodiscard]] const Staging& staging() const { return staging_; }
+  /// The stream whose work each call comes after.
+  [[nodiscard]] cudaStream_t caller() const { return caller_; }
+  void caller(cudaStream_t stream) { caller_ = stream; }
+  [[nodiscard]] Duration deadline() const { return deadline_; }
+  void deadline(Duration duration) { deadline_ = duration; }
+
+  [[nodiscard]] bool failed() const { return failure_ != nullptr; }
+  /// Throws what has ended the world.
+  void check() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+  /// Ends the world of this rank: what is in flight is aborted. The first error stays.
+  void end(std::exception_ptr failure) noexcept;
+  template <class E>
+  [[noreturn]] void fail(const E& error) {
+    end(std::make_exception_ptr(error));
+    throw error;
+  }
+
+  [[nodiscard]] Call& fresh();
+  void recycle(Call& call) { idle_.push_back(&call); }
+
+  void add(Group& group) { groups_.push_back(&group); }
+  void remove(Group& group) { std::erase(groups_, &group); }
+
+  /// Between the two, NCCL gathers calls.
+  void open();
+  ncclResult_t close();
+  /// The same for calls of any groups of this rank, as its user asks for it. The two may be nested.
+  void begin_together();
+  void end_together();
+  [[nodiscard]] bool together() const { return depth_ > 0; }
+
+ private:
+  int rank_, size_, device_;
+  cudaStream_t caller_;
+  bool own_;
+  Staging staging_;
+  Duration deadline_ = default_deadline;
+  std::exception_ptr failure_;
+  std::deque<Call> calls_;  // a deque: calls may not move
+  std::vector<Call*> idle_;
+  std::vector<Group*> groups_;
+  int depth_ = 0;
+};
+
+inline Call& World::fresh() {
+  if (idle_.empty()) {
+    idle_.reserve(calls_.size() + 1);  // so that taking one back never allocates
+    Call& call = calls_.emplace_back();
+    const OnDevice on{device_};
+    check_cuda("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&call.ready, cudaEventDisableTiming));
+    check_cuda("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&call.end, cudaEventDisableTiming));
+    return call;
+  }
+  Call& call = *idle_.back();
+  idle_.pop_back();
+  return call;
+}
+
+inline World::~World() {
+  if (failed() && !own_) staging_.leave();
+  for (const Call& call : calls_)
+    for (cudaEvent_t event : {call.ready, call.end})
+      if (event != nullptr) cudaEventDestroy(event);
+}
+
+}  // namespace pdp::comm::nccl

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/dtype.hpp>
+
+namespace pdp::comm {
+
+/// Bytes that a communicator has made for the values of its calls, aligned as a Buffer and zero at first.
+class Region {
+ public:
+  Region() = default;
+  /// `owner` keeps the bytes, and gives them back when the last of its owners is gone.
+  Region(std::byte* data, std::size_t size, std::shared_ptr<void> owner) : owner_{std::move(owner)}, data_{data}, size_{size} {}
+  Region(Region&& other) noexcept
+      : owner_{std::move(other.owner_)}, data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
+  Region& operator=(Region&& other) noexcept {
+    owner_ = std::move(other.owner_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+
+  /// Ordinary memory of this process, where a backend has none of its own.
+  static Region ordinary(std::size_t bytes) {
+    if (bytes == 0) return {};
+    auto* const data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
+    std::memset(data, 0, bytes);
+    return {data, bytes, std::shared_ptr<void>{data, [](void* memory) { ::operator delete (memory, std::align_val_t{alignment}); }}};
+  }
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  std::shared_ptr<void> owner_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Values in memory that a communicator has made for its calls: what world.allocate<T>(count) returns. The calls take it, or a part of it,
+/// like any other span, and are as fast with it as the backend can be: ranks that share memory add where the values lie.
+template <Element T>
+class Registered {
+ public:
+  Registered() = default;
+  explicit Registered(Region region) : region_{std::move(region)} {}
+
+  [[nodiscard]] T* data() { return reinterpret_cast<T*>(region_.data()); }
+  [[nodiscard]] const T* data() const { return reinterpret_cast<const T*>(region_.data()); }
+  [[nodiscard]] std::size_t size() const { return region_.size() / sizeof(T); }
+  [[nodiscard]] T* begin() { return data(); }
+  [[nodiscard]] T* end() { return data() + size(); }
+  [[nodiscard]] const T* begin() const { return data(); }
+  [[nodiscard]] const T* end() const { return data() + size(); }
+  [[nodiscard]] T& operator[](std::size_t i) { return data()[i]; }
+  [[nodiscard]] const T& operator[](std::size_t i) const { return data()[i]; }
+  [[nodiscard]] std::span<T> span() { return {data(), size()}; }
+  [[nodiscard]] std::span<const T> span() const { return {data(), size()}; }
+
+ private:
+  Region region_;
+};
+
+}  // namespace pdp::comm

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/region.hpp>
+#include <pdp/comm/shm/memory.hpp>
+#include <pdp/comm/together/meeting.hpp>
+
+namespace pdp::comm::shm {
+
+/// As much memory of each rank of a group, all of it mapped by all of them.
+class Arena {
+ public:
+  /// `number`: the same on all ranks of the group, not zero, and of no other arena. `memories`: of each rank of the group, whose ranks in
+  /// the world are `ranks`; `rank` is the one that owns this Arena.
+  Arena(std::uint64_t number, std::vector<int> ranks, int rank, std::vector<Memory> memories)
+      : number_{number}, ranks_{std::move(ranks)}, memories_{std::move(memories)}, rank_{rank} {}
+
+  [[nodiscard]] std::uint64_t number() const { return number_; }
+  [[nodiscard]] const Memory& own() const { return memories_[static_cast<std::size_t>(rank_)]; }
+  [[nodiscard]] bool holds(const std::byte* values, std::size_t bytes) const {
+    return values >= own().data() && values + bytes <= own().data() + own().size();
+  }
+  /// The memory of a rank of the world, which must be of the group.
+  [[nodiscard]] std::byte* of(int world_rank) const {
+    return memories_[static_cast<std::size_t>(std::ranges::find(ranks_, world_rank) - ranks_.begin())].data();
+  }
+
+ private:
+  std::uint64_t number_;
+  std::vector<int> ranks_;
+  std::vector<Memory> memories_;
+  int rank_;
+};
+
+/// The arenas of one rank. The user's Regions own them; here they are found.
+class Arenas {
+ public:
+  /// The memory of the arena's own rank, as the user gets it. The arena lives as long.
+  Region add(Arena made) {
+    const std::shared_ptr<Arena> arena{new Arena{std::move(made)}, [list = list_](Arena* gone) {
+                                         std::erase(*list, gone);
+                                         delete gone;
+                                       }};
+    list_->push_back(arena.get());
+    return {arena->own().data(), arena->own().size(), arena};
+  }
+
+  [[nodiscard]] together::Source find(const std::byte* values, std::size_t bytes) const {
+    for (const Arena* each : *list_)
+      if (each->holds(values, bytes)) return {each->number(), static_cast<std::uint64_t>(values - each->own().data())};
+    return {};
+  }
+  [[nodiscard]] std::byte* at(const together::Source& source, int world_rank) const {
+    const auto is_it = [&source](const Arena* each) { return each->number() == source.memory; };
+    return (*std::ranges::find_if(*list_, is_it))->of(world_rank) + source.offset;
+  }
+
+ private:
+  std::shared_ptr<std::vector<Arena*>> list_ = std::make_shared<std::vector<Arena*>>();
+};
+
+static_assert(together::Sources<Arenas>);
+
+}  // namespace pdp::comm::shm

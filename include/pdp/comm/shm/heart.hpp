@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/shm/segment.hpp>
+#include <pdp/comm/stream/heartbeat.hpp>
+
+namespace pdp::comm::shm {
+
+/// A thread that sleeps nearly always, and counts up a rank's beats while its process runs.
+class Heart {
+ public:
+  explicit Heart(std::atomic<std::uint32_t>& beats) : thread_{[&beats](const std::stop_token& stop) { run(stop, beats); }} {}
+
+ private:
+  static void run(const std::stop_token& stop, std::atomic<std::uint32_t>& beats) {
+    stream::Heartbeat::hold_back_signals();
+    std::mutex mutex;
+    std::condition_variable_any never;
+    for (std::unique_lock lock{mutex}; !stop.stop_requested();
+         never.wait_for(lock, stop, stream::Heartbeat::interval, [] { return false; }))
+      beats.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  std::jthread thread_;
+};
+
+/// How long the other ranks of a world on one host have given no sign of life, as seen by a rank that waits. Time in which it does not look
+/// counts for nothing: then it may have been stopped itself.
+class Silence {
+ public:
+  explicit Silence(int size) : peers_(static_cast<std::size_t>(size)) {}
+
+  /// Zero: for ever.
+  void patience(Duration heartbeat) { patience_ = heartbeat; }
+  [[nodiscard]] Duration patience() const { return patience_; }
+
+  /// The first rank that has been silent for too long, if there is one. `excused(rank)`: those that need give none.
+  template <class Excused>
+  [[nodiscard]] std::optional<int> look(const Segment& segment, const Excused& excused) {
+    const TimePoint now = Clock::now();
+    if (now < next_look_ || patience_ == Duration::zero()) return std::nullopt;
+    const Duration passed = std::min<Duration>(now - last_look_, 2 * every);
+    last_look_ = now;
+    next_look_ = now + every;
+    for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+      Peer& peer = peers_[rank];
+      const std::uint32_t beats = segment.seat(static_cast<int>(rank)).beats.load(std::memory_order_relaxed);
+      peer.silent = beats == std::exchange(peer.beats, beats) ? peer.silent + passed : Duration::zero();
+      if (peer.silent > patience_ && !excused(static_cast<int>(rank))) return static_cast<int>(rank);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds every{100};
+
+  struct Peer {
+    std::uint32_t beats = 0;
+    Duration silent{};
+  };
+  std::vector<Peer> peers_;
+  Duration patience_ = stream::Heartbeat::patience;
+  TimePoint last_look_{}, next_look_{};
+};
+
+}  // namespace pdp::comm::shm

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/transport.hpp>
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm::shm {
+
+[[noreturn]] inline void fail_to(const char* verb, int reason) {
+  throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", std::generic_category().message(reason))};
+}
+
+/// Bytes, zero at first, in a file without a name, which could clash or stay behind. Nobody can cut it down while others use it.
+inline Descriptor make_file(std::size_t bytes) {
+  Descriptor file{::memfd_create("pdp", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    fail_to("make", errno);
+  return file;
+}
+
+/// The file of another process: its number, and that of its descriptor. It fails, with errno, where there is no such process or it is
+/// another user's.
+inline std::string path_of(const SharedAddress& address) { return text("/proc/", address.space, "/fd/", address.place); }
+inline Descriptor open_file(const SharedAddress& address) { return Descriptor{::open(path_of(address).c_str(), O_RDWR | O_CLOEXEC)}; }
+
+/// Memory of one rank that others of its host open. Their mappings last when this one is gone.
+class Memory {
+ public:
+  /// New memory, zero at first. Throws ConfigError where the system has none.
+  static Memory create(std::size_t bytes) { return Memory{make_file(mapped(bytes)), bytes}; }
+  /// That of another rank. Throws ConfigError where it cannot be had, or is not of that size.
+  static Memory open(const SharedAddress& address, std::size_t bytes) {
+    Descriptor file = open_file(address);
+    if (!file) fail_to("open", errno);
+    struct stat about {};
+    if (::fstat(file.get(), &about) != 0 || static_cast<std::size_t>(about.st_size) != mapped(bytes))
+      throw ConfigError{text("a rank of this host shares ", about.st_size, " bytes of memory where ", bytes, " were expected")};
+    Memory memory{std::move(file), bytes};
+    memory.file_.close();
+    return memory;
+  }
+
+  Memory(Memory&& other) noexcept : file_{std::move(other.file_)}, data_{std::exchange(other.data_, nullptr)}, bytes_{other.bytes_} {}
+  Memory& operator=(Memory&&) = delete;
+  ~Memory() {
+    if (data_ != nullptr) ::munmap(data_, mapped(bytes_));
+  }
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+
+  /// By which others open it, until close().
+  [[nodiscard]] SharedAddress address() const {
+    return {.space = static_cast<std::uint64_t>(::getpid()), .place = static_cast<std::uint64_t>(file_.get())};
+  }
+  void close() { file_.close(); }
+
+  /// Has all pages made now, rather than one by one when they are first touched, and large ones where there is much: those of new memory
+  /// near the processor that asks. Where the system cannot (before Linux 6.1), pages are made when they are touched.
+  void populate() {
+#ifdef MADV_POPULATE_WRITE
+    ::madvise(data_, mapped(bytes_), MADV_POPULATE_WRITE);
+#endif
+    if (bytes_ >= large_from) ::madvise(data_, mapped(bytes_), collapse);
+  }
+
+ private:
+  static constexpr std::size_t large_page = std::size_t{2} << 20;  // on x86-64, and on aarch64 with pages of 4 KiB
+  static constexpr std::size_t large_from = large_page / 2;
+  static constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not know
+
+  static std::size_t mapped(std::size_t bytes) { return bytes < large_from ? bytes : (bytes + large_page - 1) / large_page * large_page; }
+
+  Memory(Descriptor file, std::size_t bytes) : file_{std::move(file)}, bytes_{bytes} {
+    // Large pages need an address that is a multiple of their size: room for more is taken, and what is too much given back.
+    const std::size_t length = mapped(bytes), spare = bytes < large_from ? 0 : large_page;
+    void* const room = ::mmap(nullptr, length + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) fail_to("map", errno);
+    auto* const begin = static_cast<std::byte*>(room);
+    const std::size_t before = spare == 0 ? 0 : (large_page - reinterpret_cast<std::uintptr_t>(begin) % large_page) % large_page;
+    if (before > 0) ::munmap(begin, before);
+    if (spare > before) ::munmap(begin + before + length, spare - before);
+    data_ = begin + before;
+    if (::mmap(data_, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(), 0) == MAP_FAILED) {
+      const int reason = errno;
+      ::munmap(std::exchange(data_, nullptr), length);
+      fail_to("map", reason);
+    }
+  }
+
+  Descriptor file_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace pdp::comm::shm

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <pdp/comm/stream/frame.hpp>
+#include <pdp/comm/stream/heartbeat.hpp>
+#include <pdp/comm/tcp/lines.hpp>
+
+namespace pdp::comm::tcp {
+
+/// The ranks of a world in a ring, each connected to the one before it and the one after it. They show each other that they are alive, and
+/// pass on, both ways, why the world has failed: so every rank hears of it, whoever it has connections with. It costs a rank two sockets
+/// and a few wakings a second, whatever the size of the world. All of it happens on the thread that runs the context.
+class Pulses {
+ public:
+  /// `failed`: called once, with why the world has failed, unless it has been told so before.
+  Pulses(int rank, int size, std::function<void(const Failure&)> failed) : rank_{rank}, size_{size}, failed_{std::move(failed)} {}
+  Pulses(Pulses&&) = delete;
+
+  [[nodiscard]] int before() const { return (rank_ + size_ - 1) % size_; }
+  [[nodiscard]] int after() const { return (rank_ + 1) % size_; }
+  /// Each rank dials the one before it. Where there are two, one connection is enough.
+  [[nodiscard]] bool dials() const { return size_ > 2 || rank_ == 1; }
+  [[nodiscard]] bool is_dialled() const { return size_ > 2 || (size_ == 2 && rank_ == 0); }
+  [[nodiscard]] bool complete() const { return (!dials() || pulses_[0]) && (!is_dialled() || pulses_[1]); }
+  [[nodiscard]] std::string missing() const {
+    const bool one = dials() && !pulses_[0], other = is_dialled() && !pulses_[1];
+    return text(one ? text("rank ", before()) : "", one && other ? " and " : "", other ? text("rank ", after()) : "");
+  }
+  /// Whether a rank that calls is the one after, and was not there before.
+  [[nodiscard]] handshake::Verdict judge(int rank) const {
+    if (!is_dialled() || rank != after()) return handshake::Verdict::no_such_rank;
+    return pulses_[1] ? handshake::Verdict::duplicate : handshake::Verdict::welcome;
+  }
+
+  /// One of the two connections stands. `dialled`: by this rank.
+  void add(bool dialled, Socket socket) {
+    auto& place = pulses_[dialled ? 0 : 1];
+    place = std::make_shared<Pulse>(dialled ? before() : after(), std::move(socket));
+    if (told_) say(*place, frame_of(*told_), told_->message);
+    hear(place);
+  }
+
+  /// How long a rank may be silent, in whole intervals; zero: for ever.
+  void patience(Duration heartbeat) { patience_ = (heartbeat + interval - Duration{1}) / interval; }
+
+  /// Shows the neighbours that this rank is alive, and counts how long they have been silent. Intervals in which this process did not run
+  /// itself count as one.
+  void beat() {
+    for (const auto& each : pulses_) {
+      if (!each || each->ended) continue;
+      each->out.empty() ? say(*each, {.kind = Frame::Kind::beat}, {}) : flush(*each);
+      if (++each->silence > patience_ && patience_ > 0)
+        tell(stream::Heartbeat::lost(each->rank, rank_, interval * patience_,
+                                     "its process is stopped, or its machine or the network is down"));
+    }
+  }
+
+  /// Passes on why the world has failed, once.
+  void tell(const Failure& failure) {
+    if (told_) return;
+    told_ = failure;
+    told_->message.resize(std::min(told_->message.size(), Frame::longest_text));
+    for (const auto& each : pulses_)
+      if (each && !each->ended) say(*each, frame_of(*told_), told_->message);
+    failed_(*told_);
+  }
+
+  /// This rank has ended its part.
+  void leave() {
+    for (const auto& each : pulses_) {
+      if (!each) continue;
+      if (!each->ended && !told_) say(*each, {.kind = Frame::Kind::bye}, {});
+      each->ended = true;
+      std::error_code ignored;
+      each->socket.shutdown(asio::socket_base::shutdown_send, ignored);
+    }
+  }
+  /// The sockets, for whoever waits until the last words have arrived.
+  [[nodiscard]] std::array<int, 2> sockets() const {
+    std::array<int, 2> handles{-1, -1};
+    for (std::size_t i = 0; i < pulses_.size(); ++i)
+      if (pulses_[i]) handles[i] = const_cast<Socket&>(pulses_[i]->socket).native_handle();
+    return handles;
+  }
+
+ private:
+  using Frame = stream::Frame;
+  static constexpr auto interval = stream::Heartbeat::interval;
+
+  struct Pulse {
+    Pulse(int whom, Socket connection) : rank{whom}, socket{std::move(connection)} {}
+
+    int rank;
+    Socket socket;
+    std::string out;  // said, and not taken yet
+    Frame frame;
+    std::string in;            // of a failure, behind its frame
+    std::size_t received = 0;  // of the frame and what follows it
+    long silence = 0;          // intervals
+    bool ended = false;
+  };
+  struct Resume {
+    Pulses* pulses;
+    std::shared_ptr<Pulse> pulse;
+    void operator()(std::error_code error, std::size_t bytes) const { pulses->resume(pulse, error, bytes); }
+  };
+
+  static Frame frame_of(const Failure& failure) {
+    return {.kind = Frame::Kind::failure,
+            .length = static_cast<std::uint32_t>(failure.message.size()),
+            .envelope = {.tag = static_cast<int>(failure.kind), .root = failure.rank}};
+  }
+
+  /// A neighbour that takes nothing for so long that its connection is full is silent, too.
+  static void say(Pulse& pulse, const Frame& frame, std::string_view text) {
+    pulse.out.append(reinterpret_cast<const char*>(&frame), sizeof frame).append(text);
+    flush(pulse);
+  }
+  static void flush(Pulse& pulse) {
+    std::error_code error;
+    const std::size_t sent = pulse.socket.send(asio::buffer(pulse.out), 0, error);
+    pulse.out.erase(0, error ? 0 : sent);
+  }
+
+  void hear(const std::shared_ptr<Pulse>& pulse) {
+    const bool header = pulse->received < sizeof(Frame);
+    char* const into =
+        header ? reinterpret_cast<char*>(&pulse->frame) + pulse->received : pulse->in.data() + pulse->received - sizeof(Frame);
+    const std::size_t wanted = header ? sizeof(Frame) - pulse->received : sizeof(Frame) + pulse->in.size() - pulse->received;
+    pulse->socket.async_receive(asio::buffer(into, wanted), 0, Resume{this, pulse});
+  }
+
+  void resume(const std::shared_ptr<Pulse>& pulse, std::error_code error, std::size_t bytes) {
+    if (error == asio::error::operation_aborted) return;
+    if (error) return closed(*pulse);
+    pulse->silence = 0;
+    pulse->received += bytes;
+    if (pulse->received >= sizeof(Frame)) {
+      const Frame& frame = pulse->frame;
+      switch (frame.kind) {
+        case Frame::Kind::beat:
+          break;
+        case Frame::Kind::bye:
+          pulse->ended = true;
+          return;
+        case Frame::Kind::failure:
+          if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout))
+            return garbled(*pulse);
+          pulse->in.resize(frame.length);
+          if (pulse->received < sizeof(Frame) + frame.length) return hear(pulse);
+          pulse->ended = true;
+          return tell({static_cast<Failure::Kind>(frame.envelope.tag), frame.envelope.root, pulse->in});
+        default:
+          return garbled(*pulse);
+      }
+      pulse->received = 0;
+    }
+    hear(pulse);
+  }
+
+  void closed(Pulse& pulse) {
+    pulse.ended = true;
+    tell({Failure::Kind::lost, pulse.rank,
+          text("rank ", pulse.rank, " is gone: its connection to rank ", rank_,
+               " was closed without a goodbye, so its process has probably ended; its own output says why")});
+  }
+  void garbled(Pulse& pulse) {
+    pulse.ended = true;
+    tell(
+        {Failure::Kind::lost, pulse.rank,
+         text("rank ", rank_, " cannot make sense of what rank ", pulse.rank, " sent; the connection is damaged, or memory of that rank")});
+  }
+
+  int rank_, size_;
+  std::function<void(const Failure&)> failed_;
+  std::array<std::shared_ptr<Pulse>, 2> pulses_;  // with the rank before, and with the one after
+  long patience_ = stream::Heartbeat::patience / interval;
+  std::optional<Failure> told_;
+};
+
+}  // namespace pdp::comm::tcp

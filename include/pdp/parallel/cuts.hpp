@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/nn/outline.hpp>
+
+namespace pdp::parallel {
+
+/// Where a model is cut in stages: the first layer of each stage but the first. None: where split_by_cost says.
+class Cuts {
+ public:
+  static constexpr std::size_t most = 255;
+
+  constexpr Cuts() = default;
+  constexpr Cuts(std::initializer_list<int> layers) {
+    if (layers.size() > most) throw ConfigError{text(layers.size(), " cuts were given; a model is cut at most ", most, " times")};
+    for (const int layer : layers) layers_[count_++] = layer;
+  }
+  [[nodiscard]] constexpr bool empty() const { return count_ == 0; }
+  [[nodiscard]] constexpr std::size_t size() const { return count_; }
+  constexpr int operator[](std::size_t cut) const { return layers_[cut]; }
+
+ private:
+  std::array<int, most> layers_{};
+  std::size_t count_ = 0;
+};
+
+/// What a layer costs for each row, in products: forward and both halves of backward are alike in it. What it reads and writes counts, too,
+/// so that layers without parameters are not free.
+constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters + (layer.is_view ? 0 : layer.in + layer.out); }
+
+/// Cuts the layers in as many stages as are asked for, none of them empty, so that the dearest one is as cheap as can be. Gives the first
+/// layer of each stage, and the number of layers at the end.
+constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
+  const int layers = model.size();
+  if (stages < 1 || stages > layers)
+    throw ConfigError{text("a model of ", layers, " layers cannot be cut in ", stages, " stages; each stage takes at least one layer")};
+  std::vector<Index> before{0};
+  for (const auto& layer : model.layers) before.push_back(before.back() + cost(layer));
+  const auto range = [&](int first, int last) { return before[static_cast<std::size_t>(last)] - before[static_cast<std::size_t>(first)]; };
+  // least[s][l]: the cost of the dearest of s + 1 stages of the first l layers; from[s][l]: where the last of them begins.
+  const auto at = [&](int stage, int layer) { return static_cast<std::size_t>(stage * (layers + 1) + layer); };
+  std::vector<Index> least(static_cast<std::size_t>(stages * (layers + 1)), std::numeric_limits<Index>::max());
+  std::vector<int> from(least.size(), 0);
+  for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = range(0, layer);
+  for (int stage = 1; stage < stages; ++stage)
+    for (int layer = stage + 1; layer <= layers; ++layer)
+      for (int cut = stage; cut < layer; ++cut)
+        if (const Index dearest = std::max(least[at(stage - 1, cut)], range(cut, layer)); dearest < least[at(stage, layer)]) {
+          least[at(stage, layer)] = dearest;
+          from[at(stage, layer)] = cut;
+        }
+  std::vector<int> firsts(static_cast<std::size_t>(stages) + 1, layers);
+  for (int stage = stages - 1; stage >= 0; --stage)
+    firsts[static_cast<std::size_t>(stage)] = stage == 0 ? 0 : from[at(stage, firsts[static_cast<std::size_t>(stage) + 1])];
+  return firsts;
+}
+
+/// The first layer of each stage, and the number of layers at the end: as the user says, or by cost.
+constexpr std::vector<int> stages_of(const nn::Outline& model, int stages, const Cuts& cuts) {
+  if (cuts.empty()) return split_by_cost(model, stages);
+  if (cuts.size() + 1 != static_cast<std::size_t>(stages))
+    throw ConfigError{text(cuts.size(), " cuts make ", cuts.size() + 1, " stages, but there are ", stages)};
+  std::vector<int> firsts{0};
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i] <= firsts.back() || cuts[i] >= model.size())
+      throw ConfigError{text("a cut before layer ", cuts[i], " leaves an empty stage; the first layers of stages rise from 1 to at most ",
+                             model.size() - 1)};
+    firsts.push_back(cuts[i]);
+  }
+  firsts.push_back(model.size());
+  return firsts;
+}
+
+}  // namespace pdp::parallel

@@ -1,0 +1,2 @@
+// Added to whatever links pdp::gloo.
+#include <pdp/comm/gloo/source.hpp>

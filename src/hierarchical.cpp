@@ -1,0 +1,2 @@
+// Added to whatever links pdp::hierarchical.
+#include <pdp/comm/hierarchical/source.hpp>

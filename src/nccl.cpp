@@ -1,0 +1,2 @@
+// Added to whatever links pdp::nccl.
+#include <pdp/comm/nccl/source.hpp>

@@ -1,0 +1,59 @@
+#include <pdp/comm/roll_call.hpp>
+#include <pdp/launch/in_process_store.hpp>
+
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What each rank of a world of 4 that is there hears, or how it fails.
+std::array<std::string, 4> call(const std::vector<int>& there, std::array<comm::Duration, 4> patience) {
+  pdp::launch::InProcessStore store;
+  std::array<std::string, 4> heard;
+  std::vector<std::jthread> threads;
+  for (const int rank : there)
+    threads.emplace_back([&, rank] {
+      const auto r = static_cast<std::size_t>(rank);
+      const comm::StoreView view{store};
+      const comm::RollCall roll_call{view, "word/", "words", rank, 4, comm::Clock::now() + patience[r]};
+      try {
+        roll_call.say(pdp::text("w", rank));
+        heard[r] = roll_call.hear(
+            [](const std::vector<std::string>& words) { return std::accumulate(words.begin(), words.end(), std::string{}); });
+      } catch (const pdp::Timeout& late) {
+        heard[r] = late.what();
+      }
+    });
+  threads.clear();
+  return heard;
+}
+
+}  // namespace
+
+TEST_CASE("all ranks hear what rank 0 makes of the words of all", "[comm][roll_call]") {
+  for (const std::string& each : call({0, 1, 2, 3}, {20s, 20s, 20s, 20s})) CHECK(each == "w0w1w2w3");
+}
+
+TEST_CASE("every rank that has come names those that have not, whichever gives up first", "[comm][roll_call]") {
+  const auto first = GENERATE(0u, 2u);
+  std::array<comm::Duration, 4> patience{20s, 20s, 20s, 20s};
+  patience[first] = 200ms;
+  if (first == 2) patience[0] = 400ms;
+  const auto begin = comm::Clock::now();
+  const auto heard = call({0, 2}, patience);
+  for (const std::size_t rank : {0u, 2u})
+    CHECK_THAT(heard[rank], StartsWith(pdp::text("rank ", rank, " has heard nothing of rank 1, rank 3 (of 4 ranks)")));
+  CHECK(comm::Clock::now() - begin < 10s);
+}
+
+TEST_CASE("where rank 0 does not come, it is named", "[comm][roll_call]") {
+  const auto heard = call({1, 2, 3}, {200ms, 200ms, 200ms, 200ms});
+  for (const std::size_t rank : {1u, 2u, 3u}) CHECK_THAT(heard[rank], Contains("has heard nothing of rank 0 (of 4 ranks)"));
+}

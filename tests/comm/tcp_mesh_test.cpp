@@ -1,0 +1,205 @@
+#include <bit>
+#include <filesystem>
+#include <random>
+
+#include <pdp/comm/handshake/client.hpp>
+#include <pdp/launch/address.hpp>
+#include <pdp/testing/ranks.hpp>
+
+#include "catch.hpp"
+#include "comm/findings.hpp"
+#include "comm/stream_ranks.hpp"
+
+using namespace stream_test;
+namespace comm = pdp::comm;
+
+namespace {
+
+std::size_t open_sockets() {
+  std::size_t sockets = 0;
+  for (const auto& each : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code gone;
+    sockets += std::filesystem::read_symlink(each.path(), gone).string().rfind("socket:", 0) == 0 ? 1 : 0;
+  }
+  return sockets;
+}
+
+/// The pulse of rank 1 of two, played by the test; nothing is said on it after the handshake.
+comm::Descriptor play_pulse(pdp::launch::InProcessStore& store) {
+  using namespace comm::handshake;
+  const std::string address = store.wait("tcp/address/0", patience());
+  const std::size_t space = address.find(' ');
+  std::string why;
+  const auto found = pdp::launch::resolve(address.substr(0, space), static_cast<std::uint16_t>(std::stoi(address.substr(space + 1))), why);
+  comm::Descriptor socket{::socket(found.at(0).family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  if (::connect(socket.get(), found.at(0).get(), found.at(0).size) != 0) throw std::runtime_error{"connect"};
+  Client client{Self::of(Purpose::data, 1, 2, {}), 0, Purpose::pulse};
+  const auto hear = [&] {
+    while (!client.space().empty()) {
+      const ssize_t read = ::recv(socket.get(), client.space().data(), client.space().size(), 0);
+      if (read <= 0) throw std::runtime_error{"the handshake was cut off"};
+      client.took(static_cast<std::size_t>(read));
+    }
+  };
+  hear();
+  const Introduction words = client.introduce(Key{comm::Membership{}, Purpose::data, store.wait("tcp/token", patience())});
+  if (::send(socket.get(), &words, sizeof words, 0) != sizeof words) throw std::runtime_error{"send"};
+  hear();
+  if (client.stage() != Client::Stage::welcome) throw std::runtime_error{"the pulse was refused"};
+  return socket;
+}
+
+/// What ends rank 0 of two that waits in a world with `heartbeat`, where the test plays the pulse of the other.
+template <class F>
+std::exception_ptr end_of_rank_zero(std::chrono::seconds heartbeat, const F& play) {
+  pdp::launch::InProcessStore store;
+  std::exception_ptr thrown;
+  store.set("tcp/address/1", "127.0.0.1 1");
+  {
+    const std::jthread zero{[&] {
+      try {
+        TcpTransport transport = TcpTransport::connect(store, 0, 2, patience());
+        transport.heartbeat(heartbeat);
+        thrown = failure_of(transport);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+    }};
+    const comm::Descriptor pulse = play_pulse(store);
+    play(pulse.get());
+    char bytes[4096];
+    while (::recv(pulse.get(), bytes, sizeof bytes, 0) > 0) {
+    }
+  }
+  return thrown;
+}
+
+}  // namespace
+
+TEST_CASE("tcp: ranks that all call each other at once have one connection for each pair", "[comm][tcp][mesh]") {
+  const int size = GENERATE(2, 3, 6);
+  for (int world = 0; world < 10; ++world)
+    ranks<TcpTransport>(size, [&](TcpTransport& transport) {
+      const auto others = static_cast<std::size_t>(size - 1);
+      std::vector<std::vector<std::byte>> out(others), in(others);
+      std::vector<SendRequest> sends(others);
+      std::vector<ReceiveRequest> receives(others);
+      for (std::size_t i = 0; i < others; ++i) {
+        const int peer = (transport.rank() + 1 + static_cast<int>(i)) % size;
+        out[i] = pattern(1000, transport.rank() * size + peer);
+        in[i].resize(1000);
+        fill(sends[i], peer, out[i]);
+        fill(receives[i], peer, in[i]);
+        transport.post(sends[i]);
+        transport.post(receives[i]);
+      }
+      for (std::size_t i = 0; i < others; ++i) {
+        finish(transport, sends[i]);
+        finish(transport, receives[i]);
+        require(in[i] == pattern(1000, receives[i].peer * size + transport.rank()), "other bytes arrived");
+      }
+    });
+}
+
+TEST_CASE("tcp: collectives of many ranks need few connections", "[comm][tcp][mesh]") {
+  const int size = GENERATE(16, 19);
+  const std::size_t before = open_sockets();
+  std::size_t most = 0;
+  pdp::testing::ranks<comm::Tcp>(size, [&](comm::Tcp& world) {
+    std::vector<float> small(100, 1), large(100'000, 1), all(small.size() * static_cast<std::size_t>(size));
+    for (int root : {0, 1, size / 2, size - 1}) {
+      world.broadcast(small, root);
+      world.reduce(large, comm::Sum{}, root);
+    }
+    world.all_reduce(small, comm::Sum{});
+    world.all_reduce(large, comm::Sum{});
+    world.all_gather(std::as_const(small), all);
+    world.reduce_scatter(std::as_const(all), small, comm::Sum{});
+    world.barrier();
+    if (world.rank() == 0) most = open_sockets();
+    world.barrier();
+  });
+  const auto ranks = static_cast<std::size_t>(size);
+  CHECK((most - before) / ranks <= 2 * (std::bit_width(ranks - 1)) + 8);
+  CHECK(most > before);
+}
+
+TEST_CASE("tcp: every rank hears of a failure, whoever it is connected with", "[comm][tcp][mesh]") {
+  constexpr int size = 9;
+  const auto start = Clock::now();
+  const auto errors = pdp::testing::errors<comm::Tcp>(size, [](comm::Tcp& world) {
+    std::vector<int> values(3);
+    // Nobody is connected with anybody. Rank 4 has an error; the others wait for one of them that never speaks.
+    if (world.rank() == 4) world.abort("for good reason");
+    world.recv(values, (world.rank() + 3) % size);
+  });
+  CHECK(Clock::now() - start < std::chrono::seconds{2});
+  for (const auto& each : errors) {
+    CHECK(each.lost_rank() == 4);
+    CHECK_THAT(each.what(), Contains("for good reason"));
+  }
+}
+
+TEST_CASE("tcp: a rank that waits for one that has left is told so, though they never were connected", "[comm][tcp][mesh]") {
+  const auto start = Clock::now();
+  const auto errors = pdp::testing::errors<comm::Tcp>(6, [](comm::Tcp& world) {
+    std::vector<int> values(3);
+    if (world.rank() == 2) return;
+    world.recv(values, world.rank() == 5 ? 2 : 5);
+  });
+  CHECK(Clock::now() - start < std::chrono::seconds{2});
+  for (const int rank : {0, 1, 3, 4, 5}) {
+    CHECK(errors[static_cast<std::size_t>(rank)].lost_rank() == 2);
+    CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains("rank 2 has ended its part while rank 5 still has a call with it"));
+  }
+}
+
+TEST_CASE("tcp: a rank that gives no sign of life is lost", "[comm][tcp][mesh]") {
+  const auto start = Clock::now();
+  const auto thrown = end_of_rank_zero(std::chrono::seconds{1}, [](int) {});
+  CHECK(lost_rank(thrown) == 1);
+  CHECK_THAT(words(thrown), Contains("no sign of life from it for 1000 ms") && Contains("PDP_HEARTBEAT"));
+  CHECK(Clock::now() - start > std::chrono::seconds{1});
+}
+
+TEST_CASE("tcp: a rank that gives signs of life is waited for", "[comm][tcp][mesh]") {
+  std::atomic<bool> over = false;
+  const auto thrown = end_of_rank_zero(std::chrono::seconds{2}, [&](int pulse) {
+    const comm::stream::Frame beat{.kind = comm::stream::Frame::Kind::beat};
+    for (int beats = 0; beats < 45; ++beats) {
+      static_cast<void>(::send(pulse, &beat, sizeof beat, MSG_NOSIGNAL));
+      std::this_thread::sleep_for(std::chrono::milliseconds{100});
+    }
+    over = true;
+    ::shutdown(pulse, SHUT_WR);
+  });
+  CHECK(over);
+  CHECK_THAT(words(thrown), Contains("closed without a goodbye"));
+}
+
+TEST_CASE("tcp: what makes no sense on a pulse ends the world", "[comm][tcp][mesh]") {
+  using Frame = comm::stream::Frame;
+  Frame frame;
+  SECTION("an unknown kind") { frame.kind = static_cast<Frame::Kind>(99); }
+  SECTION("a message") { frame.kind = Frame::Kind::message; }
+  SECTION("a failure of an unknown kind") { frame = {.kind = Frame::Kind::failure, .envelope = {.tag = 9}}; }
+  SECTION("a failure with a long story") { frame = {.kind = Frame::Kind::failure, .length = 1u << 31, .envelope = {.tag = 0}}; }
+  const auto thrown = end_of_rank_zero(std::chrono::seconds{60}, [&](int pulse) {
+    if (::send(pulse, &frame, sizeof frame, 0) != sizeof frame) throw std::runtime_error{"send"};
+  });
+  CHECK(lost_rank(thrown) == 1);
+  CHECK_THAT(words(thrown), Contains("rank 0 cannot make sense of what rank 1 sent"));
+}
+
+TEST_CASE("tcp: a failure that is told on a pulse is everybody's, in the words of who found it", "[comm][tcp][mesh]") {
+  using Frame = comm::stream::Frame;
+  const std::string story = "rank 7 did it";
+  const auto thrown = end_of_rank_zero(std::chrono::seconds{60}, [&](int pulse) {
+    const Frame frame{.kind = Frame::Kind::failure, .length = static_cast<std::uint32_t>(story.size()), .envelope = {.tag = 0, .root = 7}};
+    std::string bytes{reinterpret_cast<const char*>(&frame), sizeof frame};
+    for (const char letter : bytes + story)  // in pieces as small as they get
+      if (::send(pulse, &letter, 1, 0) != 1) throw std::runtime_error{"send"};
+  });
+  CHECK(lost_rank(thrown) == 7);
+  CHECK(words(thrown) == story);
+}

@@ -1,0 +1,188 @@
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "launch/job.hpp"
+
+using launch_test::Job;
+using launch_test::Variable;
+
+namespace {
+
+/// An MPI library, and the program of the tests (ranks.cpp) built with it. What was not found has no program.
+struct Library {
+  std::string launch, program;
+};
+std::vector<Library> libraries() {
+  std::vector<Library> found{{PDP_TEST_MPI_LAUNCH, PDP_TEST_MPI_PROGRAM}};
+  if (const Library second{PDP_TEST_SECOND_MPI_LAUNCH, PDP_TEST_SECOND_MPI_PROGRAM}; !second.program.empty()) found.push_back(second);
+  return found;
+}
+
+struct Ended {
+  int code;
+  std::string out, err;
+};
+Ended run(std::vector<std::string> command, const std::vector<Variable>& variables = {}) {
+  const std::string program = command.front();
+  Job job{{command.begin() + 1, command.end()}, variables, program};
+  const int code = job.end();
+  return {code, job.out(), job.err()};
+}
+/// As from a shell: mpirun -n RANKS PROGRAM ARGUMENTS.
+Ended run_on(int ranks, const Library& library, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command;
+  std::istringstream words{library.launch};
+  for (std::string word; words >> word;) command.push_back(word);
+  command.insert(command.end(), {"-n", std::to_string(ranks), library.program});
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run(command);
+}
+/// Of the first library; with the second one more ranks than cores take too long, as they wait without sleeping.
+int most_ranks(const Library& library) { return library.program == libraries().front().program ? 4 : 2; }
+
+void check_ends_well(const Ended& ended) {
+  CHECK(ended.code == 0);
+  CHECK(ended.err.find("rank ") == std::string::npos);
+  if (ended.code != 0 || ended.err.find("rank ") != std::string::npos) FAIL_CHECK(ended.err);
+}
+
+/// What rank 1 of 2 does wrong, the job's exit code, and what it says.
+void check_ends_job(const std::string& mode, int code, const std::string& words) {
+  for (const Library& library : libraries()) {
+    const Ended ended = run_on(2, library, {mode});
+    CAPTURE(library.launch, mode, ended.err);
+    CHECK(ended.code == code);
+    CHECK_THAT(ended.err, Contains(words));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every verb over MPI gives what a serial program gives, on 1 to 4 ranks", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(most_ranks(library), library, {"conformance"}));
+}
+
+TEST_CASE("Any and Checked hold MPI, and more elements than one function of MPI counts go in pieces", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(most_ranks(library), library, {"wrapped"}));
+}
+
+TEST_CASE("MPI's groups, works in flight and early messages behave as those of other backends", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(most_ranks(library), library, {"behaviour"}));
+}
+
+TEST_CASE("after an all_reduce by MPI all ranks hold the same bits", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  const int ranks = GENERATE(2, 3, 4);
+  if (ranks <= most_ranks(library)) check_ends_well(run_on(ranks, library, {"same bits"}));
+}
+
+TEST_CASE("a call over MPI like an earlier one allocates nothing", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(2, library, {"allocations"}));
+}
+
+TEST_CASE("calls over MPI that cannot be right are refused, and Checked finds those that differ", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(2, library, {"refusals"}));
+}
+
+TEST_CASE("a program that has MPI lends pdp a communicator, and keeps it", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(most_ranks(library), library, {"adopt"}));
+}
+
+TEST_CASE("data-parallel training over MPI has the losses of one rank", "[mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(most_ranks(library) - 1, library, {"training"}));
+}
+
+TEST_CASE("more than 2^31 elements go over MPI in one call", "[.long][mpi]") {
+  const Library library = GENERATE(from_range(libraries()));
+  check_ends_well(run_on(2, library, {"large"}));
+}
+
+TEST_CASE("a rank of MPI that fails ends the job, and says why", "[mpi][failure]") {
+  check_ends_job("throw", 1, "rank 1: the file cannot be read\n");
+  check_ends_job("throw usage", 2, "rank 1: the flag is unknown\n");
+  check_ends_job("abort", 1, "rank 1 ends the job: that is enough\n");
+  check_ends_job("return", 9, "");
+}
+
+TEST_CASE("a rank of MPI that lets go of a call in flight ends the job, and its own error comes first", "[mpi][failure]") {
+  check_ends_job("let go", 1, "rank 1 gave up all_reduce of 9 float32 while it was in flight");
+  check_ends_job("let go and throw", 1, "rank 1: the file cannot be read\n");
+}
+
+TEST_CASE("a message over MPI of another length than expected is an error on the rank that receives it", "[mpi][failure]") {
+  const std::string expected = "rank 1 expected a message of 32 bytes from rank 0 (send of 8 float32 with tag 4), but it ";
+  check_ends_job("long message", 1, expected);
+  check_ends_job("short message", 1, expected + "has 28;");
+}
+
+TEST_CASE("a rank of MPI that waits beyond the deadline says for what, in that call and in each after it", "[mpi][failure]") {
+  check_ends_job("wait for a message", 1, "rank 1: rank 1 waited 300 ms for send of 9 float32 with tag 3 and heard nothing from rank 0;");
+  check_ends_job("wait for a collective", 1, "rank 1: rank 1 waited 300 ms for all_reduce of 9 float32; either a rank makes another call");
+  check_ends_job("use after a timeout", 1, "rank 1: again: rank 1 waited 300 ms for send of 9 float32 with tag 0");
+}
+
+TEST_CASE("a rank of MPI that ends without pdp's doing ends the job", "[mpi][failure]") {
+  const Library library = GENERATE(from_range(libraries()));
+  // MPICH's launcher makes one exit code of those of all ranks, the ones that it has killed included.
+  CHECK(run_on(2, library, {"exit"}).code != 0);
+  CHECK(run_on(2, library, {"kill"}).code != 0);
+  const Ended joined = run_on(2, library, {"join"});
+  CHECK(joined.code != 0);
+  CHECK_THAT(joined.err, Contains("main says: the file cannot be read\n"));
+}
+
+TEST_CASE("a program runs on MPI alone, or as one of several communicators", "[mpi][launch]") {
+  const Library library = GENERATE(from_range(libraries()));
+  CAPTURE(library.launch);
+  CHECK(run({library.program, "sum"}).out == "mpi: 1 ranks, sum 1\n");
+  CHECK(run({library.program, "several", "--comm", "mpi"}).out == "mpi: 1 ranks, sum 1\n");
+  CHECK(run({library.program, "several"}).out == "tcp: 1 ranks, sum 1\n");
+  CHECK(run_on(2, library, {"sum"}).out == "mpi: 2 ranks, sum 3\n");
+  CHECK(run_on(2, library, {"several", "--comm", "mpi"}).out == "mpi: 2 ranks, sum 3\n");
+  CHECK(run_on(2, library, {"several", "--comm", "mpi", "--ranks", "2"}).out == "mpi: 2 ranks, sum 3\n");
+  CHECK(run({library.program, "several", "--ranks", "3"}).out == "tcp: 3 ranks, sum 6\n");
+  CHECK(run({library.program, "several", "--threads", "3"}).out == "thread: 3 ranks, sum 6\n");
+}
+
+TEST_CASE("ranks that MPI's launcher has not started are refused, with what to do", "[mpi][launch]") {
+  const Library library = GENERATE(from_range(libraries()));
+  CAPTURE(library.launch);
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"sum"}, {"several", "--comm", "mpi"}}) {
+    std::vector<std::string> command{library.program};
+    command.insert(command.end(), flags.begin(), flags.end());
+    command.insert(command.end(), {"--ranks", "4"});
+    const Ended ended = run(command);
+    CHECK(ended.code == 2);
+    CHECK(ended.err == "--ranks 4: a program cannot start the ranks of mpi itself; start it by mpirun -n 4, without --ranks\n");
+  }
+  const Ended other = run({library.program, "sum"}, {{"RANK", "1"}, {"WORLD_SIZE", "4"}});
+  CHECK(other.code == 2);
+  CHECK_THAT(other.err,
+             Contains("rank 1: the environment says that this process is rank 1 of 4, but mpi says rank 0 of 1; start it with the "
+                      "mpirun of the library that it was built with"));
+}
+
+TEST_CASE("the examples run over MPI where --comm says so", "[mpi][examples]") {
+  const Library example{PDP_TEST_MPI_LAUNCH, PDP_TEST_EXAMPLES "/send_recv"};
+  const Ended ended = run_on(2, example, {"--comm", "mpi"});
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.out, Contains("Rank-0 has sent the following tensor to Rank-1\ntensor([ 1., -1.])\n"));
+  CHECK_THAT(ended.out, Contains("Rank-1 has received the following tensor from Rank-0\ntensor([ 1., -1.])\n"));
+}
+
+TEST_CASE("a program that another MPI library's launcher has started says so", "[mpi][launch]") {
+  if (libraries().size() < 2) return;
+  const Library mixed{libraries()[0].launch, libraries()[1].program};
+  const Ended ended = run_on(2, mixed, {"sum"});
+  CHECK(ended.code == 2);
+  CHECK_THAT(ended.err, Contains("but mpi says rank 0 of 1; start it with the mpirun of the library that it was built with"));
+}

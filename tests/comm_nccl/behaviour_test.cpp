@@ -1,0 +1,150 @@
+// What every backend must do, on NCCL: on what stands in for it, or on as many GPUs as there are.
+#include <pdp/testing/values.hpp>
+
+#include "comm/arguments.hpp"
+#include "comm/behaviour.hpp"
+#include "comm/conformance.hpp"
+#include "comm/failures.hpp"
+#include "staged.hpp"
+
+namespace comm = pdp::comm;
+
+namespace {
+
+/// As check_on_ranks, where there are GPUs for them.
+template <class F>
+void check_on_gpus(int size, F&& f) {
+  int gpus = 0;
+  cudaGetDeviceCount(&gpus);
+  if (gpus < size) {
+    WARN("left out: " << size << " ranks need as many GPUs, but there are " << gpus);
+    return;
+  }
+  check_on_ranks<Staged>(size, f);
+}
+
+}  // namespace
+
+TEST_CASE("nccl: every verb gives what a serial program gives", "[comm][nccl]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  SECTION("of numbers") {
+    check_on_gpus(size, [](Staged& world, Findings& findings) {
+      conformance::every_verb<float>(world, findings);
+      conformance::every_verb<double>(world, findings);
+      conformance::every_verb<std::int32_t>(world, findings);
+      conformance::every_verb<std::int64_t>(world, findings);
+      conformance::every_verb<std::byte>(world, findings);
+    });
+  }
+  SECTION("of large ones, of shards that differ, and of halves") {
+    check_on_gpus(size, [](Staged& world, Findings& findings) {
+      conformance::switch_points(world, findings);
+      for (const std::size_t base : {std::size_t{0}, std::size_t{500}, std::size_t{9000}}) {
+        conformance::uneven_shards<float>(world, findings, base);
+        conformance::uneven_shards<std::int64_t>(world, findings, base);
+      }
+      conformance::sums_of<pdp::Float16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+      conformance::sums_of<pdp::BFloat16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+      conformance::sums_of<std::int8_t, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+    });
+  }
+}
+
+TEST_CASE("nccl: all_reduce leaves the same bits on every rank", "[comm][nccl]") {
+  const std::size_t elements = GENERATE(as<std::size_t>{}, 255, 300'007);
+  check_on_gpus(3, [elements](Staged& world, Findings& findings) {
+    auto values = pdp::testing::normal(elements, /*seed*/ world.rank());
+    world.all_reduce(values, comm::Sum{});
+    std::vector<float> all(3 * elements);
+    world.all_gather(values, all);
+    for (std::size_t rank = 0; rank < 3; ++rank)
+      findings.expect(std::equal(values.begin(), values.end(), all.begin() + static_cast<std::ptrdiff_t>(rank * elements)), "other bits");
+    findings.expect(pdp::testing::relative_difference(values, pdp::testing::serial_sum(3, elements)) < 1e-6, "another sum");
+  });
+}
+
+TEST_CASE("nccl: a split makes groups that live on their own", "[comm][nccl][split]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  check_on_gpus(size, [](Staged& world, Findings& findings) { behaviour::split_groups(world, findings); });
+}
+
+TEST_CASE("nccl: works may be waited for in any order", "[comm][nccl][async]") {
+  const int size = GENERATE(2, 3, 4);
+  check_on_gpus(size, [](Staged& world, Findings& findings) { behaviour::works_in_any_order(world, findings); });
+}
+
+TEST_CASE("nccl: whoever only looks whether a work is done sees it end", "[comm][nccl][async]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::looks(world, findings, 30'007); });
+}
+
+TEST_CASE("nccl: calls may be started together", "[comm][nccl][async]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::started_together(world, findings); });
+}
+
+TEST_CASE("nccl: two groups may be waited for in opposite orders on two ranks", "[comm][nccl][async][split]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::two_groups(world, findings); });
+}
+
+TEST_CASE("nccl: a communicator and its works may be moved while calls are in flight", "[comm][nccl][async]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::moves_in_flight(world, findings); });
+}
+
+TEST_CASE("nccl: a call goes on while its rank only looks after it", "[comm][nccl][async]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::progress(world, findings); });
+}
+
+TEST_CASE("nccl: messages of a pair of ranks arrive in their order, whatever their tags, and pass collectives in a group of their own",
+          "[comm][nccl][message]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) {
+    Staged lane = world.split(0, world.rank());
+    const int right = (world.rank() + 1) % 3, left = (world.rank() + 2) % 3;
+    std::vector<std::vector<int>> sent, received;
+    for (int i = 0; i < 5; ++i) {
+      sent.emplace_back(i == 3 ? 100'000 : static_cast<std::size_t>(i), world.rank() * 10 + i);
+      received.emplace_back(sent.back().size(), -1);
+    }
+    std::vector<Staged::Work> works;
+    for (int i = 0; i < 5; ++i) works.push_back(lane.send_async(sent[static_cast<std::size_t>(i)], right, 5 - i));
+    std::vector<double> values(20'000, 1);
+    world.all_reduce(values, comm::Sum{});
+    for (int i = 0; i < 5; ++i) works.push_back(lane.recv_async(received[static_cast<std::size_t>(i)], left, 5 - i));
+    for (std::size_t i = works.size(); i-- > 0;) works[i].wait();
+    for (int i = 0; i < 5; ++i)
+      findings.expect(received[static_cast<std::size_t>(i)] == std::vector<int>(sent[static_cast<std::size_t>(i)].size(), left * 10 + i),
+                      pdp::text("message ", i));
+    findings.expect(values.back() == 3, "the sum");
+  });
+}
+
+TEST_CASE("nccl: a rank that comes late keeps the others waiting, and disturbs nothing", "[comm][nccl]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) {
+    std::vector<double> values(20'000, 1);
+    for (int round = 0; round < 3; ++round) {
+      if (world.rank() == round) std::this_thread::sleep_for(std::chrono::milliseconds{100});
+      world.all_reduce(values, comm::Max{});
+      const std::array sent{world.rank(), round};
+      std::array received{-1, -1};
+      world.send_recv(sent, (world.rank() + 1) % 3, received, (world.rank() + 2) % 3);
+      findings.expect(received == std::array{(world.rank() + 2) % 3, round}, "the message");
+    }
+    findings.expect(values == std::vector<double>(20'000, 1), "the largest of equal values");
+  });
+}
+
+TEST_CASE("nccl: a work that is complete may be let go of without a wait", "[comm][nccl][async]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) {
+    std::array<float, 4> values{1, 1, 1, 1};
+    {
+      auto work = world.all_reduce_async(values, comm::Sum{});
+      world.barrier();  // comes after it, so it is complete
+    }
+    world.barrier();
+    findings.expect(world.size() == 2, "the world goes on");
+  });
+}
+
+TEST_CASE("nccl: a call that cannot be right on its own is refused at once, and the world goes on", "[comm][nccl][argument]") {
+  int gpus = 0;
+  cudaGetDeviceCount(&gpus);
+  if (gpus >= 3) arguments::wrong_ones_are_refused<Staged>();
+}

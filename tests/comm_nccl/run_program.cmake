@@ -1,0 +1,12 @@
+# Runs PROGRAM alone and as two ranks. It must give the sum, or say that there is no driver, no GPU or not one for each rank; within its time.
+foreach(ranks RANGE 1 2)
+  execute_process(COMMAND "${PROGRAM}" --ranks ${ranks} TIMEOUT 60 RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  math(EXPR sum "${ranks} * (${ranks} + 1) / 2")
+  if(result EQUAL 0 AND output STREQUAL "${ranks} ranks on GPUs, sum ${sum}\n")
+    message(STATUS "${ranks} ranks: ${output}")
+  elseif(result EQUAL 1 AND output MATCHES "there is no NVIDIA driver on this machine|the NVIDIA driver of this machine is for CUDA|there is no GPU that this process may use|NCCL needs a GPU for each rank")
+    message(STATUS "${ranks} ranks, refused as they should be: ${output}")
+  else()
+    message(FATAL_ERROR "${ranks} ranks: exit code ${result}, output:\n${output}")
+  endif()
+endforeach()

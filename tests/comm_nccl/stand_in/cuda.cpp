@@ -1,0 +1,267 @@
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+#include <string>
+
+#include "inside.hpp"
+
+namespace stand_in {
+
+Settings& settings() {
+  static Settings all;
+  return all;
+}
+void reset() {
+  settings().devices = 8;
+  settings().driver = 13000;
+  settings().looks_until_launched = 0;
+  for (auto& each : settings().error) each = ncclSuccess;
+}
+
+[[noreturn]] void misuse(const std::string& what) {
+  std::fprintf(stderr, "stand-in for CUDA and NCCL: %s\n", what.c_str());
+  std::abort();
+}
+
+Everything& everything() {
+  static Everything& all = *new Everything;  // streams may outlive main
+  return all;
+}
+int live() {
+  const std::lock_guard lock{everything().mutex};
+  return everything().live + static_cast<int>(everything().blocks.size());
+}
+
+int& current_device() {
+  thread_local int device = 0;
+  return device;
+}
+
+void Stream::enqueue(std::function<void(Lock&)> task) {
+  tasks.push_back(std::move(task));
+  everything().changed.notify_all();
+}
+
+cudaStream_t make_stream(int device) {
+  auto stream = std::make_shared<Stream>();
+  stream->device = device;
+  everything().running.insert(stream);
+  std::thread{[stream] {
+    Lock lock{everything().mutex};
+    while (true) {
+      everything().changed.wait(lock, [&] { return !stream->tasks.empty() || stream->destroyed; });
+      if (stream->tasks.empty()) {
+        everything().running.erase(stream);
+        return;
+      }
+      const auto task = stream->tasks.front();  // stays in the queue until it is done
+      task(lock);
+      stream->tasks.pop_front();
+      everything().changed.notify_all();
+    }
+  }}.detach();
+  return new CUstream_st{stream};
+}
+
+Stream& stream_of(cudaStream_t stream) {
+  if (stream != nullptr) {
+    if (!everything().streams.contains(stream)) misuse("a stream that was destroyed, or never made");
+    return *stream->state;
+  }
+  cudaStream_t& own = everything().default_streams[current_device()];
+  if (own == nullptr) own = make_stream(current_device());
+  return *own->state;
+}
+
+const Block* block_of(const void* memory, std::size_t bytes) {
+  const auto* const first = static_cast<const std::byte*>(memory);
+  auto after = everything().blocks.upper_bound(first);
+  if (after == everything().blocks.begin()) return nullptr;
+  const auto& [begin, block] = *std::prev(after);
+  return first + bytes <= begin + block.bytes ? &block : nullptr;
+}
+
+namespace {
+
+cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
+  const std::lock_guard lock{everything().mutex};
+  auto* const made = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
+  std::memset(made, 0xcd, bytes);
+  everything().blocks.emplace(made, Block{bytes, current_device(), pinned});
+  *memory = made;
+  return cudaSuccess;
+}
+
+/// To free memory waits for all that its device does.
+cudaError_t release(void* memory, bool pinned) {
+  Lock lock{everything().mutex};
+  const auto* const begin = static_cast<std::byte*>(memory);
+  const auto found = everything().blocks.find(begin);
+  if (found == everything().blocks.end()) misuse("memory that was freed before, or never allocated");
+  const Block block = found->second;
+  if (block.pinned != pinned) misuse("memory of the host and of the device are freed by functions of their own");
+  everything().changed.wait(lock, [&] {
+    return std::ranges::all_of(everything().running,
+                               [&](const auto& stream) { return stream->device != block.device || stream->tasks.empty(); });
+  });
+  everything().blocks.erase(begin);
+  ::operator delete (memory, std::align_val_t{256});
+  return cudaSuccess;
+}
+
+void check_ready(const Stream& stream, const char* what) {
+  if (stream.coming > 0) misuse(std::string{what} + " on a stream on which NCCL has not yet put what it was told");
+}
+
+}  // namespace
+
+Hold::Hold(cudaStream_t stream) : held_{new std::atomic<bool>{true}} {
+  const std::lock_guard lock{everything().mutex};
+  stream_of(stream).enqueue([held = held_](Lock& own) {
+    everything().changed.wait(own, [&] { return !held->load(); });
+    delete held;
+  });
+}
+Hold::~Hold() {
+  const std::lock_guard lock{everything().mutex};
+  held_->store(false);
+  everything().changed.notify_all();
+}
+
+}  // namespace stand_in
+
+using namespace stand_in;
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorNoDevice:
+      return "no CUDA-capable device is detected";
+    default:
+      return "an error of the stand-in";
+  }
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = settings().driver;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 0;
+  if (settings().driver < CUDART_VERSION) return cudaErrorInsufficientDriver;
+  if (settings().devices == 0) return cudaErrorNoDevice;
+  *count = settings().devices;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device();
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= settings().devices) return cudaErrorInvalidDevice;
+  current_device() = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
+  std::snprintf(address, static_cast<std::size_t>(length), "0000:%02X:00.0", device + 1);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, bytes, false); }
+cudaError_t cudaFree(void* memory) { return release(memory, false); }
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return allocate(memory, bytes, true); }
+cudaError_t cudaFreeHost(void* memory) { return release(memory, true); }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
+  const std::lock_guard lock{everything().mutex};
+  const Block* const block = block_of(memory, 1);
+  *attributes = {};
+  if (block == nullptr) return cudaSuccess;
+  attributes->type = block->pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  attributes->device = block->device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  cudaStreamSynchronize(nullptr);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  const std::lock_guard lock{everything().mutex};
+  Stream& state = stream_of(stream);
+  check_ready(state, "a copy");
+  if (block_of(to, bytes) == nullptr || block_of(from, bytes) == nullptr)
+    misuse("an asynchronous copy of memory that CUDA did not allocate: it would keep its caller");
+  state.enqueue([=](Lock&) { std::memmove(to, from, bytes); });
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  const std::lock_guard lock{everything().mutex};
+  if (block_of(memory, bytes) == nullptr) misuse("cudaMemsetAsync of memory that is not of a device");
+  stream_of(stream).enqueue([=](Lock&) { std::memset(memory, value, bytes); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  const std::lock_guard lock{everything().mutex};
+  if (flags != cudaStreamNonBlocking) misuse("a stream that waits for the default stream");
+  *stream = make_stream(current_device());
+  everything().streams.insert(*stream);
+  ++everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock{everything().mutex};
+  stream_of(stream).destroyed = true;
+  everything().streams.erase(stream);
+  everything().changed.notify_all();
+  delete stream;
+  --everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  Lock lock{everything().mutex};
+  Stream& state = stream_of(stream);
+  everything().changed.wait(lock, [&] { return state.tasks.empty(); });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard lock{everything().mutex};
+  Stream& state = stream_of(stream);
+  check_ready(state, "a wait for an event");
+  state.enqueue([own = event->state, number = event->state->recorded](Lock& held) {
+    everything().changed.wait(held, [&] { return own->reached >= number; });
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  const std::lock_guard lock{everything().mutex};
+  *event = new CUevent_st{std::make_shared<Event>()};
+  (*event)->state->device = current_device();
+  ++everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  const std::lock_guard lock{everything().mutex};
+  delete event;
+  --everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock{everything().mutex};
+  Stream& state = stream_of(stream);
+  check_ready(state, "an event");
+  if (event->state->device != state.device) misuse("an event is recorded on a stream of another device");
+  state.enqueue([own = event->state, number = ++event->state->recorded](Lock&) { own->reached = number; });
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard lock{everything().mutex};
+  return event->state->reached >= event->state->recorded ? cudaSuccess : cudaErrorNotReady;
+}

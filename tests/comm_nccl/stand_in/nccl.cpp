@@ -1,0 +1,593 @@
+#include <pdp/comm/operation.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "inside.hpp"
+
+namespace stand_in {
+namespace {
+
+namespace pdp_comm = pdp::comm;
+
+enum class Kind { reduce, broadcast, all_reduce, reduce_scatter, all_gather, send, receive };
+
+/// A call as NCCL is told of it.
+struct Operation {
+  Kind kind{};
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclUint8;
+  ncclRedOp_t by = ncclNumOps;
+  int peer = -1;  // or root
+
+  [[nodiscard]] bool is_message() const { return kind == Kind::send || kind == Kind::receive; }
+  [[nodiscard]] bool agrees_with(const Operation& other) const {
+    return kind == other.kind && count == other.count && type == other.type && by == other.by && peer == other.peer;
+  }
+};
+
+std::size_t size_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclInt8:
+    case ncclUint8:
+      return 1;
+    case ncclFloat16:
+    case ncclBfloat16:
+      return 2;
+    case ncclInt32:
+    case ncclFloat32:
+      return 4;
+    case ncclInt64:
+    case ncclFloat64:
+      return 8;
+  }
+  misuse("an unknown type");
+}
+
+/// f(a value of the type that NCCL's name means).
+template <class F>
+void with_type(ncclDataType_t type, F&& f) {
+  switch (type) {
+    case ncclInt8:
+      return f(std::int8_t{});
+    case ncclUint8:
+      return f(std::byte{});
+    case ncclInt32:
+      return f(std::int32_t{});
+    case ncclInt64:
+      return f(std::int64_t{});
+    case ncclFloat16:
+      return f(pdp::Float16{});
+    case ncclBfloat16:
+      return f(pdp::BFloat16{});
+    case ncclFloat32:
+      return f(float{});
+    case ncclFloat64:
+      return f(double{});
+  }
+}
+
+void combine(std::vector<std::byte>& into, const std::byte* from, ncclDataType_t type, ncclRedOp_t by) {
+  with_type(type, [&]<class T>(T) {
+    const auto with = [&](auto operation) { pdp_comm::combine<T, decltype(operation)>(into.data(), from, into.size()); };
+    if (by == ncclSum || by == ncclAvg) return with(pdp_comm::Sum{});
+    if (by == ncclProd) return with(pdp_comm::Product{});
+    if (by == ncclMin) return with(pdp_comm::Min{});
+    if (by == ncclMax) return with(pdp_comm::Max{});
+    misuse("an unknown reduction");
+  });
+}
+
+/// A collective, once all ranks have come to it.
+void carry_out(const std::vector<const Operation*>& ranks) {
+  const Operation& first = *ranks.front();
+  const std::size_t size = ranks.size(), bytes = first.count * size_of(first.type);
+  for (const Operation* const each : ranks)
+    if (!each->agrees_with(first)) misuse("ranks of one communicator have made different calls");
+  const auto sum = [&](std::size_t offset) {
+    std::vector<std::byte> total{ranks[0]->in + offset, ranks[0]->in + offset + bytes};
+    for (std::size_t rank = 1; rank < size; ++rank) combine(total, ranks[rank]->in + offset, first.type, first.by);
+    if (first.by == ncclAvg) with_type(first.type, [&]<class T>(T) { pdp_comm::divide<T>(total.data(), bytes, static_cast<int>(size)); });
+    return total;
+  };
+  std::vector<std::vector<std::byte>> results;  // what all read comes before what any writes
+  switch (first.kind) {
+    case Kind::all_reduce:
+      results.assign(size, sum(0));
+      break;
+    case Kind::reduce:
+      results.resize(size);
+      results[static_cast<std::size_t>(first.peer)] = sum(0);
+      break;
+    case Kind::broadcast: {
+      const std::byte* const from = ranks[static_cast<std::size_t>(first.peer)]->in;
+      results.assign(size, {from, from + bytes});
+      break;
+    }
+    case Kind::reduce_scatter:
+      for (std::size_t rank = 0; rank < size; ++rank) results.push_back(sum(rank * bytes));
+      break;
+    case Kind::all_gather: {
+      std::vector<std::byte> whole;
+      for (const Operation* const each : ranks) whole.insert(whole.end(), each->in, each->in + bytes);
+      results.assign(size, whole);
+      break;
+    }
+    case Kind::send:
+    case Kind::receive:
+      misuse("a message is no collective");
+  }
+  for (std::size_t rank = 0; rank < size; ++rank)
+    if (!results[rank].empty()) std::memcpy(ranks[rank]->out, results[rank].data(), results[rank].size());
+}
+
+struct Meeting {
+  std::vector<const Operation*> ranks;
+  std::size_t arrived = 0;
+  bool over = false;
+};
+struct Letter {
+  const Operation* operation;
+  bool* done;
+};
+struct Split {
+  struct Wish {
+    int color, key, rank;
+  };
+  std::vector<Wish> wishes;
+};
+
+/// What the ranks of a communicator share.
+struct Clique {
+  std::size_t size = 0;
+  std::vector<int> devices;  // of the ranks that have come; -1 for others
+  std::map<std::uint64_t, Meeting> meetings;
+  std::map<std::pair<int, int>, std::deque<Letter>> sends, receives;  // from, to
+  std::map<std::uint64_t, Split> splits;
+  std::map<std::pair<std::uint64_t, int>, std::shared_ptr<Clique>> parts;  // split, color
+
+  [[nodiscard]] bool complete() const { return std::ranges::count(devices, -1) == 0; }
+  void join(int rank, int device) {
+    int& place = devices[static_cast<std::size_t>(rank)];
+    if (place != -1) misuse("a rank joins a communicator a second time");
+    place = device;
+    everything().changed.notify_all();
+  }
+};
+
+struct Comm {
+  std::shared_ptr<Clique> clique;
+  int rank = 0, device = 0;
+  bool blocking = true;
+  bool connected = false, finalizing = false, aborted = false;
+  std::uint64_t collectives = 0, splits = 0;
+  int running = 0;  // group calls on streams
+  std::set<void*> registrations;
+
+  // While a call is in progress: what is still to be put on a stream, or a split.
+  int looks = 0;
+  std::vector<std::function<void()>> launches;
+  ncclComm_t* part = nullptr;
+
+  [[nodiscard]] bool in_progress() const { return !launches.empty() || part != nullptr; }
+};
+
+}  // namespace
+}  // namespace stand_in
+
+struct ncclComm {
+  std::shared_ptr<stand_in::Comm> state;
+};
+
+namespace stand_in {
+namespace {
+
+struct Library {
+  std::map<std::string, std::shared_ptr<Clique>> cliques;  // by unique id
+  std::set<ncclComm_t> comms;
+  int ids = 0;
+};
+Library& library() {
+  static Library& all = *new Library;
+  return all;
+}
+
+ncclComm_t make(std::shared_ptr<Clique> clique, int rank, int device, bool blocking) {
+  auto state = std::make_shared<Comm>();
+  clique->join(rank, device);
+  state->clique = std::move(clique);
+  state->rank = rank;
+  state->device = device;
+  state->blocking = blocking;
+  auto* const comm = new ncclComm{std::move(state)};
+  library().comms.insert(comm);
+  ++everything().live;
+  return comm;
+}
+
+Comm& state_of(ncclComm_t comm) {
+  if (comm == nullptr || !library().comms.contains(comm)) misuse("a communicator that was destroyed or aborted, or never made");
+  return *comm->state;
+}
+/// For calls that NCCL takes only while it is not busy with another one.
+Comm& idle_state_of(ncclComm_t comm) {
+  Comm& state = state_of(comm);
+  if (state.in_progress() || (!state.connected && !state.blocking))
+    misuse("a call of NCCL while another one on that communicator is in progress");
+  if (state.finalizing) misuse("a call of NCCL on a communicator that was finalized");
+  return state;
+}
+void forget(ncclComm_t comm) {
+  Comm& state = state_of(comm);
+  everything().live -= 1 + static_cast<int>(state.registrations.size());
+  library().comms.erase(comm);
+  delete comm;
+  everything().changed.notify_all();
+}
+
+void post(std::deque<Letter>& own, std::deque<Letter>& others, const Letter& letter) {
+  if (others.empty()) return own.push_back(letter);
+  const Letter other = others.front();
+  others.pop_front();
+  const Operation& send = letter.operation->kind == Kind::send ? *letter.operation : *other.operation;
+  const Operation& receive = letter.operation->kind == Kind::send ? *other.operation : *letter.operation;
+  if (send.count != receive.count || send.type != receive.type) misuse("a message is received as another one than was sent");
+  std::memmove(receive.out, send.in, send.count * size_of(send.type));
+  *letter.done = *other.done = true;
+  everything().changed.notify_all();
+}
+
+/// What a group call does on its stream: messages all at once, collectives one after another.
+void run(Comm& comm, const std::vector<Operation>& operations, std::uint64_t first, Lock& lock) {
+  if (comm.aborted) return;
+  Clique& clique = *comm.clique;
+  const auto messages = static_cast<std::size_t>(std::ranges::count_if(operations, &Operation::is_message));
+  const std::unique_ptr<bool[]> done{new bool[messages]{}};
+  std::size_t message = 0;
+  for (const Operation& each : operations) {
+    if (!each.is_message()) continue;
+    const bool sends = each.kind == Kind::send;
+    const std::pair way = sends ? std::pair{comm.rank, each.peer} : std::pair{each.peer, comm.rank};
+    const Letter letter{&each, &done[message++]};
+    sends ? post(clique.sends[way], clique.receives[way], letter) : post(clique.receives[way], clique.sends[way], letter);
+  }
+  for (const Operation& each : operations) {
+    if (each.is_message() || comm.aborted) continue;
+    const std::uint64_t number = first++;
+    Meeting& meeting = clique.meetings[number];
+    meeting.ranks.resize(clique.size);
+    meeting.ranks[static_cast<std::size_t>(comm.rank)] = &each;
+    if (++meeting.arrived == clique.size) {
+      carry_out(meeting.ranks);
+      meeting.over = true;
+      everything().changed.notify_all();
+    } else {
+      everything().changed.wait(lock, [&] { return meeting.over || comm.aborted; });
+      if (!meeting.over) --meeting.arrived;
+    }
+    if (meeting.over && --meeting.arrived == 0) clique.meetings.erase(number);
+  }
+  everything().changed.wait(lock,
+                            [&] { return comm.aborted || std::all_of(done.get(), done.get() + messages, [](bool is) { return is; }); });
+  for (auto* const letters : {&clique.sends, &clique.receives})
+    for (auto& [way, queue] : *letters)
+      std::erase_if(queue, [&](const Letter& letter) { return letter.done >= done.get() && letter.done < done.get() + messages; });
+}
+
+struct Pending {
+  ncclComm_t comm;
+  cudaStream_t stream;
+  Operation operation;
+};
+struct Group {
+  int depth = 0;
+  std::vector<Pending> pending;
+};
+Group& group() {
+  thread_local Group own;
+  return own;
+}
+
+/// Puts a group call on the streams: at once, or when it was looked at often enough.
+ncclResult_t launch(std::vector<Pending> pending) {
+  bool later = false;
+  while (!pending.empty()) {
+    const ncclComm_t comm = pending.front().comm;
+    Comm& state = idle_state_of(comm);
+    const cudaStream_t stream = pending.front().stream;
+    std::vector<Operation> operations;
+    for (const Pending& each : pending)
+      if (each.comm == comm) {
+        if (each.stream != stream) misuse("one group call of a communicator on two streams");
+        operations.push_back(each.operation);
+      }
+    std::erase_if(pending, [&](const Pending& each) { return each.comm == comm; });
+    Stream& own = stream_of(stream);
+    if (own.device != state.device) misuse("a communicator and its stream are of two devices");
+    if (own.coming > 0) misuse("two calls in progress on one stream");
+    const std::uint64_t first = state.collectives;
+    state.collectives +=
+        static_cast<std::uint64_t>(std::ranges::count_if(operations, [](const Operation& each) { return !each.is_message(); }));
+    ++state.running;
+    const auto put = [shared = comm->state, on = stream != nullptr ? stream->state : nullptr, operations = std::move(operations), first,
+                      &own] {
+      own.enqueue([shared, operations, first](Lock& lock) {
+        run(*shared, operations, first, lock);
+        --shared->running;
+      });
+    };
+    const int looks = settings().looks_until_launched;
+    if (state.blocking || looks == 0) {
+      put();
+      continue;
+    }
+    later = true;
+    ++own.coming;
+    state.looks = looks;
+    state.launches.push_back([put, &own] {
+      --own.coming;
+      put();
+    });
+  }
+  return later ? ncclInProgress : ncclSuccess;
+}
+
+ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Operation operation, std::size_t reads, std::size_t writes) {
+  const std::lock_guard lock{everything().mutex};
+  const Comm& state = idle_state_of(comm);
+  const auto ranks = state.clique->size;
+  if (operation.count == 0) misuse("a call without elements");
+  const std::size_t bytes = operation.count * size_of(operation.type);
+  const auto check = [&](const void* memory, std::size_t shards) {
+    const Block* const block = shards > 0 ? block_of(memory, shards * bytes) : nullptr;
+    if (shards > 0 && (block == nullptr || block->pinned || block->device != state.device))
+      misuse("memory that is not all of one piece of the communicator's device");
+  };
+  check(operation.in, reads);
+  check(operation.out, writes);
+  const bool has_peer = operation.is_message() || operation.kind == Kind::reduce || operation.kind == Kind::broadcast;
+  if (has_peer && (operation.peer < 0 || operation.peer >= static_cast<int>(ranks)))
+    misuse("a root or peer that the communicator does not have");
+  const bool reduces = operation.kind == Kind::reduce || operation.kind == Kind::all_reduce || operation.kind == Kind::reduce_scatter;
+  if (reduces != (operation.by < ncclNumOps)) misuse("a reduction without an operation");
+  if (group().depth > 0) {
+    group().pending.push_back({comm, stream, operation});
+    return ncclSuccess;
+  }
+  return launch({{comm, stream, operation}});
+}
+
+template <class Memory>
+std::byte* bytes_at(Memory* memory) {
+  return static_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(memory)));
+}
+
+void complete_split(Comm& parent, bool blocking) {
+  const std::uint64_t number = parent.splits++;
+  const Split& split = parent.clique->splits.at(number);
+  const auto own = std::ranges::find(split.wishes, parent.rank, &Split::Wish::rank);
+  std::vector<Split::Wish> members;
+  for (const Split::Wish& wish : split.wishes)
+    if (wish.color == own->color) members.push_back(wish);
+  std::ranges::sort(members, {}, [](const Split::Wish& wish) { return std::pair{wish.key, wish.rank}; });
+  std::shared_ptr<Clique>& clique = parent.clique->parts[{number, own->color}];
+  if (!clique) {
+    clique = std::make_shared<Clique>();
+    clique->size = members.size();
+    clique->devices.assign(members.size(), -1);
+  }
+  const auto place = std::ranges::find(members, parent.rank, &Split::Wish::rank) - members.begin();
+  *parent.part = make(clique, static_cast<int>(place), parent.device, blocking);
+  parent.part = nullptr;
+}
+
+ncclResult_t initialise(ncclComm_t* comm, int ranks, const ncclUniqueId& id, int rank, bool blocking) {
+  Lock lock{everything().mutex};
+  if (rank < 0 || rank >= ranks) misuse("a rank that the communicator does not have");
+  std::shared_ptr<Clique>& clique = library().cliques[std::string{id.internal, sizeof id.internal}];
+  if (!clique) {
+    clique = std::make_shared<Clique>();
+    clique->size = static_cast<std::size_t>(ranks);
+    clique->devices.assign(clique->size, -1);
+  }
+  if (clique->size != static_cast<std::size_t>(ranks)) misuse("ranks join worlds of different size by one number");
+  *comm = make(clique, rank, current_device(), blocking);
+  if (!blocking) return ncclInProgress;
+  everything().changed.wait(lock, [&] { return clique->complete(); });
+  (*comm)->state->connected = true;
+  return ncclSuccess;
+}
+
+}  // namespace
+}  // namespace stand_in
+
+using namespace stand_in;
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    default:
+      return "an error of the stand-in";
+  }
+}
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+ncclResult_t ncclGetVersion(int* version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  const std::lock_guard lock{everything().mutex};
+  *id = {};
+  const std::string number = std::to_string(++library().ids);
+  std::memcpy(id->internal, number.data(), number.size());
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+  if (config->magic != 0xcafebeefU) misuse("a configuration that was not initialised");
+  return initialise(comm, ranks, id, rank, config->blocking != 0);
+}
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) { return initialise(comm, ranks, id, rank, true); }
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+  Lock lock{everything().mutex};
+  Comm& parent = idle_state_of(comm);
+  if (group().depth > 0) misuse("a split within a group call");
+  if (color < 0) misuse("a negative colour");
+  if (config == nullptr || config->magic != 0xcafebeefU || config->blocking != 0) misuse("a split into communicators that block");
+  Split& split = parent.clique->splits[parent.splits];
+  split.wishes.push_back({color, key, parent.rank});
+  everything().changed.notify_all();
+  *made = nullptr;
+  parent.part = made;
+  if (!parent.blocking) return ncclInProgress;
+  everything().changed.wait(lock, [&] { return split.wishes.size() == parent.clique->size; });
+  complete_split(parent, false);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const std::lock_guard lock{everything().mutex};
+  Comm& state = state_of(comm);
+  *error = settings().error[static_cast<std::size_t>(state.device)];
+  if (*error != ncclSuccess) return ncclSuccess;
+  if (!state.connected && !state.clique->complete()) *error = ncclInProgress;
+  if (!state.connected && state.clique->complete()) {
+    state.connected = true;
+    std::set<int> devices{state.clique->devices.begin(), state.clique->devices.end()};
+    if (devices.size() < state.clique->size) *error = ncclInvalidUsage;  // two ranks on one GPU
+  }
+  if (!state.launches.empty()) {
+    *error = ncclInProgress;
+    if (--state.looks < 0) {
+      for (const auto& put : state.launches) put();
+      state.launches.clear();
+      *error = ncclSuccess;
+    }
+  }
+  if (state.part != nullptr) {
+    if (state.clique->splits.at(state.splits).wishes.size() == state.clique->size)
+      complete_split(state, false);
+    else
+      *error = ncclInProgress;
+  }
+  if (state.finalizing && state.running > 0) *error = ncclInProgress;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  const std::lock_guard lock{everything().mutex};
+  Comm& state = idle_state_of(comm);
+  if (state.blocking) misuse("pdp finalizes a communicator that it did not make");
+  if (!state.registrations.empty()) misuse("a communicator is finalized before memory that is registered with it");
+  state.finalizing = true;
+  return ncclInProgress;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  const std::lock_guard lock{everything().mutex};
+  Comm& state = state_of(comm);
+  if (!state.blocking && !state.finalizing) misuse("a communicator is destroyed before it is finalized");
+  if (state.running > 0) misuse("a communicator is destroyed while a call is on its stream");
+  forget(comm);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  const std::lock_guard lock{everything().mutex};
+  Comm& state = state_of(comm);
+  state.aborted = true;
+  for (const auto& put : state.launches) put();  // they end at once
+  state.launches.clear();
+  forget(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(ncclComm_t comm, int* count) {
+  const std::lock_guard lock{everything().mutex};
+  *count = static_cast<int>(state_of(comm).clique->size);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {
+  const std::lock_guard lock{everything().mutex};
+  *device = state_of(comm).device;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
+  const std::lock_guard lock{everything().mutex};
+  *rank = state_of(comm).rank;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
+  const std::lock_guard lock{everything().mutex};
+  Comm& state = state_of(comm);
+  if (block_of(memory, bytes) == nullptr) misuse("memory is registered that is not of a device");
+  if (!state.registrations.insert(memory).second) misuse("memory is registered a second time");
+  ++everything().live;
+  *handle = memory;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  const std::lock_guard lock{everything().mutex};
+  if (state_of(comm).registrations.erase(handle) == 0) misuse("a registration that there is none of");
+  --everything().live;
+  return ncclSuccess;
+}
+ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes) {
+  return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+ncclResult_t ncclMemFree(void* memory) { return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; }
+
+ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t by, int root, ncclComm_t comm,
+                        cudaStream_t stream) {
+  int rank = 0;
+  ncclCommUserRank(comm, &rank);
+  return call(comm, stream, {Kind::reduce, bytes_at(in), bytes_at(out), count, type, by, root}, 1, rank == root ? 1 : 0);
+}
+ncclResult_t ncclBroadcast(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  int rank = 0;
+  ncclCommUserRank(comm, &rank);
+  return call(comm, stream, {Kind::broadcast, bytes_at(in), bytes_at(out), count, type, ncclNumOps, root}, rank == root ? 1 : 0, 1);
+}
+ncclResult_t ncclAllReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t by, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return call(comm, stream, {Kind::all_reduce, bytes_at(in), bytes_at(out), count, type, by}, 1, 1);
+}
+ncclResult_t ncclReduceScatter(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t by, ncclComm_t comm,
+                               cudaStream_t stream) {
+  int ranks = 0;
+  ncclCommCount(comm, &ranks);
+  return call(comm, stream, {Kind::reduce_scatter, bytes_at(in), bytes_at(out), count, type, by}, static_cast<std::size_t>(ranks), 1);
+}
+ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+  int ranks = 0;
+  ncclCommCount(comm, &ranks);
+  return call(comm, stream, {Kind::all_gather, bytes_at(in), bytes_at(out), count, type}, 1, static_cast<std::size_t>(ranks));
+}
+ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, {Kind::send, bytes_at(in), nullptr, count, type, ncclNumOps, peer}, 1, 0);
+}
+ncclResult_t ncclRecv(void* out, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, {Kind::receive, nullptr, bytes_at(out), count, type, ncclNumOps, peer}, 0, 1);
+}
+ncclResult_t ncclGroupStart() {
+  ++group().depth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  if (group().depth == 0) misuse("a group call ends that has not begun");
+  if (--group().depth > 0) return ncclSuccess;
+  const std::lock_guard lock{everything().mutex};
+  return launch(std::exchange(group().pending, {}));
+}

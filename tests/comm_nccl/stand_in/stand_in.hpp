@@ -1,0 +1,46 @@
+// What stands in for GPUs, the CUDA runtime and NCCL in the tests of comm::Nccl, where there are none: it shows that pdp calls them as
+// their manuals say, and says nothing of their speed, nor of what they do beyond the manuals.
+//
+// Ranks are threads, and the memory of a device is memory of the process. A stream is a thread that carries out one thing after another. A
+// collective waits for all ranks and a message for its receiver, as large ones do on a GPU: a program that would hang there hangs here.
+// Reductions are exact: an average is a sum that is divided, which NCCL's of fractions is not.
+//
+// It is strict. A wrong argument, memory that is not of the device, calls of ranks that differ, a use of what was given back or is not
+// ready, an unfinished group call: the process ends at once and says why.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <array>
+#include <atomic>
+
+namespace stand_in {
+
+/// What there is, and what goes wrong. For the next test, all is as it was: reset().
+struct Settings {
+  std::atomic<int> devices{8};
+  std::atomic<int> driver{13000};  // 0: there is none
+  /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
+  std::atomic<int> looks_until_launched{0};
+  /// What NCCL says of the communicators on a device, at any time.
+  std::array<std::atomic<ncclResult_t>, 8> error{};
+};
+Settings& settings();
+void reset();
+
+/// What was made and not given back: communicators, streams, events, pieces of memory, registrations.
+int live();
+
+/// Keeps a stream from going on, for as long as it lives.
+class Hold {
+ public:
+  explicit Hold(cudaStream_t stream);
+  Hold(Hold&&) = delete;
+  ~Hold();
+
+ private:
+  std::atomic<bool>* held_;
+};
+
+}  // namespace stand_in

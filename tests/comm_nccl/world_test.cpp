@@ -1,0 +1,558 @@
+// What is NCCL's own: how ranks find their GPUs and each other, streams, and what they do when something goes wrong. On what stands in for
+// it.
+#include <pdp/comm/checked.hpp>
+#include <pdp/comm/instrumented.hpp>
+#include <pdp/comm/nccl.hpp>
+#include <pdp/testing/ranks.hpp>
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <numeric>
+
+#include "comm/conformance.hpp"
+#include "comm/failures.hpp"
+#include "staged.hpp"
+#include "stand_in.hpp"
+
+namespace comm = pdp::comm;
+using namespace std::chrono_literals;
+using comm::Nccl;
+using pdp::testing::Thrown;
+
+namespace {
+
+/// All is as it was before the test, and what it has made was given back.
+struct Fixture {
+  Fixture() { stand_in::reset(); }
+  Fixture(Fixture&&) = delete;
+  ~Fixture() { CHECK(stand_in::live() - before == left); }
+
+  int before = stand_in::live();
+  int left = 0;
+};
+
+/// What each rank throws: f(rank) on a thread of its own.
+template <class F>
+std::vector<Thrown> on_threads(int size, F&& f) {
+  std::vector<Thrown> thrown(static_cast<std::size_t>(size));
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size; ++rank)
+      threads.emplace_back([&, rank] { thrown[static_cast<std::size_t>(rank)] = failures::thrown_by([&] { f(rank); }); });
+  }
+  return thrown;
+}
+void check_all_went_well(const std::vector<Thrown>& thrown) {
+  for (const Thrown& error : thrown) CHECK(error.what() == "nothing was thrown");
+}
+std::vector<Thrown> connect(int size, comm::Duration time, const std::function<void(int, Nccl&)>& f = {},
+                            const std::function<comm::nccl::Options(int)>& options = {}) {
+  pdp::launch::InProcessStore store;
+  return on_threads(size, [&](int rank) {
+    Nccl world = Nccl::connect(store, rank, size, comm::Clock::now() + time, options ? options(rank) : comm::nccl::Options{});
+    if (f) f(rank, world);
+  });
+}
+
+/// Values of a device, as a call takes them.
+template <class T>
+class Values {
+ public:
+  explicit Values(const std::vector<T>& values) : memory_{values.size() * sizeof(T)}, count_{values.size()} {
+    cudaMemcpy(memory_.data(), values.data(), count_ * sizeof(T), cudaMemcpyDefault);
+  }
+  Values(std::size_t count, T value) : Values{std::vector<T>(count, value)} {}
+  [[nodiscard]] std::span<T> span() const { return {reinterpret_cast<T*>(memory_.data()), count_}; }
+  [[nodiscard]] std::vector<T> read() const {
+    std::vector<T> values(count_);
+    cudaMemcpy(values.data(), memory_.data(), count_ * sizeof(T), cudaMemcpyDefault);
+    return values;
+  }
+
+ private:
+  DeviceMemory memory_;
+  std::size_t count_;
+};
+
+}  // namespace
+
+TEST_CASE("nccl: each rank gets a GPU of its own, which is current for its thread then", "[comm][nccl][start]") {
+  const Fixture fixture;
+  check_all_went_well(connect(4, 20s, [](int rank, Nccl& world) {
+    int current = -1;
+    cudaGetDevice(&current);
+    if (world.device() != rank || current != rank) throw std::logic_error{"another device"};
+  }));
+  SECTION("or the one that its user says") {
+    check_all_went_well(connect(
+        2, 20s,
+        [](int rank, Nccl& world) {
+          if (world.device() != 5 - rank) throw std::logic_error{"another device"};
+        },
+        [](int rank) { return comm::nccl::Options{.device = 5 - rank}; }));
+  }
+}
+
+TEST_CASE("nccl: where ranks would share a GPU, every rank says how many ranks and GPUs there are", "[comm][nccl][start]") {
+  const Fixture fixture;
+  stand_in::settings().devices = 2;
+  const auto start = comm::Clock::now();
+  for (const Thrown& error : connect(3, 20s)) {
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(), Contains("ranks 0 and 2 would share GPU 0000:01:00.0: 3 ranks are on this host, and rank 2 may use 2 GPUs"));
+  }
+  for (const Thrown& error : connect(2, 20s, {}, [](int) { return comm::nccl::Options{.device = 1}; }))
+    CHECK_THAT(error.what(), Contains("ranks 0 and 1 would share GPU 0000:02:00.0"));
+  for (const Thrown& error : connect(2, 20s, {}, [](int rank) { return comm::nccl::Options{.device = 2 * rank}; }))
+    CHECK_THAT(error.what(), Contains("rank 1 was told to use device 2, but has 2 GPUs"));
+  CHECK(comm::Clock::now() - start < 10s);
+}
+
+TEST_CASE("nccl: without a driver, with an old one and without a GPU, every rank says so", "[comm][nccl][start]") {
+  const Fixture fixture;
+  std::string expected;
+  SECTION("no driver") {
+    stand_in::settings().driver = 0;
+    expected = "rank 0 cannot use NCCL: there is no NVIDIA driver on this machine, so no GPU can be used; install one for CUDA 13.0";
+  }
+  SECTION("an old driver") {
+    stand_in::settings().driver = 12040;
+    expected = "the NVIDIA driver of this machine is for CUDA 12.4, but this program was built with CUDA 13.0";
+  }
+  SECTION("no GPU") {
+    stand_in::settings().devices = 0;
+    expected = "rank 0 cannot use NCCL: there is no GPU that this process may use";
+  }
+  for (const int size : {1, 3})
+    for (const Thrown& error : connect(size, 20s)) {
+      CHECK(error.is<pdp::ConfigError>());
+      CHECK_THAT(error.what(), Contains(expected));
+    }
+}
+
+TEST_CASE("nccl: ranks that do not come are named", "[comm][nccl][start]") {
+  const Fixture fixture;
+  pdp::launch::InProcessStore store;
+  const std::vector<Thrown> thrown = on_threads(4, [&](int rank) {
+    if (rank != 2) Nccl::connect(store, rank, 4, comm::Clock::now() + 300ms);
+  });
+  for (const int rank : {0, 1, 3}) CHECK(thrown[static_cast<std::size_t>(rank)].is<pdp::Timeout>());
+  CHECK_THAT(thrown[0].what(), Contains("rank 0 has heard nothing of rank 2 (of 4 ranks) before the deadline for the start"));
+  CHECK_THAT(thrown[1].what(), Contains("has not heard from rank 0 which GPU is its own"));
+}
+
+TEST_CASE("nccl: a rank that fails after it has reported keeps no other one waiting", "[comm][nccl][start]") {
+  const Fixture fixture;
+  pdp::launch::InProcessStore store;
+  store.add("nccl/worlds/1", 1);  // as rank 1 does, and then its report
+  store.set("nccl/1/report/1", "\nhost\n-1\n0000:09:00.0");
+  const Thrown error = failures::thrown_by([&] { Nccl::connect(store, 0, 2, comm::Clock::now() + 300ms); });
+  CHECK(error.is<pdp::Timeout>());
+  CHECK_THAT(error.what(),
+             Contains("rank 0, on device 0, could not be connected to the others by NCCL: not all of the 2 ranks came within"));
+}
+
+TEST_CASE("nccl: what makes no sense in the store is refused", "[comm][nccl][start]") {
+  const Fixture fixture;
+  const std::string report = GENERATE("", "\n", "\nhost\n-1", "\nhost\n1\ngpu", "\nhost\n-2\ngpu", "\nhost\nx\ngpu");
+  pdp::launch::InProcessStore store;
+  store.set("nccl/1/report/1", report);
+  const Thrown error = failures::thrown_by([&] { Nccl::connect(store, 0, 2, comm::Clock::now() + 300ms); });
+  CHECK(error.is<pdp::ConfigError>());
+  CHECK_THAT(error.what(), Contains("makes no sense"));
+  CHECK_THROWS_AS(Nccl::connect(store, 2, 2, comm::Clock::now() + 1s), pdp::ConfigError);
+  CHECK_THROWS_AS(Nccl::connect(store, 0, 0, comm::Clock::now() + 1s), pdp::ConfigError);
+}
+
+TEST_CASE("nccl: what NCCL says while it connects ranks is told", "[comm][nccl][start]") {
+  const Fixture fixture;
+  stand_in::settings().error[0] = stand_in::settings().error[1] = GENERATE(ncclRemoteError, ncclUnhandledCudaError);
+  const bool remote = stand_in::settings().error[0] == ncclRemoteError;
+  const std::vector<Thrown> thrown = connect(2, 20s);
+  for (const Thrown& error : thrown) {
+    CHECK(error.is<pdp::ConfigError>() == !remote);
+    CHECK_THAT(error.what(), Contains(remote ? "remote process exited" : "unhandled cuda error") && Contains("NCCL_DEBUG=INFO"));
+  }
+  if (remote) CHECK(thrown[0].lost_rank() == 1);
+}
+
+TEST_CASE("nccl: one store serves several worlds, one after another", "[comm][nccl][start]") {
+  const Fixture fixture;
+  pdp::launch::InProcessStore store;
+  check_all_went_well(on_threads(3, [&](int rank) {
+    for (int number = 0; number < 3; ++number) {
+      Nccl world = Nccl::connect(store, rank, 3, comm::Clock::now() + 20s);
+      const Values<int> sum{1, rank};
+      world.all_reduce(sum.span(), comm::Sum{});
+      if (sum.read()[0] != 3) throw std::logic_error{"another sum"};
+    }
+  }));
+}
+
+TEST_CASE("nccl: calls wait until NCCL has put the one before them on the stream", "[comm][nccl]") {
+  const Fixture fixture;
+  stand_in::settings().looks_until_launched = GENERATE(1, 100);
+  check_on_ranks<Staged>(3, [](Staged& world, Findings& findings) {
+    conformance::reductions<float>(world, findings, 37, comm::Sum{});
+    conformance::moves<float>(world, findings, 37);
+    conformance::uneven_shards<double>(world, findings, 3);
+    Staged part = world.split(world.rank() % 2, 0);
+    std::vector<Staged::Work> works;
+    std::array own{world.rank()}, message{-1}, sum{1}, of_part{1};
+    world.grouped([&] {
+      works.push_back(world.send_async(own, (world.rank() + 1) % 3));
+      works.push_back(part.all_reduce_async(of_part, comm::Sum{}));
+      works.push_back(world.recv_async(message, (world.rank() + 2) % 3));
+      works.push_back(world.all_reduce_async(sum, comm::Sum{}));
+    });
+    for (auto& work : works) work.wait();
+    findings.expect(message[0] == (world.rank() + 2) % 3 && sum[0] == 3 && of_part[0] == part.size(), "calls of two groups together");
+  });
+}
+
+TEST_CASE("nccl: a call comes after what the caller's stream holds, and keeps no thread", "[comm][nccl][stream]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    world.caller(stream);
+    findings.expect(world.caller() == stream, "the caller's stream");
+    const Values<float> values{1000, 1.f}, ones{1000, 1.f}, threes{1000, 3.f}, message{1000, 0.f}, copy{1000, 0.f};
+    {
+      Nccl::Work sum, exchange;
+      {
+        const stand_in::Hold hold{stream};
+        cudaMemcpyAsync(values.span().data(), threes.span().data(), 4000, cudaMemcpyDefault, stream);
+        sum = world.all_reduce_async(values.span(), comm::Sum{});
+        exchange = world.send_recv_async(ones.span(), 1 - world.rank(), message.span(), 1 - world.rank());
+        std::this_thread::sleep_for(20ms);
+        findings.expect(!sum.done() && !exchange.done(), "nothing begins before the caller's stream has come to it");
+        sum.wait_on(stream);
+        exchange.wait_on(stream);
+        findings.expect(!sum.pending() && sum.done(), "nothing is pending once a stream waits");
+        cudaMemcpyAsync(copy.span().data(), message.span().data(), 4000, cudaMemcpyDefault, stream);
+      }
+      sum.wait();
+    }
+    cudaStreamSynchronize(stream);
+    findings.expect(values.read() == std::vector<float>(1000, 6) && message.read() == ones.read(), "the sum, and the message");
+    findings.expect(copy.read() == ones.read(), "what a stream does after it has waited");
+    cudaStreamDestroy(stream);
+  });
+}
+
+TEST_CASE("nccl: a blocking call returns when its values can be read", "[comm][nccl][stream]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    world.caller(stream);
+    const Values<int> values{100, 1};
+    std::jthread later;
+    {
+      auto hold = std::make_unique<stand_in::Hold>(stream);
+      later = std::jthread{[hold = std::move(hold)]() mutable {
+        std::this_thread::sleep_for(30ms);
+        hold.reset();
+      }};
+    }
+    world.all_reduce(values.span(), comm::Sum{});
+    findings.expect(std::ranges::count(values.span(), 2) == 100, "the sum");  // memory of this device can be read
+    world.caller(nullptr);
+    cudaStreamDestroy(stream);
+  });
+}
+
+TEST_CASE("nccl: memory of the host, or of another device, is refused by name, and the world goes on", "[comm][nccl][argument]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    std::vector<float> host(8);
+    const Thrown refused = failures::thrown_by([&] { world.all_reduce(host, comm::Sum{}); });
+    findings.expect(refused.is<pdp::ConfigError>() && refused.what().starts_with("all_reduce on rank"), refused.what());
+    findings.expect(refused.what().find("was given memory of the host; NCCL's calls take memory of device") != std::string::npos,
+                    refused.what());
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { world.broadcast(host, 0); }, [&] { world.send(host, 1 - world.rank()); }, [&] { world.recv(host, 1 - world.rank()); },
+             [&] { world.all_gather(std::span{host}.first(4), host); }, [&] { world.gather(std::span{host}.first(4), host, 0); },
+             [&] { world.all_to_all(std::span{host}.first(4), std::span{host}.last(4)); }})
+      findings.expect(failures::thrown_by(call).is<pdp::ConfigError>(), "memory of the host");
+    cudaSetDevice(7);
+    const Values<float> elsewhere{8, 1.f};
+    const Thrown other = failures::thrown_by([&] { world.all_reduce(elsewhere.span(), comm::Sum{}); });
+    findings.expect(other.what().find("was given memory of device 7, but this rank's calls run on device") != std::string::npos,
+                    other.what());
+    world.barrier();
+  });
+}
+
+TEST_CASE("nccl: reductions by bits are refused, and the world goes on", "[comm][nccl][argument]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    const Values<std::int32_t> values{2, 1};
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { world.all_reduce(values.span(), comm::BitAnd{}); }, [&] { world.reduce(values.span(), comm::BitOr{}, 0); },
+             [&] { world.reduce_scatter(values.span(), values.span().first(1), comm::BitOr{}); }}) {
+      const Thrown refused = failures::thrown_by(call);
+      findings.expect(refused.is<pdp::ConfigError>() && refused.what().find("NCCL has no bitwise") != std::string::npos, refused.what());
+    }
+    world.barrier();
+  });
+}
+
+TEST_CASE("nccl: memory that a communicator makes lies on its device, is zero, and may outlive it", "[comm][nccl][allocate]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    comm::Registered<float> values = world.allocate<float>(10'001);
+    const comm::Registered<double> short_lived = world.allocate<double>(3), nothing = world.allocate<double>(0);
+    cudaPointerAttributes found{};
+    cudaPointerGetAttributes(&found, values.data());
+    findings.expect(found.type == cudaMemoryTypeDevice && found.device == world.device(), "memory of the device");
+    findings.expect(values.size() == 10'001 && reinterpret_cast<std::uintptr_t>(values.data()) % pdp::alignment == 0, "size and alignment");
+    findings.expect(std::ranges::count(values, 0.f) == 10'001 && nothing.size() == 0, "zeros");
+    world.all_reduce(values, comm::Sum{});
+    {
+      Nccl part = world.split(0, 0);
+      const comm::Registered<int> of_part = part.allocate<int>(7);
+      part.all_reduce(values.span().last(5), comm::Max{});
+    }
+    Nccl gone{std::move(world)};
+    world = gone.split(0, 0);
+    Nccl{std::move(gone)}.barrier();
+    findings.expect(values[5] == 0, "memory that has outlived its communicator");
+  });
+}
+
+TEST_CASE("nccl: a program's own communicator can be used, and still by the program itself", "[comm][nccl][adopt]") {
+  const Fixture fixture;
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  check_all_went_well(on_threads(3, [&](int rank) {
+    cudaSetDevice(rank + 2);
+    ncclComm_t own = nullptr;
+    ncclCommInitRank(&own, 3, id, rank);
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    const Values<float> values{100, 1.f};
+    {
+      Nccl world{own, stream};
+      if (world.rank() != rank || world.size() != 3 || world.device() != rank + 2 || world.caller() != stream)
+        throw std::logic_error{"another place"};
+      world.all_reduce(values.span(), comm::Sum{});
+      const comm::Registered<int> registered = world.allocate<int>(5);
+      Nccl pair = world.split(rank == 2 ? 1 : 0, -rank);
+      if (pair.size() != (rank == 2 ? 1 : 2) || (rank < 2 && pair.rank() != 1 - rank)) throw std::logic_error{"another group"};
+      pair.all_reduce(values.span(), comm::Max{});
+      world.all_reduce_async(values.span(), comm::Max{}).wait_on(stream);
+    }
+    ncclAllReduce(values.span().data(), values.span().data(), 100, ncclFloat32, ncclSum, own, stream);
+    cudaStreamSynchronize(stream);
+    if (values.read()[99] != 9) throw std::logic_error{"another sum"};
+    ncclCommDestroy(own);
+    cudaStreamDestroy(stream);
+  }));
+  CHECK_THROWS_WITH((Nccl{nullptr, nullptr}), Contains("cannot adopt a null communicator"));
+}
+
+TEST_CASE("nccl: a failure ends a world on a program's own communicator, which is still the program's to abort",
+          "[comm][nccl][adopt][failure]") {
+  Fixture fixture;
+  fixture.left = 2;  // memory of the device and the host: to free it waits for what only the program can abort
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  const auto thrown = on_threads(2, [&](int rank) {
+    cudaSetDevice(rank);
+    ncclComm_t own = nullptr;
+    ncclCommInitRank(&own, 2, id, rank);
+    const Thrown error = failures::thrown_by([&] {
+      Nccl world{own, nullptr};
+      world.deadline(100ms);
+      if (rank == 0) world.barrier();
+    });
+    ncclCommAbort(own);
+    if (error) error.rethrow();
+  });
+  CHECK(thrown[0].is<pdp::Timeout>());
+  CHECK_FALSE(thrown[1]);
+}
+
+TEST_CASE("nccl: checked, it does what it does unchecked", "[comm][nccl][checked]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(3, [](Nccl& world, Findings& findings) {
+    comm::Checked checked{comm::Instrumented{std::move(world)}};
+    static_assert(comm::HasDeviceBuffers<decltype(checked)>);
+    const Values<int> values{30, 1}, shard{10, 0};
+    checked.all_reduce(values.span(), comm::Sum{});
+    checked.reduce_scatter(values.span(), shard.span(), comm::Sum{});
+    comm::Checked part = checked.split(checked.rank() == 2 ? 1 : 0, 0);
+    part.all_reduce(shard.span(), comm::Max{});
+    findings.expect(shard.read() == std::vector<int>(10, 9) && part.size() == (checked.rank() == 2 ? 1 : 2), "a sum, and a group");
+  });
+}
+
+TEST_CASE("nccl: calls that differ are told to every rank where they are checked", "[comm][nccl][checked][mismatch]") {
+  const Fixture fixture;
+  const auto errors = pdp::testing::errors<Nccl>(3, [](Nccl& world) {
+    comm::Checked checked{std::move(world)};
+    const Values<float> values{checked.rank() == 1 ? std::size_t{9} : std::size_t{8}, 1.f};
+    checked.all_reduce(values.span(), comm::Sum{});
+  });
+  for (const Thrown& error : errors) {
+    CHECK(error.is<pdp::MismatchedCollective>());
+    CHECK_THAT(error.what(), Contains("all_reduce of 8 float32 on rank 0") && Contains("all_reduce of 9 float32 on rank 1"));
+  }
+}
+
+TEST_CASE("nccl: a call that takes longer than the deadline is a Timeout that names the call, and the world stays ended",
+          "[comm][nccl][failure]") {
+  const Fixture fixture;
+  const auto start = comm::Clock::now();
+  const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
+    Nccl part = world.split(0, 0);
+    world.deadline(100ms);
+    if (world.rank() == 1) return std::this_thread::sleep_for(400ms);
+    const Values<float> values{8, 1.f};
+    const Thrown first = failures::thrown_by([&] { world.all_reduce(values.span(), comm::Sum{}); });
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { world.barrier(); }, [&] { part.all_reduce(values.span(), comm::Sum{}); }, [&] { world.progress(); },
+             [&] { static_cast<void>(world.split(0, 0)); }, [&] { static_cast<void>(part.allocate<float>(1)); },
+             [&] { world.send(values.span(), 1); }, [&] { world.grouped([] {}); }})
+      if (const Thrown again = failures::thrown_by(call); again.what() != first.what()) throw std::logic_error{again.what()};
+    first.rethrow();
+  });
+  CHECK(comm::Clock::now() - start < 5s);
+  CHECK(errors[0].is<pdp::Timeout>());
+  CHECK_THAT(errors[0].what(), Contains("rank 0 waited 100 ms for all_reduce of 8 float32 and heard nothing from rank 1"));
+  CHECK_FALSE(errors[1]);
+}
+
+TEST_CASE("nccl: a rank that never makes its call ends a wait for anything", "[comm][nccl][failure]") {
+  const Fixture fixture;
+  const int what = GENERATE(0, 1, 2, 3, 4, 5);
+  const auto errors = pdp::testing::errors<Nccl>(3, [what](Nccl& world) {
+    if (world.rank() == 2) return;
+    world.deadline(100ms);
+    const Values<int> values{30, 1}, other{30, 1};
+    switch (what) {
+      case 0:
+        return world.broadcast(values.span(), 2);
+      case 1:
+        return world.recv(values.span(), 2, 7);
+      case 2:
+        return static_cast<void>(world.split(0, 0));
+      case 3: {
+        auto work = world.all_to_all_async(values.span(), other.span());
+        while (!work.done()) std::this_thread::sleep_for(1ms), std::ignore = failures::thrown_by([&] { world.barrier(); });
+        return work.wait();
+      }
+      case 4: {
+        comm::Checked checked{std::move(world)};
+        return checked.barrier();
+      }
+      default: {
+        stand_in::settings().looks_until_launched = 1'000'000;
+        auto first = world.all_reduce_async(values.span(), comm::Sum{});
+        auto second = world.all_reduce_async(other.span(), comm::Sum{});  // which waits for the first one's launch
+        return second.wait();
+      }
+    }
+  });
+  for (const int rank : {0, 1}) {
+    CHECK(errors[static_cast<std::size_t>(rank)].is<pdp::Timeout>());
+    CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains(pdp::text("rank ", rank, " waited 100 ms for ")));
+    if (what == 1)
+      CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains("send of 30 int32 with tag 7 and heard nothing from rank 2"));
+  }
+}
+
+TEST_CASE("nccl: what NCCL says while a rank waits ends the wait at once", "[comm][nccl][failure]") {
+  const Fixture fixture;
+  const ncclResult_t said = GENERATE(ncclRemoteError, ncclSystemError, ncclInternalError);
+  const int size = GENERATE(2, 3);
+  const auto start = comm::Clock::now();
+  const auto errors = pdp::testing::errors<Nccl>(size, [said](Nccl& world) {
+    const Values<int> values{30, 1};
+    if (world.rank() == 1) {
+      std::this_thread::sleep_for(30ms);
+      for (auto& each : stand_in::settings().error) each = said;
+    } else {
+      world.all_reduce(values.span(), comm::Sum{});
+    }
+  });
+  CHECK(comm::Clock::now() - start < 5s);
+  const Thrown& error = errors[0];
+  CHECK(error.is<pdp::CommunicationError>());
+  CHECK(error.is<pdp::PeerLost>() == (said != ncclInternalError));
+  if (said != ncclInternalError) {
+    CHECK(error.lost_rank() == (size == 2 ? 1 : -1));
+    CHECK_THAT(error.what(), Contains(size == 2 ? "rank 1 is gone or out of reach" : "NCCL does not say which rank"));
+  }
+  CHECK_THAT(error.what(), Contains("all_reduce of 30 int32"));
+}
+
+TEST_CASE("nccl: a work that is let go of in flight ends the world of its rank, and its memory is touched no more",
+          "[comm][nccl][failure][async]") {
+  const Fixture fixture;
+  const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
+    world.deadline(300ms);
+    if (world.rank() == 0) {
+      {
+        const Values<float> values{500, 1.f}, message{500, 1.f};
+        auto receiving = world.recv_async(message.span(), 1, 9);
+        auto work = world.all_reduce_async(values.span(), comm::Sum{});
+      }
+      world.barrier();
+    } else {
+      const Values<float> values{500, 1.f};
+      world.all_reduce(values.span(), comm::Sum{});  // never comes to rank 0, whose receive is before it
+    }
+  });
+  CHECK(errors[0].lost_rank() == 0);
+  CHECK_THAT(errors[0].what(), Contains("rank 0 gave up all_reduce of 500 float32 while it was in flight"));
+  CHECK(errors[1].is<pdp::Timeout>());
+}
+
+TEST_CASE("nccl: a world that was ended says why in every call", "[comm][nccl][failure]") {
+  const Fixture fixture;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    Nccl part = world.split(0, 0);
+    world.barrier();
+    world.abort("the disk is full");
+    const Thrown error = failures::thrown_by([&] { part.barrier(); });
+    findings.expect(error.what() == "the disk is full" && error.lost_rank() == (world.rank() == 0 ? 0 : 1), error.what());
+  });
+}
+
+TEST_CASE("nccl: an error between a call and its wait leaves no rank hanging", "[comm][nccl][failure][async]") {
+  const Fixture fixture;
+  const auto start = comm::Clock::now();
+  const auto thrown = connect(3, 20s, [](int rank, Nccl& world) {
+    world.deadline(300ms);
+    const Values<float> gradients{1000, 1.f};
+    auto reduction = world.all_reduce_async(gradients.span(), comm::Sum{});
+    auto message = world.recv_async(gradients.span().first(1), (rank + 1) % 3);
+    if (rank == 1) throw pdp::ShapeError{"a label beyond the classes"};
+    reduction.wait();
+    message.wait();
+  });
+  CHECK(comm::Clock::now() - start < 4s);
+  CHECK(thrown[1].is<pdp::ShapeError>());
+  for (const int rank : {0, 2}) CHECK(thrown[static_cast<std::size_t>(rank)].is<pdp::Timeout>());
+}
+
+TEST_CASE("nccl: calls that start together are waited for after the last one was made", "[comm][nccl][async]") {
+  const Fixture fixture;
+  const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
+    const Values<int> values{3, 1};
+    world.grouped([&] {
+      auto work = world.all_reduce_async(values.span(), comm::Sum{});
+      if (work.done()) throw std::logic_error{"it cannot be done"};
+      work.wait();
+    });
+  });
+  for (const Thrown& error : errors) {
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(),
+               Contains("waits for all_reduce of 3 int32 among calls that start together") && Contains("wait after grouped()"));
+  }
+}

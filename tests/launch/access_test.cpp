@@ -1,0 +1,225 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <pdp/launch/access.hpp>
+#include <pdp/launch/shared_secret.hpp>
+#include <pdp/launch/voucher.hpp>
+
+#include "catch.hpp"
+#include "support.hpp"
+
+namespace launch = pdp::launch;
+using launch::Access;
+using launch::Grounds;
+using support::message_of;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Access access(const Variables& variables, int size = 4) {
+  return Access::from(
+      [&](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+      },
+      size);
+}
+std::string refusal(const Variables& variables) {
+  return message_of<pdp::UsageError>([&] { static_cast<void>(access(variables)); }).value_or("nothing was thrown");
+}
+
+/// A file with these words, and a mode.
+struct File {
+  std::string path = (std::filesystem::temp_directory_path() / pdp::text("pdp_secret_", ::getpid())).string();
+  explicit File(const std::string& words, mode_t mode = 0600) {
+    std::ofstream{path} << words;
+    ::chmod(path.c_str(), mode);
+  }
+  File(File&&) = delete;
+  ~File() { ::unlink(path.c_str()); }
+};
+
+const std::string secret = "sixteen bytes or more";
+
+launch::Address at(const std::string& host) {
+  std::string why;
+  return launch::resolve(host, 1, why).at(0);
+}
+
+}  // namespace
+
+TEST_CASE("a secret comes from a file that only this user can read, or from a variable", "[launch][access]") {
+  CHECK_FALSE(access({}).secret);
+  CHECK(access({{"PDP_SECRET", secret}}).secret->bytes() == secret);
+  const File file{secret + "\n"};
+  CHECK(access({{"PDP_SECRET_FILE", file.path}}).secret->bytes() == secret);
+  ::chmod(file.path.c_str(), 0400);
+  CHECK(access({{"PDP_SECRET_FILE", file.path}}).secret->bytes() == secret);
+  const std::string both = refusal({{"PDP_SECRET_FILE", file.path}, {"PDP_SECRET", secret}});
+  CHECK_THAT(both, Contains("both set"));
+}
+
+TEST_CASE("a secret that others could know is refused, with what to do about it", "[launch][access]") {
+  const auto mode = static_cast<mode_t>(GENERATE(0644, 0640, 0604, 0620, 0602, 0610));
+  const File file{secret, mode};
+  const std::string words = refusal({{"PDP_SECRET_FILE", file.path}});
+  CHECK_THAT(words, Contains(file.path) && Contains("can be read or written by other users") && Contains("chmod 600"));
+  CHECK_THAT(words, !Contains(secret));
+}
+
+TEST_CASE("a secret file of another user is refused", "[launch][access]") {
+  const File file{secret};
+  if (::chown(file.path.c_str(), 65534, 65534) != 0) {
+    WARN("only root can give a file away");
+    return;
+  }
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", file.path}}), Contains("belongs to the user with the number 65534"));
+}
+
+TEST_CASE("a secret that is missing, too short or too long is refused, and never shown", "[launch][access]") {
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/no/such/file"}}), Contains("/no/such/file") && Contains("No such file"));
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/tmp"}}), Contains("is no file"));
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/dev/zero"}}), Contains("is no file"));
+  CHECK_THAT(refusal({{"PDP_SECRET", "fifteen bytes.."}}), Contains("15 bytes") && Contains("from 16 to") && !Contains("fifteen"));
+  const File empty{""};
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", empty.path}}), Contains("0 bytes"));
+  const File huge{std::string(100'000, 'x')};
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", huge.path}}), Contains("to 4096"));
+}
+
+TEST_CASE("PDP_INSECURE is 1 or nothing", "[launch][access]") {
+  CHECK_FALSE(access({}).insecure);
+  CHECK_FALSE(access({{"PDP_INSECURE", "0"}}).insecure);
+  CHECK(access({{"PDP_INSECURE", "1"}}).insecure);
+  CHECK_THAT(refusal({{"PDP_INSECURE", "yes"}}), Contains("PDP_INSECURE=1") && Contains("'yes'"));
+}
+
+TEST_CASE("a job is known by what all its ranks have in common, and so is an attempt at it", "[launch][access]") {
+  const auto job = [](const Variables& variables) {
+    const auto found = access(variables).job;
+    return found.name + "|" + found.attempt;
+  };
+  CHECK(job({}) == "|");
+  CHECK(job({{"PDP_JOB", "mine"}, {"PDP_ATTEMPT", "3"}, {"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) == "mine|3");
+  const Variables step{{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_ID", "5"}, {"SLURM_STEP_NODELIST", "n0"}};
+  CHECK(job(step) == "7.5|");
+  Variables inside = step;
+  inside.insert({{"RANK", "0"}, {"WORLD_SIZE", "4"}});
+  CHECK(job(inside) == "7|");  // torchrun on each node may be a step of its own
+  CHECK(job({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "0"}}) == "7|");
+  CHECK(job({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) == "7|2");
+  CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "1"}}) == "|/1");
+  CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "2"}}) == "|");  // the other torchrun may say 0
+  CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) ==
+        "7|2/1");
+}
+
+TEST_CASE("what proves who belongs to a job follows from what is set and where its store is", "[launch][access]") {
+  const auto grounds = [](const Variables& variables, const std::string& store) {
+    return launch::choose_grounds(access(variables), at(store));
+  };
+  const std::string here = GENERATE(as<std::string>{}, "127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1");
+  CHECK(grounds({}, here) == Grounds::this_host);
+  CHECK(grounds({{"SLURM_JOB_ID", "7"}}, here) == Grounds::this_host);
+  CHECK(grounds({{"PDP_INSECURE", "1"}}, here) == Grounds::open);
+  CHECK(grounds({{"PDP_SECRET", secret}, {"PDP_INSECURE", "1"}}, here) == Grounds::secret);
+  CHECK(grounds({{"PDP_MUNGE_SOCKET", "/socket"}}, here) == Grounds::munge);
+  const std::string there = GENERATE(as<std::string>{}, "10.0.0.1", "192.0.2.7", "fe80::1", "2001:db8::1", "0.0.0.0", "::ffff:10.0.0.1");
+  CHECK(grounds({{"SLURM_JOB_ID", "7"}}, there) == Grounds::munge);
+  CHECK(grounds({{"PDP_MUNGE_SOCKET", "/socket"}}, there) == Grounds::munge);
+  CHECK(grounds({{"PDP_SECRET", secret}, {"SLURM_JOB_ID", "7"}}, there) == Grounds::secret);
+  CHECK(grounds({{"PDP_INSECURE", "1"}, {"SLURM_JOB_ID", "7"}}, there) == Grounds::open);
+  CHECK(grounds({{"LOCAL_WORLD_SIZE", "4"}}, there) == Grounds::this_host);
+  CHECK(grounds({{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}, there) == Grounds::this_host);
+  CHECK(grounds({{"SLURM_JOB_ID", "7"},
+                 {"SLURM_PROCID", "0"},
+                 {"SLURM_STEP_ID", "5"},
+                 {"SLURM_STEP_NODELIST", "n0"},
+                 {"SLURM_STEP_NUM_NODES", "1"}},
+                there) == Grounds::this_host);
+  const Variables nothing = GENERATE(as<Variables>{}, Variables{}, Variables{{"LOCAL_WORLD_SIZE", "2"}}, Variables{{"PDP_INSECURE", "0"}});
+  const auto words = message_of<pdp::UsageError>([&] { static_cast<void>(grounds(nothing, there)); });
+  REQUIRE(words);
+  CHECK_THAT(*words, Contains("PDP_SECRET_FILE") && Contains("Slurm") && Contains("munge") && Contains("PDP_INSECURE=1"));
+}
+
+TEST_CASE("a rank takes no weaker proof than what is set for it", "[launch][access]") {
+  const auto says = [](const Variables& variables, Grounds grounds, const std::string& credential = {}) {
+    return message_of<pdp::ConfigError>([&] {
+             static_cast<void>(launch::obtain_secret(access(variables), grounds, credential, "the store", pdp::comm::TimePoint::max()));
+           })
+        .value_or("nothing was thrown");
+  };
+  for (const Grounds weaker : {Grounds::open, Grounds::this_host, Grounds::munge})
+    CHECK_THAT(says({{"PDP_SECRET", secret}}, weaker), Contains("this rank has been given a secret") && !Contains(secret));
+  CHECK_THAT(says({}, Grounds::secret), Contains("the store asks for a secret, and this rank has been given none"));
+  CHECK_THAT(says({}, Grounds::open), Contains("PDP_INSECURE=1"));
+  CHECK(says({{"PDP_INSECURE", "1"}}, Grounds::open) == "nothing was thrown");
+  CHECK(says({{"PDP_SECRET", secret}}, Grounds::secret) == "nothing was thrown");
+}
+
+TEST_CASE("a secret in memory of this host is found by its place, and is nothing else", "[launch][access]") {
+  const std::string bytes(32, 's');
+  const launch::SharedSecret shared{pdp::comm::Secret{bytes}};
+  CHECK(launch::SharedSecret::read(shared.place(), 32).bytes() == bytes);
+  const auto says = [](const std::string& place) {
+    return message_of<pdp::ConfigError>([&] { static_cast<void>(launch::SharedSecret::read(place, 32)); }).value_or("nothing was thrown");
+  };
+  const auto place_of = [](int file) { return pdp::text(::getpid(), ' ', file); };
+  for (const char* no_place : {"", "1", "a b", "1 2 3", "-1 3", "1 -3", "0 3", "99999999999999 1", "../../x 1"})
+    CHECK_THAT(says(no_place), Contains("no place of its secret"));
+  CHECK_THAT(says(place_of(99'999)), Contains("No such file"));
+  const pdp::comm::Descriptor unsealed{::memfd_create("pdp secret", MFD_CLOEXEC)};
+  REQUIRE(::write(unsealed.get(), bytes.data(), bytes.size()) == 32);
+  REQUIRE(::fchmod(unsealed.get(), 0600) == 0);
+  CHECK_THAT(says(place_of(unsealed.get())), Contains("not memory that pdp has made"));
+  REQUIRE(::fchmod(unsealed.get(), 0644) == 0);
+  CHECK_THAT(says(place_of(unsealed.get())), Contains("not memory of this user's"));
+  const File file{bytes};
+  const pdp::comm::Descriptor open_file{::open(file.path.c_str(), O_RDONLY | O_CLOEXEC)};
+  CHECK(says(place_of(open_file.get())) != "nothing was thrown");
+  const launch::SharedSecret shorter{pdp::comm::Secret{std::string(31, 's')}};
+  CHECK_THAT(says(shorter.place()), Contains("not memory of this user's"));
+  if (::geteuid() == 0) {  // who can give it away
+    const std::string place = shared.place();
+    REQUIRE(::fchown(std::stoi(place.substr(place.find(' '))), 65534, 65534) == 0);
+    CHECK_THAT(says(place), Contains("not memory of this user's"));
+  }
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const pdp::comm::Descriptor read_end{ends[0]}, write_end{ends[1]};
+  CHECK_THAT(says(place_of(ends[0])), Contains("not memory of this user's"));
+}
+
+TEST_CASE("another user's process does not come by a secret in memory of this host", "[launch][access]") {
+  if (::geteuid() != 0) {
+    WARN("only root can become another user");
+    return;
+  }
+  const launch::SharedSecret shared{pdp::comm::Secret{std::string(32, 's')}};
+  const std::string place = shared.place();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(9);
+    try {
+      static_cast<void>(launch::SharedSecret::read(place, 32));
+    } catch (const pdp::ConfigError& error) {
+      ::_exit(std::string{error.what()}.find("Permission denied") != std::string::npos ? 3 : 4);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 3);
+}

@@ -1,0 +1,292 @@
+// Campaigns of faults: ranks that are killed or stopped at random moments. Each is a process that nobody looks after but the other ranks,
+// so that what each of the others throws, and when, is its own finding.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <random>
+#include <regex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catch.hpp"
+#include "launch/job.hpp"
+
+using launch_test::Clock;
+using launch_test::Job;
+using launch_test::Variable;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What is promised within this many seconds is asserted within four times as many, as other tests may keep the machine busy; the figures
+/// that a long campaign prints are those that were measured.
+constexpr double slack = 4;
+constexpr double promised_seconds = 2, promised_median = 0.1;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
+
+/// What a rank has thrown, by its own words.
+struct Threw {
+  Clock::time_point at;
+  std::string kind;
+  int rank;
+  std::string words;
+
+  [[nodiscard]] bool names(int other) const { return std::regex_search(words, std::regex{pdp::text("\\brank ", other, "\\b")}); }
+};
+
+/// The ranks of a job, started one by one.
+class Ranks {
+ public:
+  /// `missing`: a rank that is not started.
+  Ranks(const std::string& comm, int size, const std::vector<std::string>& what, const std::vector<Variable>& variables, int missing = -1) {
+    const std::uint16_t port = launch_test::free_port();
+    std::vector<std::string> arguments{comm};
+    arguments.insert(arguments.end(), what.begin(), what.end());
+    arguments.resize(4, "0");
+    for (int rank = 0; rank < size; ++rank) {
+      auto all = launch_test::rank_of(rank, size, port);
+      all.insert(all.end(), variables.begin(), variables.end());
+      jobs_.push_back(rank == missing ? nullptr : std::make_unique<Job>(arguments, all, PDP_TEST_PROGRAMS "/fault_program"));
+    }
+  }
+
+  [[nodiscard]] int size() const { return static_cast<int>(jobs_.size()); }
+  Job& operator[](int rank) { return *jobs_[static_cast<std::size_t>(rank)]; }
+
+  void wait_until_joined() {
+    try {
+      for (const auto& each : jobs_) each->wait_for("joined");
+    } catch (const std::runtime_error&) {
+      std::string said;
+      for (int rank = 0; rank < size(); ++rank) {
+        static_cast<void>((*this)[rank].end());
+        said += pdp::text("rank ", rank, ": ", (*this)[rank].out(), (*this)[rank].err(), '\n');
+      }
+      throw std::runtime_error{"not all ranks have joined:\n" + said};
+    }
+  }
+  Clock::time_point signal(int rank, int number) {
+    const auto now = Clock::now();
+    (*this)[rank].signal(number);
+    return now;
+  }
+  /// What a rank that has ended has thrown.
+  std::optional<Threw> threw(int rank) {
+    const std::string& out = (*this)[rank].out();
+    const std::size_t line = out.find("threw ");
+    if (line == std::string::npos) return std::nullopt;
+    static const std::regex form{"threw (\\d+) (\\w+) (-?\\d+) ([^\\n]*)"};
+    std::smatch parts;
+    if (!std::regex_search(out, parts, form)) return std::nullopt;
+    return Threw{Clock::time_point{std::chrono::nanoseconds{std::stoll(parts[1])}}, parts[2], std::stoi(parts[3]), parts[4]};
+  }
+
+ private:
+  std::vector<std::unique_ptr<Job>> jobs_;
+};
+
+/// What has come of many kills.
+struct Figures {
+  int kills = 0, noticed = 0, wrong_rank = 0, hung = 0, orphans = 0, exit_code_0 = 0;
+  int kills_at_start = 0, second_hand = 0;
+  std::vector<double> seconds{};           // from a kill until a survivor throws, where all had joined
+  std::vector<double> seconds_at_start{};  // where not, of those who throw PeerLost; the others wait for the deadline of the start
+  std::vector<std::string> stories{};      // of what should not have been
+
+  static double largest(const std::vector<double>& of) { return of.empty() ? 0 : *std::ranges::max_element(of); }
+  static double median(std::vector<double> of) {
+    if (of.empty()) return 0;
+    const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
+    std::ranges::nth_element(of, middle);
+    return *middle;
+  }
+  [[nodiscard]] std::string json(const std::string& comm, int size) const {
+    return pdp::text(R"({"campaign": "kill -9", "comm": ")", comm, R"(", "ranks": )", size, R"(, "kills": )", kills, R"(, "noticed": )",
+                     noticed, R"(, "median_s": )", median(seconds), R"(, "max_s": )", largest(seconds), R"(, "wrong_rank": )", wrong_rank,
+                     R"(, "hung": )", hung, R"(, "orphans": )", orphans, R"(, "exit_code_0": )", exit_code_0, R"(, "kills_at_start": )",
+                     kills_at_start, R"(, "second_hand": )", second_hand, R"(, "median_at_start_s": )", median(seconds_at_start),
+                     R"(, "max_at_start_s": )", largest(seconds_at_start), "}");
+  }
+};
+
+/// Kills a rank of a new job, and adds what comes of it. `starting`: before all have joined, at any moment of a start that takes as long as
+/// the one before; gives how long it takes.
+void kill_one(const std::string& comm, int size, bool starting, std::mt19937& random, double& start, Figures& figures) {
+  const std::string seed = std::to_string(random() % 1'000'000);
+  const auto begun = Clock::now();
+  Ranks ranks{comm, size, {"traffic", seed}, {{"PDP_TIMEOUT", starting ? "5" : "60"}}};
+  const auto started = Clock::now();
+  const auto a_while = [&](double longest) {
+    std::this_thread::sleep_for(std::chrono::duration<double>{std::uniform_real_distribution{0.0, longest}(random)});
+  };
+  if (starting) {
+    a_while(start);
+  } else {
+    ranks.wait_until_joined();
+    start = seconds_between(started, Clock::now());
+    a_while(0.3);
+  }
+  const int victim = random() % 4 == 0 ? 0 : static_cast<int>(random() % static_cast<unsigned>(size));
+  const auto killed = ranks.signal(victim, SIGKILL);
+  figures.kills += 1;
+  figures.kills_at_start += starting ? 1 : 0;
+  bool noticed = true;
+  const auto story = [&](int rank, const std::string& what) {
+    noticed = false;
+    figures.stories.push_back(pdp::text(comm, ", seed ", seed, ", rank ", victim, " killed ", starting ? "at the start, " : "",
+                                        seconds_between(begun, killed), " s after the beginning: rank ", rank, ' ', what));
+  };
+  for (int rank = 0; rank < size; ++rank) {
+    int code = 0;
+    try {
+      code = ranks[rank].end(15s);
+    } catch (const std::runtime_error&) {
+      const auto left = ranks[rank].processes();
+      const bool hangs = std::ranges::count(left, ranks[rank].launcher()) > 0;
+      (hangs ? figures.hung : figures.orphans) += 1;
+      story(rank, hangs ? "hangs" : "leaves a process behind");
+      continue;
+    }
+    if (rank == victim) continue;
+    if (code == 0) {
+      figures.exit_code_0 += 1;
+      story(rank, "ends with exit code 0");
+    }
+    const std::optional<Threw> threw = ranks.threw(rank);
+    const double seconds = threw ? seconds_between(killed, threw->at) : 0;
+    if (!threw) {
+      story(rank, pdp::text("ends with exit code ", code, " and says: ", ranks[rank].out(), ranks[rank].err()));
+    } else if (threw->kind == "lost" && threw->rank == victim) {
+      (starting ? figures.seconds_at_start : figures.seconds).push_back(seconds);
+    } else if (starting && !threw->names(victim) && (threw->rank >= 0 || threw->names(0))) {
+      figures.second_hand += 1;  // came when others had given up, the host of the store among them, and has met nobody else
+    } else if (!starting || !threw->names(victim)) {
+      figures.wrong_rank += 1;
+      story(rank, pdp::text("throws after ", seconds, " s: ", threw->kind, ' ', threw->rank, ' ', threw->words));
+    }
+  }
+  figures.noticed += noticed ? 1 : 0;
+}
+
+/// One kill of four falls into the start.
+Figures kill_many(const std::string& comm, int size, int kills) {
+  std::mt19937 random{Catch::rngSeed()};
+  Figures figures;
+  double start = 0.5;
+  for (int kill = 0; kill < kills; ++kill) kill_one(comm, size, kill % 4 == 3, random, start, figures);
+  return figures;
+}
+
+void check(const Figures& figures, double factor) {
+  for (const std::string& each : figures.stories) UNSCOPED_INFO(each);
+  CHECK(figures.noticed == figures.kills);
+  CHECK(figures.wrong_rank == 0);
+  CHECK(figures.hung == 0);
+  CHECK(figures.orphans == 0);
+  CHECK(Figures::median(figures.seconds) < factor * promised_median);
+  CHECK(Figures::largest(figures.seconds) < factor * promised_seconds);
+}
+
+}  // namespace
+
+TEST_CASE("a rank of 16 that is killed at any moment is lost for every other one, and named", "[launch][faults]") {
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
+  check(kill_many(comm, 16, 8), slack);
+}
+
+TEST_CASE("200 kills of one of 16 ranks are noticed as promised", "[launch][faults][.long]") {
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
+  DYNAMIC_SECTION("over " << comm) {
+    const Figures figures = kill_many(comm, 16, 200);
+    std::printf("%s\n", figures.json(comm, 16).c_str());
+    std::fflush(stdout);
+    check(figures, slack);
+  }
+}
+
+TEST_CASE("a rank that is never started is named when the time for the start is over", "[launch][faults]") {
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
+  const int missing = GENERATE(0, 2);
+  Ranks ranks{comm, 4, {"traffic"}, {{"PDP_TIMEOUT", "2"}}, missing};
+  for (int rank = 0; rank < 4; ++rank) {
+    if (rank == missing) continue;
+    CHECK(ranks[rank].end() != 0);
+    const auto threw = ranks.threw(rank);
+    REQUIRE(threw);
+    INFO(comm << ", rank " << rank << ": " << threw->kind << ' ' << threw->words);
+    CHECK((threw->kind == "late" || threw->kind == "lost"));
+    CHECK(threw->names(missing));
+  }
+}
+
+TEST_CASE("a rank that is stopped is lost within two heartbeats for those that wait, whoever they wait for", "[launch][faults]") {
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
+  const std::string what = GENERATE(as<std::string>{}, "wait", "traffic");
+  constexpr int size = 6;  // on two hosts, where hosts are made believe
+  const int victim = what == "wait" ? size - 1 : GENERATE(0, 2);
+  Ranks ranks{comm, size, {what, "5"}, {{"PDP_HEARTBEAT", "1"}}};
+  ranks.wait_until_joined();
+  std::this_thread::sleep_for(200ms);
+  const auto stopped = ranks.signal(victim, SIGSTOP);
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == victim) continue;
+    INFO(comm << ", " << what << ", rank " << rank);
+    CHECK(ranks[rank].end() != 0);
+    const auto threw = ranks.threw(rank);
+    REQUIRE(threw);
+    INFO(threw->kind << ' ' << threw->words);
+    CHECK(threw->rank == victim);
+    CHECK(seconds_between(stopped, threw->at) < slack * 2);
+    CHECK(seconds_between(stopped, threw->at) > 0.5);
+  }
+}
+
+TEST_CASE("a rank that is stopped for less than a heartbeat is waited for", "[launch][faults]") {
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
+  Ranks ranks{comm, 6, {"traffic", "7", "4"}, {{"PDP_HEARTBEAT", "4"}}};
+  ranks.wait_until_joined();
+  for (const int victim : {2, 0}) {
+    ranks.signal(victim, SIGSTOP);
+    std::this_thread::sleep_for(1'000ms);
+    ranks.signal(victim, SIGCONT);
+    std::this_thread::sleep_for(200ms);
+  }
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const int code = ranks[rank].end();
+    INFO(comm << ", rank " << rank << ": " << ranks[rank].out());
+    CHECK(code == 0);
+    CHECK_THAT(ranks[rank].out(), EndsWith("done\n"));
+  }
+}
+
+namespace {
+
+/// Ranks that compute on all cores for several heartbeats, and make no call meanwhile.
+void compute(const std::string& comm, int size, int seconds, const char* heartbeat) {
+  Ranks ranks{comm, size, {"compute", std::to_string(seconds)}, {{"PDP_HEARTBEAT", heartbeat}}};
+  for (int rank = 0; rank < size; ++rank) {
+    const int code = ranks[rank].end(300s);
+    INFO(comm << ", " << size << " ranks, rank " << rank << ": " << ranks[rank].out());
+    CHECK(code == 0);
+    CHECK_THAT(ranks[rank].out(), EndsWith("done\n"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a rank that computes for three heartbeats is waited for", "[launch][faults]") {
+  compute(GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts"), 4, 3, "1");
+}
+
+TEST_CASE("64 ranks that compute on a busy machine are not taken for dead", "[launch][faults]") {
+  compute(GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts"), 64, 3, "2");
+}
+
+TEST_CASE("128 ranks that compute on a busy machine are not taken for dead", "[launch][faults][.long]") {
+  compute(GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts"), 128, 10, "2");
+}

@@ -1,0 +1,149 @@
+// A program for the campaigns of faults: a rank that others have started, which says when it has joined, and what it threw and when, by the
+// clock that all processes of a host share. Its arguments: a communicator, what to do, and two numbers.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/hierarchical.hpp>
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/launch/join.hpp>
+
+namespace {
+
+namespace comm = pdp::comm;
+using comm::Clock;
+
+void say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+/// The default communicator, as if every four ranks in a row were on a host of their own.
+class OnHosts : public comm::Default {
+ public:
+  OnHosts(comm::Default&& group) : comm::Default{std::move(group)} {}
+  static OnHosts connect(comm::StoreView store, int rank, int size, comm::TimePoint deadline) {
+    return comm::Default::connect(store, rank, size, deadline, pdp::text("host ", rank / 4));
+  }
+};
+
+/// Calls of all kinds, with pauses between them; the same on all ranks, as all draw them alike. Ends when rank 0 finds that the seconds are
+/// over; never where there are none.
+template <class World>
+void traffic(World& world, unsigned seed, int seconds) {
+  std::mt19937 common{seed}, own{seed + static_cast<unsigned>(world.rank()) + 1};
+  auto row = world.split(world.rank() / 4, 0), column = world.split(world.rank() % 4, 0);
+  std::vector<float> values(50'000);
+  std::vector<int> order(static_cast<std::size_t>(world.size()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto until = Clock::now() + std::chrono::seconds{seconds};
+  for (int round = 1;; ++round) {
+    const std::span some{values.data(), common() % 8 == 0 ? values.size() : 1 + common() % 500};
+    switch (common() % 7) {
+      case 0:
+      case 1:
+        world.all_reduce(some, comm::Sum{});
+        break;
+      case 2:
+        std::this_thread::sleep_for(std::chrono::milliseconds{5 + own() % 46});
+        break;
+      case 3: {  // pairs of ranks
+        std::shuffle(order.begin(), order.end(), common);
+        const auto place = static_cast<std::size_t>(std::ranges::find(order, world.rank()) - order.begin());
+        if ((place ^ 1) == order.size()) break;
+        if (place % 2 == 0)
+          world.send(some, order[place ^ 1]);
+        else
+          world.recv(some, order[place ^ 1]);
+        break;
+      }
+      case 6:
+        row.all_reduce(some, comm::Max{});
+        break;
+      case 4:
+        static_cast<void>(world.split(world.rank() % 2, 0));
+        break;
+      case 5:
+        column.broadcast(some, static_cast<int>(common() % static_cast<unsigned>(column.size())));
+        break;
+    }
+    if (seconds == 0 || round % 8 != 0) continue;
+    int go_on = Clock::now() < until ? 1 : 0;
+    world.broadcast(std::span{&go_on, 1}, 0);
+    if (go_on == 0) return;
+  }
+}
+
+/// Every rank but the last waits for a message of another one but the last, and none is ever sent.
+template <class World>
+void wait_for_nothing(World& world) {
+  int nothing = 0;
+  const int waiting = world.size() - 1;
+  world.recv(std::span{&nothing, 1}, world.rank() == waiting ? 0 : (world.rank() + 1) % waiting);
+}
+
+void compute(int seconds) {
+  for (const auto until = Clock::now() + std::chrono::seconds{seconds}; Clock::now() < until;) continue;
+}
+
+/// One line: when, what kind, whom it names, and in which words.
+int report(const std::exception_ptr& thrown) {
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+  const auto threw = [now](const char* kind, int rank, const char* words) {
+    say(pdp::text("threw ", now, ' ', kind, ' ', rank, ' ', words));
+  };
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const pdp::PeerLost& lost) {
+    threw("lost", lost.rank(), lost.what());
+  } catch (const pdp::Timeout& late) {
+    threw("late", -1, late.what());
+  } catch (const std::exception& error) {
+    threw("other", -1, error.what());
+  }
+  return 3;
+}
+
+template <class World>
+int live(const std::string& what, int first, int second) {
+  try {
+    auto world = pdp::launch::join<World>();
+    say("joined");
+    try {
+      if (what == "traffic") traffic(world, static_cast<unsigned>(first), second);
+      if (what == "wait") wait_for_nothing(world);
+      if (what == "compute") {
+        compute(first);
+        world.barrier();
+      }
+      say("done");
+      return 0;
+    } catch (...) {
+      return report(std::current_exception());  // before the world's end, which takes its time
+    }
+  } catch (...) {
+    return report(std::current_exception());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const std::string name = argv[1], what = argv[2];
+  const int first = std::atoi(argv[3]), second = std::atoi(argv[4]);
+  if (name == "tcp") return live<comm::Tcp>(what, first, second);
+  if (name == "shm") return live<comm::Shm>(what, first, second);
+  if (name == "hosts") return live<OnHosts>(what, first, second);
+  return live<comm::Default>(what, first, second);
+}

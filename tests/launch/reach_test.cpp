@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <pdp/launch/reach.hpp>
+
+#include "catch.hpp"
+
+namespace launch = pdp::launch;
+using launch::Interface;
+
+namespace {
+
+Interface interface(const std::string& name, const std::string& number) {
+  std::string why;
+  return {.name = name, .address = launch::resolve(number, 0, why).at(0)};
+}
+const std::vector<Interface> machine{interface("lo", "127.0.0.1"),  interface("lo", "::1"),           interface("eth0", "fd00::7"),
+                                     interface("eth0", "10.0.0.7"), interface("eth0", "10.0.0.8"),    interface("ib0", "fe80::1"),
+                                     interface("ib0", "fd01::7"),   interface("ib0", "2001:db8::77"), interface("eth1", "fe80::2")};
+std::string chosen(const std::string& wanted) { return launch::address_of_interface(wanted, machine).number(); }
+
+launch::Reach reach(const launch::Place& place, bool together = false, const std::string& interface = {}) {
+  return launch::Reach::from([&](const char* name) { return std::string{name} == "PDP_INTERFACE" ? interface.c_str() : nullptr; }, place,
+                             together);
+}
+/// By which other machines reach this one; empty where it is alone.
+std::string outside() {
+  const auto address = launch::address_of_default_route(launch::interfaces());
+  return address ? address->number() : "";
+}
+
+}  // namespace
+
+TEST_CASE("an interface is named, or one of its addresses is; of several, the first of IPv4 counts", "[launch][reach]") {
+  CHECK(chosen("lo") == "127.0.0.1");
+  CHECK(chosen("eth0") == "10.0.0.7");
+  CHECK(chosen("ib0") == "fd01::7");
+  for (const char* number : {"10.0.0.8", "fd00::7", "::1", "2001:db8::77"}) CHECK(chosen(number) == number);
+}
+
+TEST_CASE("an interface that is not there, or that others cannot be told, is refused with those that there are", "[launch][reach]") {
+  for (const char* wanted : {"eth7", "10.0.0.9", "eth1", "fe80::1", "ETH0"}) {
+    CHECK_THROWS_AS(chosen(wanted), pdp::UsageError);
+    CHECK_THROWS_WITH(chosen(wanted),
+                      Contains(pdp::text("PDP_INTERFACE is '", wanted, "'")) && Contains("eth0 (10.0.0.7)") && Contains("ib0 (fd01::7)"));
+  }
+}
+
+TEST_CASE("this machine's interfaces are listed, and the address of its default route is one of them", "[launch][reach]") {
+  const auto here = launch::interfaces();
+  CHECK(std::ranges::any_of(here, [](const Interface& each) { return each.address.loopback(); }));
+  if (outside().empty()) {
+    WARN("this machine has no address in a network");
+    return;
+  }
+  CHECK(std::ranges::any_of(here, [](const Interface& each) { return each.address.number() == outside(); }));
+}
+
+TEST_CASE("without PDP_INTERFACE the store is where its address says, and ranks listen where they reach it from", "[launch][reach]") {
+  for (const bool hosts : {true, false}) {
+    const launch::Reach none = reach({.master_address = "127.0.0.1", .master_port = 1, .hosts_store = hosts});
+    CHECK(none.own.empty());
+    CHECK(none.store == "127.0.0.1");
+  }
+}
+
+TEST_CASE("PDP_INTERFACE says where a rank listens, and which of several addresses the store has", "[launch][reach]") {
+  const launch::Reach data = reach({.master_address = "192.0.2.1", .master_port = 1, .hosts_store = true}, false, "lo");
+  CHECK(data.own == "127.0.0.1");
+  CHECK(data.store == "192.0.2.1");  // it is where MASTER_ADDR says
+  std::string why;
+  if (launch::resolve("localhost", 1, why).empty()) {
+    WARN("this machine does not know the name localhost");
+    return;
+  }
+  CHECK(reach({.master_address = "localhost", .master_port = 1, .hosts_store = true}, false, "127.0.0.1").store == "127.0.0.1");
+  CHECK(reach({.master_address = "localhost", .master_port = 1}, false, "127.0.0.1").store == "localhost");
+  CHECK_THROWS_AS(reach({.master_address = "localhost", .master_port = 1}, false, "eth77"), pdp::UsageError);
+}
+
+TEST_CASE("a name that only means the host itself gives way to the address that others reach it by", "[launch][reach]") {
+  std::string why;
+  if (launch::resolve("localhost", 1, why).empty()) {
+    WARN("this machine does not know the name localhost");
+    return;
+  }
+  const launch::Place named{.master_address = "localhost", .master_port = 1, .master_by_name = true};
+  CHECK(reach(named).store == (outside().empty() ? "localhost" : outside()));
+  CHECK(reach(named, true).store == "localhost");
+  CHECK(reach(named, false, "lo").store == "127.0.0.1");
+  CHECK(reach({.master_address = "192.0.2.1", .master_port = 1, .master_by_name = true}).store == "192.0.2.1");
+}
+
+TEST_CASE("where the store is a folder, ranks listen at the address of the default route", "[launch][reach]") {
+  CHECK(reach({.folder = "/shared/job"}).own == outside());
+  CHECK(reach({.folder = "/shared/job"}).store.empty());
+  CHECK(reach({.folder = "/shared/job"}, true).own.empty());
+  CHECK(reach({.folder = "/shared/job"}, true, "lo").own == "127.0.0.1");
+}
