@@ -112,6 +112,8 @@
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/engine.hpp>
+#include <pdp/parallel/gradient_norm.hpp>
+#include <pdp/parallel/gradient_policy.hpp>
 #include <pdp/parallel/instruction.hpp>
 #include <pdp/parallel/memory.hpp>
 #include <pdp/parallel/pipeline.hpp>

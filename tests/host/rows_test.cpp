@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -72,4 +74,28 @@ TEMPLATE_TEST_CASE("copy copies all rows and no more", "[host]", float, double) 
   copy(Cpu{}, Matrix<const TestType>{from.data(), rows, cols}, Matrix<TestType>{to.data(), rows, cols});
   from.back() = 55;
   CHECK(to == from);
+}
+
+TEMPLATE_TEST_CASE("scale multiplies every value", "[host]", float, double) {
+  const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 16, 65);
+  auto values = numbered<TestType>(rows, cols);
+  scale(Cpu{}, TestType{3}, Matrix<TestType>{values.data(), rows, cols});
+  CHECK(values == numbered<TestType>(rows, cols, 3));
+}
+
+TEMPLATE_TEST_CASE("sum_of_squares is the square of the norm in double, and finite unless a value is not", "[host]", float, double) {
+  const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 16, 65);
+  auto values = numbered<TestType>(rows, cols);
+  const auto squares = [&] { return sum_of_squares(Cpu{}, Matrix<const TestType>{values.data(), rows, cols}); };
+  const auto n = static_cast<double>(rows * cols);
+  CHECK(squares() == n * (n + 1) * (2 * n + 1) / 6);
+  if (rows * cols == 0) return;
+  for (const Index at : {Index{0}, rows * cols / 2, rows * cols - 1})
+    for (const double odd : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+      const TestType was = std::exchange(values[static_cast<std::size_t>(at)], static_cast<TestType>(odd));
+      CHECK_FALSE(std::isfinite(squares()));
+      values[static_cast<std::size_t>(at)] = was;
+    }
+  std::fill(values.begin(), values.end(), static_cast<TestType>(std::numeric_limits<float>::max()));
+  CHECK(std::isfinite(squares()));
 }

@@ -27,10 +27,11 @@ constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::
 
 /// Allocations of all ranks together in steps 3 to 22 of a fit: the loader's thread, the step and its messages.
 template <class Comm, class Strategy>
-long allocations_in_a_fit(int ranks, const Strategy& strategy) {
+long allocations_in_a_fit(int ranks, const Strategy& strategy, const parallel::GradientPolicy& policy = {}) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
   const auto counts = pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
-    pdp::Trainer trainer{world, strategy, wide, {.global_batch = 256, .seed = 1}};
+    pdp::Trainer trainer{
+        world, strategy, wide, {.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite}};
     long first = 0, last = 0;
     const auto on_step = [&](std::int64_t step, const auto&) {
       if (step > 2 && step < 22) return;
@@ -74,6 +75,7 @@ TEST_CASE("after the first steps nothing is allocated any more", "[parallel][all
   }
   CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::DataParallel{.accumulate = 2, .unit_elements = 1}) == 0);
   for (const int stage : {1, 2, 3}) CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = stage, .accumulate = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = 3}, {.clip_norm = 0.01, .non_finite = parallel::NonFinite::stop}) == 0);
   CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4}) == 0);
   CHECK(allocations_in_a_fit<comm::Thread>(2, parallel::Pipeline<parallel::GPipe>{.micro_batches = 4}) == 0);
 }

@@ -2,6 +2,7 @@
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/gradient_policy.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/parallel/zero.hpp>
@@ -153,7 +154,7 @@ TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault 
        {"a reduction that is never waited for", [](Plans& plans) { erase(plans[0].step, Op::reduce_wait, 2); }, Fault::order,
         "rank 0, step instruction"},
        {"totals that are never waited for", [](Plans& plans) { erase(plans[1].step, Op::totals_wait); }, Fault::forgotten,
-        "leaves a count or totals that are never waited for"},
+        "leaves a count, a norm or totals that are never waited for"},
        {"a wait for what was never started",
         [](Plans& plans) {
           for (Plan& plan : plans) erase(plan.step, Op::totals_start);
@@ -283,6 +284,32 @@ TEST_CASE("a plan of ranks that keep slices, with a fault, is refused, and the f
             for (Plan& plan : plans) erase(plan.evaluate, Op::gather_start), erase(plan.evaluate, Op::gather_wait);
           },
           Fault::order, "needs parameters that are not there"}});
+}
+
+TEST_CASE("a plan that takes the norm of the gradient at the wrong time is refused", "[parallel][verify]") {
+  const nn::Outline outline = outlined();
+  Plans sound = plans(DataParallel{.accumulate = 2, .unit_elements = 1}, outline, 3);
+  for (Plan& plan : sound) plan = with_norm(plan);
+  check(sound, outline,
+        {{"an update before the norm is known",
+          [](Plans& plans) { move(plans[1].step, find(plans[1].step, Op::update), find(plans[1].step, Op::norm_wait)); }, Fault::order,
+          "(update unit 0) comes before the norm of the whole gradient is known"},
+         {"a norm of gradients that are on their way",
+          [](Plans& plans) {
+            for (Plan& plan : plans) move(plan.step, find(plan.step, Op::norm_start), find(plan.step, Op::reduce_wait, 2));
+          },
+          Fault::order, "(norm_start in group 0) comes before the gradients of the other ranks are in"},
+         {"a norm that one rank does not take",
+          [](Plans& plans) { erase(plans[2].step, Op::norm_start), erase(plans[2].step, Op::norm_wait); }, Fault::order,
+          "comes before the norm of the whole gradient is known"},
+         {"a norm that is never waited for",
+          [](Plans& plans) {
+            for (Plan& plan : plans) {
+              erase(plan.step, Op::norm_wait);
+              for (Unit& unit : plan.units) unit.group = -1;
+            }
+          },
+          Fault::order, "step instruction"}});
 }
 
 TEST_CASE("a plan whose messages do not meet is refused, and a circle of waits is shown", "[parallel][verify]") {

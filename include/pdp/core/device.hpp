@@ -32,6 +32,8 @@ concept Device = std::copyable<D> && requires(const D& device, Matrix<const T> i
   hyperbolic_tangent_backward(device, in, in, out);
   add(device, in, in, out);
   copy(device, in, out);
+  scale(device, T{}, out);  // out *= a number
+  { sum_of_squares(device, in) } -> std::same_as<double>;
   { softmax_cross_entropy(device, in, classes, T{}, out) } -> std::same_as<LossSums>;  // an empty `out`: no gradient is wanted
   { squared_error(device, in, in, T{}, out) } -> std::same_as<LossSums>;
 };

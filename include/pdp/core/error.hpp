@@ -110,6 +110,12 @@ class PlanError : public Error {
   using Error::Error;
 };
 
+/// A gradient that holds NaN or infinity. Every rank throws it, in the same step, before any parameter is changed.
+class NonFiniteGradient : public Error {
+ public:
+  using Error::Error;
+};
+
 /// What goes wrong between ranks. A communicator that has thrown one of these stays aborted.
 class CommunicationError : public Error {
  public:

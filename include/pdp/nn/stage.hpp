@@ -49,6 +49,8 @@ constexpr Index slice_elements(const Outline& model, const Run& run) {
 template <Block Model, class D, class T>
 class Stage {
  public:
+  using Element = T;
+
   /// Parameters start from (seed, name, element), whatever the units are.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {})
       : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, places_(static_cast<std::size_t>(layers_.size())) {
@@ -122,6 +124,22 @@ class Stage {
       if (first < last)
         visit(parameter, first - parameter.offset, std::span<T>{kept + (first - begin), static_cast<std::size_t>(last - first)});
     });
+  }
+  /// Calls visit(parameter, gradient, own) with each parameter of a unit, in the order of backward. `gradient` is all of it, there while
+  /// the whole of the unit is; `own` what lies in this rank's slice.
+  template <class Visit>
+  void for_each_gradient(int number, Visit&& visit) {
+    const Unit& unit = at(number);
+    const Index begin = unit.run.slice * unit.slice_elements, end = begin + unit.slice_elements;
+    for (int layer = unit.run.last - 1; layer >= unit.run.first; --layer)
+      layers_.visit(layer, [&](const auto& each) {
+        each.parameters(layers_.path(layer), places_[static_cast<std::size_t>(layer)].offset, [&](const Parameter& parameter) {
+          const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
+          const std::span<T> whole{unit.gradients + parameter.offset, static_cast<std::size_t>(parameter.elements())};
+          visit(parameter, whole,
+                first < last ? std::span<T>{unit.own_gradients + (first - begin), static_cast<std::size_t>(last - first)} : std::span<T>{});
+        });
+      });
   }
   /// Calls visit(parameter, layer) with each parameter of the model, whoever holds it. Its offset is among those of its layer.
   template <class Visit>

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,9 @@ class Engine {
   using Target = typename Loss::Target;
   using StepBatch = Batch<T, Target>;
 
-  Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits)
+  /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
+  Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
+         const GradientPolicy& policy = {})
       : plan_{std::move(plan)},
         worker_{plan_, model, input, loss, optimizer, limits},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
@@ -33,6 +37,10 @@ class Engine {
     groups_.push_back(&world);
     for (const GroupSpec& group : plan_.groups) groups_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
     setup_ = program(plan_.setup);
+    std::vector<bool> counts;
+    for (const Unit& unit : plan_.units)
+      counts.push_back(unit.sharding != Sharding::none || unit.group < 0 || groups_[static_cast<std::size_t>(unit.group)]->rank() == 0);
+    worker_.norm = {worker_.stage(), plan_, policy, counts};
     step_ = program(plan_.step);
     evaluate_ = program(plan_.evaluate);
     run(setup_);
@@ -52,7 +60,7 @@ class Engine {
     own_rows_ = takes_loss_ ? batch.x.rows : 0;
     global_rows_ = batch.global_rows;
     run(step_);
-    return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_)};
+    return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_), worker_.norm.norm(), worker_.norm.skips()};
   }
 
   /// Loss and accuracy of the rows whose loss this rank takes, without a change to anything. No message travels unless the plan says so.
@@ -133,6 +141,7 @@ class Engine {
           messages_[program.handles[at]].wait();
           break;
         case Op::reduce_start:
+          worker_.watch(i.unit);
           reductions_[static_cast<std::size_t>(i.unit)] = reduce(group, i);
           break;
         case Op::reduce_wait:
@@ -148,6 +157,14 @@ class Engine {
           break;
         case Op::broadcast:
           group.broadcast(stage().values(i.unit), i.peer);
+          break;
+        case Op::norm_start:
+          square_ = worker_.squares();
+          norming_ = group.all_reduce_async(std::span{&square_, 1}, comm::Sum{});
+          break;
+        case Op::norm_wait:
+          norming_.wait();
+          if (worker_.norm.judge(square_)) stop(group);
           break;
         case Op::totals_start:
           totalling_ = group.all_reduce_async(worker_.sums, comm::Sum{});
@@ -167,6 +184,29 @@ class Engine {
     return group.reduce_scatter_async(std::span<const T>{stage().gradients(i.unit)}, own, comm::Sum{});
   }
 
+  /// Says on every rank whose gradient was not finite first, and which tensor of it.
+  [[noreturn]] void stop(C& world) {
+    std::string name = worker_.norm.culprit();
+    int rank = name.empty() ? world.size() : world.rank();
+    world.all_reduce(std::span{&rank, 1}, comm::Min{});
+    if (rank == world.size())
+      throw NonFiniteGradient{
+          text("step ", steps() - 1, ": the gradient is finite on each rank, but its sum over all ranks is not, ", what_to_do)};
+    std::array<std::byte, 64> letters{};  // a name that is longer is cut
+    std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),
+                   [](char letter) { return static_cast<std::byte>(letter); });
+    world.broadcast(letters, rank);
+    name.clear();
+    for (const std::byte letter : letters)
+      if (letter != std::byte{}) name += static_cast<char>(letter);
+    throw NonFiniteGradient{
+        text("step ", steps() - 1, ": the gradient of ", name, " on rank ", rank, " is not finite (NaN or infinity), ", what_to_do)};
+  }
+  static constexpr const char* what_to_do =
+      "and no parameter has been changed; look at the samples of that step, lower the learning rate, clip the gradient (clip_norm), or "
+      "leave "
+      "such steps out (NonFinite::skip)";
+
   /// Tells the messages between two ranks apart that may be in flight at once.
   [[nodiscard]] int tag(const Instruction& i) {
     return (i.micro_batch * (stage().outline().size() + 1) + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
@@ -178,11 +218,12 @@ class Engine {
   std::vector<C*> groups_;
   bool takes_loss_;  // each row counts on the rank that takes its loss
   Index own_rows_ = 0, global_rows_ = 0;
+  double square_ = 0;  // of the norm of the gradient
   Program setup_, step_, evaluate_;
   // What is in flight comes last, so that it is let go of before the memory that it borrows.
   std::vector<Work> messages_;
   std::vector<Work> reductions_, gathers_;  // of units
-  Work counting_, totalling_;
+  Work counting_, norming_, totalling_;
 };
 
 }  // namespace pdp::parallel

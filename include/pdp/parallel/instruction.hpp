@@ -31,6 +31,9 @@ enum class Op : std::uint8_t {
   // Parameters of a unit, each rank's slice to all of its group.
   gather_start,
   gather_wait,
+  // The norm of the whole gradient, over all ranks: between the last reduction and the first update, in plans that need it.
+  norm_start,
+  norm_wait,
   // The sums that a report needs: loss, correct rows.
   totals_start,
   totals_wait,
@@ -110,6 +113,10 @@ constexpr const char* name(Op op) {
       return "gather_start";
     case Op::gather_wait:
       return "gather_wait";
+    case Op::norm_start:
+      return "norm_start";
+    case Op::norm_wait:
+      return "norm_wait";
     case Op::totals_start:
       return "totals_start";
     case Op::totals_wait:
@@ -148,6 +155,8 @@ inline std::string describe(const Instruction& instruction) {
       return text("update unit ", i.unit);
     case Op::count_start:
     case Op::count_wait:
+    case Op::norm_start:
+    case Op::norm_wait:
     case Op::totals_start:
     case Op::totals_wait:
       break;

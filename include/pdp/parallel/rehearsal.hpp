@@ -50,6 +50,7 @@ class Rehearsal {
       r.judged.assign(micro_batches, 0);
       for (const Unit& unit : plans[rank].units) r.units.push_back({.present = unit.sharding != Sharding::parameters});
       r.issued.resize(plans[rank].groups.size() + 1);
+      for (const Instruction& i : plans[rank].*list) takes_norm_ = takes_norm_ || i.op == Op::norm_start;
     }
   }
 
@@ -117,7 +118,7 @@ class Rehearsal {
     std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
     std::vector<Message> messages;
     int broadcasting = -1;  // the broadcast that this rank is in
-    bool counting = false, counted = false, totalling = false, totalled = false;
+    bool counting = false, counted = false, totalling = false, totalled = false, norming = false, normed = false;
   };
   struct Outcome {
     Fault fault = Fault::none;
@@ -293,14 +294,22 @@ class Rehearsal {
     if (i.unit < 0 || i.unit >= static_cast<int>(at(rank).units.size())) return wrong("names a unit that the plan does not have");
     UnitState& unit = at(rank).units[static_cast<std::size_t>(i.unit)];
     const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
-    if (!complete(rank, spec)) return wrong("comes before the gradients of all micro-batches are in");
-    if (spec.group >= 0 && members(rank, spec.group).size() > 1 && (unit.reductions == 0 || unit.reducing || left_out(rank, spec)))
-      return wrong("comes before the gradients of the other ranks are in");
+    if (const char* reason = missing_gradients(rank, i.unit); reason != nullptr) return wrong(reason);
+    if (takes_norm_ && !at(rank).normed) return wrong("comes before the norm of the whole gradient is known");
     if (unit.gathering) return wrong("changes parameters that are being gathered");
     if (unit.updated) return wrong("applies the same gradient twice");
     unit.updated = true;
     if (spec.sharding != Sharding::none) unit.present = false;
     return {};
+  }
+  /// Why a unit's gradients are not those of the whole batch yet; null where they are.
+  [[nodiscard]] constexpr const char* missing_gradients(int rank, int unit) {
+    const Unit& spec = plan(rank).units[static_cast<std::size_t>(unit)];
+    const UnitState& state = at(rank).units[static_cast<std::size_t>(unit)];
+    if (!complete(rank, spec)) return "comes before the gradients of all micro-batches are in";
+    if (spec.group >= 0 && members(rank, spec.group).size() > 1 && (state.reductions == 0 || state.reducing || left_out(rank, spec)))
+      return "comes before the gradients of the other ranks are in";
+    return nullptr;
   }
   [[nodiscard]] constexpr bool complete(int rank, const Unit& unit) {
     for (int layer = unit.first; layer < unit.last; ++layer)
@@ -372,6 +381,12 @@ class Rehearsal {
       case Op::totals_start:
         r.totalling = true;
         return issue(), Outcome{};
+      case Op::norm_start:
+        if (i.group != 0) return wrong("takes the norm over a group that is not the world");
+        for (std::size_t u = 0; u < r.units.size(); ++u)
+          if (const char* reason = missing_gradients(rank, static_cast<int>(u)); reason != nullptr) return wrong(reason);
+        r.norming = true;
+        return issue(), Outcome{};
       case Op::reduce_start:
       case Op::gather_start: {
         const Outcome outcome = i.op == Op::reduce_start ? start_reduction(rank, i) : start_gather(rank, i);
@@ -390,6 +405,7 @@ class Rehearsal {
     Op start = i.op;
     if (i.op == Op::count_wait) start = Op::count_start;
     if (i.op == Op::totals_wait) start = Op::totals_start;
+    if (i.op == Op::norm_wait) start = Op::norm_start;
     if (i.op == Op::reduce_wait) start = Op::reduce_start;
     if (i.op == Op::gather_wait) start = Op::gather_start;
     int number = static_cast<int>(issued.size()) - 1;
@@ -408,6 +424,7 @@ class Rehearsal {
     }
     if (i.op == Op::count_wait) r.counted = true;
     if (i.op == Op::totals_wait) r.totalled = true;
+    if (i.op == Op::norm_wait) r.normed = true;
     if (i.op == Op::reduce_wait) {
       UnitState& unit = r.units[static_cast<std::size_t>(i.unit)];
       if (i.accumulate != (unit.reductions > 0)) return wrong("does not end the reduction as it was started");
@@ -440,8 +457,8 @@ class Rehearsal {
       if (!unit.updated) return "leaves a unit that is never updated";
       if (!unit.present && spec.sharding < Sharding::parameters) return "leaves parameters that are never gathered after their update";
     }
-    if (at(rank).counting != at(rank).counted || at(rank).totalling != at(rank).totalled)
-      return "leaves a count or totals that are never waited for";
+    if (at(rank).counting != at(rank).counted || at(rank).totalling != at(rank).totalled || at(rank).norming != at(rank).normed)
+      return "leaves a count, a norm or totals that are never waited for";
     return nullptr;
   }
 
@@ -472,6 +489,7 @@ class Rehearsal {
   const std::vector<Plan>& plans_;
   Instructions Plan::*list_;
   bool training_;
+  bool takes_norm_ = false;  // whether any rank does
   std::vector<Rank> ranks_;
   int peak_ = 0;
 };

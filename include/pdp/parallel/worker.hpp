@@ -12,6 +12,7 @@
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/optim/optimizer.hpp>
+#include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/memory.hpp>
 #include <pdp/parallel/strategy.hpp>
 
@@ -30,6 +31,8 @@ struct Totals {
   double loss = 0;     // sum over rows
   double correct = 0;  // rows
   double rows = 0;
+  double gradient_norm = 0;  // before it was clipped; 0 where nobody has asked for it
+  bool skipped = false;      // the gradient was not finite, and has not been applied
 
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : 0; }
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : 0; }
@@ -49,6 +52,7 @@ class Worker {
   using T = typename P::compute;
   using StepBatch = Batch<T, typename Loss::Target>;
   using Slot = nn::Slot<T>;
+  using Stage = nn::Stage<Model, D, T>;
   static_assert(Device<D, T>, "pdp: the device lacks one of the operations of core/device.hpp for this element type");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
@@ -65,7 +69,7 @@ class Worker {
     make_scratch(plan);
   }
 
-  [[nodiscard]] auto& stage() { return stage_; }
+  [[nodiscard]] Stage& stage() { return stage_; }
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
@@ -76,7 +80,11 @@ class Worker {
     batch_ = batch;
     sums = {};
     judged_rows = 0;
-    if (training) info_ = {++steps_, lr_factor};
+    if (training) {
+      if (norm.skips()) ++skipped_;
+      norm.begin();
+      info_ = {++steps_ - skipped_, lr_factor};
+    }
     bind_input(batch.x);
   }
   void begin_prediction(Matrix<const T> x) {
@@ -122,6 +130,11 @@ class Worker {
     add(stage_.device(), Matrix<const T>{sum}, Matrix<const T>{scratch(unit).data(), 1, elements}, sum);
   }
 
+  /// The norm of the gradient, where the plan takes it.
+  void watch(int unit) { norm.watch(stage_.device(), unit); }
+  [[nodiscard]] double squares() { return norm.squares(stage_.device()); }
+
+  GradientNorm<Stage> norm;
   std::array<double, 2> sums{};  // of the rows whose loss this rank has taken: loss, correct
   Index judged_rows = 0;         // how many they are
 
@@ -215,6 +228,9 @@ class Worker {
   }
 
   void apply(int unit) {
+    if (norm.skips()) return;
+    if (const std::span<T> own = stage_.own_gradients(unit); norm.factor() != 1)
+      scale(stage_.device(), static_cast<T>(norm.factor()), Matrix<T>{own.data(), 1, static_cast<Index>(own.size())});
     update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.own_values(unit),
                                            std::span<const T>{stage_.own_gradients(unit)},
                                            optimizer_state_[static_cast<std::size_t>(unit)].span());
@@ -222,7 +238,7 @@ class Worker {
 
   Loss loss_;
   Optimizer optimizer_;
-  nn::Stage<Model, D, T> stage_;
+  Stage stage_;
   Limits limits_;
   Index micro_rows_;  // of a full micro-batch
   Buffer<T> memory_;  // of boundaries and what layers save
@@ -230,7 +246,7 @@ class Worker {
   std::vector<Buffer<T>> scratch_;
   std::vector<std::size_t> scratch_of_;  // units
   std::vector<Slot> step_slots_, evaluation_slots_;
-  std::int64_t steps_ = 0;
+  std::int64_t steps_ = 0, skipped_ = 0;
   bool training_ = false;
   StepBatch batch_;
   optim::StepInfo info_;

@@ -36,6 +36,7 @@ struct EquivalenceOptions {
   int strict_steps = 20;    // in which the losses must agree within the tolerance
   double tolerance = 1e-5;  // relative
   double drift_factor = 10;
+  parallel::GradientPolicy gradient{};  // of both
 };
 
 /// What came of it: a loss for each step and run, and what is wrong with them.
@@ -139,7 +140,7 @@ std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input
   return ranks<C>(static_cast<int>(plans.size()), [&](C& world) {
     const parallel::Plan& plan = plans[static_cast<std::size_t>(world.rank())];
     const parallel::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
-    Engine engine{world, plan, task.model, input, task.loss, task.optimizer, limits};
+    Engine engine{world, plan, task.model, input, task.loss, task.optimizer, limits, options.gradient};
     std::vector<double> losses;
     for (int step = 0; step < options.steps; ++step) {
       GlobalBatch<Target> batch = batches(step);
@@ -169,7 +170,8 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
   if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; say theirs, as in {.input = Shape{784}}"};
   const nn::Outline outline = nn::outline(task.model, input);
-  const auto checked = [&](const std::vector<parallel::Plan>& plans) {
+  const auto checked = [&](std::vector<parallel::Plan> plans) {
+    for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient, std::move(plan));
     if (const parallel::Verdict verdict = parallel::verify(outline, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     return plans;
   };

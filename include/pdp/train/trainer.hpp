@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <pdp/checkpoint/parameters.hpp>
@@ -24,6 +25,8 @@ struct TrainerOptions {
   Index global_batch = 0;  // samples of a step, over all ranks: what the mathematics depends on
   std::uint64_t seed = 0;  // of the first parameters and of the order of samples
   Shape input{};           // of a sample; needed only where the model takes any width
+  double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a longer one is scaled down to it. 0: any
+  parallel::NonFinite non_finite = parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it
 };
 
 struct FitOptions {
@@ -55,8 +58,15 @@ class Trainer {
         options_{options},
         strategy_{strategy},
         input_{input_of(task, options)},
-        plan_{checked_plan(world, strategy, nn::outline(task.model, input_))},
-        engine_{world, plan_, task.model, input_, task.loss, task.optimizer, {share_of(options, plan_.share), options.seed}} {}
+        plan_{checked_plan(world, strategy, nn::outline(task.model, input_), policy_of(options))},
+        engine_{world,
+                plan_,
+                task.model,
+                input_,
+                task.loss,
+                task.optimizer,
+                {share_of(options, plan_.share), options.seed},
+                policy_of(options)} {}
 
   [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
@@ -179,14 +189,18 @@ class Trainer {
     return Shape{elements};
   }
 
+  static parallel::GradientPolicy policy_of(const TrainerOptions& options) { return {options.clip_norm, options.non_finite}; }
+
   /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
   static constexpr int most_verified = 64;
-  static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model) {
+  static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model, const parallel::GradientPolicy& policy) {
+    policy.check();
     if (world.size() <= most_verified) {
-      const std::vector<parallel::Plan> plans = parallel::plans(strategy, model, world.size());
+      std::vector<parallel::Plan> plans = parallel::plans(strategy, model, world.size());
+      for (parallel::Plan& plan : plans) plan = parallel::plan_for(policy, std::move(plan));
       if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     }
-    return strategy.plan(model, {world.rank(), world.size()});
+    return parallel::plan_for(policy, strategy.plan(model, {world.rank(), world.size()}));
   }
 
   static Index share_of(const TrainerOptions& options, data::Shard share) {

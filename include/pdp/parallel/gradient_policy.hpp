@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <pdp/parallel/strategy.hpp>
+
+namespace pdp::parallel {
+
+/// What becomes of a step whose gradient holds NaN or infinity. All ranks do the same, in the same step.
+enum class NonFinite : std::uint8_t {
+  ignore,  // it is applied like any other
+  skip,    // it is not applied; the next step goes on from the same parameters
+  stop     // every rank throws NonFiniteGradient, which names the rank and the tensor; no parameter is changed
+};
+
+/// What is done to the whole gradient before it is applied, whatever the strategy.
+struct GradientPolicy {
+  double clip_norm = 0;  // the largest norm over all parameters; a longer gradient is scaled down to it. 0: any length
+  NonFinite non_finite = NonFinite::ignore;
+
+  [[nodiscard]] constexpr bool needs_norm() const { return clip_norm != 0 || non_finite != NonFinite::ignore; }
+  void check() const {
+    if (!(clip_norm >= 0) || !std::isfinite(clip_norm))
+      throw ConfigError{text("clip_norm = ", clip_norm, " was given; it takes the largest norm that a gradient may have, or 0 for any")};
+  }
+};
+
+/// The same plan with the norm of the whole gradient in each step: it is known when all gradients are, so updates, and what follows from
+/// them, come after it. All else comes before, so that nothing is in flight where a step ends there.
+constexpr Plan with_norm(Plan plan) {
+  Instructions before, after;
+  std::vector<char> updated(plan.units.size(), 0);
+  for (const Instruction& i : plan.step) {
+    const bool of_unit = i.unit >= 0 && i.unit < static_cast<int>(plan.units.size());
+    if (i.op == Op::update && of_unit) updated[static_cast<std::size_t>(i.unit)] = 1;
+    const bool follows = (i.op == Op::gather_start || i.op == Op::gather_wait) && of_unit && updated[static_cast<std::size_t>(i.unit)] != 0;
+    (i.op == Op::update || follows ? after : before).push_back(i);
+  }
+  before.push_back(collective(Op::norm_start));
+  before.push_back(collective(Op::norm_wait));
+  before.insert(before.end(), after.begin(), after.end());
+  plan.step = std::move(before);
+  return plan;
+}
+
+/// A strategy's plan, as a policy needs it.
+constexpr Plan plan_for(const GradientPolicy& policy, Plan plan) { return policy.needs_norm() ? with_norm(std::move(plan)) : plan; }
+
+}  // namespace pdp::parallel
