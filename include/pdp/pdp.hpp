@@ -108,6 +108,7 @@
 #include <pdp/optim/schedule.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/parallel/any_strategy.hpp>
+#include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/data_parallel.hpp>

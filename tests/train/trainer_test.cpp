@@ -13,6 +13,9 @@
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <cmath>
+#include <mutex>
+
 #include "catch.hpp"
 
 namespace comm = pdp::comm;
@@ -225,6 +228,47 @@ TEST_CASE("the parameters of a model that is spread in one way go into one that 
       for (const Index elements : {1, 1000}) check(size, Zero{.stage = stage, .unit_elements = elements});
     check(size, Pipeline<>{.micro_batches = 2});
   }
+}
+
+TEST_CASE("check_parameters finds a parameter that is not the same on every rank that holds it, and says which and where", "[train]") {
+  using namespace pdp::parallel;
+  const Samples data = samples(70);
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  const auto check = [&](int size, const auto& strategy, int changed, const char* name, bool is_found) {
+    messages.clear();
+    ranks<comm::Thread>(size, [&](comm::Thread& world) {
+      pdp::Trainer trainer{world, strategy, classifier, options(16)};
+      trainer.fit(data, {.progress = false}, [](const pdp::Epoch&) {});
+      trainer.check_parameters();  // training alone keeps them the same
+      if (world.rank() == changed)
+        trainer.engine().stage().for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
+          if (parameter.full_name() == name) values.back() = std::nextafter(values.back(), 1.0f);
+        });
+      try {
+        trainer.check_parameters();
+      } catch (const pdp::ParametersDiffer& error) {
+        const std::lock_guard lock{mutex};
+        messages.emplace_back(error.what());
+      }
+      world.barrier();  // it is still there
+    });
+    CAPTURE(size, changed, name);
+    REQUIRE(messages.size() == (is_found ? static_cast<std::size_t>(size) : 0));
+    for (const std::string& message : messages)
+      CHECK(message == pdp::text(name, " is not the same on all ranks that hold it: rank ", changed == 0 ? 1 : changed,
+                                 " has other values than rank 0; look for what changes parameters on one rank alone, between steps or from "
+                                 "a file"));
+  };
+  for (const int size : {2, 3})
+    for (const int changed : {0, size - 1})
+      for (const char* name : {"0.weight", "0.bias", "2.bias"}) {
+        check(size, DataParallel{}, changed, name, true);
+        check(size, Zero{.stage = 2}, changed, name, true);
+        check(size, Zero{.stage = 3}, changed, name, false);  // no two ranks keep it
+        check(size, Pipeline<>{.micro_batches = 2}, changed, name, false);
+      }
+  check(1, Single{}, 0, "0.weight", false);
 }
 
 TEST_CASE("predict gives the outputs of any number of rows, one after another", "[train]") {

@@ -116,6 +116,12 @@ class NonFiniteGradient : public Error {
   using Error::Error;
 };
 
+/// Ranks that should hold the same parameters do not.
+class ParametersDiffer : public Error {
+ public:
+  using Error::Error;
+};
+
 /// What goes wrong between ranks. A communicator that has thrown one of these stays aborted.
 class CommunicationError : public Error {
  public:

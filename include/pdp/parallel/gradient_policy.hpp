@@ -50,4 +50,6 @@ constexpr Plan with_norm(Plan plan) {
 /// A strategy's plan, as a policy needs it.
 constexpr Plan plan_for(const GradientPolicy& policy, Plan plan) { return policy.needs_norm() ? with_norm(std::move(plan)) : plan; }
 
+static_assert(!GradientPolicy{}.needs_norm());
+
 }  // namespace pdp::parallel

@@ -11,6 +11,7 @@
 
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/data/loader.hpp>
+#include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/engine.hpp>
 #include <pdp/parallel/verify.hpp>
@@ -179,6 +180,8 @@ class Trainer {
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
+  /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
+  void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
 
  private:
   static Shape input_of(const TaskType& task, const TrainerOptions& options) {

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/nn/parameter.hpp>
+#include <pdp/parallel/strategy.hpp>
+
+namespace pdp::parallel {
+
+namespace detail {
+
+/// A hash of values as they lie in memory, -0 and 0 apart, in 62 bits: never one of the ends of its type.
+template <class T>
+std::int64_t hash_of(std::span<const T> values) {
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
+  std::uint64_t state = values.size();
+  for (const T value : values) state = random::mix(state ^ std::bit_cast<Bits>(value));
+  return static_cast<std::int64_t>(state >> 2);
+}
+
+}  // namespace detail
+
+/// Throws ParametersDiffer on every rank where a parameter that several ranks hold is not the same on all of them, to the bit. Every rank
+/// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at.
+template <comm::Communicator C, class Stage>
+void check_parameters(C& world, Stage& stage, const Plan& plan) {
+  using T = typename Stage::Element;
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), largest = std::numeric_limits<std::int64_t>::max();
+  const auto holds = [&plan](int layer) {
+    return std::ranges::any_of(plan.units, [layer](const Unit& unit) {
+      return unit.first <= layer && layer < unit.last && unit.sharding != Sharding::parameters;
+    });
+  };
+  std::vector<std::pair<std::string, int>> tensors;  // name and layer
+  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) { tensors.emplace_back(parameter.full_name(), layer); });
+
+  std::vector<std::int64_t> own(tensors.size(), largest);
+  stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
+    const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first);
+    if (holds(at->second)) own[static_cast<std::size_t>(at - tensors.begin())] = detail::hash_of(std::span<const T>{values});
+  });
+  std::vector<std::int64_t> lowest = own, highest = own;
+  for (std::int64_t& hash : highest)
+    if (hash == largest) hash = least;  // of no rank that holds it
+  world.all_reduce(lowest, comm::Min{});
+  world.all_reduce(highest, comm::Max{});
+
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (highest[t] == least || lowest[t] == highest[t]) continue;
+    std::vector<std::int64_t> by_rank(static_cast<std::size_t>(world.size()));
+    world.all_gather(std::span<const std::int64_t>{&own[t], 1}, by_rank);
+    const auto first = std::ranges::find_if(by_rank, [](std::int64_t hash) { return hash != largest; });
+    const auto other = std::find_if(first, by_rank.end(), [&](std::int64_t hash) { return hash != largest && hash != *first; });
+    throw ParametersDiffer{text(tensors[t].first, " is not the same on all ranks that hold it: rank ", other - by_rank.begin(),
+                                " has other values than rank ", first - by_rank.begin(),
+                                "; look for what changes parameters on one rank alone, between steps or from a file")};
+  }
+}
+
+}  // namespace pdp::parallel
