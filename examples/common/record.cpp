@@ -4,10 +4,13 @@
 
 namespace examples {
 
-Record::Record(const Flags& flags, int rank) : wants_epochs_{!flags.log.empty()} {
-  if (rank != 0) return;
-  if (!flags.log.empty()) log_.emplace(flags.log);
-  if (!flags.losses.empty()) losses_.emplace(flags.losses).line("step,loss");
+Record::Record(const Flags& flags, int rank) : Record{flags.losses, rank} {
+  wants_epochs_ = !flags.log.empty();
+  if (rank == 0 && wants_epochs_) log_.emplace(flags.log);
+}
+
+Record::Record(const std::string& losses, int rank) : wants_epochs_{false} {
+  if (rank == 0 && !losses.empty()) losses_.emplace(losses).line("step,loss");
 }
 
 void Record::epoch(const pdp::Epoch& epoch, double test_accuracy) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <pdp/train/log.hpp>
 
@@ -13,6 +14,8 @@ namespace examples {
 class Record {
  public:
   Record(const Flags& flags, int rank);
+  /// --losses alone.
+  Record(const std::string& losses, int rank);
 
   /// Whether an epoch's line wants the test accuracy: the same on every rank.
   [[nodiscard]] bool wants_epochs() const { return wants_epochs_; }

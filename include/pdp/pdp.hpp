@@ -97,6 +97,7 @@
 #include <pdp/nn/layer.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/linear.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/nn/repeat.hpp>

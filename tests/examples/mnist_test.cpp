@@ -71,6 +71,7 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
   };
   const auto [single, parameters] = course("mnist_single", {"--batch-size", "256"});
   const std::vector<std::pair<std::string, std::vector<std::string>>> ways{
+      {"my_data_parallel", {"--ranks", "2", "--batch-size", "128"}},
       {"mnist_zero", {"--ranks", "2", "--batch-size", "128"}},
       {"mnist_zero", {"--ranks", "2", "--batch-size", "128", "--stage", "2"}},
       {"mnist_zero", {"--ranks", "4", "--batch-size", "64", "--stage", "3", "--comm", "tcp"}},

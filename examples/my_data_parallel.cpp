@@ -1,0 +1,11 @@
+// The classifier of mnist_ddp, spread by a strategy that is not one of pdp's own: my_data_parallel --ranks 2
+#include "my_data_parallel.hpp"
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+int main(int argc, char** argv) {
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits by a strategy of its own.", {.ranks = true});
+  return examples::run(flags.launch,
+                       [&](auto& world) { examples::train_digits(world, MyDataParallel{}, flags, flags.batch_size * world.size()); });
+}

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <pdp/parallel/strategy.hpp>
+
+/// One's own data parallelism, from pdp's public words: every rank begins with rank 0's parameters, and the gradients of a layer are summed
+/// over the ranks as soon as backward has produced them. (The loss is a mean over the rows of all ranks, so the sum is the average.)
+struct MyDataParallel {
+  [[nodiscard]] pdp::parallel::Plan plan(const pdp::nn::Outline& model, pdp::parallel::Place at) const {
+    using namespace pdp::parallel;
+    const int layers = model.size(), world = 0;
+    Plan plan{.share = {at.rank, at.size}, .units = units_by_size(model, 0, layers, /*elements*/ 1, world)};
+    plan.evaluate = {compute(Op::forward, 0, 0, layers), compute(Op::loss, 0, layers, layers)};
+    plan.step = {collective(Op::count_start), compute(Op::forward, 0, 0, layers), collective(Op::count_wait),
+                 compute(Op::loss, 0, layers, layers), collective(Op::totals_start)};
+    const int units = static_cast<int>(plan.units.size());
+    for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, world, /*from rank*/ 0));
+    for (int u = 0; const Unit& unit : plan.units) {
+      append_backward(plan.step, 0, unit.first, unit.last, /*accumulate*/ false);
+      plan.step.push_back(on_unit(Op::reduce_start, u++, world));
+    }
+    for (int u = 0; u < units; ++u) {
+      plan.step.push_back(on_unit(Op::reduce_wait, u, world));
+      plan.step.push_back(on_unit(Op::update, u));
+    }
+    plan.step.push_back(collective(Op::totals_wait));
+    return plan;
+  }
+};

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/block.hpp>
+#include <pdp/nn/linear.hpp>
+
+namespace pdp::nn {
+
+/// Linear layers with an activation between each two, whose number and widths may come from a command line: {784, 64, 10} is Linear{784,
+/// 64}, the activation, Linear{64, 10}. Its parameters have the names of the same layers in one Sequential: 0.weight, 2.weight, ...
+template <Layer Activation = Tanh>
+class MultilayerPerceptron {
+ public:
+  using Leaves = LeafTypes<Linear, Activation>;
+
+  /// `like`: what every Linear is but for its widths, as in {.bias = false}.
+  explicit MultilayerPerceptron(std::vector<Index> widths, Activation activation = {}, Linear like = {})
+      : widths_{std::move(widths)}, activation_{activation}, like_{like} {
+    if (widths_.size() < 2)
+      throw ConfigError{text("a MultilayerPerceptron was given ", widths_.size(), " widths; it takes at least 2, as in {784, 10}")};
+    for (const Index width : widths_)
+      if (width < 1) throw ConfigError{text("a MultilayerPerceptron was given a width of ", width, "; each must be at least 1")};
+    check_widths(flow(*this, Shape{}));
+  }
+
+  [[nodiscard]] const std::vector<Index>& widths() const { return widths_; }
+  [[nodiscard]] Index leaves() const { return 2 * static_cast<Index>(widths_.size()) - 3; }
+  template <class Visit>
+  void leaf(Index number, Visit&& visit) const {
+    if (number < 0 || number >= leaves()) return;
+    if (number % 2 == 1) return visit(activation_);
+    Linear linear = like_;
+    linear.in = widths_[static_cast<std::size_t>(number / 2)];
+    linear.out = widths_[static_cast<std::size_t>(number / 2) + 1];
+    visit(linear);
+  }
+  template <class Visit>
+  void for_each_leaf(const Path& path, Visit&& visit) const {
+    for (Index number = 0; number < leaves(); ++number) leaf(number, [&](const auto& layer) { visit(layer, path.child(number)); });
+  }
+
+ private:
+  std::vector<Index> widths_;
+  Activation activation_;
+  Linear like_;
+};
+
+static_assert(Block<MultilayerPerceptron<Tanh>>);
+
+}  // namespace pdp::nn
