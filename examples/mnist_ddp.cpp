@@ -22,9 +22,11 @@ int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks.", {.ranks = true});
 
   return examples::run(flags.launch, [&](auto& world) {
+    const pdp::TrainerOptions options{.global_batch = flags.batch_size * world.size(), .seed = flags.seed};
+    if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, Strategy{}, world.size(), options).text());
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
-    pdp::Trainer trainer{world, Strategy{}, digit_classifier, {.global_batch = flags.batch_size * world.size(), .seed = flags.seed}};
+    pdp::Trainer trainer{world, Strategy{}, digit_classifier, options};
     if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
     if (!flags.load.empty()) trainer.set_parameters(examples::load(flags.load), flags.load);
 

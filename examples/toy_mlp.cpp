@@ -63,7 +63,9 @@ int main(int argc, char** argv) {
       throw pdp::UsageError{pdp::text("a step takes ", batch, " samples, but the training set has ", train.size(),
                                       "; choose a smaller --batch-size, fewer ranks, or a larger --train-size")};
 
-    pdp::Trainer trainer{world, strategy_of(flags), task, {.global_batch = batch, .seed = flags.seed}};
+    const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};
+    if (flags.plan) return pdp::print(world, "{}", pdp::describe(task, strategy_of(flags), world.size(), options).text());
+    pdp::Trainer trainer{world, strategy_of(flags), task, options};
     if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
     examples::Record record{flags.losses, world.rank()};
     const pdp::data::InMemory<std::int32_t> test{pdp::Shape{set.test.width}, set.test.x, set.test.y};

@@ -17,9 +17,11 @@ inline constexpr pdp::Task digit_classifier{
 /// Trains it, spread by a strategy, as the flags say.
 template <class World>
 void train_digits(World& world, const pdp::parallel::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch) {
+  const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
+  if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, strategy, world.size(), options).text());
   const pdp::data::Mnist digits{flags.data};
   Record record{flags, world.rank()};
-  pdp::Trainer trainer{world, strategy, digit_classifier, {.global_batch = global_batch, .seed = flags.seed}};
+  pdp::Trainer trainer{world, strategy, digit_classifier, options};
   if (!flags.save.empty() && world.rank() == 0) check_writable(flags.save);
   if (!flags.load.empty()) trainer.set_parameters(load(flags.load), flags.load);
 

@@ -18,6 +18,7 @@ struct Flags {
   std::string load;    // and read from here before the first
   std::string log;     // one JSON object an epoch
   std::string losses;  // step,loss for each step
+  bool plan = false;   // what each rank holds and does is printed, and nothing trained
 
   int stage = 1;                  // of ZeRO
   bool pipelined = false;         // in pieces of at most 20 samples

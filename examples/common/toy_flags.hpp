@@ -30,6 +30,7 @@ struct ToyFlags {
   std::string data;    // train and test sets are read from here
   std::string init;    // and parameters, before the first step
   std::string losses;  // step,loss for each step
+  bool plan = false;   // what each rank holds and does is printed, and nothing trained
   bool check = false;  // after each step, whether ranks hold the same parameters
 };
 

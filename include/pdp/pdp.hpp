@@ -113,6 +113,7 @@
 #include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/describe.hpp>
 #include <pdp/parallel/engine.hpp>
 #include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
@@ -123,10 +124,13 @@
 #include <pdp/parallel/schedule.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/strategy.hpp>
+#include <pdp/parallel/timetable.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/parallel/worker.hpp>
 #include <pdp/parallel/zero.hpp>
+#include <pdp/train/describe.hpp>
 #include <pdp/train/log.hpp>
+#include <pdp/train/options.hpp>
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>
 #include <pdp/train/task.hpp>

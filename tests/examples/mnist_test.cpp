@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -94,6 +95,26 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
       CHECK(learnt[i].shape == parameters[i].shape);
       CHECK(pdp::testing::relative_difference(learnt[i].values, parameters[i].values) < 1e-2);
     }
+  }
+}
+
+TEST_CASE("--plan says what each rank would hold and do, and trains nothing", "[examples]") {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> ways{{"mnist_single", {}},
+                                                                           {"mnist_ddp", {"--ranks", "3"}},
+                                                                           {"mnist_zero", {"--threads", "2", "--stage", "3"}},
+                                                                           {"mnist_model_parallel", {"--ranks", "2"}},
+                                                                           {"mnist_pipeline", {"--ranks", "4"}},
+                                                                           {"my_data_parallel", {"--ranks", "2"}},
+                                                                           {"toy_mlp", {"--strategy", "pipeline"}}};
+  for (auto [program, arguments] : ways) {
+    const int ranks = arguments.empty() ? 1 : program == "toy_mlp" ? 2 : std::stoi(arguments[1]);
+    for (const char* each : {"--plan", program == "toy_mlp" ? "--check" : "--data=/nowhere"}) arguments.emplace_back(each);
+    const auto ended = run(program, arguments);
+    INFO(program << ": " << ended.out << ended.err);
+    CHECK(ended.code == 0);
+    CHECK(std::count(ended.out.begin(), ended.out.end(), '\n') == ranks + 2);
+    CHECK_THAT(ended.out, Contains(ranks == 1 ? " 1 rank, bubble " : std::to_string(ranks) + " ranks, bubble ") &&
+                              Contains("\nrank  layers  samples  parameters  gradients  optimizer  activations  calls "));
   }
 }
 

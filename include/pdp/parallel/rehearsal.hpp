@@ -135,23 +135,7 @@ class Rehearsal {
   [[nodiscard]] constexpr std::size_t place(int micro_batch, int boundary) const {
     return static_cast<std::size_t>(micro_batch * (model_.size() + 1) + boundary);
   }
-
-  [[nodiscard]] constexpr std::vector<int> members(int rank, int group) const {
-    std::vector<std::pair<int, int>> found;
-    for (int other = 0; other < size(); ++other) {
-      if (group == 0) {
-        found.emplace_back(0, other);
-      } else if (group <= static_cast<int>(plan(other).groups.size())) {
-        const GroupSpec &theirs = plan(other).groups[static_cast<std::size_t>(group) - 1],
-                        &mine = plan(rank).groups[static_cast<std::size_t>(group) - 1];
-        if (theirs.color == mine.color) found.emplace_back(theirs.key, other);
-      }
-    }
-    std::sort(found.begin(), found.end());
-    std::vector<int> ranks;
-    for (const auto& [key, other] : found) ranks.push_back(other);
-    return ranks;
-  }
+  [[nodiscard]] constexpr std::vector<int> members(int rank, int group) const { return parallel::members(plans_, rank, group); }
 
   constexpr Outcome step(int rank, const Instruction& i) {
     if (i.group < 0 || i.group > static_cast<int>(plan(rank).groups.size())) return wrong("names a group that the plan does not have");

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <pdp/data/dataset.hpp>
@@ -47,6 +49,23 @@ struct Plan {
   std::vector<GroupSpec> groups{};           // number 1, 2, ...; number 0 is the world
   Instructions setup{}, step{}, evaluate{};  // evaluate: forward and loss of one micro-batch
 };
+
+/// The ranks of the world that are in a group of one of them, in the group's order. `plans`: of all ranks.
+constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int group) {
+  std::vector<std::pair<int, int>> found;
+  for (int other = 0; other < static_cast<int>(plans.size()); ++other) {
+    const auto &mine = plans[static_cast<std::size_t>(rank)].groups, &theirs = plans[static_cast<std::size_t>(other)].groups;
+    const auto number = static_cast<std::size_t>(group) - 1;
+    if (group == 0)
+      found.emplace_back(0, other);
+    else if (number < theirs.size() && theirs[number].color == mine[number].color)
+      found.emplace_back(theirs[number].key, other);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<int> ranks;
+  for (const auto& [key, other] : found) ranks.push_back(other);
+  return ranks;
+}
 
 /// How training is spread over ranks: a spec of sizes, without a communicator, whose plan is a pure function.
 template <class S>

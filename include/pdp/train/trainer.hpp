@@ -16,25 +16,12 @@
 #include <pdp/parallel/engine.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/train/log.hpp>
+#include <pdp/train/options.hpp>
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>
 #include <pdp/train/task.hpp>
 
 namespace pdp {
-
-struct TrainerOptions {
-  Index global_batch = 0;  // samples of a step, over all ranks: what the mathematics depends on
-  std::uint64_t seed = 0;  // of the first parameters and of the order of samples
-  Shape input{};           // of a sample; needed only where the model takes any width
-  double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a longer one is scaled down to it. 0: any
-  parallel::NonFinite non_finite = parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it
-};
-
-struct FitOptions {
-  int epochs = 1;
-  bool shuffle = true;
-  bool progress = true;  // a bar, where standard error is a terminal
-};
 
 /// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
 ///
@@ -58,8 +45,8 @@ class Trainer {
         task_{task},
         options_{options},
         strategy_{strategy},
-        input_{input_of(task, options)},
-        plan_{checked_plan(world, strategy, nn::outline(task.model, input_), policy_of(options))},
+        input_{input_of(task.model, options)},
+        plan_{checked_plan(world, strategy, nn::outline(task.model, input_), options.gradient_policy())},
         engine_{world,
                 plan_,
                 task.model,
@@ -67,7 +54,7 @@ class Trainer {
                 task.loss,
                 task.optimizer,
                 {share_of(options, plan_.share), options.seed},
-                policy_of(options)} {}
+                options.gradient_policy()} {}
 
   [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
@@ -184,16 +171,6 @@ class Trainer {
   void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
 
  private:
-  static Shape input_of(const TaskType& task, const TrainerOptions& options) {
-    if (options.input.known()) return options.input;
-    const Index elements = nn::input_elements(task.model);
-    if (elements == 0)
-      throw ConfigError{"the model takes samples of any shape, so the trainer cannot know theirs; say it, as in {.input = Shape{784}}"};
-    return Shape{elements};
-  }
-
-  static parallel::GradientPolicy policy_of(const TrainerOptions& options) { return {options.clip_norm, options.non_finite}; }
-
   /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
   static constexpr int most_verified = 64;
   static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model, const parallel::GradientPolicy& policy) {

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/nn/stage.hpp>
+#include <pdp/parallel/cuts.hpp>
+#include <pdp/parallel/gradient_policy.hpp>
+#include <pdp/parallel/memory.hpp>
+#include <pdp/parallel/timetable.hpp>
+#include <pdp/parallel/verify.hpp>
+
+namespace pdp::parallel {
+
+/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes; all else is of one step.
+struct RankUse {
+  std::vector<std::pair<int, int>> layers;  // [first, last), in order
+  Index rows = 0;                           // of the largest step
+  Index parameters = 0, gradients = 0, optimizer_state = 0, activations = 0;
+  int calls = 0;    // messages it sends, and collectives
+  Index sent = 0;   // bytes: of a collective what the best algorithm for large counts sends
+  double idle = 0;  // of the step's time, where computing takes what cost() says and messages take no time
+};
+
+struct Description {
+  Index parameters = 0;  // elements of the model, padding included
+  Index global_batch = 0;
+  std::vector<RankUse> ranks;
+
+  [[nodiscard]] double bubble() const {
+    double idle = 0;
+    for (const RankUse& rank : ranks) idle += rank.idle;
+    return ranks.empty() ? 0 : idle / static_cast<double>(ranks.size());
+  }
+  /// A table with a line for each rank.
+  [[nodiscard]] std::string text() const;
+};
+
+namespace detail {
+
+/// Bytes of what a rank keeps of its units, and of the buffers for what it keeps a slice of. `keeps(unit)`: whether it keeps the whole.
+template <class Keeps>
+Index unit_bytes(const Outline& model, const Plan& plan, const Keeps& keeps) {
+  Index elements = 0;
+  std::vector<Index> buffers;
+  for (const Unit& unit : plan.units) {
+    const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
+    elements += keeps(unit) ? slice * unit.slices : slice;
+    if (keeps(unit)) continue;
+    const auto number = static_cast<std::size_t>(unit.buffer);
+    if (buffers.size() <= number) buffers.resize(number + 1);
+    buffers[number] = std::max(buffers[number], slice * unit.slices);
+  }
+  for (const Index each : buffers) elements += each;
+  return elements * static_cast<Index>(sizeof(float));
+}
+
+inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields) {
+  const Plan& plan = plans[static_cast<std::size_t>(rank)];
+  constexpr auto bytes = static_cast<Index>(sizeof(float));
+  RankUse use;
+  use.rows = (global_batch + plan.share.count - 1) / plan.share.count;
+  const Index micro_rows = (use.rows + plan.micro_batches - 1) / plan.micro_batches;
+  for (const Unit& unit : plan.units) {
+    use.layers.emplace_back(unit.first, unit.last);
+    const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
+    use.optimizer_state += static_cast<Index>(state_fields) * slice * bytes;
+  }
+  std::ranges::sort(use.layers);
+  for (std::size_t at = 1; at < use.layers.size();)
+    if (use.layers[at - 1].second == use.layers[at].first) {
+      use.layers[at - 1].second = use.layers[at].second;
+      use.layers.erase(use.layers.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      ++at;
+    }
+  use.parameters = unit_bytes(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
+  use.gradients = unit_bytes(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
+  const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
+  use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes;
+
+  for (const Instruction& i : plan.step) {
+    const auto ranks = static_cast<Index>(members(plans, rank, i.group).size());
+    const auto of_unit = [&] {
+      const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
+      return nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices}) * unit.slices * bytes;
+    };
+    if (i.op == Op::send_start) {
+      ++use.calls;
+      use.sent += model.width(i.first) * micro_rows * bytes;
+    }
+    if (ranks == 1) continue;
+    if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
+    if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
+    ++use.calls;
+    const bool whole = i.op == Op::reduce_start && plan.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
+    use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
+  }
+  return use;
+}
+
+/// "59 B", "1.2 KiB", "345 MiB".
+inline std::string byte_text(Index bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  std::array<char, 32> words{};
+  std::snprintf(words.data(), words.size(), unit > 0 && value < 10 ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return words.data();
+}
+
+}  // namespace detail
+
+/// What each rank holds and does, from the plans alone: no rank is started. Throws PlanError where the plans are not sound.
+/// `state_fields`: numbers that the optimizer keeps for each parameter.
+inline Description describe(const Outline& model, const std::vector<Plan>& plans, Index global_batch, std::size_t state_fields) {
+  if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
+  Description found{model.elements(0, model.size()), global_batch, {}};
+  const Timetable timetable{model, plans};
+  for (int rank = 0; rank < static_cast<int>(plans.size()); ++rank) {
+    found.ranks.push_back(detail::use_of(model, plans, rank, global_batch, state_fields));
+    found.ranks.back().idle = timetable.idle(rank);
+  }
+  return found;
+}
+
+inline std::string Description::text() const {
+  using Row = std::vector<std::string>;
+  std::vector<Row> rows{{"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle"}};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankUse& use = ranks[rank];
+    std::string layers;
+    for (const auto& [first, last] : use.layers)
+      layers += pdp::text(layers.empty() ? "" : ", ", first, last - first > 1 ? pdp::text(" to ", last - 1) : std::string{});
+    rows.push_back({pdp::text(rank), layers.empty() ? "none" : layers, pdp::text(use.rows), detail::byte_text(use.parameters),
+                    detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
+                    pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %")});
+  }
+  std::string words = pdp::text(parameters, " parameters, ", global_batch, " samples a step, ", ranks.size(),
+                                ranks.size() == 1 ? " rank" : " ranks", ", bubble ", std::lround(100 * bubble()), " %");
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (std::size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
+  for (const Row& row : rows) {
+    words += '\n';
+    for (std::size_t column = 0; column < row.size(); ++column)
+      words += std::string(widths[column] - row[column].size() + (column > 0 ? 2 : 0), ' ') + row[column];
+  }
+  return words;
+}
+
+}  // namespace pdp::parallel

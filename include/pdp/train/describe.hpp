@@ -1,0 +1,23 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <pdp/optim/optimizer.hpp>
+#include <pdp/parallel/describe.hpp>
+#include <pdp/train/options.hpp>
+#include <pdp/train/task.hpp>
+
+namespace pdp {
+
+/// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
+/// Throws what a Trainer throws where the strategy does not fit the model or the world.
+template <class TaskType, parallel::Strategy S>
+[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options) {
+  const nn::Outline model = nn::outline(task.model, input_of(task.model, options));
+  std::vector<parallel::Plan> plans = parallel::plans(strategy, model, ranks);
+  for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient_policy(), std::move(plan));
+  return parallel::describe(model, plans, options.global_batch, optim::state_fields<decltype(TaskType::optimizer)>);
+}
+
+}  // namespace pdp

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include <pdp/core/error.hpp>
+#include <pdp/nn/block.hpp>
+#include <pdp/parallel/gradient_policy.hpp>
+
+namespace pdp {
+
+struct TrainerOptions {
+  Index global_batch = 0;  // samples of a step, over all ranks: what the mathematics depends on
+  std::uint64_t seed = 0;  // of the first parameters and of the order of samples
+  Shape input{};           // of a sample; needed only where the model takes any width
+  double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a longer one is scaled down to it. 0: any
+  parallel::NonFinite non_finite = parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it
+
+  [[nodiscard]] parallel::GradientPolicy gradient_policy() const { return {clip_norm, non_finite}; }
+};
+
+struct FitOptions {
+  int epochs = 1;
+  bool shuffle = true;
+  bool progress = true;  // a bar, where standard error is a terminal
+};
+
+/// The shape of a sample: as the options say, else as the model takes it. Throws ConfigError where neither does.
+template <nn::Block Model>
+Shape input_of(const Model& model, const TrainerOptions& options) {
+  if (options.input.known()) return options.input;
+  const Index elements = nn::input_elements(model);
+  if (elements == 0)
+    throw ConfigError{"the model takes samples of any shape, so the trainer cannot know theirs; say it, as in {.input = Shape{784}}"};
+  return Shape{elements};
+}
+
+}  // namespace pdp

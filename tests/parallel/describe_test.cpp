@@ -1,0 +1,107 @@
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/describe.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/parallel/zero.hpp>
+
+#include "catch.hpp"
+
+namespace nn = pdp::nn;
+using namespace pdp::parallel;
+using pdp::Index;
+
+namespace {
+
+/// Sixteen layers that cost the same, of 64 x 64 parameters.
+const nn::Repeat model{16, nn::Linear{64, 64, false}};
+const nn::Outline outlined = nn::outline(model, pdp::Shape{64});
+constexpr Index layer_bytes = 64 * 64 * 4, model_bytes = 16 * layer_bytes, boundary_bytes = 64 * 4;
+constexpr std::size_t of_adam = 2;
+
+template <Strategy S>
+Description describe(const S& strategy, int ranks, Index batch = 32) {
+  return pdp::parallel::describe(outlined, plans(strategy, outlined, ranks), batch, of_adam);
+}
+
+}  // namespace
+
+TEST_CASE("a description says what each rank of data-parallel training holds and sends", "[parallel][describe]") {
+  for (const int ranks : {1, 2, 4}) {
+    const Description found = describe(DataParallel{.unit_elements = 1}, ranks);
+    CHECK(found.parameters == model_bytes / 4);
+    REQUIRE(found.ranks.size() == static_cast<std::size_t>(ranks));
+    for (const RankUse& use : found.ranks) {
+      CHECK(use.layers == std::vector<std::pair<int, int>>{{0, 16}});
+      CHECK(use.rows == 32 / ranks);
+      CHECK(use.parameters == model_bytes);
+      CHECK(use.gradients == model_bytes);
+      CHECK(use.optimizer_state == 2 * model_bytes);
+      CHECK(use.calls == (ranks == 1 ? 0 : 17));  // 16 units and the totals
+      CHECK(use.sent == 16 * (layer_bytes * 2 * (ranks - 1) / ranks));
+      CHECK(use.idle == 0);
+      CHECK(use.activations >= 16 * boundary_bytes * use.rows);  // what backward needs of each layer
+      CHECK(use.activations <= 20 * boundary_bytes * use.rows);
+    }
+  }
+  CHECK(describe(Single{}, 1).ranks[0].activations > 3 * describe(Single{.accumulate = 4}, 1).ranks[0].activations);
+}
+
+TEST_CASE("a description says what each stage of Zero saves", "[parallel][describe][zero]") {
+  constexpr Index slice = model_bytes / 4, two_layers = 2 * layer_bytes;
+  const auto use = [](int stage) { return describe(Zero{.stage = stage, .unit_elements = 1}, 4).ranks[1]; };
+  CHECK((use(1).parameters == model_bytes && use(1).gradients == model_bytes));
+  CHECK((use(2).parameters == model_bytes && use(2).gradients == slice + two_layers));
+  CHECK((use(3).parameters == slice + two_layers && use(3).gradients == slice + two_layers));
+  for (const int stage : {1, 2, 3}) CHECK(use(stage).optimizer_state == 2 * slice);
+  // To slices, and what is updated or needed back to all; stage 3 needs parameters twice, but those of the last layers only once.
+  CHECK(use(1).sent == 16 * (2 * layer_bytes * 3 / 4));
+  CHECK(use(3).sent > use(1).sent);
+}
+
+TEST_CASE("a description knows the bubble of each schedule", "[parallel][describe][pipeline]") {
+  const auto bubble = [](const auto& strategy, int ranks) { return describe(strategy, ranks, 64).bubble(); };
+  for (const int ranks : {1, 2, 4})
+    for (const int m : {1, 2, 4, 8}) {
+      const double expected = static_cast<double>(ranks - 1) / (m + ranks - 1);
+      CAPTURE(ranks, m);
+      // The first layer has no gradient to pass, so its rank is done a little sooner.
+      CHECK(bubble(Pipeline<GPipe>{.micro_batches = m}, ranks) == Approx(expected).margin(0.03));
+      CHECK(bubble(Pipeline<OneForwardOneBackward>{.micro_batches = m}, ranks) == Approx(expected).margin(0.03));
+      if (m >= 2 * ranks && ranks > 1) CHECK(bubble(Pipeline<ZeroBubble>{.micro_batches = m}, ranks) < 0.6 * expected);
+    }
+  CHECK(bubble(Pipeline<Interleaved>{.micro_batches = 8, .schedule = {.chunks = 2}}, 4) <
+        0.7 * bubble(Pipeline<OneForwardOneBackward>{.micro_batches = 8}, 4));
+}
+
+TEST_CASE("a description says which layers a rank of a pipeline has, and what it sends", "[parallel][describe][pipeline]") {
+  const Description found = describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4}, 4);
+  for (int rank = 0; rank < 4; ++rank) {
+    const RankUse& use = found.ranks[static_cast<std::size_t>(rank)];
+    CHECK(use.layers == std::vector<std::pair<int, int>>{{4 * rank, 4 * rank + 4}});
+    CHECK(use.parameters == model_bytes / 4);
+    const int neighbours = rank == 0 || rank == 3 ? 1 : 2;
+    CHECK(use.sent == neighbours * 4 * (8 * boundary_bytes));  // a boundary of each micro-batch of 8 rows, each way
+    CHECK(use.rows == 32);
+  }
+  // A rank holds what its stage's distance from the end demands.
+  CHECK(found.ranks[0].activations > 2 * found.ranks[3].activations);
+  const Description chunks = describe(Pipeline<Interleaved>{.micro_batches = 4, .schedule = {.chunks = 2}}, 2);
+  CHECK(chunks.ranks[0].layers == std::vector<std::pair<int, int>>{{0, 4}, {8, 12}});
+}
+
+TEST_CASE("a description is a table, and plans that cannot run have none", "[parallel][describe]") {
+  const nn::Sequential small{nn::Linear{8, 16}, nn::Linear{16, 4}};
+  const nn::Outline outline = nn::outline(small, pdp::Shape{8});
+  auto spread = plans(Pipeline<>{.micro_batches = 2}, outline, 2);
+  const std::string table = pdp::parallel::describe(outline, spread, 16, 0).text();
+  CHECK_THAT(table, StartsWith(pdp::text(outline.elements(0, 2), " parameters, 16 samples a step, 2 ranks, bubble ")) &&
+                        Contains("\nrank  layers  samples  parameters  gradients  optimizer  activations  calls "));
+  CHECK(std::count(table.begin(), table.end(), '\n') == 3);
+  CHECK_THAT(pdp::parallel::describe(outline, plans(Single{}, outline, 1), 5, 2).text(),
+             Contains(" 1 rank, bubble 0 %\n") && Contains("0 to 1"));
+  spread[0].step.pop_back();
+  CHECK_THROWS_AS(pdp::parallel::describe(outline, spread, 16, 0), pdp::PlanError);
+}
