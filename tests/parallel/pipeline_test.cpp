@@ -203,24 +203,27 @@ TEST_CASE("stages are cut where the dearest one is cheapest", "[parallel][cuts]"
   CHECK(split_by_cost(costs({10, 1, 1, 1}), 2) == Firsts{0, 1, 4});
   CHECK(split_by_cost(costs({1, 1, 1, 10}), 2) == Firsts{0, 3, 4});
   CHECK(split_by_cost(costs({4, 4, 4, 4, 9, 4}), 3) == Firsts{0, 2, 4, 6});
+  CHECK(split_by_cost(costs({50, 1, 4, 1, 4, 1, 1}), 4) == Firsts{0, 1, 3, 5, 7});
   CHECK(split_by_cost(costs({7}), 1) == Firsts{0, 1});
   CHECK(split_by_cost(costs({0, 0, 0}), 3) == Firsts{0, 1, 2, 3});
   // Against all ways to cut.
   for (int seed = 0; seed < 30; ++seed) {
     std::vector<pdp::Index> layers;
     for (const float value : pdp::testing::normal(7, seed)) layers.push_back(static_cast<pdp::Index>(100 * std::abs(value)));
-    const auto dearest = [&](const Firsts& firsts) {
-      pdp::Index most = 0;
+    // The dearest stage, then how unlike the stages are.
+    const auto worth = [&](const Firsts& firsts) {
+      pdp::Index most = 0, squares = 0;
       for (std::size_t s = 0; s + 1 < firsts.size(); ++s) {
         pdp::Index sum = 0;
         for (int layer = firsts[s]; layer < firsts[s + 1]; ++layer) sum += layers[static_cast<std::size_t>(layer)];
         most = std::max(most, sum);
+        squares += sum * sum;
       }
-      return most;
+      return std::pair{most, squares};
     };
-    pdp::Index best = 1'000'000;
+    auto best = worth({0, 1, 2, 7});
     for (int one = 1; one < 6; ++one)
-      for (int two = one + 1; two < 7; ++two) best = std::min(best, dearest({0, one, two, 7}));
-    CHECK(dearest(split_by_cost(costs(layers), 3)) == best);
+      for (int two = one + 1; two < 7; ++two) best = std::min(best, worth({0, one, two, 7}));
+    CHECK(worth(split_by_cost(costs(layers), 3)) == best);
   }
 }

@@ -35,8 +35,8 @@ class Cuts {
 /// so that layers without parameters are not free.
 constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters + (layer.is_view ? 0 : layer.in + layer.out); }
 
-/// Cuts the layers in as many stages as are asked for, none of them empty, so that the dearest one is as cheap as can be. Gives the first
-/// layer of each stage, and the number of layers at the end.
+/// Cuts the layers in as many stages as are asked for, none of them empty, so that the dearest one is as cheap as can be, and the others as
+/// alike as that allows: their squares have the smallest sum. Gives the first layer of each stage, and the number of layers at the end.
 constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const int layers = model.size();
   if (stages < 1 || stages > layers)
@@ -44,18 +44,32 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   std::vector<Index> before{0};
   for (const auto& layer : model.layers) before.push_back(before.back() + cost(layer));
   const auto range = [&](int first, int last) { return before[static_cast<std::size_t>(last)] - before[static_cast<std::size_t>(first)]; };
-  // least[s][l]: the cost of the dearest of s + 1 stages of the first l layers; from[s][l]: where the last of them begins.
   const auto at = [&](int stage, int layer) { return static_cast<std::size_t>(stage * (layers + 1) + layer); };
-  std::vector<Index> least(static_cast<std::size_t>(stages * (layers + 1)), std::numeric_limits<Index>::max());
-  std::vector<int> from(least.size(), 0);
-  for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = range(0, layer);
-  for (int stage = 1; stage < stages; ++stage)
-    for (int layer = stage + 1; layer <= layers; ++layer)
-      for (int cut = stage; cut < layer; ++cut)
-        if (const Index dearest = std::max(least[at(stage - 1, cut)], range(cut, layer)); dearest < least[at(stage, layer)]) {
-          least[at(stage, layer)] = dearest;
+  constexpr double never = std::numeric_limits<double>::max();
+  // Of s + 1 stages of the first l layers, least[s][l]: the smallest that `join` makes of the stages' costs; from[s][l]: where the last of
+  // them begins.
+  std::vector<int> from(at(stages, 0), 0);
+  const auto minimize = [&](auto&& of_stage, auto&& join) {
+    std::vector<double> least(from.size(), never);
+    for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = of_stage(range(0, layer));
+    for (int stage = 1; stage < stages; ++stage)
+      for (int layer = stage + 1; layer <= layers; ++layer)
+        for (int cut = stage; cut < layer; ++cut) {
+          const double rest = least[at(stage - 1, cut)], last = of_stage(range(cut, layer));
+          if (rest == never || last == never || join(rest, last) >= least[at(stage, layer)]) continue;
+          least[at(stage, layer)] = join(rest, last);
           from[at(stage, layer)] = cut;
         }
+    return least[at(stages - 1, layers)];
+  };
+  const double dearest =
+      minimize([](Index stage) { return static_cast<double>(stage); }, [](double a, double b) { return std::max(a, b); });
+  minimize(
+      [&](Index stage) {
+        const auto each = static_cast<double>(stage);
+        return each > dearest ? never : each * each;
+      },
+      [](double a, double b) { return a + b; });
   std::vector<int> firsts(static_cast<std::size_t>(stages) + 1, layers);
   for (int stage = stages - 1; stage >= 0; --stage)
     firsts[static_cast<std::size_t>(stage)] = stage == 0 ? 0 : from[at(stage, firsts[static_cast<std::size_t>(stage) + 1])];
