@@ -34,7 +34,8 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
   CLI::App app{description, argc > 0 ? argv[0] : ""};
   app.get_formatter()->column_width(44);
   app.add_option("--epochs", flags.epochs, "passes over the training set")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--batch-size,--batch_size", flags.batch_size, "samples of a step, on each rank")
+  app.add_option("--batch-size,--batch_size", flags.batch_size,
+                 takes.devices ? "samples of a step, on all devices together" : "samples of a step, on each rank")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seed", flags.seed, "of the first parameters and of the order of samples")->capture_default_str();
@@ -56,6 +57,12 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
         ->capture_default_str();
     app.add_option("--micro-batches", flags.micro_batches, "pieces of a batch, which follow one another")
         ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+  }
+  if (takes.devices) {
+    threads = 2;
+    app.add_option("--devices,--threads", threads, "threads over which each batch is scattered")
+        ->check(CLI::Range(1, pdp::launch::most_ranks))
         ->capture_default_str();
   }
   if (takes.ranks) {

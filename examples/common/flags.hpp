@@ -11,7 +11,7 @@ namespace examples {
 struct Flags {
   pdp::launch::Options launch;
   int epochs = 3;
-  std::int64_t batch_size = 128;  // of a rank
+  std::int64_t batch_size = 128;  // of a rank; the whole batch where it is scattered over devices
   std::uint64_t seed = 0;
   std::string data;    // folder of the digits
   std::string save;    // parameters are written here after each epoch
@@ -28,7 +28,8 @@ struct Flags {
 
 /// Which flags a program takes beside those of all programs.
 struct Takes {
-  bool ranks = false;  // all that start ranks
+  bool ranks = false;    // all that start ranks
+  bool devices = false;  // of one process, over which a batch is scattered
   bool stage = false, pipelined = false, schedule = false;
 };
 

@@ -73,6 +73,8 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
   const auto [single, parameters] = course("mnist_single", {"--batch-size", "256"});
   const std::vector<std::pair<std::string, std::vector<std::string>>> ways{
       {"my_data_parallel", {"--ranks", "2", "--batch-size", "128"}},
+      {"mnist_data_parallel", {"--batch-size", "256"}},
+      {"mnist_data_parallel", {"--devices", "3", "--batch-size", "256"}},
       {"mnist_zero", {"--ranks", "2", "--batch-size", "128"}},
       {"mnist_zero", {"--ranks", "2", "--batch-size", "128", "--stage", "2"}},
       {"mnist_zero", {"--ranks", "4", "--batch-size", "64", "--stage", "3", "--comm", "tcp"}},
@@ -101,6 +103,7 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
 TEST_CASE("--plan says what each rank would hold and do, and trains nothing", "[examples]") {
   const std::vector<std::pair<std::string, std::vector<std::string>>> ways{{"mnist_single", {}},
                                                                            {"mnist_ddp", {"--ranks", "3"}},
+                                                                           {"mnist_data_parallel", {"--devices", "2"}},
                                                                            {"mnist_zero", {"--threads", "2", "--stage", "3"}},
                                                                            {"mnist_model_parallel", {"--ranks", "2"}},
                                                                            {"mnist_pipeline", {"--ranks", "4"}},

@@ -1,0 +1,15 @@
+// A classifier of handwritten digits in one process: each batch is scattered over devices, which are threads here, and the gradients of the
+// parts are summed.
+//
+//   mnist_data_parallel --devices 2 --batch-size 256      two threads, with 128 samples of each batch
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+int main(int argc, char** argv) {
+  const auto flags =
+      examples::parse(argc, argv, "Trains a classifier of handwritten digits on several devices of one process.", {.devices = true});
+
+  return examples::run(flags.launch,
+                       [&](auto& world) { examples::train_digits(world, pdp::parallel::DataParallel{}, flags, flags.batch_size); });
+}
