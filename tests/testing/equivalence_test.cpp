@@ -6,7 +6,11 @@
 #include <pdp/optim/schedule.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/pipeline.hpp>
 #include <pdp/testing/equivalence.hpp>
+
+#include <algorithm>
+#include <functional>
 
 #include "catch.hpp"
 
@@ -45,7 +49,7 @@ template <class Change>
 struct Changed {
   Change change;
   [[nodiscard]] parallel::Plan plan(const nn::Outline& outline, parallel::Place at) const {
-    parallel::Plan plan = parallel::DataParallel{}.plan(outline, at);
+    parallel::Plan plan = parallel::DataParallel{.unit_elements = 1}.plan(outline, at);
     change(plan, at);
     return plan;
   }
@@ -91,6 +95,28 @@ TEST_CASE("a plan that forgets a reduction is refused before it runs", "[testing
                   [](const parallel::Instruction& i) { return i.op == parallel::Op::reduce_start || i.op == parallel::Op::reduce_wait; });
   }};
   CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), forgetful, 2), pdp::PlanError);
+}
+
+TEST_CASE("a plan that names another unit, or another micro-batch, than it should is refused before it runs", "[testing][equivalence]") {
+  using parallel::Op;
+  using Change = std::function<void(parallel::Plan&, parallel::Place)>;  // it can be assigned, as a strategy must
+  for (const Op op : {Op::reduce_start, Op::reduce_wait, Op::update}) {
+    const Changed wrong_unit{
+        Change{[op](parallel::Plan& plan, parallel::Place) { std::ranges::find(plan.step, op, &parallel::Instruction::op)->unit = 1; }}};
+    CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), wrong_unit, 2), pdp::PlanError);
+  }
+  for (const Op op :
+       {Op::forward, Op::loss, Op::send_start, Op::send_wait, Op::receive_start, Op::receive_wait, Op::backward_input, Op::backward_weight})
+    for (const int rank : {0, 1}) {
+      const Changed swapped{Change{[op, rank](parallel::Plan& plan, parallel::Place at) {
+        plan = parallel::Pipeline<parallel::GPipe>{.micro_batches = 2}.plan(nn::outline(model, pdp::Shape{6}), at);
+        const auto found = std::ranges::find(plan.step, op, &parallel::Instruction::op);
+        if (at.rank == rank && found != plan.step.end()) found->micro_batch = static_cast<std::int16_t>(1 - found->micro_batch);
+      }}};
+      const bool is_there = !(op == Op::loss && rank == 0) && !(op == Op::backward_input && rank == 0);
+      CAPTURE(name(op), rank);
+      if (is_there) CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), swapped, 2), pdp::PlanError);
+    }
 }
 
 TEST_CASE("a plan that reduces over itself alone is found out", "[testing][equivalence]") {
