@@ -143,6 +143,13 @@ TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault 
         Fault::order, "(loss micro-batch 0) needs the number of rows of the step"},
        {"a layer whose gradient is never computed", [](Plans& plans) { erase(plans[0].step, Op::backward_weight, 4); }, Fault::order,
         "adds to the gradient of an earlier step"},
+       {"a micro-batch that is taken twice, in place of another",
+        [](Plans& plans) {
+          Instructions& step = plans[1].step;
+          for (std::size_t at = find(step, Op::backward_input, 5); at < step.size(); ++at)
+            if (step[at].op == Op::backward_input || step[at].op == Op::backward_weight) step[at].micro_batch = 0;
+        },
+        Fault::order, "(backward_weight micro-batch 0, layers 4 to 4) takes the gradient of a micro-batch twice"},
        {"a micro-batch that is left out of a unit's gradient", [](Plans& plans) { erase(plans[0].step, Op::backward_weight, 5); },
         Fault::order, "(reduce_start unit 0 in group 0) comes before the gradients of all micro-batches are in"},
        {"collectives in another order on one rank",

@@ -45,7 +45,7 @@ class Rehearsal {
       for (std::size_t m = 0; m < micro_batches; ++m)
         for (int b = 0; model.is_input(b); ++b) r.activation[m * boundaries + static_cast<std::size_t>(b)] = 1;
       for (auto* each : {&r.weighed, &r.fresh}) each->assign(static_cast<std::size_t>(model.size()), 0);
-      r.kept.assign(boundaries * micro_batches, 0);
+      for (auto* each : {&r.kept, &r.taken}) each->assign(boundaries * micro_batches, 0);
       r.held.assign(micro_batches, 0);
       r.judged.assign(micro_batches, 0);
       for (const Unit& unit : plans[rank].units) r.units.push_back({.present = unit.sharding != Sharding::parameters});
@@ -111,6 +111,7 @@ class Rehearsal {
     std::vector<char> activation, gradient;  // [micro-batch][boundary]: whether it is there
     std::vector<int> weighed;                // [layer]: micro-batches whose gradient is computed
     std::vector<int> fresh;                  // [layer]: those that its gradient holds, which have not gone to slices yet
+    std::vector<char> taken;                 // [micro-batch][layer]: whether its gradient of the parameters is computed
     std::vector<char> kept;                  // [micro-batch][layer]: whether a forward run that began there waits for its backward
     std::vector<int> held;                   // [micro-batch]: how many do
     std::vector<char> judged;                // [micro-batch]: whether its loss is taken
@@ -197,6 +198,7 @@ class Rehearsal {
           return wrong(i.accumulate ? "adds to the gradient of an earlier step: the first micro-batch must not accumulate"
                                     : "overwrites the gradient of an earlier micro-batch: all but the first must accumulate");
         if (changes_reduced(rank, layer)) return wrong("changes a gradient that is being reduced, or still has to be");
+        if (std::exchange(r.taken[place(m, layer)], 1)) return wrong("takes the gradient of a micro-batch twice");
         ++fresh;
         ++r.weighed[static_cast<std::size_t>(layer)];
         if (std::exchange(r.kept[place(m, layer)], 0)) --r.held[static_cast<std::size_t>(m)];
