@@ -83,7 +83,8 @@ TEMPLATE_TEST_CASE("scale multiplies every value", "[host]", float, double) {
   CHECK(values == numbered<TestType>(rows, cols, 3));
 }
 
-TEMPLATE_TEST_CASE("sum_of_squares is the square of the norm in double, and finite unless a value is not", "[host]", float, double) {
+TEMPLATE_TEST_CASE("sum_of_squares is the square of the norm in double, and of floats finite unless one of them is not", "[host]", float,
+                   double) {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 16, 65);
   auto values = numbered<TestType>(rows, cols);
   const auto squares = [&] { return sum_of_squares(Cpu{}, Matrix<const TestType>{values.data(), rows, cols}); };

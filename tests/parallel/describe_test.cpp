@@ -56,6 +56,8 @@ TEST_CASE("a description says what each stage of Zero saves", "[parallel][descri
   CHECK((use(2).parameters == model_bytes && use(2).gradients == slice + two_layers));
   CHECK((use(3).parameters == slice + two_layers && use(3).gradients == slice + two_layers));
   for (const int stage : {1, 2, 3}) CHECK(use(stage).optimizer_state == 2 * slice);
+  // Two slices of a layer each, which are added to what earlier micro-batches have left.
+  CHECK(describe(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 4).ranks[1].gradients == slice + two_layers + two_layers / 4);
   // To slices, and what is updated or needed back to all; stage 3 needs parameters twice, but those of the last layers only once.
   CHECK(use(1).sent == 16 * (2 * layer_bytes * 3 / 4));
   CHECK(use(3).sent > use(1).sent);
@@ -86,6 +88,8 @@ TEST_CASE("a description says which layers a rank of a pipeline has, and what it
     CHECK(use.sent == neighbours * 4 * (8 * boundary_bytes));  // a boundary of each micro-batch of 8 rows, each way
     CHECK(use.rows == 32);
   }
+  // The last micro-batches are short, or empty: 2, 2 and 1 of 5 rows.
+  CHECK(describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4}, 2, 5).ranks[0].sent == 5 * boundary_bytes);
   // A rank holds what its stage's distance from the end demands.
   CHECK(found.ranks[0].activations > 2 * found.ranks[3].activations);
   const Description chunks = describe(Pipeline<Interleaved>{.micro_batches = 4, .schedule = {.chunks = 2}}, 2);

@@ -28,6 +28,8 @@ namespace {
 constexpr pdp::Task task{nn::Sequential{nn::Linear{8, 7}, nn::Tanh{}, nn::Linear{7, 5}, nn::Tanh{}, nn::Linear{5, 4}},
                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 1}};
 
+constexpr pdp::Task adam_task{task.model, task.loss, pdp::optim::Adam{.lr = 0.1f}};
+
 struct Spread {
   AnyStrategy strategy;
   int ranks;
@@ -51,12 +53,14 @@ struct Trained {
   std::vector<pdp::checkpoint::Tensor> parameters;
   std::vector<pdp::parallel::Totals> totals;
 };
-template <class Comm = comm::Thread>
-Trained train(const Spread& spread, pdp::TrainerOptions options, const std::vector<std::vector<float>>& batches) {
+template <class TaskType = decltype(task)>
+Trained train(const Spread& spread, pdp::TrainerOptions options, const std::vector<std::vector<float>>& batches,
+              const TaskType& of = task) {
+  using Comm = comm::Thread;
   options.global_batch = static_cast<pdp::Index>(batches.front().size()) / 8;
   options.seed = 3;
   std::vector<Trained> all = ranks<Comm>(spread.ranks, [&](Comm& world) {
-    pdp::Trainer trainer{world, spread.strategy, task, options};
+    pdp::Trainer trainer{world, spread.strategy, of, options};
     Trained trained;
     for (const std::vector<float>& x : batches) {
       const std::vector<std::int32_t> classes = tasks::classes_of(x);
@@ -121,12 +125,17 @@ TEST_CASE("a gradient is as long as it is whole, wherever its parts are, and is 
 
 TEMPLATE_TEST_CASE("clipped gradients give the losses of one process, whatever the strategy", "[parallel][gradient][equivalence]",
                    comm::Thread, comm::Shm, comm::Tcp) {
+  // Sgd, whose update is as long as the gradient is.
+  constexpr pdp::Task steep{task.model, task.loss, pdp::optim::Sgd{.lr = 0.3f, .momentum = 0.9f}};
   const auto samples = tasks::samples(250);
   for (const Spread& spread : every_strategy()) {
-    const auto report = serial_equivalence<TestType>(tasks::residual_classifier(3), samples, spread.strategy, spread.ranks,
-                                                     {.gradient = {.clip_norm = 0.3, .non_finite = NonFinite::stop}});
+    const auto report = serial_equivalence<TestType>(steep, samples, spread.strategy, spread.ranks,
+                                                     {.gradient = {.clip_norm = 0.1, .non_finite = NonFinite::stop}});
     INFO(report.text());
     CHECK(report);
+    CHECK(report.strategy().back() < 0.9 * report.strategy().front());
+    const auto longer = serial_equivalence<TestType>(steep, samples, spread.strategy, spread.ranks, {.steps = 2});
+    CHECK(std::abs(longer.strategy()[1] - report.strategy()[1]) > 1e-3);  // it was clipped
   }
 }
 
@@ -140,6 +149,9 @@ TEST_CASE("a gradient that is not finite is left out on every rank, and training
       CHECK_FALSE(std::isfinite(skipped.totals[1].gradient_norm));
       CHECK_FALSE((skipped.totals[0].skipped || skipped.totals[2].skipped));
       CHECK(distance(skipped, without) == 0);
+      // Adam counts the updates that it has made.
+      CHECK(distance(train(spread, {.non_finite = NonFinite::skip}, {large(1), with(large(2), row, value), large(3)}, adam_task),
+                     train(spread, {.non_finite = NonFinite::skip}, {large(1), large(3)}, adam_task)) == 0);
       const Trained ignored = train(spread, {.clip_norm = 1e6}, {large(1), with(large(2), row, value), large(3)});
       CHECK(std::isnan(distance(ignored, without)));
     }
@@ -176,12 +188,13 @@ TEST_CASE("where a gradient that is not finite stops the training, every rank sa
       for (std::size_t t = 0; t < before.size(); ++t) CHECK(before[t].values == after[t].values);
     });
     REQUIRE(messages.size() == static_cast<std::size_t>(spread.ranks));
-    const bool is_pipeline = spread.strategy.plan(nn::outline(task.model, pdp::Shape{8}), {0, spread.ranks}).share.count == 1;
+    // Backward begins in the last layer, which is the last rank's in a pipeline.
     for (const std::string& message : messages) {
       CHECK(message == messages.front());
-      CHECK_THAT(message, StartsWith("step 0: the gradient of ") && Contains(" is not finite (NaN or infinity), and no parameter has been "
-                                                                             "changed; look at the samples of that step"));
-      if (!is_pipeline) CHECK_THAT(message, Contains("on rank " + std::to_string(spread.ranks - 1) + " "));
+      CHECK_THAT(message, StartsWith("step 0: the gradient of 4.weight on rank ") &&
+                              Contains(" is not finite (NaN or infinity), and no parameter has been "
+                                       "changed; look at the samples of that step"));
+      CHECK_THAT(message, Contains("on rank " + std::to_string(spread.ranks - 1) + " "));
     }
   }
 }

@@ -309,14 +309,17 @@ TEST_CASE("a plan that takes the norm of the gradient at the wrong time is refus
          {"a norm that one rank does not take",
           [](Plans& plans) { erase(plans[2].step, Op::norm_start), erase(plans[2].step, Op::norm_wait); }, Fault::order,
           "comes before the norm of the whole gradient is known"},
-         {"a norm that is never waited for",
+         {"a norm that is waited for before it is taken",
           [](Plans& plans) {
-            for (Plan& plan : plans) {
-              erase(plan.step, Op::norm_wait);
-              for (Unit& unit : plan.units) unit.group = -1;
-            }
+            for (Plan& plan : plans) plan.step.push_back(collective(Op::norm_start));
+            for (Plan& plan : plans) move(plan.step, find(plan.step, Op::norm_wait), find(plan.step, Op::norm_start));
           },
-          Fault::order, "step instruction"}});
+          Fault::order, "(norm_wait in group 0) waits for what nothing has started"},
+         {"updates that do not wait for the norm",
+          [](Plans& plans) {
+            for (Plan& plan : plans) erase(plan.step, Op::norm_wait);
+          },
+          Fault::order, "(update unit 0) comes before the norm of the whole gradient is known"}});
 }
 
 TEST_CASE("a plan whose messages do not meet is refused, and a circle of waits is shown", "[parallel][verify]") {

@@ -230,6 +230,28 @@ TEST_CASE("the parameters of a model that is spread in one way go into one that 
   }
 }
 
+TEST_CASE("a sample that is no number is left out with its step, and the report of the epoch stays one", "[train][gradient]") {
+  auto x = pdp::testing::normal(64 * 6, 11);
+  x[40 * 6 + 2] = std::nanf("");
+  const Samples data{Shape{6}, x, std::vector<std::int32_t>(64, 1)};
+  const auto reports = ranks<comm::Thread>(2, [&](comm::Thread& world) {
+    auto how = options(16);
+    how.non_finite = pdp::parallel::NonFinite::skip;
+    Trainer trainer{world, DataParallel{}, classifier, how};
+    int skipped = 0;
+    double loss = 0;
+    trainer.fit(
+        data, {.epochs = 2, .progress = false}, [&](const pdp::Epoch& epoch) { loss = epoch.loss; },
+        [&](std::int64_t, const Trainer::Totals& totals) { skipped += totals.skipped ? 1 : 0; });
+    return std::pair{skipped, loss};
+  });
+  for (const auto& [skipped, loss] : reports) {
+    CHECK(skipped == 2);  // once in each epoch
+    CHECK(std::isfinite(loss));
+    CHECK(loss > 0);
+  }
+}
+
 TEST_CASE("check_parameters finds a parameter that is not the same on every rank that holds it, and says which and where", "[train]") {
   using namespace pdp::parallel;
   const Samples data = samples(70);

@@ -40,7 +40,7 @@ void scale(const Cpu&, T factor, Matrix<T> values) {
   for (Index i = 0; i < values.size(); ++i) values.data[i] *= factor;
 }
 
-/// The square of the norm, in double: finite unless a value is not.
+/// The square of the norm, in double: of floats it is finite unless one of them is not.
 template <class T>
 double sum_of_squares(const Cpu&, Matrix<const T> values) {
   constexpr Index lanes = 16;  // sums side by side, as a compiler may not reorder a single one

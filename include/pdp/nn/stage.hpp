@@ -125,8 +125,8 @@ class Stage {
         visit(parameter, first - parameter.offset, std::span<T>{kept + (first - begin), static_cast<std::size_t>(last - first)});
     });
   }
-  /// Calls visit(parameter, gradient, own) with each parameter of a unit, in the order of backward. `gradient` is all of it, there while
-  /// the whole of the unit is; `own` what lies in this rank's slice.
+  /// Calls visit(parameter, layer, gradient, own) with each parameter of a unit, in the order of backward. `gradient` is all of it, there
+  /// while the whole of the unit is; `own` what lies in this rank's slice.
   template <class Visit>
   void for_each_gradient(int number, Visit&& visit) {
     const Unit& unit = at(number);
@@ -136,7 +136,7 @@ class Stage {
         each.parameters(layers_.path(layer), places_[static_cast<std::size_t>(layer)].offset, [&](const Parameter& parameter) {
           const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
           const std::span<T> whole{unit.gradients + parameter.offset, static_cast<std::size_t>(parameter.elements())};
-          visit(parameter, whole,
+          visit(parameter, layer, whole,
                 first < last ? std::span<T>{unit.own_gradients + (first - begin), static_cast<std::size_t>(last - first)} : std::span<T>{});
         });
       });

@@ -18,7 +18,7 @@
 
 namespace pdp::parallel {
 
-/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes; all else is of one step.
+/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes in float32; all else is of one step.
 struct RankUse {
   std::vector<std::pair<int, int>> layers;  // [first, last), in order
   Index rows = 0;                           // of the largest step
@@ -61,6 +61,21 @@ Index unit_bytes(const Outline& model, const Plan& plan, const Keeps& keeps) {
   return elements * static_cast<Index>(sizeof(float));
 }
 
+/// Bytes of the memory through which slices are added to those of earlier micro-batches: for each buffer, the largest slice.
+inline Index scratch_bytes(const Outline& model, const Plan& plan) {
+  std::vector<Index> buffers;
+  for (const Instruction& i : plan.step) {
+    if (i.op != Op::reduce_start || !i.accumulate) continue;
+    const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
+    const auto number = static_cast<std::size_t>(unit.buffer);
+    if (buffers.size() <= number) buffers.resize(number + 1);
+    buffers[number] = std::max(buffers[number], nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices}));
+  }
+  Index elements = 0;
+  for (const Index each : buffers) elements += each;
+  return elements * static_cast<Index>(sizeof(float));
+}
+
 inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields) {
   const Plan& plan = plans[static_cast<std::size_t>(rank)];
   constexpr auto bytes = static_cast<Index>(sizeof(float));
@@ -82,6 +97,7 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     }
   use.parameters = unit_bytes(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
   use.gradients = unit_bytes(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
+  use.gradients += scratch_bytes(model, plan);
   const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
   use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes;
 
@@ -93,7 +109,7 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     };
     if (i.op == Op::send_start) {
       ++use.calls;
-      use.sent += model.width(i.first) * micro_rows * bytes;
+      use.sent += model.width(i.first) * std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows) * bytes;
     }
     if (ranks == 1) continue;
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;

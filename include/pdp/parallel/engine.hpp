@@ -184,15 +184,21 @@ class Engine {
     return group.reduce_scatter_async(std::span<const T>{stage().gradients(i.unit)}, own, comm::Sum{});
   }
 
-  /// Says on every rank whose gradient was not finite first, and which tensor of it.
+  /// Says on every rank whose gradient was not finite, and which tensor of it: nearest to the loss, and there on the lowest rank.
   [[noreturn]] void stop(C& world) {
-    std::string name = worker_.norm.culprit();
-    int rank = name.empty() ? world.size() : world.rank();
-    world.all_reduce(std::span{&rank, 1}, comm::Min{});
-    if (rank == world.size())
+    std::int64_t found = worker_.norm.culprit_layer() < 0
+                             ? -1
+                             : std::int64_t{worker_.norm.culprit_layer()} * world.size() + (world.size() - 1 - world.rank());
+    world.all_reduce(std::span{&found, 1}, comm::Max{});
+    constexpr const char* what_to_do =
+        "and no parameter has been changed; look at the samples of that step, lower the learning rate, or skip such steps "
+        "(NonFinite::skip)";
+    if (found < 0)
       throw NonFiniteGradient{
           text("step ", steps() - 1, ": the gradient is finite on each rank, but its sum over all ranks is not, ", what_to_do)};
+    const int rank = world.size() - 1 - static_cast<int>(found % world.size());
     std::array<std::byte, 64> letters{};  // a name that is longer is cut
+    std::string name = worker_.norm.culprit();
     std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),
                    [](char letter) { return static_cast<std::byte>(letter); });
     world.broadcast(letters, rank);
@@ -202,10 +208,6 @@ class Engine {
     throw NonFiniteGradient{
         text("step ", steps() - 1, ": the gradient of ", name, " on rank ", rank, " is not finite (NaN or infinity), ", what_to_do)};
   }
-  static constexpr const char* what_to_do =
-      "and no parameter has been changed; look at the samples of that step, lower the learning rate, clip the gradient (clip_norm), or "
-      "leave "
-      "such steps out (NonFinite::skip)";
 
   /// Tells the messages between two ranks apart that may be in flight at once.
   [[nodiscard]] int tag(const Instruction& i) {

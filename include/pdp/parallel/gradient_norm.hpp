@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,10 +30,11 @@ class GradientNorm {
     units_.resize(plan.units.size());
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
-      unit.is_reduced = plan.units[u].group >= 0;
+      unit.is_reduced = std::ranges::any_of(
+          plan.step, [u](const Instruction& i) { return i.op == Op::reduce_start && i.unit == static_cast<std::int16_t>(u); });
       unit.counts = counts[u];
-      stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, std::span<T> whole, std::span<T> own) {
-        unit.whole.push_back({parameter, whole});
+      stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
+        unit.whole.push_back({parameter, layer, whole});
         if (!own.empty()) unit.own.push_back(own);
       });
     }
@@ -46,12 +48,9 @@ class GradientNorm {
   /// Looks at a unit's gradients before they are added to those of other ranks, and what they are is lost.
   template <class D>
   void watch(const D& device, int unit) {
-    if (policy_.non_finite != NonFinite::stop || culprit_ != nullptr) return;
+    if (policy_.non_finite != NonFinite::stop) return;
     for (const Tensor& tensor : units_[static_cast<std::size_t>(unit)].whole)
-      if (!std::isfinite(squares(device, tensor.values))) {
-        culprit_ = &tensor;
-        return;
-      }
+      if ((culprit_ == nullptr || tensor.layer > culprit_->layer) && !std::isfinite(squares(device, tensor.values))) culprit_ = &tensor;
   }
   /// This rank's part of the square of the norm, when all gradients are in.
   template <class D>
@@ -80,12 +79,15 @@ class GradientNorm {
   /// What the gradient is multiplied with.
   [[nodiscard]] double factor() const { return factor_; }
   [[nodiscard]] bool skips() const { return skips_; }
-  /// The first tensor of this rank's own gradient that was not finite, in the order of backward; none where all were.
+  /// The tensor of this rank's own gradient that was not finite and is nearest to the loss, where backward begins: its layer, or -1 where
+  /// all were; and its name.
+  [[nodiscard]] int culprit_layer() const { return culprit_ == nullptr ? -1 : culprit_->layer; }
   [[nodiscard]] std::string culprit() const { return culprit_ == nullptr ? std::string{} : culprit_->parameter.full_name(); }
 
  private:
   struct Tensor {
     nn::Parameter parameter;
+    int layer;
     std::span<T> values;
   };
   struct Unit {

@@ -13,7 +13,8 @@ struct TrainerOptions {
   std::uint64_t seed = 0;  // of the first parameters and of the order of samples
   Shape input{};           // of a sample; needed only where the model takes any width
   double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a longer one is scaled down to it. 0: any
-  parallel::NonFinite non_finite = parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it
+  parallel::NonFinite non_finite =
+      parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it; a step that is skipped counts for the schedule
 
   [[nodiscard]] parallel::GradientPolicy gradient_policy() const { return {clip_norm, non_finite}; }
 };

@@ -86,9 +86,11 @@ class Trainer {
       loader.start(epoch);
       while (const auto* batch = loader.next()) {
         const Totals totals = step(batch->x, batch->y, batch->global_rows);
-        sums.loss += totals.loss;
-        sums.correct += totals.correct;
-        sums.rows += totals.rows;
+        if (!totals.skipped) {  // its loss is seldom a number
+          sums.loss += totals.loss;
+          sums.correct += totals.correct;
+          sums.rows += totals.rows;
+        }
         on_step(engine_.steps() - 1, totals);
         progress.show(epoch, batch->step + 1, loader.steps(), sums.mean_loss());
       }
