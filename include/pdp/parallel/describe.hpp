@@ -44,36 +44,50 @@ struct Description {
 
 namespace detail {
 
-/// Bytes of what a rank keeps of its units, and of the buffers for what it keeps a slice of. `keeps(unit)`: whether it keeps the whole.
-template <class Keeps>
-Index unit_bytes(const Outline& model, const Plan& plan, const Keeps& keeps) {
-  Index elements = 0;
-  std::vector<Index> buffers;
-  for (const Unit& unit : plan.units) {
-    const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
-    elements += keeps(unit) ? slice * unit.slices : slice;
-    if (keeps(unit)) continue;
-    const auto number = static_cast<std::size_t>(unit.buffer);
-    if (buffers.size() <= number) buffers.resize(number + 1);
-    buffers[number] = std::max(buffers[number], slice * unit.slices);
-  }
-  for (const Index each : buffers) elements += each;
-  return elements * static_cast<Index>(sizeof(float));
+inline Index slice_of(const Outline& model, const Unit& unit) {
+  return nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
 }
 
-/// Bytes of the memory through which slices are added to those of earlier micro-batches: for each buffer, the largest slice.
-inline Index scratch_bytes(const Outline& model, const Plan& plan) {
-  std::vector<Index> buffers;
-  for (const Instruction& i : plan.step) {
-    if (i.op != Op::reduce_start || !i.accumulate) continue;
-    const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
-    const auto number = static_cast<std::size_t>(unit.buffer);
-    if (buffers.size() <= number) buffers.resize(number + 1);
-    buffers[number] = std::max(buffers[number], nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices}));
+/// Elements of buffers that several units use in turn: each as large as the largest of them needs it.
+class SharedBuffers {
+ public:
+  void need(int number, Index elements) {
+    const auto at = static_cast<std::size_t>(number);
+    if (elements_.size() <= at) elements_.resize(at + 1);
+    elements_[at] = std::max(elements_[at], elements);
   }
+  [[nodiscard]] Index sum() const {
+    Index all = 0;
+    for (const Index each : elements_) all += each;
+    return all;
+  }
+
+ private:
+  std::vector<Index> elements_;
+};
+
+/// Elements of what a rank keeps of its units, and of the buffers for what it keeps a slice of. `keeps(unit)`: whether it keeps the whole.
+template <class Keeps>
+Index unit_elements(const Outline& model, const Plan& plan, const Keeps& keeps) {
   Index elements = 0;
-  for (const Index each : buffers) elements += each;
-  return elements * static_cast<Index>(sizeof(float));
+  SharedBuffers buffers;
+  for (const Unit& unit : plan.units) {
+    const Index slice = slice_of(model, unit), whole = slice * unit.slices;
+    elements += keeps(unit) ? whole : slice;
+    if (!keeps(unit)) buffers.need(unit.buffer, whole);
+  }
+  return elements + buffers.sum();
+}
+
+/// Elements through which slices are added to those of earlier micro-batches.
+inline Index scratch_elements(const Outline& model, const Plan& plan) {
+  SharedBuffers buffers;
+  for (const Instruction& i : plan.step)
+    if (i.op == Op::reduce_start && i.accumulate) {
+      const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
+      buffers.need(unit.buffer, slice_of(model, unit));
+    }
+  return buffers.sum();
 }
 
 inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields) {
@@ -84,8 +98,7 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
   const Index micro_rows = (use.rows + plan.micro_batches - 1) / plan.micro_batches;
   for (const Unit& unit : plan.units) {
     use.layers.emplace_back(unit.first, unit.last);
-    const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
-    use.optimizer_state += static_cast<Index>(state_fields) * slice * bytes;
+    use.optimizer_state += static_cast<Index>(state_fields) * slice_of(model, unit) * bytes;
   }
   std::ranges::sort(use.layers);
   for (std::size_t at = 1; at < use.layers.size();)
@@ -95,9 +108,9 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     } else {
       ++at;
     }
-  use.parameters = unit_bytes(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
-  use.gradients = unit_bytes(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
-  use.gradients += scratch_bytes(model, plan);
+  use.parameters = bytes * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
+  use.gradients = bytes * (unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; }) +
+                           scratch_elements(model, plan));
   const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
   use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes;
 
@@ -105,7 +118,7 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     const auto ranks = static_cast<Index>(members(plans, rank, i.group).size());
     const auto of_unit = [&] {
       const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
-      return nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices}) * unit.slices * bytes;
+      return slice_of(model, unit) * unit.slices * bytes;
     };
     if (i.op == Op::send_start) {
       ++use.calls;
