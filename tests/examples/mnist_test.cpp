@@ -100,7 +100,7 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
   }
 }
 
-TEST_CASE("--plan says what each rank would hold and do, and trains nothing", "[examples]") {
+TEST_CASE("what each rank would hold and do is what --plan says, and nothing is trained", "[examples]") {
   const std::vector<std::pair<std::string, std::vector<std::string>>> ways{{"mnist_single", {}},
                                                                            {"mnist_ddp", {"--ranks", "3"}},
                                                                            {"mnist_data_parallel", {"--devices", "2"}},
