@@ -152,7 +152,7 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
   check_error(run("mnist_ddp", {"--ranks", "2", "--load", other}), 1, {other, "0.weight", "[2, 3]", "[64, 784]"});
 }
 
-TEST_CASE("--help explains every flag and is no error", "[examples]") {
+TEST_CASE("every flag is explained by --help, which is no error", "[examples]") {
   const Ended ended = run("mnist_ddp", {"--help"});
   CHECK(ended.code == 0);
   for (const char* flag : {"--ranks", "--threads", "--comm", "--nodes", "--gpus", "--nr", "--ip", "--port", "--epochs", "--batch-size",
