@@ -16,6 +16,19 @@ struct CrossEntropy {
   LossSums operator()(const D& device, Matrix<const T> output, std::span<const Target> classes, T scale, Matrix<T> gradient) const {
     return softmax_cross_entropy(device, output, classes, scale, gradient);
   }
+
+  /// Of each row: the largest logit, the sum of exponentials below it, the logit of the class (0 where another rank has it), and whether
+  /// the largest is that of the class.
+  static constexpr Index part_numbers = 4;
+  template <class D, class T>
+  void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns, Matrix<T> out) const {
+    softmax_part(device, own, classes, first, columns, out);
+  }
+  template <class D, class T>
+  LossSums join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Matrix<const T> parts, T scale,
+                Matrix<T> gradient) const {
+    return softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient);
+  }
 };
 
 }  // namespace pdp::loss

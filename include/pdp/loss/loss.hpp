@@ -18,4 +18,15 @@ concept Loss = std::copyable<L> && requires(const L& loss, const D& device, Matr
   { L::has_classes } -> std::convertible_to<bool>;  // whether there is an accuracy
 };
 
+/// A loss of an output of which each rank of a tensor-parallel group has some columns. part(): what a rank knows of each row from its own,
+/// in `part_numbers` numbers; join(): the loss, and the gradient of its own columns, from what all of them know, one rank's rows after
+/// another's. `first`: the number of the first column; `columns`: of all ranks.
+template <class L, class D, class T = float>
+concept ShardedLoss = Loss<L, D, T> && requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> out,
+                                                std::span<const typename L::Target> targets, Index first, Index columns, T scale) {
+  { L::part_numbers } -> std::convertible_to<Index>;
+  loss.part(device, own, targets, first, columns, out);
+  { loss.join(device, own, targets, first, own, scale, out) } -> std::same_as<LossSums>;
+};
+
 }  // namespace pdp::loss

@@ -7,6 +7,7 @@ namespace pdp::nn {
 /// max(0, x), elementwise.
 struct Relu : NoParameters {
   static constexpr const char* name = "Relu";
+  static constexpr bool is_elementwise = true;
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
 
@@ -24,6 +25,7 @@ struct Relu : NoParameters {
 /// tanh(x), elementwise.
 struct Tanh : NoParameters {
   static constexpr const char* name = "Tanh";
+  static constexpr bool is_elementwise = true;
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
 

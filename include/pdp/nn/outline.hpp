@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <pdp/nn/activation.hpp>
-#include <pdp/nn/block.hpp>
+#include <pdp/nn/exchange.hpp>
 
 namespace pdp::nn {
 
@@ -15,8 +15,10 @@ struct Outline {
     Index out = 0;
     Index saved = 0;
     bool is_view = false;  // the output is the input's memory
+    Exchange exchange = Exchange::none;
   };
   std::vector<Layer> layers;
+  bool output_is_sharded = false;  // each rank of a tensor-parallel group has some columns of it
 
   [[nodiscard]] constexpr int size() const { return static_cast<int>(layers.size()); }
   /// Whether backward must go through a layer: some layer before it holds parameters, or it finds gradients inside itself on the way.
@@ -44,17 +46,35 @@ struct Outline {
   }
 };
 
-/// Outlines a model for samples of a shape. Throws ShapeError where a layer does not take what it is given.
+// Not constexpr on purpose, like the check of widths.
+[[noreturn]] inline void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given) {
+  throw ConfigError{text("layer ", at.str(), " (", layer, ") does not take what comes before it, which is ", name(given),
+                         " over the ranks of a tensor-parallel group; see nn/placement.hpp")};
+}
+[[noreturn]] inline void a_model_ends_in_what_no_loss_can_take(Placement given) {
+  throw ConfigError{text("the model's output is ", name(given),
+                         " over the ranks of a tensor-parallel group; end it with nn::AllReduce, or with a layer that is sharded")};
+}
+
+/// Outlines a model for samples of a shape. Throws ShapeError where a layer does not take what it is given, and ConfigError where it does
+/// not take it as it lies over a tensor-parallel group.
 template <Block B>
 constexpr Outline outline(const B& model, const Shape& input) {
   check_widths(flow(model, input));
   Outline outline;
   Shape shape = input;
-  for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path&) {
+  Placement placement = Placement::invariant;
+  for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
     const Shape out = layer.output(shape);
-    outline.layers.push_back({layer.parameter_elements(), shape.elements(), out.elements(), layer.saved_elements(shape), is_view<L>});
+    outline.layers.push_back(
+        {layer.parameter_elements(), shape.elements(), out.elements(), layer.saved_elements(shape), is_view<L>, exchange_of(layer)});
     shape = out;
+    const Placement after = placement_after<L>(placement);
+    if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
+    placement = after;
+    if constexpr (PlacedLayer<L>) outline.output_is_sharded = L::gives == Placement::sharded && layer.part.count > 1;
   });
+  if (placement != Placement::invariant && placement != Placement::sharded) a_model_ends_in_what_no_loss_can_take(placement);
   return outline;
 }
 

@@ -32,8 +32,16 @@ class Path {
   int depth_ = 0;
 };
 
+/// Which part of a layer a rank has, of how many equal ones: the whole, unless the layer is divided over a tensor-parallel group.
+struct Part {
+  int index = 0;
+  int count = 1;
+
+  friend constexpr bool operator==(const Part&, const Part&) = default;
+};
+
 /// A parameter tensor of a layer. In memory it is rows x cols; files hold it transposed where `transposed` says so, as PyTorch's Linear
-/// does.
+/// does. Of a tensor that is divided, it is one part: every `cols` columns, or every `rows` rows, are another rank's.
 struct Parameter {
   Path layer{};
   const char* name = "";  // "weight"
@@ -44,14 +52,30 @@ struct Parameter {
   Index fan_in = 0;
   Index fan_out = 0;
   Initializer initializer{};
+  Part row_part{}, col_part{};  // of the whole tensor
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
-  [[nodiscard]] std::vector<Index> file_shape() const {
-    if (cols == 0) return {rows};
-    return transposed ? std::vector<Index>{cols, rows} : std::vector<Index>{rows, cols};
+  [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }
+  /// The same tensor's part with another number.
+  [[nodiscard]] constexpr Parameter part(int index) const {
+    Parameter other = *this;
+    if (row_part.count > 1) other.row_part.index = index;
+    if (col_part.count > 1) other.col_part.index = index;
+    return other;
   }
+  /// Of the whole tensor.
+  [[nodiscard]] std::vector<Index> file_shape() const {
+    const Index all_rows = rows * row_part.count, all_cols = cols * col_part.count;
+    if (cols == 0) return {all_rows};
+    return transposed ? std::vector<Index>{all_cols, all_rows} : std::vector<Index>{all_rows, all_cols};
+  }
+  [[nodiscard]] constexpr Index file_elements() const { return elements() * row_part.count * col_part.count; }
   /// The number that an element of the tensor in memory has in a file.
-  [[nodiscard]] constexpr Index file_element(Index element) const { return transposed ? element % cols * rows + element / cols : element; }
+  [[nodiscard]] constexpr Index file_element(Index element) const {
+    if (cols == 0) return row_part.index * rows + element;
+    const Index row = row_part.index * rows + element / cols, col = col_part.index * cols + element % cols;
+    return transposed ? col * rows * row_part.count + row : row * cols * col_part.count + col;
+  }
   /// "0.weight"; "weight" where the layer is the whole model.
   [[nodiscard]] std::string full_name() const {
     const std::string at = layer.str();

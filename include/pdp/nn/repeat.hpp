@@ -1,6 +1,6 @@
 #pragma once
 
-#include <pdp/nn/block.hpp>
+#include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
 
@@ -9,6 +9,7 @@ namespace pdp::nn {
 template <class B>
 class Repeat {
   static_assert(Block<B>, "pdp: the second argument of nn::Repeat must be a layer or a container of layers");
+  static_assert(detail::meet<Placement::unknown, B, B>());
 
  public:
   using Leaves = LeafTypes<B>;
@@ -31,6 +32,11 @@ class Repeat {
  private:
   Index count_;
   B block_;
+};
+
+template <class B>
+struct PlacementAfter<Repeat<B>> {
+  static constexpr Placement of(Placement given) { return placement_after<B>(given); }
 };
 
 }  // namespace pdp::nn

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <pdp/nn/activation.hpp>
-#include <pdp/nn/block.hpp>
+#include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
 
@@ -10,6 +10,9 @@ namespace pdp::nn {
 template <class B>
 class Residual {
   static_assert(Block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
+  static_assert(!any_is_placed<LeafTypes<B>>,
+                "pdp: the layers of tensor parallelism cannot stand inside nn::Residual, which is one layer to a schedule and exchanges "
+                "nothing");
   static_assert(!any_is_view<LeafTypes<B>>,
                 "pdp: nn::Flatten cannot stand inside nn::Residual, as a residual keeps the shape of its input");
 

@@ -3,7 +3,7 @@
 #include <tuple>
 #include <utility>
 
-#include <pdp/nn/block.hpp>
+#include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
 
@@ -14,6 +14,7 @@ class Sequential {
   static_assert(
       (Block<B> && ...),
       "pdp: every argument of nn::Sequential must be a layer or a container of layers (see the concepts nn::Layer and nn::Container)");
+  static_assert(detail::meet<Placement::unknown, B...>());
 
  public:
   using Leaves = LeafTypes<B...>;
@@ -46,6 +47,11 @@ class Sequential {
   }
 
   std::tuple<B...> blocks_;
+};
+
+template <class... B>
+struct PlacementAfter<Sequential<B...>> {
+  static constexpr Placement of(Placement given) { return ((given = placement_after<B>(given)), ...); }
 };
 
 /// A Sequential in braces is one inside another, as in PyTorch, and no copy.

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/placement.hpp>
+
+namespace pdp::nn {
+
+namespace detail {
+
+/// A width's share. Throws ShapeError where there is no equal one.
+constexpr Index share_of_width(Index width, int count, const Path& at, const char* layer, const char* what) {
+  if (count < 1 || width % count != 0)
+    throw ShapeError{text("layer ", at.str(), " (", layer, ") has ", width, " ", what, ", which cannot be divided evenly over the ", count,
+                          " ranks of a tensor-parallel group; choose a width that is a multiple of ", count,
+                          ", or a tensor axis whose size divides it")};
+  return width / count;
+}
+
+}  // namespace detail
+
+/// A Linear whose outputs are divided over the ranks of a tensor-parallel group: each has some columns of W and b, takes all of x, and
+/// gives the same columns of y. The sizes are those of the whole layer; a rank's part is set when the ranks are known, and until then it is
+/// all.
+struct ColumnParallel {
+  static constexpr const char* name = "ColumnParallel";
+  static constexpr Placement takes = Placement::replicated, gives = Placement::sharded;
+
+  Index in = 0;
+  Index out = 0;
+  bool bias = true;
+  Initializer initializer = pytorch_default;
+  Part part{};
+
+  [[nodiscard]] constexpr ColumnParallel divided(Part of, const Path& at) const {
+    static_cast<void>(detail::share_of_width(out, of.count, at, name, "outputs"));
+    return {in, out, bias, initializer, of};
+  }
+  [[nodiscard]] constexpr Index input_elements() const { return in; }
+  [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{own().out}; }
+  [[nodiscard]] constexpr Index parameter_elements() const { return own().parameter_elements(); }
+  [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
+
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    own().parameters(path, offset, [&](Parameter parameter) {
+      parameter.fan_out = out;
+      (parameter.cols > 0 ? parameter.col_part : parameter.row_part) = part;
+      visit(parameter);
+    });
+  }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
+    own().forward(device, state, x, y, saved);
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T* saved) const {
+    own().backward_input(device, state, x, y, gradient_y, gradient_x, saved);
+  }
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                       T* saved) const {
+    own().backward_weight(device, state, x, y, gradient_y, saved);
+  }
+
+ private:
+  [[nodiscard]] constexpr Linear own() const { return {in, out / part.count, bias, initializer}; }
+};
+
+static_assert(PlacedLayer<ColumnParallel>);
+
+}  // namespace pdp::nn

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/nn/exchange.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/row_parallel.hpp>
+
+namespace pdp::nn {
+
+/// Whether the last of a model's layers may be divided by its outputs, so that each rank has some classes: its loss must be one that takes
+/// that.
+enum class Output { whole, may_be_sharded };
+
+/// A rank's part of a model that is divided over a tensor-parallel group. A model that holds layers of tensor parallelism is divided where
+/// these say so. Another one is divided as in Shoeybi et al., "Megatron-LM", arXiv:1909.08053: of two Linear layers with nothing but
+/// elementwise ones between them the first is divided by its outputs and the second by its inputs, so that two layers take one sum each
+/// way. What stands alone stays whole. Parameters keep their names, and their first values.
+///
+/// Throws ShapeError where a width cannot be divided evenly, and ConfigError where there is nothing to divide.
+template <Block Model>
+class Divided {
+  static constexpr bool says_itself = any_is_placed<LeafTypes<Model>>;
+  using Added = TypeList<ColumnParallel, RowParallel, Replicate, AllReduce>;
+
+ public:
+  using Leaves = std::conditional_t<says_itself, LeafTypes<Model>, typename detail::Union<LeafTypes<Model>, Added>::type>;
+
+  constexpr Divided(const Model& model, Part part, Output output) : model_{model}, part_{part} {
+    if (part.count < 1 || part.index < 0 || part.index >= part.count)
+      throw ConfigError{text("part ", part.index, " of ", part.count, " of a model was asked for; parts count from 0")};
+    if constexpr (!says_itself) choose(output);
+    for_each_leaf({}, [this](const auto&, const Path&) { ++leaves_; });
+    check_widths(flow(*this, Shape{}));
+  }
+
+  [[nodiscard]] constexpr Index leaves() const { return leaves_; }
+  template <class Visit>
+  constexpr void leaf(Index number, Visit&& visit) const {
+    for_each_leaf({}, [&](const auto& layer, const Path&) {
+      if (number-- == 0) visit(layer);
+    });
+  }
+  template <class Visit>
+  constexpr void for_each_leaf(const Path& path, Visit&& visit) const {
+    std::size_t number = 0;
+    nn::for_each_leaf(model_, path, [&]<class L>(const L& layer, const Path& at) {
+      if constexpr (PlacedLayer<L>)
+        visit(layer.divided(part_, at), at);
+      else if constexpr (std::is_same_v<L, Linear>)
+        visit_linear(layer, at, says_itself ? Way::whole : ways_[number], visit);
+      else
+        visit(layer, at);
+      ++number;
+    });
+  }
+
+ private:
+  enum class Way : unsigned char { whole, by_columns, by_rows };
+
+  /// Says of each layer how it is divided.
+  constexpr void choose(Output output) {
+    std::size_t waits = none;  // a Linear that may be divided by its outputs, if the next one follows
+    nn::for_each_leaf(model_, {}, [&]<class L>(const L&, const Path&) {
+      ways_.push_back(Way::whole);
+      if constexpr (std::is_same_v<L, Linear>) {
+        if (waits == none) {
+          waits = ways_.size() - 1;
+        } else {
+          ways_[std::exchange(waits, none)] = Way::by_columns;
+          ways_.back() = Way::by_rows;
+        }
+      } else if constexpr (!is_elementwise<L>) {
+        waits = none;
+      }
+    });
+    if (output == Output::may_be_sharded && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
+    for (const Way way : ways_)
+      if (way != Way::whole) return;
+    throw ConfigError{
+        "the model has nothing that tensor parallelism divides: two nn::Linear with only elementwise layers between them; choose another "
+        "strategy, or write nn::ColumnParallel and nn::RowParallel where they should be"};
+  }
+  template <class Visit>
+  constexpr void visit_linear(const Linear& whole, const Path& at, Way way, Visit&& visit) const {
+    if (way == Way::whole) return visit(whole, at);
+    if constexpr (!says_itself) {
+      if (way == Way::by_columns) {
+        visit(Replicate{}.divided(part_, at), at);
+        visit(ColumnParallel{whole.in, whole.out, whole.bias, whole.initializer}.divided(part_, at), at);
+      } else {
+        visit(RowParallel{whole.in, whole.out, whole.bias, whole.initializer}.divided(part_, at), at);
+        visit(AllReduce{}.divided(part_, at), at);
+      }
+    }
+  }
+
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  Model model_;
+  Part part_;
+  std::vector<Way> ways_;  // of the model's layers
+  Index leaves_ = 0;
+};
+
+}  // namespace pdp::nn

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <pdp/nn/placement.hpp>
+
+namespace pdp::nn {
+
+/// What has to be added up over a tensor-parallel group when a layer has run.
+enum class Exchange { none, output, gradient_of_input };
+
+namespace detail {
+
+/// A layer that computes nothing: its output is its input's memory, before and after the exchange.
+struct View : NoParameters {
+  static constexpr bool is_view = true;
+  Part part{};  // of the layers that it stands between
+
+  [[nodiscard]] constexpr Index input_elements() const { return 0; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
+  template <class D, class T>
+  void forward(const D&, const State<T>&, Matrix<const T>, Matrix<T>, T*) const {}
+  template <class D, class T>
+  void backward_input(const D&, const State<T>&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>, T*) const {}
+};
+
+}  // namespace detail
+
+/// Stands before what each rank does a part of: passes its input on, and adds up the gradients that come back. (f in Shoeybi et al.,
+/// "Megatron-LM", arXiv:1909.08053.)
+struct Replicate : detail::View {
+  static constexpr const char* name = "Replicate";
+  static constexpr Placement takes = Placement::invariant, gives = Placement::replicated;
+  static constexpr Exchange exchange = Exchange::gradient_of_input;
+
+  [[nodiscard]] constexpr Replicate divided(Part among, const Path&) const {
+    Replicate other;
+    other.part = among;
+    return other;
+  }
+};
+
+/// Stands behind what each rank has a term of: adds up, and passes the gradient on. (g of the same paper.)
+struct AllReduce : detail::View {
+  static constexpr const char* name = "AllReduce";
+  static constexpr Placement takes = Placement::partial, gives = Placement::invariant;
+  static constexpr Exchange exchange = Exchange::output;
+
+  [[nodiscard]] constexpr AllReduce divided(Part among, const Path&) const {
+    AllReduce other;
+    other.part = among;
+    return other;
+  }
+};
+
+/// What a layer asks for; nothing where it is not divided.
+template <Layer L>
+constexpr Exchange exchange_of(const L& layer) {
+  if constexpr (requires { L::exchange; })
+    return layer.part.count > 1 ? L::exchange : Exchange::none;
+  else
+    return Exchange::none;
+}
+
+static_assert(PlacedLayer<Replicate> && PlacedLayer<AllReduce> && is_view<Replicate>);
+
+}  // namespace pdp::nn

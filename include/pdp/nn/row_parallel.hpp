@@ -1,0 +1,61 @@
+#pragma once
+
+#include <pdp/nn/column_parallel.hpp>
+
+namespace pdp::nn {
+
+/// A Linear whose inputs are divided over the ranks of a tensor-parallel group: each has some rows of W, takes the same columns of x, and
+/// gives one term of the sum that y is. All have the bias, and the first adds it. The sizes are those of the whole layer; a rank's part is
+/// set when the ranks are known, and until then it is all.
+struct RowParallel {
+  static constexpr const char* name = "RowParallel";
+  static constexpr Placement takes = Placement::sharded, gives = Placement::partial;
+
+  Index in = 0;
+  Index out = 0;
+  bool bias = true;
+  Initializer initializer = pytorch_default;
+  Part part{};
+
+  [[nodiscard]] constexpr RowParallel divided(Part of, const Path& at) const {
+    static_cast<void>(detail::share_of_width(in, of.count, at, name, "inputs"));
+    return {in, out, bias, initializer, of};
+  }
+  [[nodiscard]] constexpr Index input_elements() const { return own().in; }
+  [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{out}; }
+  [[nodiscard]] constexpr Index parameter_elements() const { return own().parameter_elements(); }
+  [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
+
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    own().parameters(path, offset, [&](Parameter parameter) {
+      parameter.fan_in = in;
+      if (parameter.cols > 0) parameter.row_part = part;
+      visit(parameter);
+    });
+  }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
+    Linear term = own();
+    term.bias = bias && part.index == 0;
+    term.forward(device, state, x, y, saved);
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T* saved) const {
+    own().backward_input(device, state, x, y, gradient_y, gradient_x, saved);
+  }
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                       T* saved) const {
+    own().backward_weight(device, state, x, y, gradient_y, saved);
+  }
+
+ private:
+  [[nodiscard]] constexpr Linear own() const { return {in / part.count, out, bias, initializer}; }
+};
+
+static_assert(PlacedLayer<RowParallel>);
+
+}  // namespace pdp::nn
