@@ -20,21 +20,26 @@ struct Tensor {
   std::vector<float> values;
 };
 
-/// A parameter whose values are given as they lie in memory.
-[[nodiscard]] Tensor in_file(const nn::Parameter& parameter, const auto& values) {
-  Tensor tensor{parameter.full_name(), parameter.file_shape(), std::vector<float>(values.size())};
+/// The tensor of a parameter, or of the whole that it is a part of, without its values.
+[[nodiscard]] inline Tensor tensor_of(const nn::Parameter& parameter) {
+  return {parameter.full_name(), parameter.file_shape(), std::vector<float>(static_cast<std::size_t>(parameter.file_elements()))};
+}
+/// Puts values that are given as they lie in memory to where files hold them.
+void put(Tensor& tensor, const nn::Parameter& parameter, const auto& values) {
   for (std::size_t i = 0; i < values.size(); ++i)
     tensor.values[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = static_cast<float>(values[i]);
-  return tensor;
 }
 
-/// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices of them only.
+/// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices or parts of them only.
 template <class Stage>
 [[nodiscard]] std::vector<Tensor> export_parameters(Stage& stage) {
   if (!stage.keeps_whole_units())
     throw ConfigError{"this rank keeps slices of the parameters only; Trainer::parameters() brings them together"};
   std::vector<Tensor> tensors;
-  stage.for_each_parameter([&tensors](const nn::Parameter& parameter, auto values) { tensors.push_back(in_file(parameter, values)); });
+  stage.for_each_parameter([&tensors](const nn::Parameter& parameter, auto values) {
+    if (parameter.is_divided()) throw ConfigError{"this rank has parts of the parameters only; Trainer::parameters() brings them together"};
+    put(tensors.emplace_back(tensor_of(parameter)), parameter, values);
+  });
   return tensors;
 }
 
@@ -43,9 +48,12 @@ template <class Stage, class T>
 [[nodiscard]] std::vector<Tensor> export_parameters(const Stage& stage, const parallel::Contributions& from, const std::vector<T>& all) {
   std::vector<Tensor> tensors;
   stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
+    Tensor& tensor = tensors.emplace_back(tensor_of(parameter));
     std::vector<T> values(static_cast<std::size_t>(parameter.elements()));
-    from.copy(std::span<const T>{all}, layer, parameter.offset, std::span<T>{values});
-    tensors.push_back(in_file(parameter, values));
+    for (int part = 0; part < parameter.row_part.count * parameter.col_part.count; ++part) {
+      from.copy(std::span<const T>{all}, layer, part, parameter.offset, std::span<T>{values});
+      put(tensor, parameter.part(part), values);
+    }
   });
   return tensors;
 }

@@ -32,7 +32,8 @@ std::int64_t hash_of(std::span<const T> values) {
 }  // namespace detail
 
 /// Throws ParametersDiffer on every rank where a parameter that several ranks hold is not the same on all of them, to the bit. Every rank
-/// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at.
+/// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at; of what is divided over a
+/// tensor-parallel group, each part is compared with the same part elsewhere.
 template <comm::Communicator C, class Stage>
 void check_parameters(C& world, Stage& stage, const Plan& plan) {
   using T = typename Stage::Element;
@@ -43,11 +44,14 @@ void check_parameters(C& world, Stage& stage, const Plan& plan) {
     });
   };
   std::vector<std::pair<std::string, int>> tensors;  // name and layer
-  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) { tensors.emplace_back(parameter.full_name(), layer); });
+  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
+    for (int part = 0; part < (parameter.is_divided() ? plan.tensor.count : 1); ++part) tensors.emplace_back(parameter.full_name(), layer);
+  });
 
   std::vector<std::int64_t> own(tensors.size(), largest);
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
-    const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first);
+    const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
+                    (parameter.is_divided() ? plan.tensor.index : 0);
     if (holds(at->second)) own[static_cast<std::size_t>(at - tensors.begin())] = detail::hash_of(std::span<const T>{values});
   });
   std::vector<std::int64_t> lowest = own, highest = own;

@@ -20,6 +20,7 @@ class Contributions {
   struct Part {
     int rank = 0, unit = 0;
     int first = 0, last = 0;  // layers
+    int part = 0;             // of those that are divided over a tensor-parallel group
     bool sliced = false;
     Index begin = 0, elements = 0;  // of the unit's
     Index at = 0;                   // where they lie, the parts of all ranks behind each other
@@ -36,12 +37,13 @@ class Contributions {
                         static_cast<int>(u),
                         unit.first,
                         unit.last,
+                        plans[rank].tensor.index,
                         sliced,
                         sliced ? unit.slice * slice : 0,
                         sliced ? slice : slice * unit.slices,
                         elements_};
         const auto is_same = [&](const Part& other) {
-          return other.first == part.first && other.last == part.last && other.begin == part.begin;
+          return other.first == part.first && other.last == part.last && other.part == part.part && other.begin == part.begin;
         };
         if (std::ranges::any_of(parts_, is_same)) continue;
         elements_ += part.elements;
@@ -55,11 +57,11 @@ class Contributions {
   [[nodiscard]] const std::vector<std::size_t>& counts() const { return counts_; }
   [[nodiscard]] Index elements() const { return elements_; }
 
-  /// Copies elements of a layer's parameters, from `offset` on, out of what all have given.
+  /// Copies elements of a layer's parameters, or of one of the layer's parts, from `offset` on, out of what all have given.
   template <class T>
-  void copy(std::span<const T> all, int layer, Index offset, std::span<T> to) const {
+  void copy(std::span<const T> all, int layer, int which, Index offset, std::span<T> to) const {
     for (const Part& part : parts_) {
-      if (layer < part.first || layer >= part.last) continue;
+      if (layer < part.first || layer >= part.last || which != part.part) continue;
       const Index begin = model_.elements(part.first, layer) + offset;  // in the unit
       const Index first = std::max(begin, part.begin), last = std::min(begin + static_cast<Index>(to.size()), part.begin + part.elements);
       if (first < last) std::copy_n(all.data() + part.at + first - part.begin, last - first, to.data() + first - begin);

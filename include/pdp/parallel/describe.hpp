@@ -120,11 +120,14 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
       const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
       return slice_of(model, unit) * unit.slices * bytes;
     };
+    const Index rows = std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows);
     if (i.op == Op::send_start) {
       ++use.calls;
-      use.sent += model.width(i.first) * std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows) * bytes;
+      use.sent += model.width(i.first) * rows * bytes;
     }
     if (ranks == 1) continue;
+    if (i.op == Op::sum_start || i.op == Op::share_loss) ++use.calls;
+    if (i.op == Op::sum_start) use.sent += 2 * model.width(i.first) * rows * bytes * (ranks - 1) / ranks;
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;

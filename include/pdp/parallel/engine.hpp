@@ -31,6 +31,7 @@ class Engine {
       : plan_{std::move(plan)},
         worker_{plan_, model, input, loss, optimizer, limits},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
+        counts_{plan_.tensor.index == 0},
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
     owned_.reserve(plan_.groups.size());
@@ -57,7 +58,7 @@ class Engine {
   /// One step of training, on every rank at once. Gives the totals over all ranks, from before the update.
   Totals step(const StepBatch& batch, float lr_factor = 1) {
     worker_.begin(batch, true, lr_factor);
-    own_rows_ = takes_loss_ ? batch.x.rows : 0;
+    own_rows_ = takes_loss_ && counts_ ? batch.x.rows : 0;
     global_rows_ = batch.global_rows;
     run(step_);
     return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_), worker_.norm.norm(), worker_.norm.skips()};
@@ -74,7 +75,9 @@ class Engine {
   Matrix<const T> predict(Matrix<const T> x) {
     worker_.begin_prediction(x);
     run(evaluate_);
-    return worker_.output();
+    if (!stage().outline().output_is_sharded) return worker_.output();
+    C& group = *groups_[static_cast<std::size_t>(plan_.tensor_group)];
+    return worker_.join_output([&](std::span<const T> own, std::span<T> all) { group.all_gather(own, all); });
   }
 
  private:
@@ -92,7 +95,8 @@ class Engine {
       Instruction start = i;
       if (i.op == Op::send_wait) start.op = Op::send_start;
       if (i.op == Op::receive_wait) start.op = Op::receive_start;
-      const bool is_message = start.op == Op::send_start || start.op == Op::receive_start;
+      if (i.op == Op::sum_wait) start.op = Op::sum_start;
+      const bool is_message = start.op == Op::send_start || start.op == Op::receive_start || start.op == Op::sum_start;
       const auto handle = static_cast<std::size_t>(std::ranges::find(starts, start) - starts.begin());
       if (is_message && handle == starts.size()) {
         if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
@@ -136,9 +140,17 @@ class Engine {
         case Op::receive_start:
           messages_[program.handles[at]] = group.recv_async(worker_.boundary(i), i.peer, tag(i));
           break;
+        case Op::sum_start:
+          messages_[program.handles[at]] = group.all_reduce_async(worker_.boundary(i), comm::Sum{});
+          break;
         case Op::send_wait:
         case Op::receive_wait:
+        case Op::sum_wait:
           messages_[program.handles[at]].wait();
+          break;
+        case Op::share_loss:
+          worker_.run(i);
+          group.all_gather(std::span<const T>{worker_.own_parts()}, worker_.all_parts());
           break;
         case Op::reduce_start:
           worker_.watch(i.unit);
@@ -218,7 +230,7 @@ class Engine {
   Worker worker_;
   std::vector<C> owned_;
   std::vector<C*> groups_;
-  bool takes_loss_;  // each row counts on the rank that takes its loss
+  bool takes_loss_, counts_;  // each row counts on the rank that takes its loss, and on the first where a group takes it together
   Index own_rows_ = 0, global_rows_ = 0;
   double square_ = 0;  // of the norm of the gradient
   Program setup_, step_, evaluate_;

@@ -35,7 +35,8 @@ class GradientNorm {
       unit.counts = counts[u];
       stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
         unit.whole.push_back({parameter, layer, whole});
-        if (!own.empty()) unit.own.push_back(own);
+        const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
+        if (!own.empty() && !others_have_it) unit.own.push_back(own);
       });
     }
   }

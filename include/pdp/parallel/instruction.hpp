@@ -23,6 +23,11 @@ enum class Op : std::uint8_t {
   send_wait,
   receive_start,
   receive_wait,
+  // A boundary's activation or gradient of a micro-batch, of which each rank of a group has a term, summed on all of them.
+  sum_start,
+  sum_wait,
+  // What each rank of a group knows of a micro-batch's loss from its columns of the output, to all of them; before the loss.
+  share_loss,
   // Gradients of a unit, summed over its group: each rank keeps the sum, or its slice of it.
   reduce_start,
   reduce_wait,
@@ -79,7 +84,29 @@ constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1, boo
   return {
       .op = op, .accumulate = accumulate, .group = static_cast<std::int16_t>(group), .unit = static_cast<std::int16_t>(unit), .peer = peer};
 }
+constexpr Instruction sum(Op op, Tensor tensor, int micro_batch, int boundary, int group) {
+  return message(op, tensor, micro_batch, boundary, -1, group);
+}
 constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = static_cast<std::int16_t>(group)}; }
+
+/// Whether an instruction is a message, or about a unit of several ranks: where its group is that of a strategy's own ranks, and not of
+/// all.
+constexpr bool is_between_ranks_of_a_strategy(Op op) {
+  switch (op) {
+    case Op::send_start:
+    case Op::send_wait:
+    case Op::receive_start:
+    case Op::receive_wait:
+    case Op::reduce_start:
+    case Op::reduce_wait:
+    case Op::broadcast:
+    case Op::gather_start:
+    case Op::gather_wait:
+      return true;
+    default:
+      return false;
+  }
+}
 
 constexpr const char* name(Op op) {
   switch (op) {
@@ -103,6 +130,12 @@ constexpr const char* name(Op op) {
       return "receive_start";
     case Op::receive_wait:
       return "receive_wait";
+    case Op::sum_start:
+      return "sum_start";
+    case Op::sum_wait:
+      return "sum_wait";
+    case Op::share_loss:
+      return "share_loss";
     case Op::reduce_start:
       return "reduce_start";
     case Op::reduce_wait:
@@ -144,6 +177,12 @@ inline std::string describe(const Instruction& instruction) {
     case Op::receive_wait:
       return text(name(i.op), i.tensor == Tensor::activation ? " activation " : " gradient ", i.first, " of micro-batch ", i.micro_batch,
                   i.op == Op::send_start || i.op == Op::send_wait ? " to rank " : " from rank ", i.peer, " of group ", i.group);
+    case Op::sum_start:
+    case Op::sum_wait:
+      return text(name(i.op), i.tensor == Tensor::activation ? " activation " : " gradient ", i.first, " of micro-batch ", i.micro_batch,
+                  " in group ", i.group);
+    case Op::share_loss:
+      return text("share_loss micro-batch ", i.micro_batch, " in group ", i.group);
     case Op::reduce_start:
     case Op::reduce_wait:
     case Op::gather_start:

@@ -70,6 +70,9 @@ class Memory {
           touch(Kind::saved, m, layer, at);
         }
         break;
+      case Op::share_loss:
+        touch(Kind::activation, m, i.first, at);
+        break;
       case Op::loss:
         touch(Kind::activation, m, i.first, at);
         touch(Kind::gradient, m, i.first, at);
@@ -78,6 +81,8 @@ class Memory {
       case Op::send_wait:
       case Op::receive_start:
       case Op::receive_wait:
+      case Op::sum_start:
+      case Op::sum_wait:
         touch(i.tensor == parallel::Tensor::activation ? Kind::activation : Kind::gradient, m, i.first, at);
         break;
       default:

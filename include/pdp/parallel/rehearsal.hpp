@@ -41,13 +41,14 @@ class Rehearsal {
       Rank& r = ranks_[rank];
       const auto boundaries = static_cast<std::size_t>(model.size() + 1),
                  micro_batches = static_cast<std::size_t>(plans[rank].micro_batches);
-      for (auto* each : {&r.activation, &r.gradient}) each->assign(boundaries * micro_batches, 0);
+      for (auto* each : {&r.activation, &r.gradient}) each->assign(boundaries * micro_batches, Value::none);
       for (std::size_t m = 0; m < micro_batches; ++m)
-        for (int b = 0; model.is_input(b); ++b) r.activation[m * boundaries + static_cast<std::size_t>(b)] = 1;
+        for (int b = 0; model.is_input(b); ++b) r.activation[m * boundaries + static_cast<std::size_t>(b)] = Value::whole;
       for (auto* each : {&r.weighed, &r.fresh}) each->assign(static_cast<std::size_t>(model.size()), 0);
       for (auto* each : {&r.kept, &r.taken}) each->assign(boundaries * micro_batches, 0);
       r.held.assign(micro_batches, 0);
       r.judged.assign(micro_batches, 0);
+      r.shared.assign(micro_batches, 0);
       for (const Unit& unit : plans[rank].units) r.units.push_back({.present = unit.sharding != Sharding::parameters});
       r.issued.resize(plans[rank].groups.size() + 1);
       for (const Instruction& i : plans[rank].*list) takes_norm_ = takes_norm_ || i.op == Op::norm_start;
@@ -102,23 +103,27 @@ class Rehearsal {
     int reductions = 0;     // that are complete
     bool updated = false;
   };
+  /// What is at a boundary: a value; this rank's term of it; that, while it is added to the others'; what has become another boundary's sum
+  /// in the same memory.
+  enum class Value : char { none, whole, term, summing, spent };
   struct Message {
     Instruction start;
     bool waited = false;
   };
   struct Rank {
     int next = 0;
-    std::vector<char> activation, gradient;  // [micro-batch][boundary]: whether it is there
-    std::vector<int> weighed;                // [layer]: micro-batches whose gradient is computed
-    std::vector<int> fresh;                  // [layer]: those that its gradient holds, which have not gone to slices yet
-    std::vector<char> taken;                 // [micro-batch][layer]: whether its gradient of the parameters is computed
-    std::vector<char> kept;                  // [micro-batch][layer]: whether a forward run that began there waits for its backward
-    std::vector<int> held;                   // [micro-batch]: how many do
-    std::vector<char> judged;                // [micro-batch]: whether its loss is taken
+    std::vector<Value> activation, gradient;  // [micro-batch][boundary]
+    std::vector<int> weighed;                 // [layer]: micro-batches whose gradient is computed
+    std::vector<int> fresh;                   // [layer]: those that its gradient holds, which have not gone to slices yet
+    std::vector<char> taken;                  // [micro-batch][layer]: whether its gradient of the parameters is computed
+    std::vector<char> kept;                   // [micro-batch][layer]: whether a forward run that began there waits for its backward
+    std::vector<int> held;                    // [micro-batch]: how many do
+    std::vector<char> judged;                 // [micro-batch]: whether its loss is taken
+    std::vector<char> shared;                 // [micro-batch]: whether the group knows what it takes for that
     std::vector<UnitState> units;
     std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
     std::vector<Message> messages;
-    int broadcasting = -1;  // the broadcast that this rank is in
+    int blocking = -1;  // the broadcast, or the like, that this rank is in
     bool counting = false, counted = false, totalling = false, totalled = false, norming = false, normed = false;
   };
   struct Outcome {
@@ -173,25 +178,38 @@ class Rehearsal {
       if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 && !holds(rank, layer))
         return wrong("needs parameters that the rank does not hold");
     if (i.op == Op::forward) {
-      if (!r.activation[place(m, i.first)]) return wrong("needs an activation that is not there yet");
-      for (int b = i.first + 1; b <= i.last; ++b) r.activation[place(m, b)] = 1;
+      if (const char* reason = missing(r.activation[place(m, i.first)], no_activation); reason != nullptr) return wrong(reason);
+      for (int layer = i.first; layer < i.last; ++layer) {
+        const bool is_term = exchange(layer) == nn::Exchange::output;
+        if (is_term && layer + 1 < i.last) return wrong("goes on from an activation whose terms have not been added up");
+        r.activation[place(m, layer + 1)] = is_term ? Value::term : Value::whole;
+      }
       if (!std::exchange(r.kept[place(m, i.first)], 1)) ++r.held[static_cast<std::size_t>(m)];
       const auto holding = static_cast<int>(std::count_if(r.held.begin(), r.held.end(), [](int runs) { return runs > 0; }));
       peak_ = std::max(peak_, holding);
     } else if (i.op == Op::loss) {
-      if (!r.activation[place(m, i.first)]) return wrong("needs an activation that is not there yet");
+      if (const char* reason = missing(r.activation[place(m, i.first)], no_activation); reason != nullptr) return wrong(reason);
+      if (model_.output_is_sharded && r.shared[static_cast<std::size_t>(m)] == 0)
+        return wrong("needs what the other ranks know of the loss from their columns of the output");
       if (training_ && !r.counted) return wrong("needs the number of rows of the step, which is not known before count_wait");
       if (r.totalling) return wrong("comes after totals_start, so the totals do not hold it");
       if (std::exchange(r.judged[static_cast<std::size_t>(m)], 1)) return wrong("is taken twice");
-      r.gradient[place(m, i.first)] = 1;
+      r.gradient[place(m, i.first)] = Value::whole;
     } else if (i.op == Op::backward_input) {
-      if (!r.gradient[place(m, i.last)]) return wrong("needs a gradient that is not there yet");
-      for (int b = i.first; b < i.last; ++b) r.gradient[place(m, b)] = 1;
+      if (const char* reason = missing(r.gradient[place(m, i.last)], "needs a gradient that is not there yet"); reason != nullptr)
+        return wrong(reason);
+      for (int layer = i.last - 1; layer >= i.first; --layer) {
+        const bool is_term = exchange(layer) == nn::Exchange::gradient_of_input && model_.passes_gradient(layer);
+        if (is_term && layer > i.first) return wrong("goes on from a gradient whose terms have not been added up");
+        r.gradient[place(m, layer)] = is_term ? Value::term : Value::whole;
+      }
     } else {
       for (int layer = i.last - 1; layer >= i.first; --layer) {
-        if (!r.gradient[place(m, layer + 1)] || !r.activation[place(m, layer)])
-          return wrong("needs a gradient or an activation that is not there yet");
-        if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && !r.gradient[place(m, layer)])
+        for (const Value value : {r.gradient[place(m, layer + 1)], r.activation[place(m, layer)]})
+          if (const char* reason = missing(value, "needs a gradient or an activation that is not there yet");
+              reason != nullptr && (value == Value::none || has_parameters(layer)))
+            return wrong(reason);
+        if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && r.gradient[place(m, layer)] == Value::none)
           return wrong("comes before backward_input of a layer that finds gradients inside on the way");
         int& fresh = r.fresh[static_cast<std::size_t>(layer)];
         if (i.accumulate != (fresh > 0))
@@ -205,6 +223,15 @@ class Rehearsal {
       }
     }
     return {};
+  }
+
+  [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].exchange; }
+  [[nodiscard]] constexpr bool has_parameters(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].parameters > 0; }
+  static constexpr const char* no_activation = "needs an activation that is not there yet";
+  /// Why a value cannot be used; null where it can. `absent`: what to say where there is none.
+  static constexpr const char* missing(Value value, const char* absent) {
+    if (value == Value::whole) return nullptr;
+    return value == Value::none ? absent : "needs an activation or a gradient whose terms have not been added up";
   }
 
   [[nodiscard]] constexpr bool has_micro_batch(int rank, const Instruction& i) const {
@@ -245,7 +272,7 @@ class Rehearsal {
     if (i.first < 0 || i.first > model_.size()) return wrong("names a boundary that the model does not have");
     const bool sends = i.op == Op::send_start || i.op == Op::send_wait;
     auto& ready = i.tensor == parallel::Tensor::activation ? r.activation : r.gradient;
-    if (i.op == Op::send_start && !ready[place(i.micro_batch, i.first)]) return wrong("sends what is not there yet");
+    if (i.op == Op::send_start && ready[place(i.micro_batch, i.first)] != Value::whole) return wrong("sends what is not there yet");
     if (i.op == Op::receive_start && i.tensor == parallel::Tensor::activation && model_.is_input(i.first))
       return wrong("receives what the rank has: the batch");
     if (i.op == Op::send_start || i.op == Op::receive_start) {
@@ -270,7 +297,7 @@ class Rehearsal {
     for (const Message& each : at(peer).messages)
       if (each.start == theirs && number-- == 0) {
         own->waited = true;
-        if (!sends) ready[place(i.micro_batch, i.first)] = 1;
+        if (!sends) ready[place(i.micro_batch, i.first)] = Value::whole;
         return {};
       }
     return {Fault::none, "", peer};
@@ -353,6 +380,31 @@ class Rehearsal {
     return {};
   }
 
+  /// What a sum, or the sharing of a loss, needs to begin.
+  constexpr Outcome start_exchange(int rank, const Instruction& i) {
+    Rank& r = at(rank);
+    if (!has_micro_batch(rank, i)) return wrong("names a micro-batch that the plan does not have");
+    if (i.first < 0 || i.first > model_.size()) return wrong("names a boundary that the model does not have");
+    const std::vector<int> group = members(rank, i.group);
+    for (std::size_t each = 0; each < group.size(); ++each)
+      if (plan(group[each]).tensor != nn::Part{static_cast<int>(each), static_cast<int>(group.size())})
+        return wrong("goes over a group that does not hold each part of the layers once, in their order");
+    if (i.op == Op::share_loss) {
+      if (const char* reason = missing(r.activation[place(i.micro_batch, i.first)], no_activation); reason != nullptr) return wrong(reason);
+      return {};
+    }
+    Value& value = (i.tensor == parallel::Tensor::activation ? r.activation : r.gradient)[place(i.micro_batch, i.first)];
+    if (value != Value::term) return wrong("adds up what is no term of a sum");
+    value = Value::summing;
+    return {};
+  }
+  constexpr void end_sum(int rank, const Instruction& i) {
+    const bool forward = i.tensor == parallel::Tensor::activation;
+    auto& values = forward ? at(rank).activation : at(rank).gradient;
+    values[place(i.micro_batch, i.first)] = Value::whole;
+    values[place(i.micro_batch, forward ? i.first - 1 : i.first + 1)] = Value::spent;
+  }
+
   constexpr Outcome collective(int rank, const Instruction& i) {
     Rank& r = at(rank);
     const bool of_unit =
@@ -382,9 +434,20 @@ class Rehearsal {
       case Op::broadcast:
         if (plan(rank).units[static_cast<std::size_t>(i.unit)].sharding == Sharding::parameters)
           return wrong("broadcasts a unit of which no rank holds the whole");
-        if (r.broadcasting != r.next) issue();
-        r.broadcasting = r.next;
+        if (std::exchange(r.blocking, r.next) != r.next) issue();
         break;
+      case Op::share_loss: {
+        if (std::exchange(r.blocking, r.next) == r.next) break;
+        const Outcome outcome = start_exchange(rank, i);
+        if (outcome.fault != Fault::none) return outcome;
+        issue();
+        break;
+      }
+      case Op::sum_start: {
+        const Outcome outcome = start_exchange(rank, i);
+        if (outcome.fault == Fault::none) issue();
+        return outcome;
+      }
       default:
         break;
     }
@@ -394,23 +457,25 @@ class Rehearsal {
     if (i.op == Op::norm_wait) start = Op::norm_start;
     if (i.op == Op::reduce_wait) start = Op::reduce_start;
     if (i.op == Op::gather_wait) start = Op::gather_start;
+    if (i.op == Op::sum_wait) start = Op::sum_start;
     int number = static_cast<int>(issued.size()) - 1;
-    while (number >= 0 &&
-           !(issued[static_cast<std::size_t>(number)].op == start && issued[static_cast<std::size_t>(number)].unit == i.unit))
-      --number;
+    const auto is_start = [&](const Instruction& each) { return each.op == start && each.unit == i.unit && same_boundary(each, i); };
+    while (number >= 0 && !is_start(issued[static_cast<std::size_t>(number)])) --number;
     if (number < 0) return wrong("waits for what nothing has started");
     for (const int other : members(rank, i.group)) {
       for (int call = 0; call <= number; ++call) {  // calls of a group run in order: all before this one must have met as well
         const auto& theirs = at(other).issued[static_cast<std::size_t>(i.group)];
         if (call >= static_cast<int>(theirs.size())) return {Fault::none, "", other};
         const Instruction &a = issued[static_cast<std::size_t>(call)], &b = theirs[static_cast<std::size_t>(call)];
-        if (a.op != b.op || a.peer != b.peer || !same_unit(rank, a, other, b))
+        if (a.op != b.op || a.peer != b.peer || !same_boundary(a, b) || !same_unit(rank, a, other, b))
           return {Fault::mismatch, "meets another collective on another rank of its group", other};
       }
     }
     if (i.op == Op::count_wait) r.counted = true;
     if (i.op == Op::totals_wait) r.totalled = true;
     if (i.op == Op::norm_wait) r.normed = true;
+    if (i.op == Op::share_loss) r.shared[static_cast<std::size_t>(i.micro_batch)] = 1;
+    if (i.op == Op::sum_wait) end_sum(rank, i);
     if (i.op == Op::reduce_wait) {
       UnitState& unit = r.units[static_cast<std::size_t>(i.unit)];
       if (i.accumulate != (unit.reductions > 0)) return wrong("does not end the reduction as it was started");
@@ -423,10 +488,14 @@ class Rehearsal {
     }
     return {};
   }
+  static constexpr bool same_boundary(const Instruction& a, const Instruction& b) {
+    return a.tensor == b.tensor && a.micro_batch == b.micro_batch && a.first == b.first;
+  }
   [[nodiscard]] constexpr bool same_unit(int rank, const Instruction& a, int other, const Instruction& b) const {
     if (a.unit < 0 || b.unit < 0) return a.unit == b.unit;
     const Unit &mine = plan(rank).units[static_cast<std::size_t>(a.unit)], &theirs = plan(other).units[static_cast<std::size_t>(b.unit)];
-    return mine.first == theirs.first && mine.last == theirs.last && mine.sharding == theirs.sharding && mine.slices == theirs.slices;
+    return plan(rank).tensor == plan(other).tensor && mine.first == theirs.first && mine.last == theirs.last &&
+           mine.sharding == theirs.sharding && mine.slices == theirs.slices;
   }
 
   constexpr const char* left_over(int rank) {
@@ -434,6 +503,10 @@ class Rehearsal {
       if (!each.waited) return "leaves a message that is never waited for";
     for (const UnitState& unit : at(rank).units)
       if (unit.gathering) return "leaves parameters that are gathered and never waited for";
+    for (const auto* values : {&at(rank).activation, &at(rank).gradient})
+      for (const Value value : *values)
+        if (value == Value::summing || value == Value::term)
+          return "leaves terms that are never added up, or a sum that is never waited for";
     if (!training_) return nullptr;
     for (std::size_t u = 0; u < at(rank).units.size(); ++u) {
       const Unit& spec = plan(rank).units[u];

@@ -44,6 +44,8 @@ struct GroupSpec {
 /// What one rank holds and does.
 struct Plan {
   data::Shard share{};                       // of each global batch
+  nn::Part tensor{};                         // of each layer that is divided over a tensor-parallel group
+  int tensor_group = 0;                      // which one that is
   int micro_batches = 1;                     // that a step cuts its share into; the last ones may be short or empty
   std::vector<Unit> units{};                 // in the order in which backward finishes them; the parameters that this rank holds
   std::vector<GroupSpec> groups{};           // number 1, 2, ...; number 0 is the world
@@ -72,6 +74,22 @@ template <class S>
 concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline& model, Place at) {
   { strategy.plan(model, at) } -> std::same_as<Plan>;
 };
+
+/// A strategy that divides layers: place(model, where, loss) is a rank's part of a model, whose outline it then plans for. The outline is
+/// the same on all ranks.
+template <class S, class Model, class Loss>
+concept Divides = requires(const S& strategy, const Model& model, const Loss& loss, Place at) {
+  { strategy.place(model, at, loss) } -> nn::Block;
+};
+
+/// The model as a strategy has it on a rank: itself, unless the strategy divides layers.
+template <class S, nn::Block Model, class Loss>
+constexpr auto placed(const S& strategy, const Model& model, Place at, const Loss& loss) {
+  if constexpr (Divides<S, Model, Loss>)
+    return strategy.place(model, at, loss);
+  else
+    return model;
+}
 
 /// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first.
 constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1) {

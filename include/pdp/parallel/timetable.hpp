@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <pdp/parallel/cuts.hpp>
@@ -32,6 +33,7 @@ class Timetable {
   };
   struct Rank {
     std::size_t next = 0;
+    std::size_t sharing = static_cast<std::size_t>(-1);  // the share_loss that this rank is in
     double clock = 0, busy = 0;
     std::vector<Started> sends, collectives;
   };
@@ -60,6 +62,7 @@ class Timetable {
       case Op::gather_start:
       case Op::norm_start:
       case Op::totals_start:
+      case Op::sum_start:
         r.collectives.push_back({i, r.clock});
         return true;
       case Op::count_wait:
@@ -72,6 +75,11 @@ class Timetable {
         return gather(rank, i, Op::norm_start);
       case Op::totals_wait:
         return gather(rank, i, Op::totals_start);
+      case Op::sum_wait:
+        return gather(rank, i, Op::sum_start);
+      case Op::share_loss:
+        if (std::exchange(r.sharing, r.next) != r.next) r.collectives.push_back({i, r.clock});
+        return gather(rank, i, Op::share_loss);
       default:
         return true;
     }
@@ -92,7 +100,11 @@ class Timetable {
   bool gather(int rank, const Instruction& i, Op start) {
     const auto own = starts(rank, i.group);
     std::size_t number = own.size();
-    while (number > 0 && !(own[number - 1].what.op == start && own[number - 1].what.unit == i.unit)) --number;
+    const auto is_start = [&](const Instruction& each) {
+      return each.op == start && each.unit == i.unit && each.tensor == i.tensor && each.micro_batch == i.micro_batch &&
+             each.first == i.first;
+    };
+    while (number > 0 && !is_start(own[number - 1].what)) --number;
     auto& clock = ranks_[static_cast<std::size_t>(rank)].clock;
     double latest = clock;
     for (const int other : members(plans_, rank, i.group)) {

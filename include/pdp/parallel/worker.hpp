@@ -57,7 +57,8 @@ class Worker {
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
   Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits)
-      : loss_{loss},
+      : part_{plan.tensor},
+        loss_{loss},
         optimizer_{optimizer},
         stage_{model, input, runs(plan), limits.seed},
         limits_{limits},
@@ -67,6 +68,7 @@ class Worker {
       optimizer_state_.emplace_back(fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size()));
     make_memory(plan);
     make_scratch(plan);
+    make_parts();
   }
 
   [[nodiscard]] Stage& stage() { return stage_; }
@@ -99,6 +101,8 @@ class Worker {
     switch (i.op) {
       case Op::forward:
         return stage_.forward(slot(i), i.first, i.last);
+      case Op::share_loss:
+        return share_loss(slot(i), i.first);
       case Op::loss:
         return take_loss(slot(i), i.first, global_rows);
       case Op::backward_input:
@@ -118,6 +122,26 @@ class Worker {
   }
   /// The model's output for the rows of a prediction.
   [[nodiscard]] Matrix<const T> output() const { return stage_.activation(evaluation_slots_.front(), stage_.outline().size()); }
+
+  /// The same where each rank of a group has some columns of it: `gather(own, all)` brings these together.
+  template <class Gather>
+  [[nodiscard]] Matrix<const T> join_output(const Gather& gather) {
+    const Matrix<const T> own = output();
+    const Index size = own.rows * own.cols, count = part_.count;
+    joined_.resize(static_cast<std::size_t>(2 * size * count));
+    const std::span<T> all = std::span{joined_}.first(static_cast<std::size_t>(size * count));
+    gather(own.values(), all);
+    const Matrix<T> whole{joined_.data() + size * count, own.rows, own.cols * count};
+    for (Index r = 0; r < own.rows; ++r)
+      for (Index rank = 0; rank < count; ++rank)
+        std::copy_n(all.data() + rank * size + r * own.cols, own.cols, whole.row(r) + rank * own.cols);
+    return whole;
+  }
+  /// What this rank knows of the loss of a micro-batch's rows from its columns of the output, and room for what all of its group know.
+  [[nodiscard]] std::span<T> own_parts() { return parts_.span().first(static_cast<std::size_t>(part_elements_)); }
+  [[nodiscard]] std::span<T> all_parts() {
+    return parts_.span().subspan(static_cast<std::size_t>(part_limit_), static_cast<std::size_t>(part_elements_ * part_.count));
+  }
 
   /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
   [[nodiscard]] std::span<T> scratch(int unit) {
@@ -183,6 +207,19 @@ class Worker {
     for (const Index each : elements) scratch_.emplace_back(each);
   }
 
+  /// For a loss of columns that are divided over a group.
+  void make_parts() {
+    if (!stage_.outline().output_is_sharded) return;
+    if constexpr (takes_shards) {
+      part_limit_ = micro_rows_ * Loss::part_numbers;
+      parts_ = Buffer<T>{part_limit_ * (1 + part_.count)};
+    } else {
+      throw ConfigError{
+          "each rank of a tensor-parallel group has some columns of the model's output, but the loss needs all of them; end the model with "
+          "nn::RowParallel and nn::AllReduce, or take a loss of class-parallel form, such as loss::CrossEntropy"};
+    }
+  }
+
   void check_rows(Matrix<const T> x, Index limit) const {
     if (x.rows > limit)
       throw ShapeError{text("a batch of ", x.rows, " rows was given, but memory was made for at most ", limit,
@@ -214,14 +251,38 @@ class Worker {
     return (training_ ? step_slots_ : evaluation_slots_)[static_cast<std::size_t>(i.micro_batch)];
   }
 
-  void take_loss(Slot& slot, int boundary, Index global_rows) {
-    if (batch_.targets.empty() || slot.rows == 0) return;  // a prediction, or an empty share: the gradients of no rows are zero
+  /// The targets of a micro-batch's rows.
+  [[nodiscard]] std::span<const typename Loss::Target> targets(const Slot& slot, int boundary) const {
     const Index width = loss_.target_elements(stage_.outline().width(boundary));
     const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
-    const auto targets = batch_.targets.subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(slot.rows * width));
+    return batch_.targets.subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(slot.rows * width));
+  }
+  /// Whether there is a loss to take: not of a prediction, and not of an empty share, as the gradients of no rows are zero.
+  [[nodiscard]] bool has_loss(const Slot& slot) const { return !batch_.targets.empty() && slot.rows > 0; }
+
+  void share_loss(Slot& slot, int boundary) {
+    part_elements_ = 0;
+    if constexpr (takes_shards) {
+      if (!has_loss(slot)) return;
+      part_elements_ = slot.rows * Loss::part_numbers;
+      const Matrix<const T> own = stage_.activation(slot, boundary);
+      loss_.part(stage_.device(), own, targets(slot, boundary), part_.index * own.cols, part_.count * own.cols,
+                 Matrix<T>{own_parts().data(), slot.rows, Loss::part_numbers});
+    }
+  }
+  void take_loss(Slot& slot, int boundary, Index global_rows) {
+    if (!has_loss(slot)) return;
     const T scale = training_ ? static_cast<T>(1) / static_cast<T>(global_rows) : T{};
-    const LossSums found = loss_(stage_.device(), Matrix<const T>{stage_.activation(slot, boundary)}, targets, scale,
-                                 training_ ? stage_.gradient(slot, boundary) : Matrix<T>{});
+    const Matrix<const T> output = stage_.activation(slot, boundary);
+    const Matrix<T> gradient = training_ ? stage_.gradient(slot, boundary) : Matrix<T>{};
+    const LossSums found = [&] {
+      if constexpr (takes_shards)
+        if (stage_.outline().output_is_sharded)
+          return loss_.join(stage_.device(), output, targets(slot, boundary), part_.index * output.cols,
+                            Matrix<const T>{all_parts().data(), slot.rows * part_.count, Loss::part_numbers}, scale, gradient);
+      return loss_(stage_.device(), output, targets(slot, boundary), scale, gradient);
+    }();
+    if (part_.index > 0) return;  // all ranks of the group find the same; it counts once
     sums[0] += found.loss;
     sums[1] += found.correct;
     judged_rows += slot.rows;
@@ -236,6 +297,9 @@ class Worker {
                                            optimizer_state_[static_cast<std::size_t>(unit)].span());
   }
 
+  static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
+
+  nn::Part part_;  // of layers that are divided
   Loss loss_;
   Optimizer optimizer_;
   Stage stage_;
@@ -246,6 +310,9 @@ class Worker {
   std::vector<Buffer<T>> scratch_;
   std::vector<std::size_t> scratch_of_;  // units
   std::vector<Slot> step_slots_, evaluation_slots_;
+  Buffer<T> parts_;                           // this rank's, then those of all
+  Index part_elements_ = 0, part_limit_ = 0;  // of this rank's: at present, at most
+  std::vector<T> joined_;                     // the output of a prediction, as it comes and as it is given
   std::int64_t steps_ = 0, skipped_ = 0;
   bool training_ = false;
   StepBatch batch_;

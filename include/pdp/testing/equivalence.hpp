@@ -131,16 +131,17 @@ GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int s
 }
 
 /// The mean losses of a number of steps, before their updates, on each rank.
-template <comm::Communicator C, class TaskType>
-std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input,
+template <comm::Communicator C, class TaskType, parallel::Strategy S>
+std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input, const S& strategy,
                                         const Batches<typename decltype(task.loss)::Target>& batches,
                                         const std::vector<parallel::Plan>& plans, const EquivalenceOptions& options, bool permute) {
-  using Engine = parallel::Engine<C, decltype(TaskType::model), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
+  const auto model_on = [&](int rank) { return parallel::placed(strategy, task.model, {rank, static_cast<int>(plans.size())}, task.loss); };
+  using Engine = parallel::Engine<C, decltype(model_on(0)), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
   using Target = typename Engine::Target;
   return ranks<C>(static_cast<int>(plans.size()), [&](C& world) {
     const parallel::Plan& plan = plans[static_cast<std::size_t>(world.rank())];
     const parallel::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
-    Engine engine{world, plan, task.model, input, task.loss, task.optimizer, limits, options.gradient};
+    Engine engine{world, plan, model_on(world.rank()), input, task.loss, task.optimizer, limits, options.gradient};
     std::vector<double> losses;
     for (int step = 0; step < options.steps; ++step) {
       GlobalBatch<Target> batch = batches(step);
@@ -169,16 +170,18 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
                                int size, const EquivalenceOptions& options = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
   if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; say theirs, as in {.input = Shape{784}}"};
-  const nn::Outline outline = nn::outline(task.model, input);
-  const auto checked = [&](std::vector<parallel::Plan> plans) {
+  const auto checked_plans = [&](const auto& spread, int ranks) {
+    const nn::Outline outline = nn::outline(parallel::placed(spread, task.model, {0, ranks}, task.loss), input);
+    std::vector<parallel::Plan> plans = parallel::plans(spread, outline, ranks);
     for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient, std::move(plan));
     if (const parallel::Verdict verdict = parallel::verify(outline, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     return plans;
   };
-  const auto single = checked(parallel::plans(parallel::Single{}, outline, 1)), spread = checked(parallel::plans(strategy, outline, size));
-  return {detail::losses<C>(task, input, batches, single, options, false).front(),
-          detail::losses<C>(task, input, batches, single, options, true).front(),
-          detail::losses<C>(task, input, batches, spread, options, false), options};
+  const parallel::Single alone;
+  const auto single = checked_plans(alone, 1), spread = checked_plans(strategy, size);
+  return {detail::losses<C>(task, input, alone, batches, single, options, false).front(),
+          detail::losses<C>(task, input, alone, batches, single, options, true).front(),
+          detail::losses<C>(task, input, strategy, batches, spread, options, false), options};
 }
 
 /// The same on a dataset, in the order in which a Trainer would take its samples.

@@ -14,10 +14,14 @@ namespace pdp {
 /// Throws what a Trainer throws where the strategy does not fit the model or the world.
 template <class TaskType, parallel::Strategy S>
 [[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options) {
-  const nn::Outline model = nn::outline(task.model, input_of(task.model, options));
+  const Shape input = input_of(task.model, options);
+  const nn::Outline whole = nn::outline(task.model, input),
+                    model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
   std::vector<parallel::Plan> plans = parallel::plans(strategy, model, ranks);
   for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient_policy(), std::move(plan));
-  return parallel::describe(model, plans, options.global_batch, optim::state_fields<decltype(TaskType::optimizer)>);
+  parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::state_fields<decltype(TaskType::optimizer)>);
+  found.parameters = whole.elements(0, whole.size());
+  return found;
 }
 
 }  // namespace pdp

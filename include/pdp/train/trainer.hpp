@@ -33,7 +33,9 @@ class Trainer {
   static_assert(parallel::Strategy<S>,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
                 "parallel::Strategy asks for");
-  using Engine = parallel::Engine<C, decltype(TaskType::model), decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
+  using Model =
+      decltype(parallel::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
+  using Engine = parallel::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
 
  public:
   using T = typename Engine::T;
@@ -46,10 +48,11 @@ class Trainer {
         options_{options},
         strategy_{strategy},
         input_{input_of(task.model, options)},
-        plan_{checked_plan(world, strategy, nn::outline(task.model, input_), options.gradient_policy())},
+        model_{parallel::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
+        plan_{checked_plan(world, strategy, nn::outline(model_, input_), options.gradient_policy())},
         engine_{world,
                 plan_,
-                task.model,
+                model_,
                 input_,
                 task.loss,
                 task.optimizer,
@@ -62,7 +65,7 @@ class Trainer {
   [[nodiscard]] data::Shard share() const { return plan_.share; }
 
   /// One step on this rank's own rows, up to its share of the global batch; ranks may bring different numbers of rows, none included. The
-  /// ranks of a pipeline have one share, and bring the same rows.
+  /// ranks of a pipeline, or of a tensor-parallel group, have one share, and bring the same rows.
   /// `global_rows`: of all ranks together, where the caller knows it. Gives the totals over all ranks, from before the update.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     const float factor = task_.schedule.factor(engine_.steps());
@@ -141,7 +144,7 @@ class Trainer {
   }
 
   /// The model's outputs for any number of rows of this rank. Where other ranks hold parts of the model, all make this call: those of
-  /// Zero's stage 3 with any number of rows each, those of a pipeline with the same rows.
+  /// Zero's stage 3 with any number of rows each, those of a pipeline, or of a tensor-parallel group, with the same rows.
   [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
     std::vector<T> outputs;
     const Matrix<const T> rows = rows_of(x);
@@ -216,6 +219,7 @@ class Trainer {
   TrainerOptions options_;
   S strategy_;
   Shape input_;
+  Model model_;  // this rank's part of it, where the strategy divides layers
   parallel::Plan plan_;
   Engine engine_;
   int epochs_ = 0;  // that fit() has been through
