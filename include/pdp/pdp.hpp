@@ -119,7 +119,6 @@
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/describe.hpp>
-#include <pdp/parallel/divide.hpp>
 #include <pdp/parallel/engine.hpp>
 #include <pdp/parallel/exchanges.hpp>
 #include <pdp/parallel/gradient_norm.hpp>
@@ -129,6 +128,7 @@
 #include <pdp/parallel/memory.hpp>
 #include <pdp/parallel/mesh.hpp>
 #include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/rehearsal.hpp>
 #include <pdp/parallel/schedule.hpp>
 #include <pdp/parallel/single.hpp>

@@ -3,6 +3,7 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/tensor_parallel.hpp>
 #include <pdp/testing/equivalence.hpp>
@@ -107,7 +108,7 @@ TEST_CASE("the plans of divided layers are sound, wherever a pipeline cuts them"
         for (const int micro_batches : {1, 3}) {
           const auto is_sound = [&](const auto& strategy) {
             const int ranks = strategy.mesh.size();
-            const nn::Outline outline = nn::outline(strategy.place(task.model, {0, ranks}, task.loss), pdp::Shape{8});
+            const nn::Outline outline = nn::outline(placed(strategy, task.model, {0, ranks}, task.loss), pdp::Shape{8});
             const auto all = plans(strategy, outline, ranks);
             CHECK(explain(verify(outline, all), all) == "the plan is sound");
           };
@@ -116,7 +117,7 @@ TEST_CASE("the plans of divided layers are sound, wherever a pipeline cuts them"
         }
   for (int cut = 1; cut < 17; ++cut) {  // within a pair of divided layers, too
     const Hybrid<> strategy{.mesh = {1, 2, 2}, .micro_batches = 2, .cuts = {cut}};
-    const nn::Outline outline = nn::outline(strategy.place(deep(5).model, {0, 4}, task.loss), pdp::Shape{8});
+    const nn::Outline outline = nn::outline(placed(strategy, deep(5).model, {0, 4}, task.loss), pdp::Shape{8});
     if (cut >= outline.size()) break;
     const auto all = plans(strategy, outline, 4);
     INFO(cut);
@@ -161,7 +162,8 @@ TEST_CASE("divided layers predict, evaluate, and give their parameters whole", "
   };
   same(TensorParallel{}, 2);
   same(TensorParallel{}, 4);
-  same(Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 2}, 8);
+  same(AnyStrategy{Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 2}}, 8);
+  same(AnyStrategy{DataParallel{}}, 2);
 }
 
 TEST_CASE("parameters go from one process to divided layers and back, to the bit", "[parallel][tensor][checkpoint]") {
@@ -236,7 +238,7 @@ TEST_CASE("what tensor parallelism cannot divide is refused in a sentence", "[pa
 
 TEST_CASE("a plan of divided layers with a fault is refused, and the fault is named", "[parallel][verify][tensor]") {
   const Hybrid<> strategy{.mesh = {2, 2, 2}, .micro_batches = 2};
-  const nn::Outline outline = nn::outline(strategy.place(deep(5).model, {0, 8}, pdp::loss::CrossEntropy{}), pdp::Shape{8});
+  const nn::Outline outline = nn::outline(placed(strategy, deep(5).model, {0, 8}, pdp::loss::CrossEntropy{}), pdp::Shape{8});
   const std::vector<Plan> sound = plans(strategy, outline, 8);
   using Choose = std::function<bool(const Instruction&)>;
   /// Takes the first instruction of that kind out of the lists of all ranks, or of one.
@@ -298,7 +300,7 @@ TEST_CASE("a plan of divided layers with a fault is refused, and the fault is na
 
 TEST_CASE("gradients of divided layers are added up while those of the parameters are computed", "[parallel][plan][tensor]") {
   const auto task = deep(4);
-  const nn::Outline outline = nn::outline(TensorParallel{}.place(task.model, {0, 2}, task.loss), pdp::Shape{8});
+  const nn::Outline outline = nn::outline(placed(TensorParallel{}, task.model, {0, 2}, task.loss), pdp::Shape{8});
   const Plan plan = TensorParallel{}.plan(outline, {0, 2});
   std::vector<std::string> names;
   for (const Instruction& i : plan.step)

@@ -5,18 +5,17 @@
 
 namespace pdp::nn {
 
-namespace detail {
-
-/// A width's share. Throws ShapeError where there is no equal one.
-constexpr Index share_of_width(Index width, int count, const Path& at, const char* layer, const char* what) {
-  if (count < 1 || width % count != 0)
-    throw ShapeError{text("layer ", at.str(), " (", layer, ") has ", width, " ", what, ", which cannot be divided evenly over the ", count,
-                          " ranks of a tensor-parallel group; choose a width that is a multiple of ", count,
-                          ", or a tensor axis whose size divides it")};
-  return width / count;
+// Not constexpr on purpose: a compiler that must evaluate the call stops here, and shows this name and the numbers.
+[[noreturn]] inline void a_width_cannot_be_divided_evenly(Index width, int ranks, const Path& at, const char* layer, const char* what) {
+  throw ShapeError{text("layer ", at.str(), " (", layer, ") has ", width, " ", what, ", which cannot be divided evenly over the ", ranks,
+                        " ranks of a tensor-parallel group; choose a width that is a multiple of ", ranks,
+                        ", or a tensor axis whose size divides it")};
 }
 
-}  // namespace detail
+/// Throws ShapeError where a width has no equal shares; does not compile where that can be known by then.
+constexpr void check_division(Index width, int ranks, const Path& at, const char* layer, const char* what) {
+  if (ranks < 1 || width % ranks != 0) a_width_cannot_be_divided_evenly(width, ranks, at, layer, what);
+}
 
 /// A Linear whose outputs are divided over the ranks of a tensor-parallel group: each has some columns of W and b, takes all of x, and
 /// gives the same columns of y. The sizes are those of the whole layer; a rank's part is set when the ranks are known, and until then it is
@@ -32,7 +31,7 @@ struct ColumnParallel {
   Part part{};
 
   [[nodiscard]] constexpr ColumnParallel divided(Part of, const Path& at) const {
-    static_cast<void>(detail::share_of_width(out, of.count, at, name, "outputs"));
+    check_division(out, of.count, at, name, "outputs");
     return {in, out, bias, initializer, of};
   }
   [[nodiscard]] constexpr Index input_elements() const { return in; }

@@ -19,7 +19,8 @@ enum class Output { whole, may_be_sharded };
 /// elementwise ones between them the first is divided by its outputs and the second by its inputs, so that two layers take one sum each
 /// way. What stands alone stays whole. Parameters keep their names, and their first values.
 ///
-/// Throws ShapeError where a width cannot be divided evenly, and ConfigError where there is nothing to divide.
+/// One part is the whole model as it is. Throws ShapeError where a width cannot be divided evenly, and ConfigError where there is nothing
+/// to divide.
 template <Block Model>
 class Divided {
   static constexpr bool says_itself = any_is_placed<LeafTypes<Model>>;
@@ -31,7 +32,8 @@ class Divided {
   constexpr Divided(const Model& model, Part part, Output output) : model_{model}, part_{part} {
     if (part.count < 1 || part.index < 0 || part.index >= part.count)
       throw ConfigError{text("part ", part.index, " of ", part.count, " of a model was asked for; parts count from 0")};
-    if constexpr (!says_itself) choose(output);
+    if constexpr (!says_itself)
+      if (part.count > 1) choose(output);
     for_each_leaf({}, [this](const auto&, const Path&) { ++leaves_; });
     check_widths(flow(*this, Shape{}));
   }
@@ -50,7 +52,7 @@ class Divided {
       if constexpr (PlacedLayer<L>)
         visit(layer.divided(part_, at), at);
       else if constexpr (std::is_same_v<L, Linear>)
-        visit_linear(layer, at, says_itself ? Way::whole : ways_[number], visit);
+        visit_linear(layer, at, ways_.empty() ? Way::whole : ways_[number], visit);
       else
         visit(layer, at);
       ++number;
@@ -101,7 +103,7 @@ class Divided {
 
   Model model_;
   Part part_;
-  std::vector<Way> ways_;  // of the model's layers
+  std::vector<Way> ways_;  // of the model's layers; none where all are whole, or say it themselves
   Index leaves_ = 0;
 };
 

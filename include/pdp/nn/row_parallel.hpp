@@ -18,7 +18,7 @@ struct RowParallel {
   Part part{};
 
   [[nodiscard]] constexpr RowParallel divided(Part of, const Path& at) const {
-    static_cast<void>(detail::share_of_width(in, of.count, at, name, "inputs"));
+    check_division(in, of.count, at, name, "inputs");
     return {in, out, bias, initializer, of};
   }
   [[nodiscard]] constexpr Index input_elements() const { return own().in; }

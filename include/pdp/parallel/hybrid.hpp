@@ -3,10 +3,10 @@
 #include <utility>
 
 #include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/divide.hpp>
 #include <pdp/parallel/exchanges.hpp>
 #include <pdp/parallel/mesh.hpp>
 #include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/placed.hpp>
 
 namespace pdp::parallel {
 
@@ -68,29 +68,30 @@ struct Hybrid {
   Mesh mesh{};
   int micro_batches = 1;  // that a rank's share of a batch is cut into
   S schedule{};
-  Cuts cuts{};                     // layers count as place() leaves them: each exchange is one
+  Cuts cuts{};                     // layers count as nn::Divided leaves them: each exchange is one
   Index unit_elements = 8 * 1024;  // see DataParallel, where there is no pipeline
 
-  template <nn::Block Model, class Loss>
-  [[nodiscard]] constexpr auto place(const Model& model, Place at, const Loss& loss) const {
+  [[nodiscard]] constexpr nn::Part part(Place at) const {
     mesh.check(at.size);
-    return divide(model, {mesh.coordinates(at.rank).tensor, mesh.tensor}, loss);
+    return {mesh.coordinates(at.rank).tensor, mesh.tensor};
   }
-  /// `model`: as place() has it.
+  /// `model`: divided.
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     mesh.check(at.size);
-    const auto [d, p, t] = mesh.coordinates(at.rank);
-    Plan plan = mesh.pipeline == 1 ? detail::along(DataParallel{micro_batches, unit_elements}.plan(model, {d, mesh.data}), Mesh::data_group)
-                                   : detail::with_replicas(detail::along(pipeline().plan(model, {p, mesh.pipeline}), Mesh::pipeline_group),
-                                                           {d, mesh.data}, Mesh::data_group);
+    const Mesh::Coordinates own = mesh.coordinates(at.rank);
+    const data::Shard share{own.data, mesh.data};
+    const Place stage{own.pipeline, mesh.pipeline};
+    Plan plan = mesh.pipeline == 1
+                    ? detail::along(DataParallel{micro_batches, unit_elements}.plan(model, {own.data, mesh.data}), Mesh::data_group)
+                    : detail::with_replicas(detail::along(pipeline().plan(model, stage), Mesh::pipeline_group), share, Mesh::data_group);
     plan.groups = mesh.groups(at.rank);
-    return with_exchanges(model, std::move(plan), {t, mesh.tensor}, Mesh::tensor_group);
+    return with_exchanges(model, std::move(plan), part(at), Mesh::tensor_group);
   }
 
  private:
   [[nodiscard]] constexpr Pipeline<S> pipeline() const { return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts}; }
 };
 
-static_assert(Strategy<Hybrid<>>);
+static_assert(Divides<Hybrid<>>);
 
 }  // namespace pdp::parallel

@@ -523,7 +523,8 @@ class Rehearsal {
 
   /// Follows who waits for whom until a rank comes up again.
   constexpr Verdict deadlock(int rank) {
-    Verdict verdict{Fault::deadlock, "waits for ever", "", {rank, at(rank).next, -1}};
+    const int other = step(rank, list(rank)[static_cast<std::size_t>(at(rank).next)]).waits_for;
+    Verdict verdict{Fault::deadlock, "waits for ever", "", {rank, at(rank).next, other}};
     std::vector<int> seen;
     while (std::find(seen.begin(), seen.end(), rank) == seen.end()) {
       seen.push_back(rank);

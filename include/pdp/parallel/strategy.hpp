@@ -75,22 +75,6 @@ concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline
   { strategy.plan(model, at) } -> std::same_as<Plan>;
 };
 
-/// A strategy that divides layers: place(model, where, loss) is a rank's part of a model, whose outline it then plans for. The outline is
-/// the same on all ranks.
-template <class S, class Model, class Loss>
-concept Divides = requires(const S& strategy, const Model& model, const Loss& loss, Place at) {
-  { strategy.place(model, at, loss) } -> nn::Block;
-};
-
-/// The model as a strategy has it on a rank: itself, unless the strategy divides layers.
-template <class S, nn::Block Model, class Loss>
-constexpr auto placed(const S& strategy, const Model& model, Place at, const Loss& loss) {
-  if constexpr (Divides<S, Model, Loss>)
-    return strategy.place(model, at, loss);
-  else
-    return model;
-}
-
 /// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first.
 constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1) {
   std::vector<Unit> units;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <pdp/parallel/divide.hpp>
 #include <pdp/parallel/exchanges.hpp>
+#include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/single.hpp>
 
 namespace pdp::parallel {
@@ -11,17 +11,14 @@ namespace pdp::parallel {
 struct TensorParallel {
   int accumulate = 1;  // micro-batches that a step's gradient is made from
 
-  template <nn::Block Model, class Loss>
-  [[nodiscard]] constexpr auto place(const Model& model, Place at, const Loss& loss) const {
-    return divide(model, {at.rank, at.size}, loss);
-  }
-  /// `model`: as place() has it.
+  [[nodiscard]] constexpr nn::Part part(Place at) const { return {at.rank, at.size}; }
+  /// `model`: divided.
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     constexpr int world = 0;
-    return with_exchanges(model, Single{accumulate}.plan(model, {}), {at.rank, at.size}, world);
+    return with_exchanges(model, Single{accumulate}.plan(model, {}), part(at), world);
   }
 };
 
-static_assert(Strategy<TensorParallel>);
+static_assert(Divides<TensorParallel>);
 
 }  // namespace pdp::parallel

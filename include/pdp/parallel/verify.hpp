@@ -48,4 +48,27 @@ constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int r
   return all;
 }
 
+template <Strategy S>
+constexpr Verdict verify(const S& strategy, const Outline& model, int ranks) {
+  return verify(model, plans(strategy, model, ranks));
+}
+
+/// What is wrong with a plan, in a type, so that a compiler's message shows it: the kind of fault, the rank, the number of the instruction
+/// in its list, and the rank that it waits for.
+template <Fault fault, int rank, int instruction, int waits_for>
+struct Finding {
+  static constexpr bool is_sound = fault == Fault::none;
+  static_assert(is_sound,
+                "pdp: a plan cannot run; Finding<fault, rank, instruction, waited for> says where, and explain() says it in words");
+};
+
+/// For a static_assert where the sizes are constants.
+///
+///   static_assert(parallel::is_sound<[] { return verify(Pipeline<Mine>{.micro_batches = 8}, nn::outline(model, Shape{784}), 4); }>);
+template <auto find>
+constexpr bool is_sound = [] {
+  constexpr Verdict verdict = find();
+  return Finding<verdict.fault, verdict.where.rank, verdict.where.at, verdict.where.waits_for>::is_sound;
+}();
+
 }  // namespace pdp::parallel

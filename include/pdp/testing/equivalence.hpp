@@ -13,6 +13,7 @@
 
 #include <pdp/data/sampler.hpp>
 #include <pdp/parallel/engine.hpp>
+#include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/testing/ranks.hpp>

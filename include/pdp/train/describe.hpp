@@ -5,6 +5,7 @@
 
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/parallel/describe.hpp>
+#include <pdp/parallel/placed.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 

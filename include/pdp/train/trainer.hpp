@@ -14,6 +14,7 @@
 #include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/engine.hpp>
+#include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
