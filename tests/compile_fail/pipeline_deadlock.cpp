@@ -1,0 +1,23 @@
+// error: a plan cannot run
+// error: Finding<.*(deadlock|1).*, 0, 4, 1>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/verify.hpp>
+
+using namespace pdp::parallel;
+namespace nn = pdp::nn;
+
+/// Two micro-batches: the second rank begins with the second one, of which the first rank sends nothing before the first one is back.
+struct Crossed {
+  static constexpr int chunks = 1;
+  [[nodiscard]] constexpr std::vector<Action> actions(PipelinePlace at) const {
+    using enum Action::Kind;
+    const int first = at.rank == 0 ? 0 : 1;
+    return {{forward, first}, {backward, first}, {forward, 1 - first}, {backward, 1 - first}};
+  }
+};
+
+constexpr nn::Sequential mlp{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 10}};
+static_assert(is_sound<[] { return verify(Pipeline<Crossed>{.micro_batches = 2}, nn::outline(mlp, pdp::Shape{784}), 2); }>);

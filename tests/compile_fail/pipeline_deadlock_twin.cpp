@@ -1,0 +1,21 @@
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/verify.hpp>
+
+using namespace pdp::parallel;
+namespace nn = pdp::nn;
+
+/// Two micro-batches, one after the other.
+struct Crossed {
+  static constexpr int chunks = 1;
+  [[nodiscard]] constexpr std::vector<Action> actions(PipelinePlace at) const {
+    using enum Action::Kind;
+    const int first = 0 * at.rank;
+    return {{forward, first}, {backward, first}, {forward, 1 - first}, {backward, 1 - first}};
+  }
+};
+
+constexpr nn::Sequential mlp{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 10}};
+static_assert(is_sound<[] { return verify(Pipeline<Crossed>{.micro_batches = 2}, nn::outline(mlp, pdp::Shape{784}), 2); }>);
