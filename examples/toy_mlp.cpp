@@ -26,6 +26,7 @@ pdp::parallel::AnyStrategy strategy_of(const ToyFlags& flags) {
   if (flags.strategy == "single") return Single{};
   if (flags.strategy == "my") return MyDataParallel{};
   if (flags.strategy == "zero") return Zero{.stage = flags.stage};
+  if (flags.strategy == "tensor") return TensorParallel{};
   if (flags.strategy == "pipeline") return Pipeline<OneForwardOneBackward>{.micro_batches = flags.micro_batches};
   return DataParallel{};
 }

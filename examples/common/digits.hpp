@@ -15,8 +15,8 @@ inline constexpr pdp::Task digit_classifier{
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
 
 /// Trains it, spread by a strategy, as the flags say.
-template <class World>
-void train_digits(World& world, const pdp::parallel::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch) {
+template <class World, pdp::parallel::Strategy S>
+void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, strategy, world.size(), options).text());
   const pdp::data::Mnist digits{flags.data};

@@ -1,9 +1,12 @@
 #include "flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <vector>
+
+#include <pdp/launch/environment.hpp>
 
 #include "comm_flag.hpp"
 
@@ -21,6 +24,13 @@ std::vector<std::string> words_of(int argc, char** argv) {
     words.push_back(word);
   }
   return words;
+}
+
+/// As many local ranks as the axes make, unless the command line or the environment says how many there are.
+void start_a_mesh(Flags& flags) {
+  pdp::launch::Options& launch = flags.launch;
+  if (launch.ranks || launch.threads || launch.processes_per_node || pdp::launch::Place::given(pdp::launch::environment)) return;
+  launch.ranks = std::max(flags.data_axis, 1) * flags.pipeline_axis * flags.tensor_axis;
 }
 
 }  // namespace
@@ -59,6 +69,12 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
   }
+  if (takes.mesh) {
+    const CLI::Range axis{1, pdp::launch::most_ranks};
+    app.add_option("--dp", flags.data_axis, "ranks that share the data (default: as many as there are for)")->check(axis);
+    app.add_option("--pp", flags.pipeline_axis, "stages of a pipeline")->check(axis)->capture_default_str();
+    app.add_option("--tp", flags.tensor_axis, "ranks over which layers are divided")->check(axis)->capture_default_str();
+  }
   if (takes.devices) {
     threads = 2;
     app.add_option("--devices,--threads", threads, "threads over which each batch is scattered")
@@ -88,6 +104,7 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
     if (ranks_here > 0) flags.launch.ranks = ranks_here;
     if (threads > 0) flags.launch.threads = threads;
     if (processes > 0) flags.launch.processes_per_node = processes;
+    if (takes.mesh) start_a_mesh(flags);
     flags.launch.check();
   } catch (const CLI::Success& wanted) {
     std::exit(app.exit(wanted));

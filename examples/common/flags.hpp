@@ -20,17 +20,18 @@ struct Flags {
   std::string losses;  // step,loss for each step
   bool plan = false;   // what each rank holds and does is printed, and nothing trained
 
-  int stage = 1;                  // of ZeRO
-  bool pipelined = false;         // in pieces of at most 20 samples
-  std::string schedule = "1f1b";  // of a pipeline
-  int micro_batches = 4;          // of a pipeline
+  int stage = 1;                                          // of ZeRO
+  bool pipelined = false;                                 // in pieces of at most 20 samples
+  std::string schedule = "1f1b";                          // of a pipeline
+  int micro_batches = 4;                                  // of a pipeline
+  int data_axis = 0, pipeline_axis = 1, tensor_axis = 1;  // of a mesh; data_axis 0: as many as there are ranks for
 };
 
 /// Which flags a program takes beside those of all programs.
 struct Takes {
   bool ranks = false;    // all that start ranks
   bool devices = false;  // of one process, over which a batch is scattered
-  bool stage = false, pipelined = false, schedule = false;
+  bool stage = false, pipelined = false, schedule = false, mesh = false;
 };
 
 /// Reads the command line. Ends the program with 0 after --help, and with 2 after a flag that is wrong.

@@ -34,7 +34,7 @@ ToyFlags parse_toy(int argc, char** argv) {
   constexpr pdp::Index most = 1 << 24;
   const CLI::Range count{pdp::Index{1}, most};
   app.add_option("--strategy", flags.strategy, "how training is spread over the ranks")
-      ->check(CLI::IsMember({"single", "ddp", "my", "zero", "pipeline"}))
+      ->check(CLI::IsMember({"single", "ddp", "my", "zero", "pipeline", "tensor"}))
       ->capture_default_str();
   app.add_option("--world-size,--ranks", flags.launch.ranks, "local processes (2 if nobody says, 1 for --strategy single)")
       ->check(CLI::Range(1, pdp::launch::most_ranks));

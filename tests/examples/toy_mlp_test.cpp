@@ -50,7 +50,9 @@ const std::vector<std::vector<std::string>> every_strategy{{"single"},
                                                            {"zero", "--stage", "2", "--check"},
                                                            {"zero", "--stage", "3", "--comm", "tcp"},
                                                            {"pipeline"},
-                                                           {"pipeline", "--micro-batches", "3", "--world-size", "4"}};
+                                                           {"pipeline", "--micro-batches", "3", "--world-size", "4"},
+                                                           {"tensor", "--check"},
+                                                           {"tensor", "--world-size", "4"}};
 
 std::vector<std::string> with_strategy(const std::vector<std::string>& way, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), way.begin(), way.end());
@@ -128,7 +130,7 @@ TEST_CASE("what toy_mlp cannot do is one clear line", "[examples][bad input]") {
     CHECK(std::count(ended.err.begin(), ended.err.end(), '\n') == 1);
     CHECK_THAT(ended.err, Contains(words));
   };
-  check(toy_mlp({"--strategy", "guess"}), 2, "--strategy: guess not in {single,ddp,my,zero,pipeline}");
+  check(toy_mlp({"--strategy", "guess"}), 2, "--strategy: guess not in {single,ddp,my,zero,pipeline,tensor}");
   check(toy_mlp({"--strategy", "single", "--ranks", "2"}), 2, "--strategy single is for one rank, but 2 were asked for");
   check(toy_mlp({"--n-layers", "0"}), 2, "--n-layers");
   check(toy_mlp(small({"--world-size", "7"})), 2, "a step takes 168 samples, but the training set has 150");

@@ -1,0 +1,31 @@
+// A classifier of handwritten digits on a mesh of ranks: they share the data along one axis, are stages of a pipeline along the second, and
+// divide layers along the third.
+//
+//   mnist_hybrid --dp 2 --pp 2 --tp 2                 eight processes
+//   srun -n 16 mnist_hybrid --pp 2 --tp 2             four shares of the data, as that is what the ranks are enough for
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+using pdp::parallel::Mesh;
+
+/// The strategy that the command line names.
+pdp::parallel::AnyStrategy hybrid(const examples::Flags& flags, Mesh mesh) {
+  using namespace pdp::parallel;
+  const int m = flags.micro_batches;
+  if (flags.schedule == "gpipe") return Hybrid<GPipe>{.mesh = mesh, .micro_batches = m};
+  if (flags.schedule == "interleaved") return Hybrid<Interleaved>{.mesh = mesh, .micro_batches = m};
+  if (flags.schedule == "zero-bubble") return Hybrid<ZeroBubble>{.mesh = mesh, .micro_batches = m};
+  return Hybrid<OneForwardOneBackward>{.mesh = mesh, .micro_batches = m};
+}
+
+int main(int argc, char** argv) {
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on a mesh of ranks.",
+                                     {.ranks = true, .schedule = true, .mesh = true});
+
+  return examples::run(flags.launch, [&](auto& world) {
+    Mesh mesh{.pipeline = flags.pipeline_axis, .tensor = flags.tensor_axis};
+    mesh.data = flags.data_axis > 0 ? flags.data_axis : std::max(1, world.size() / mesh.size());
+    examples::train_digits(world, hybrid(flags, mesh), flags, flags.batch_size * mesh.data);
+  });
+}

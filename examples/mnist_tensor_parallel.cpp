@@ -1,0 +1,14 @@
+// A classifier of handwritten digits whose layers are divided over the ranks: each has some columns, or some rows, of every weight.
+//
+//   mnist_tensor_parallel --ranks 2
+
+#include "common/digits.hpp"
+#include "common/run.hpp"
+
+int main(int argc, char** argv) {
+  const auto flags =
+      examples::parse(argc, argv, "Trains a classifier of handwritten digits whose layers are divided over the ranks.", {.ranks = true});
+
+  return examples::run(flags.launch,
+                       [&](auto& world) { examples::train_digits(world, pdp::parallel::TensorParallel{}, flags, flags.batch_size); });
+}
