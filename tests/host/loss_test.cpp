@@ -163,3 +163,49 @@ TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in doub
   CHECK(sums.correct == 0);
   CHECK(support::difference(gradient, expected) < few_ulps<TestType>);
 }
+
+TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of them", "[host][tensor]", float, double) {
+  const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), own = GENERATE(as<Index>{}, 1, 3, 8), parts = GENERATE(as<Index>{}, 1, 2, 5);
+  const TestType spread = GENERATE(TestType{0}, TestType{1}, TestType{30});  // 0: the largest is everywhere, and the first one counts
+  const Index cols = own * parts;
+  auto logits = support::normal<TestType>(rows * cols, 1);
+  for (TestType& x : logits) x *= spread;
+  const auto classes = some_classes(rows, cols);
+  const TestType scale = TestType{1} / 64;
+  const auto expected = cross_entropy(logits, classes, cols, static_cast<double>(scale));
+
+  constexpr Index numbers = 4;
+  std::vector<TestType> known(static_cast<std::size_t>(parts * rows * numbers));
+  std::vector<std::vector<TestType>> columns;
+  for (Index part = 0; part < parts; ++part) {
+    auto& each = columns.emplace_back();
+    for (Index r = 0; r < rows; ++r)
+      each.insert(each.end(), logits.begin() + r * cols + part * own, logits.begin() + r * cols + (part + 1) * own);
+    softmax_part(Cpu{}, Matrix<const TestType>{each.data(), rows, own}, std::span<const std::int32_t>{classes}, part * own, cols,
+                 Matrix<TestType>{known.data() + part * rows * numbers, rows, numbers});
+  }
+  for (Index part = 0; part < parts; ++part) {
+    const Matrix<const TestType> each{columns[static_cast<std::size_t>(part)].data(), rows, own}, all{known.data(), parts * rows, numbers};
+    std::vector<TestType> gradient(static_cast<std::size_t>(rows * own));
+    const LossSums sums = softmax_cross_entropy_of_parts(Cpu{}, each, std::span<const std::int32_t>{classes}, part * own, all, scale,
+                                                         Matrix<TestType>{gradient.data(), rows, own});
+    CHECK(sums.correct == expected.sums.correct);
+    CHECK(sums.loss == Approx(expected.sums.loss).epsilon(few_ulps<TestType>).margin(few_ulps<TestType> * static_cast<double>(rows)));
+    for (Index r = 0; r < rows; ++r)
+      for (Index c = 0; c < own; ++c)
+        CHECK(std::abs(static_cast<double>(gradient[static_cast<std::size_t>(r * own + c)]) -
+                       expected.gradient[static_cast<std::size_t>(r * cols + part * own + c)]) <=
+              few_ulps<TestType> * static_cast<double>(scale));
+    CHECK(softmax_cross_entropy_of_parts(Cpu{}, each, std::span<const std::int32_t>{classes}, part * own, all, scale, Matrix<TestType>{})
+              .loss == sums.loss);
+  }
+}
+
+TEST_CASE("a class beyond all columns is refused by each rank that has some of them", "[host][tensor][bad input]") {
+  const std::vector<float> logits(6);
+  std::vector<float> known(8);
+  const std::vector<std::int32_t> classes{1, 6};
+  CHECK_THROWS_WITH(softmax_part(Cpu{}, Matrix<const float>{logits.data(), 2, 3}, std::span<const std::int32_t>{classes}, 3, 6,
+                                 Matrix<float>{known.data(), 2, 4}),
+                    Catch::Matchers::Contains("row 1 of a batch is of class 6, but the model gives 6 outputs"));
+}
