@@ -1,7 +1,9 @@
 // How long a collective takes, alone, on one backend.
 //
-//   collectives --backend shm|tcp|thread|gloo [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] [--allocated]
-//   mpirun -n N collectives --backend mpi|mpi-direct ...    through pdp, and MPI's functions called directly; where MPI was found
+//   collectives --backend shm|tcp|thread|gloo|gloo-direct [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] [--allocated]
+//   mpirun -n N collectives --backend mpi|mpi-direct ...    where MPI was found
+//
+// "-direct" is the library's own functions called directly, with nothing of pdp between.
 //
 // --calls is the most calls that are timed for each size, of which there are 9 to 2000. Prints one JSON object for each size: backend, op,
 // ranks, bytes (of the whole on each rank), allocated (whether buffers are of the communicator's making), and median_us on rank 0. Buffers
@@ -65,8 +67,9 @@ class Trial {
   [[nodiscard]] std::size_t bytes() const { return whole_.size() * sizeof(float); }
 
   void fill() {
-    for (std::size_t i = 0; i < whole_.size(); ++i) whole_[i] = value(i, world_.rank());
-    for (std::size_t i = 0; i < part_.size(); ++i) part_[i] = value(i, world_.rank());
+    const int rank = world_.rank();
+    for (std::size_t i = 0; i < whole_.size(); ++i) whole_[i] = value(i, rank);
+    for (std::size_t i = 0; i < part_.size(); ++i) part_[i] = value(i, rank);
   }
 
   void run() {
@@ -119,6 +122,7 @@ class Trial {
 
 template <class Comm>
 void measure(Comm& world, const Settings& settings) {
+  if (settings.backend.starts_with("gloo")) bench::pin_others(world.rank(), world.size());
   bench::pin(world.rank(), world.size());
   std::vector<std::size_t> sizes(std::begin(all_sizes), std::end(all_sizes));
   if (!settings.bytes.empty()) sizes = settings.bytes;
@@ -163,7 +167,7 @@ int run_on(bench::List<Comms...>, const Settings& settings, F& program) {
 
 Settings parse(int argc, char** argv) {
   constexpr const char* usage =
-      "; usage: collectives --backend shm|tcp|thread|gloo|mpi [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] "
+      "; usage: collectives --backend shm|tcp|thread|gloo|mpi|... [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] "
       "[--allocated]";
   Settings settings;
   for (int i = 1; i < argc; ++i) {

@@ -22,7 +22,9 @@ class MpiDirect {
   using Sum = pdp::comm::Sum;
 
   static MpiDirect start() {
-    MPI_Init(nullptr, nullptr);
+    // As comm::Mpi starts it: by MPI_Init alone, Open MPI's small calls are 0.2 us faster.
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     return MpiDirect{};
   }
   static void end_job(int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }

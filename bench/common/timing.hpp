@@ -2,9 +2,12 @@
 #pragma once
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 namespace bench {
@@ -17,8 +20,8 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-/// A rank on a core of its own, where there are enough.
-inline void pin(int rank, int size) {
+/// A rank on a core of its own, where there are enough. `thread`: 0 for the caller, which is the rank.
+inline void pin(int rank, int size, pid_t thread = 0) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || size > CPU_COUNT(&allowed)) return;
   for (int cpu = 0, left = rank; cpu < CPU_SETSIZE; ++cpu)
@@ -26,9 +29,16 @@ inline void pin(int rank, int size) {
       cpu_set_t one;
       CPU_ZERO(&one);
       CPU_SET(cpu, &one);
-      sched_setaffinity(0, sizeof one, &one);
+      sched_setaffinity(thread, sizeof one, &one);
       return;
     }
+}
+
+/// The process's other threads on the core of the next rank; before the rank itself is pinned. For Gloo, whose thread spins while the rank
+/// holds a connection, which on one core lasts until the kernel lets the rank run again: milliseconds.
+inline void pin_others(int rank, int size) {
+  for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"})
+    if (const pid_t thread = std::stoi(task.path().filename()); thread != gettid()) pin((rank + 1) % size, size, thread);
 }
 
 }  // namespace bench

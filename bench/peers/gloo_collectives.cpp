@@ -4,8 +4,8 @@
 //   gloo_collectives pinned|free RANKS OP CALLS BYTES...
 //
 // Starts its own ranks; at most CALLS calls of each size are timed. A rank of Gloo is two threads, the caller's and its device's: pinned
-// gives both the rank's core, where there are enough, and free leaves them to the kernel. Either may be the faster. No reduce_scatter, for
-// which Gloo has another interface.
+// gives the caller's the rank's core and the device's that of the next rank, where there are enough, and free leaves them to the
+// kernel. Either may be the faster. No reduce_scatter, for which Gloo has another interface.
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -181,13 +181,16 @@ void measure(const World& world, const std::string& op, int most, std::size_t si
 int run_rank(int rank, int ranks, bool pinned, const std::string& folder, const std::string& op, int calls,
              const std::vector<std::size_t>& sizes) {
   try {
-    if (pinned) bench::pin(rank, ranks);  // before the device starts its thread, which inherits the core
     gloo::rendezvous::FileStore store{folder};
     gloo::transport::tcp::attr where;
     where.hostname = "127.0.0.1";
     auto device = gloo::transport::tcp::CreateDevice(where);
     const auto world = std::make_shared<gloo::rendezvous::Context>(rank, ranks);
     world->connectFullMesh(store, device);
+    if (pinned) {
+      bench::pin_others(rank, ranks);
+      bench::pin(rank, ranks);
+    }
     for (const std::size_t size : sizes) measure(world, op, calls, size);
     Trial{world, "barrier", 0}.barrier();  // no rank closes its sockets while another still reads
     return 0;
