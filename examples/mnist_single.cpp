@@ -5,6 +5,7 @@
 #include "common/flags.hpp"
 #include "common/parameters.hpp"
 #include "common/record.hpp"
+#include "common/timeline.hpp"
 
 namespace nn = pdp::nn;
 using Comm = pdp::comm::Self;
@@ -25,14 +26,19 @@ int main(int argc, char** argv) {
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, options};
     if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
     if (!flags.load.empty()) trainer.set_parameters(examples::load(flags.load), flags.load);
+    examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};
 
     const auto after_epoch = [&](const pdp::Epoch& epoch) {
       pdp::print_epoch(world, epoch);
       if (record.wants_epochs()) record.epoch(epoch, trainer.accuracy(digits.test()));
       if (!flags.save.empty()) examples::save(flags.save, trainer.parameters(), world.rank());
     };
-    const auto after_step = [&](auto step, const auto& totals) { record.step(step, totals.mean_loss()); };
+    const auto after_step = [&](auto step, const auto& totals) {
+      record.step(step, totals.mean_loss());
+      timeline.step(step);
+    };
     trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);
+    timeline.write();
 
     pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));
   });

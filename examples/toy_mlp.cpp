@@ -14,6 +14,7 @@
 #include "common/parameters.hpp"
 #include "common/record.hpp"
 #include "common/run.hpp"
+#include "common/timeline.hpp"
 #include "common/toy_data.hpp"
 #include "common/toy_flags.hpp"
 #include "my_data_parallel.hpp"
@@ -69,6 +70,7 @@ int main(int argc, char** argv) {
     pdp::Trainer trainer{world, strategy_of(flags), task, options};
     if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
     examples::Record record{flags.losses, world.rank()};
+    examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};
     const pdp::data::InMemory<std::int32_t> test{pdp::Shape{set.test.width}, set.test.x, set.test.y};
     const pdp::data::Rows rows = pdp::data::shard_rows(batch, trainer.share());
 
@@ -86,6 +88,7 @@ int main(int argc, char** argv) {
           trainer.step(std::span{train.x}.subspan(first * width, count * width), std::span{train.y}.subspan(first, count), batch);
       busy += Clock::now() - start;
       record.step(step, totals.mean_loss());
+      timeline.step(step);
       if (flags.check) trainer.check_parameters();
       if (!is_shown) continue;
       const double milliseconds = std::chrono::duration<double, std::milli>(busy).count() / static_cast<double>(step + 1 - since);
@@ -94,5 +97,6 @@ int main(int argc, char** argv) {
       busy = {};
       since = step + 1;
     }
+    timeline.write();
   });
 }

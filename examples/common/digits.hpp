@@ -5,6 +5,7 @@
 #include "flags.hpp"
 #include "parameters.hpp"
 #include "record.hpp"
+#include "timeline.hpp"
 
 namespace examples {
 
@@ -24,14 +25,19 @@ void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Inde
   pdp::Trainer trainer{world, strategy, digit_classifier, options};
   if (!flags.save.empty() && world.rank() == 0) check_writable(flags.save);
   if (!flags.load.empty()) trainer.set_parameters(load(flags.load), flags.load);
+  TimelineFile timeline{trainer, flags.timeline, world.rank()};
 
   const auto after_epoch = [&](const pdp::Epoch& epoch) {
     pdp::print_epoch(world, epoch);
     if (record.wants_epochs()) record.epoch(epoch, trainer.accuracy(digits.test()));
     if (!flags.save.empty()) save(flags.save, trainer.parameters(), world.rank());
   };
-  const auto after_step = [&](auto step, const auto& totals) { record.step(step, totals.mean_loss()); };
+  const auto after_step = [&](auto step, const auto& totals) {
+    record.step(step, totals.mean_loss());
+    timeline.step(step);
+  };
   trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);
+  timeline.write();
 
   pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));
 }

@@ -9,6 +9,7 @@
 #include <pdp/launch/environment.hpp>
 
 #include "comm_flag.hpp"
+#include "report_flags.hpp"
 
 namespace examples {
 
@@ -53,8 +54,7 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
   app.add_option("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
   app.add_option("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
   app.add_option("--log", flags.log, "write one JSON object per epoch here");
-  app.add_option("--losses", flags.losses, "write step,loss of every step here (CSV)");
-  app.add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, and train nothing");
+  add_report_flags(app, flags);
   if (takes.stage)
     app.add_option("--stage", flags.stage, "1: the optimizer's state is cut, 2: gradients too, 3: parameters too")
         ->check(CLI::Range(1, 3))

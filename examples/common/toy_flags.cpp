@@ -8,6 +8,7 @@
 #include <pdp/launch/environment.hpp>
 
 #include "comm_flag.hpp"
+#include "report_flags.hpp"
 
 namespace examples {
 
@@ -68,8 +69,7 @@ ToyFlags parse_toy(int argc, char** argv) {
   app.add_option("--seed", flags.seed, "of the first parameters and of the data")->capture_default_str();
   app.add_option("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
   app.add_option("--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
-  app.add_option("--losses", flags.losses, "write step,loss of every step here (CSV)");
-  app.add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, and train nothing");
+  add_report_flags(app, flags);
   app.add_flag("--check", flags.check, "after each step, check that ranks that hold the same parameters hold them alike");
   try {
     app.parse(argc, argv);

@@ -27,11 +27,12 @@ struct ToyFlags {
   std::int64_t steps = 1000;
   std::uint64_t seed = 0;
 
-  std::string data;    // train and test sets are read from here
-  std::string init;    // and parameters, before the first step
-  std::string losses;  // step,loss for each step
-  bool plan = false;   // what each rank holds and does is printed, and nothing trained
-  bool check = false;  // after each step, whether ranks hold the same parameters
+  std::string data;      // train and test sets are read from here
+  std::string init;      // and parameters, before the first step
+  std::string losses;    // step,loss for each step
+  std::string timeline;  // a step as it ran
+  bool plan = false;     // what each rank holds and does is printed, and nothing trained
+  bool check = false;    // after each step, whether ranks hold the same parameters
 };
 
 /// Reads the command line. Ends the program as examples::parse does.

@@ -134,6 +134,7 @@
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/strategy.hpp>
 #include <pdp/parallel/tensor_parallel.hpp>
+#include <pdp/parallel/timeline.hpp>
 #include <pdp/parallel/timetable.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/parallel/worker.hpp>
@@ -144,4 +145,5 @@
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>
 #include <pdp/train/task.hpp>
+#include <pdp/train/timeline.hpp>
 #include <pdp/train/trainer.hpp>

@@ -97,6 +97,8 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
   check_error(run("mnist_zero", {"--schedule", "1f1b"}), 2, {"--schedule"});
   check_error(run("mnist_pipeline", {"--schedule", "2f2b"}), 2, {"--schedule", "2f2b", "zero-bubble"});
   check_error(run("mnist_pipeline", {"--micro-batches", "0"}), 2, {"--micro-batches"});
+  check_error(run("mnist_pipeline", {"--timeline", "step.png"}), 2, {"--timeline", "step.png", ".svg or .json"});
+  check_error(run("mnist_single", {"--timeline", "/nowhere/step.svg"}), 1, {"/nowhere/step.svg", "folder"});
   check_error(run("mnist_hybrid", {"--tp", "0"}), 2, {"--tp"});
   check_error(run("mnist_hybrid", {"--dp", "2", "--pp", "2", "--ranks", "3"}), 1, {"a mesh of 2 (data) x 2 (pipeline) x 1 (tensor)", "3"});
   check_error(run("mnist_tensor_parallel", {"--ranks", "3"}), 1, {"layer 0 (ColumnParallel) has 64 outputs", "3 ranks"});

@@ -128,6 +128,37 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
   }
 }
 
+TEST_CASE("--timeline draws a step as it ran, and changes nothing about the training", "[examples]") {
+  const Folder folder;
+  const std::vector<std::pair<std::string, std::vector<std::string>>> ways{{"mnist_single", {}},
+                                                                           {"mnist_ddp", {"--ranks", "2"}},
+                                                                           {"mnist_hybrid", {"--pp", "2", "--tp", "2"}},
+                                                                           {"toy_mlp", {"--niters", "3", "--strategy", "pipeline"}}};
+  for (auto [program, arguments] : ways) {
+    const bool is_toy = program == "toy_mlp";
+    const std::size_t ranks = program == "mnist_single" ? 1 : program == "mnist_hybrid" ? 4 : 2;
+    if (!is_toy) arguments.insert(arguments.end(), {"--epochs", "1"});
+    arguments.insert(arguments.end(), {"--losses", folder / "plain.csv"});
+    REQUIRE(run(program, arguments).code == 0);
+    arguments.insert(arguments.end(), {"--timeline", folder / "step.json", "--losses", folder / "drawn.csv"});
+    arguments.erase(std::ranges::find(arguments, "--losses"), std::ranges::find(arguments, folder / "plain.csv") + 1);
+    const auto ended = run(program, arguments);
+    INFO(program << ": " << ended.err);
+    REQUIRE(ended.code == 0);
+    CHECK(launch_test::contents(folder / "drawn.csv") == launch_test::contents(folder / "plain.csv"));
+    const auto trace = nlohmann::json::parse(launch_test::contents(folder / "step.json"));
+    std::set<int> rows;
+    int forwards = 0;
+    for (const auto& event : trace.at("traceEvents")) {
+      rows.insert(event.at("tid").get<int>());
+      forwards += event.at("name") == "forward" ? 1 : 0;
+    }
+    CHECK(rows.size() == ranks);
+    CHECK(forwards >= static_cast<int>(ranks));
+    for (const char* file : {"plain.csv", "drawn.csv", "step.json"}) std::filesystem::remove(folder / file);
+  }
+}
+
 TEST_CASE("a log holds one JSON object for each epoch", "[examples]") {
   const Folder folder;
   const auto ended = run("mnist_ddp", {"--threads", "2", "--epochs", "2", "--log", folder / "log"});

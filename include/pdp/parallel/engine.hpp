@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/parallel/timeline.hpp>
 #include <pdp/parallel/worker.hpp>
 
 namespace pdp::parallel {
@@ -55,12 +57,22 @@ class Engine {
   /// The most rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
 
+  /// Whether from now on each step records when it carries out each of its instructions. Such a step begins with a barrier, so that the
+  /// ranks' times have one origin. All ranks make this call.
+  void record(bool on) { times_.resize(on ? plan_.step.size() : 0); }
+  /// The times of the last step that was recorded, while recording is on.
+  [[nodiscard]] std::span<const Timed> times() const { return times_; }
+
   /// One step of training, on every rank at once. Gives the totals over all ranks, from before the update.
   Totals step(const StepBatch& batch, float lr_factor = 1) {
     worker_.begin(batch, true, lr_factor);
+    if (!times_.empty()) {
+      groups_.front()->barrier();
+      origin_ = Clock::now();
+    }
     own_rows_ = takes_loss_ && counts_ ? batch.x.rows : 0;
     global_rows_ = batch.global_rows;
-    run(step_);
+    run(step_, times_.data());
     return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_), worker_.norm.norm(), worker_.norm.skips()};
   }
 
@@ -82,6 +94,7 @@ class Engine {
 
  private:
   using Work = typename C::Work;
+  using Clock = std::chrono::steady_clock;
 
   /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.
   struct Program {
@@ -108,83 +121,91 @@ class Engine {
     return made;
   }
 
-  void run(const Program& program) {
+  /// `times`: where to write when each instruction began and ended; may be null.
+  void run(const Program& program, Timed* times = nullptr) {
     for (std::size_t at = 0; at < program.list->size(); ++at) {
-      const Instruction& i = (*program.list)[at];
-      C& group = *groups_[static_cast<std::size_t>(i.group)];
-      switch (i.op) {
-        case Op::count_start:
-          if (global_rows_ > 0) break;
-          global_rows_ = own_rows_;
-          counting_ = group.all_reduce_async(std::span{&global_rows_, 1}, comm::Sum{});
-          break;
-        case Op::count_wait:
-          counting_.wait();
-          if (global_rows_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
-          break;
-        case Op::loss:
-          worker_.run(i, global_rows_);
-          break;
-        case Op::forward:
-        case Op::backward_input:
-        case Op::update:
-          worker_.run(i);
-          break;
-        case Op::backward_weight:
-          worker_.run(i);
-          groups_.front()->progress();  // what is in flight moves while backward runs
-          break;
-        case Op::send_start:
-          messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
-          break;
-        case Op::receive_start:
-          messages_[program.handles[at]] = group.recv_async(worker_.boundary(i), i.peer, tag(i));
-          break;
-        case Op::sum_start:
-          messages_[program.handles[at]] = group.all_reduce_async(worker_.boundary(i), comm::Sum{});
-          break;
-        case Op::send_wait:
-        case Op::receive_wait:
-        case Op::sum_wait:
-          messages_[program.handles[at]].wait();
-          break;
-        case Op::share_loss:
-          worker_.run(i);
-          group.all_gather(std::span<const T>{worker_.own_parts()}, worker_.all_parts());
-          break;
-        case Op::reduce_start:
-          worker_.watch(i.unit);
-          reductions_[static_cast<std::size_t>(i.unit)] = reduce(group, i);
-          break;
-        case Op::reduce_wait:
-          reductions_[static_cast<std::size_t>(i.unit)].wait();
-          if (i.accumulate) worker_.add_scratch(i.unit);
-          break;
-        case Op::gather_start:
-          gathers_[static_cast<std::size_t>(i.unit)] =
-              group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
-          break;
-        case Op::gather_wait:
-          gathers_[static_cast<std::size_t>(i.unit)].wait();
-          break;
-        case Op::broadcast:
-          group.broadcast(stage().values(i.unit), i.peer);
-          break;
-        case Op::norm_start:
-          square_ = worker_.squares();
-          norming_ = group.all_reduce_async(std::span{&square_, 1}, comm::Sum{});
-          break;
-        case Op::norm_wait:
-          norming_.wait();
-          if (worker_.norm.judge(square_)) stop(group);
-          break;
-        case Op::totals_start:
-          totalling_ = group.all_reduce_async(worker_.sums, comm::Sum{});
-          break;
-        case Op::totals_wait:
-          totalling_.wait();
-          break;
-      }
+      if (times != nullptr) times[at].begin = since_origin();
+      carry_out(program, at);
+      if (times != nullptr) times[at].end = since_origin();
+    }
+  }
+  [[nodiscard]] double since_origin() const { return std::chrono::duration<double>(Clock::now() - origin_).count(); }
+
+  void carry_out(const Program& program, std::size_t at) {
+    const Instruction& i = (*program.list)[at];
+    C& group = *groups_[static_cast<std::size_t>(i.group)];
+    switch (i.op) {
+      case Op::count_start:
+        if (global_rows_ > 0) break;
+        global_rows_ = own_rows_;
+        counting_ = group.all_reduce_async(std::span{&global_rows_, 1}, comm::Sum{});
+        break;
+      case Op::count_wait:
+        counting_.wait();
+        if (global_rows_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
+        break;
+      case Op::loss:
+        worker_.run(i, global_rows_);
+        break;
+      case Op::forward:
+      case Op::backward_input:
+      case Op::update:
+        worker_.run(i);
+        break;
+      case Op::backward_weight:
+        worker_.run(i);
+        groups_.front()->progress();  // what is in flight moves while backward runs
+        break;
+      case Op::send_start:
+        messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
+        break;
+      case Op::receive_start:
+        messages_[program.handles[at]] = group.recv_async(worker_.boundary(i), i.peer, tag(i));
+        break;
+      case Op::sum_start:
+        messages_[program.handles[at]] = group.all_reduce_async(worker_.boundary(i), comm::Sum{});
+        break;
+      case Op::send_wait:
+      case Op::receive_wait:
+      case Op::sum_wait:
+        messages_[program.handles[at]].wait();
+        break;
+      case Op::share_loss:
+        worker_.run(i);
+        group.all_gather(std::span<const T>{worker_.own_parts()}, worker_.all_parts());
+        break;
+      case Op::reduce_start:
+        worker_.watch(i.unit);
+        reductions_[static_cast<std::size_t>(i.unit)] = reduce(group, i);
+        break;
+      case Op::reduce_wait:
+        reductions_[static_cast<std::size_t>(i.unit)].wait();
+        if (i.accumulate) worker_.add_scratch(i.unit);
+        break;
+      case Op::gather_start:
+        gathers_[static_cast<std::size_t>(i.unit)] =
+            group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+        break;
+      case Op::gather_wait:
+        gathers_[static_cast<std::size_t>(i.unit)].wait();
+        break;
+      case Op::broadcast:
+        group.broadcast(stage().values(i.unit), i.peer);
+        break;
+      case Op::norm_start:
+        square_ = worker_.squares();
+        norming_ = group.all_reduce_async(std::span{&square_, 1}, comm::Sum{});
+        break;
+      case Op::norm_wait:
+        norming_.wait();
+        if (worker_.norm.judge(square_)) stop(group);
+        break;
+      case Op::totals_start:
+        totalling_ = group.all_reduce_async(worker_.sums, comm::Sum{});
+        break;
+      case Op::totals_wait:
+        totalling_.wait();
+        break;
     }
   }
 
@@ -234,6 +255,8 @@ class Engine {
   Index own_rows_ = 0, global_rows_ = 0;
   double square_ = 0;  // of the norm of the gradient
   Program setup_, step_, evaluate_;
+  std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
+  Clock::time_point origin_{};
   // What is in flight comes last, so that it is let go of before the memory that it borrows.
   std::vector<Work> messages_;
   std::vector<Work> reductions_, gathers_;  // of units

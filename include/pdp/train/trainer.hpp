@@ -173,6 +173,21 @@ class Trainer {
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
+  /// Whether the steps from now on are recorded for timeline(). A recorded step begins with a barrier. Every rank makes this call.
+  void record(bool on) {
+    if (!on && !engine_.times().empty()) recorded_.assign(engine_.times().begin(), engine_.times().end());
+    engine_.record(on);
+  }
+  /// When each rank did what in the last step that was recorded, on rank 0; nothing on the others, and where no step was. Every rank makes
+  /// this call.
+  [[nodiscard]] parallel::Timeline timeline() {
+    const std::span<const parallel::Timed> own = engine_.times().empty() ? std::span<const parallel::Timed>{recorded_} : engine_.times();
+    if (own.empty()) return {};
+    std::vector<parallel::Plan> plans = parallel::plans(strategy_, engine_.stage().outline(), world_.size());
+    for (parallel::Plan& plan : plans) plan = parallel::plan_for(options_.gradient_policy(), std::move(plan));
+    return parallel::collect_timeline(world_, plans, own);
+  }
+
   /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
   void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
 
@@ -223,6 +238,7 @@ class Trainer {
   Model model_;  // this rank's part of it, where the strategy divides layers
   parallel::Plan plan_;
   Engine engine_;
+  std::vector<parallel::Timed> recorded_;
   int epochs_ = 0;  // that fit() has been through
 };
 

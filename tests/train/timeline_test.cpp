@@ -1,0 +1,136 @@
+#include <pdp/train/timeline.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include <pdp/comm/thread.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include "catch.hpp"
+#include "parallel/tasks.hpp"
+
+namespace comm = pdp::comm;
+using Catch::Matchers::Contains;
+using pdp::parallel::Timeline;
+
+namespace {
+
+using Pipeline = pdp::parallel::Pipeline<>;
+
+/// A step of a pipeline of two ranks, as it ran.
+Timeline recorded(const pdp::TrainerOptions& options = {.global_batch = 16}) {
+  Timeline timeline;
+  pdp::testing::ranks<comm::Thread>(2, [&](auto& world) {
+    pdp::Trainer trainer{world, Pipeline{.micro_batches = 3}, tasks::classifier, options};
+    const std::vector<float> x = pdp::testing::normal(16 * 8, 1);
+    const auto classes = tasks::classes_of(x);
+    CHECK(trainer.timeline().times.empty());
+    trainer.step(x, classes, 16);
+    trainer.record(true);
+    trainer.step(x, classes, 16);
+    trainer.record(false);
+    trainer.step(x, classes, 16);
+    Timeline found = trainer.timeline();
+    if (world.rank() > 0)
+      CHECK(found.times.empty());
+    else
+      timeline = std::move(found);
+    return 0;
+  });
+  return timeline;
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+  return found;
+}
+
+/// By hand: two ranks, of which the second waits for the first.
+Timeline by_hand() {
+  using namespace pdp::parallel;
+  const Instruction forward = compute(Op::forward, 7, 0, 2), wait = message(Op::receive_wait, Tensor::activation, 7, 2, 0);
+  return {{{forward, message(Op::send_start, Tensor::activation, 7, 2, 1)}, {wait}}, {{{0, 1e-3}, {1e-3, 1.25e-3}}, {{0.5e-3, 2e-3}}}};
+}
+
+}  // namespace
+
+TEST_CASE("a recorded step has the times of every instruction of every rank, one after another", "[train][timeline]") {
+  const bool takes_norm = GENERATE(false, true);
+  const Timeline timeline = recorded({.global_batch = 16, .clip_norm = takes_norm ? 1.0 : 0.0});
+  REQUIRE(timeline.times.size() == 2);
+  const auto outline = pdp::nn::outline(tasks::classifier.model, pdp::Shape{8});
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    auto plan = Pipeline{.micro_batches = 3}.plan(outline, {rank, 2});
+    if (takes_norm) plan = pdp::parallel::with_norm(std::move(plan));
+    CHECK(timeline.lists[r] == plan.step);
+    REQUIRE(timeline.times[r].size() == plan.step.size());
+    double before = 0;
+    for (const auto& [begin, end] : timeline.times[r]) {
+      CHECK(begin >= before);
+      CHECK(end >= begin);
+      before = end;
+    }
+    CHECK(before > 0);
+    CHECK(timeline.seconds() >= before);
+  }
+}
+
+TEST_CASE("a timeline is a trace that Chrome reads", "[train][timeline]") {
+  const auto trace = nlohmann::json::parse(pdp::chrome_trace_of(by_hand()));
+  const auto& events = trace.at("traceEvents");
+  REQUIRE(events.size() == 5);
+  CHECK(events[0] == nlohmann::json{{"name", "thread_name"}, {"ph", "M"}, {"pid", 0}, {"tid", 0}, {"args", {{"name", "rank 0"}}}});
+  CHECK(events[1] == nlohmann::json{{"name", "forward"},
+                                    {"cat", "forward"},
+                                    {"ph", "X"},
+                                    {"pid", 0},
+                                    {"tid", 0},
+                                    {"ts", 0.0},
+                                    {"dur", 1000.0},
+                                    {"args", {{"instruction", "forward micro-batch 7, layers 0 to 1"}}}});
+  CHECK(events[2].at("cat") == "start");
+  CHECK(events[4].at("tid") == 1);
+  CHECK(events[4].at("cat") == "wait");
+  CHECK(events[4].at("ts") == 500.0);
+  CHECK(events[4].at("dur") == 1500.0);
+  CHECK(nlohmann::json::parse(pdp::chrome_trace_of(Timeline{})).at("traceEvents").empty());
+  CHECK(nlohmann::json::parse(pdp::chrome_trace_of(recorded())).at("traceEvents").size() > 40);
+}
+
+TEST_CASE("a timeline is a picture with a row for each rank", "[train][timeline]") {
+  const std::string svg = pdp::svg_of(by_hand());
+  CHECK_THAT(svg, Catch::Matchers::StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\"") && Catch::Matchers::EndsWith("</svg>\n"));
+  CHECK_THAT(svg, Contains(">rank 0</text>") && Contains(">rank 1</text>") && !Contains(">rank 2<"));
+  CHECK_THAT(svg, Contains("<title>receive_wait activation 2 of micro-batch 7 from rank 0 of group 0: 1500.0 us</title>"));
+  CHECK_THAT(svg, Contains("x=\"70.00\" y=\"40\" width=\"565.00\""));   // half of the time
+  CHECK_THAT(svg, Contains("x=\"352.50\" y=\"76\" width=\"847.50\""));  // the second row, from a quarter to the end
+  CHECK_THAT(svg, Contains(">7</text>"));                               // the micro-batch
+  CHECK_THAT(svg, Contains(">200 us</text>") && Contains(">2000 us</text>") && !Contains(">100 us</text>"));
+  CHECK(count(svg, "<rect") == 1 + 7 + 3);  // ground, legend, instructions
+  CHECK(count(svg, "<rect") == count(svg, "/>") - count(svg, "<line") + count(svg, "</rect>"));
+}
+
+TEST_CASE("the name of a timeline's file says what it holds", "[train][timeline]") {
+  const auto folder = std::filesystem::temp_directory_path() / ("pdp_timeline_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const auto read = [](const std::filesystem::path& file) {
+    std::ostringstream text;
+    text << std::ifstream{file}.rdbuf();
+    return text.str();
+  };
+  pdp::write_timeline(folder / "step.svg", by_hand());
+  pdp::write_timeline(folder / "step.json", by_hand());
+  CHECK(read(folder / "step.svg") == pdp::svg_of(by_hand()));
+  CHECK(read(folder / "step.json") == pdp::chrome_trace_of(by_hand()));
+  CHECK_THROWS_WITH(pdp::write_timeline(folder / "step.png", by_hand()), Contains("step.png") && Contains(".svg or .json"));
+  CHECK_THROWS_AS(pdp::write_timeline(folder / "nowhere" / "step.svg", by_hand()), pdp::FileError);
+  std::filesystem::remove_all(folder);
+}
