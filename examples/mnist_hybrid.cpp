@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
 
   return examples::run(flags.launch, [&](auto& world) {
     Mesh mesh{.pipeline = flags.pipeline_axis, .tensor = flags.tensor_axis};
-    mesh.data = flags.data_axis > 0 ? flags.data_axis : std::max(1, world.size() / mesh.size());
+    mesh.data = flags.data_axis > 0 ? flags.data_axis : static_cast<int>(std::max<std::int64_t>(1, world.size() / mesh.size()));
     examples::train_digits(world, hybrid(flags, mesh), flags, flags.batch_size * mesh.data);
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <pdp/launch/environment.hpp>
+#include <pdp/parallel/mesh.hpp>
 
 #include "comm_flag.hpp"
 #include "report_flags.hpp"
@@ -30,8 +31,14 @@ std::vector<std::string> words_of(int argc, char** argv) {
 /// As many local ranks as the axes make, unless the command line or the environment says how many there are.
 void start_a_mesh(Flags& flags) {
   pdp::launch::Options& launch = flags.launch;
-  if (launch.ranks || launch.threads || launch.processes_per_node || pdp::launch::Place::given(pdp::launch::environment)) return;
-  launch.ranks = std::max(flags.data_axis, 1) * flags.pipeline_axis * flags.tensor_axis;
+  if (launch.ranks || launch.threads || launch.processes_per_node || launch.nodes > 1 ||
+      pdp::launch::Place::given(pdp::launch::environment))
+    return;
+  const std::int64_t ranks = pdp::parallel::Mesh{std::max(flags.data_axis, 1), flags.pipeline_axis, flags.tensor_axis}.size();
+  if (ranks > pdp::launch::most_ranks)
+    throw pdp::UsageError{
+        pdp::text("--dp, --pp and --tp make ", ranks, " ranks, but at most ", pdp::launch::most_ranks, " can be started")};
+  launch.ranks = static_cast<int>(ranks);
 }
 
 }  // namespace

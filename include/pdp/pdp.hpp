@@ -130,6 +130,7 @@
 #include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/rehearsal.hpp>
+#include <pdp/parallel/rehearsed_values.hpp>
 #include <pdp/parallel/schedule.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/strategy.hpp>

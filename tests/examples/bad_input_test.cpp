@@ -100,8 +100,10 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
   check_error(run("mnist_pipeline", {"--timeline", "step.png"}), 2, {"--timeline", "step.png", ".svg or .json"});
   check_error(run("mnist_single", {"--timeline", "/nowhere/step.svg"}), 1, {"/nowhere/step.svg", "folder"});
   check_error(run("mnist_hybrid", {"--tp", "0"}), 2, {"--tp"});
+  check_error(run("mnist_hybrid", {"--pp", "65536", "--tp", "65537"}), 2, {"make 4295032832 ranks", "at most"});
+  check_error(run("mnist_hybrid", {"--ranks", "2", "--pp", "65536", "--tp", "65536"}), 1, {"has 4294967296 ranks", "2"});
   check_error(run("mnist_hybrid", {"--dp", "2", "--pp", "2", "--ranks", "3"}), 1, {"a mesh of 2 (data) x 2 (pipeline) x 1 (tensor)", "3"});
-  check_error(run("mnist_tensor_parallel", {"--ranks", "3"}), 1, {"layer 0 (ColumnParallel) has 64 outputs", "3 ranks"});
+  check_error(run("mnist_tensor_parallel", {"--ranks", "3"}), 1, {"layer 0 (Linear) has 64 outputs", "3 ranks"});
   check_error(run("mnist_single", {"--ranks", "2"}), 2, {"--ranks"});
   check_error(run("mnist_single", {"--comm", "self"}), 2, {"--comm"});
 }

@@ -209,3 +209,25 @@ TEST_CASE("a class beyond all columns is refused by each rank that has some of t
                                  Matrix<float>{known.data(), 2, 4}),
                     Catch::Matchers::Contains("row 1 of a batch is of class 6, but the model gives 6 outputs"));
 }
+
+TEST_CASE("columns that rule their classes out altogether leave the loss of the others", "[host][tensor]") {
+  constexpr float never = -std::numeric_limits<float>::infinity();
+  const std::vector<float> all{never, never, 1, 2}, low{never, never}, high{1, 2};
+  const std::vector<std::int32_t> classes{2};
+  std::vector<float> known(8), gradient(2), whole(4);
+  softmax_part(Cpu{}, Matrix<const float>{low.data(), 1, 2}, std::span<const std::int32_t>{classes}, 0, 4,
+               Matrix<float>{known.data(), 1, 4});
+  softmax_part(Cpu{}, Matrix<const float>{high.data(), 1, 2}, std::span<const std::int32_t>{classes}, 2, 4,
+               Matrix<float>{known.data() + 4, 1, 4});
+  const double expected = softmax_cross_entropy(Cpu{}, Matrix<const float>{all.data(), 1, 4}, std::span<const std::int32_t>{classes}, 1.0f,
+                                                Matrix<float>{whole.data(), 1, 4})
+                              .loss;
+  CHECK(std::isfinite(expected));
+  for (const Index first : {0, 2}) {
+    const LossSums sums =
+        softmax_cross_entropy_of_parts(Cpu{}, Matrix<const float>{all.data() + first, 1, 2}, std::span<const std::int32_t>{classes}, first,
+                                       Matrix<const float>{known.data(), 2, 4}, 1.0f, Matrix<float>{gradient.data(), 1, 2});
+    CHECK(sums.loss == Approx(expected));
+    for (std::size_t c = 0; c < 2; ++c) CHECK(gradient[c] == Approx(whole[static_cast<std::size_t>(first) + c]).margin(1e-7));
+  }
+}

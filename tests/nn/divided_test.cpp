@@ -66,6 +66,8 @@ TEST_CASE("two Linear with elementwise layers between them are divided by output
                                                                                   "5 Linear"});
   CHECK(layers(Divided{model, {1, 2}, Output::may_be_sharded}).back() == "5 ColumnParallel");
   CHECK(layers(Divided{model, {0, 1}, Output::may_be_sharded}) == layers(model));
+  const Sequential odd_classes{Linear{8, 4}, Relu{}, Linear{4, 4}, Relu{}, Linear{4, 3}};
+  CHECK(layers(Divided{odd_classes, {0, 2}, Output::may_be_sharded}).back() == "4 Linear");
   const Sequential parted{Linear{8, 8}, Residual{Linear{8, 8}}, Linear{8, 8}, Relu{}, Linear{8, 8}, Relu{}};
   CHECK(layers(Divided{parted, {1, 2}, Output::may_be_sharded}) == std::vector<std::string>{"0 Linear", "1 Residual", "2 Replicate",
                                                                                             "2 ColumnParallel", "3 Relu", "4 RowParallel",
@@ -111,12 +113,13 @@ TEST_CASE("undivided, the layers of tensor parallelism are a Linear and nothing"
 TEST_CASE("a model that cannot be divided is refused in a sentence", "[nn][tensor][bad input]") {
   const Sequential model{Linear{8, 4}, Relu{}, Linear{4, 6}};
   using Catch::Matchers::Contains;
-  CHECK_THROWS_WITH((Divided{model, {0, 3}, Output::whole}),
-                    Contains("layer 0 (ColumnParallel) has 4 outputs") && Contains("multiple of 3"));
+  CHECK_THROWS_WITH((Divided{model, {0, 3}, Output::whole}), Contains("layer 0 (Linear) has 4 outputs") && Contains("multiple of 3"));
   CHECK_THROWS_WITH((Divided{Sequential{RowParallel{4, 6}}, {0, 3}, Output::whole}), Contains("layer 0 (RowParallel) has 4 inputs"));
   CHECK_THROWS_WITH((Divided{model, {2, 2}, Output::whole}), Contains("part 2 of 2"));
   CHECK_THROWS_WITH((Divided{Sequential{Linear{4, 4}}, {0, 2}, Output::whole}), Contains("nothing that tensor parallelism divides"));
   CHECK_THROWS_WITH(nn::outline(Divided{Sequential{Replicate{}, ColumnParallel{8, 4}, RowParallel{4, 4}}, {0, 2}, Output::whole}, Shape{8}),
                     Contains("the model's output is partial") && Contains("nn::AllReduce"));
   CHECK_THROWS_WITH(nn::outline(Sequential{ColumnParallel{8, 4}}, Shape{8}), Contains("layer 0 (ColumnParallel)") && Contains("invariant"));
+  CHECK_THROWS_WITH(nn::outline(Sequential{Replicate{}, Relu{}}, Shape{8}),
+                    Contains("replicated") && Contains("take its last nn::Replicate away"));
 }

@@ -128,7 +128,7 @@ TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault 
         [](Plans& plans) { insert(plans[0].step, find(plans[0].step, Op::update, 1), on_unit(Op::update, 0)); }, Fault::order,
         "rank 0, step instruction"},
        {"backward of another micro-batch", [](Plans& plans) { plans[2].step[find(plans[2].step, Op::backward_weight)].micro_batch = 1; },
-        Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) needs a gradient or an activation that is not there yet"},
+        Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) needs a gradient that is not there yet"},
        {"the first micro-batch adds to the step before",
         [](Plans& plans) { plans[0].step[find(plans[0].step, Op::backward_weight)].accumulate = true; }, Fault::order,
         "adds to the gradient of an earlier step: the first micro-batch must not accumulate"},

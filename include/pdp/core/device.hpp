@@ -35,6 +35,8 @@ concept Device = std::copyable<D> && requires(const D& device, Matrix<const T> i
   scale(device, T{}, out);  // out *= a number
   { sum_of_squares(device, in) } -> std::same_as<double>;
   { softmax_cross_entropy(device, in, classes, T{}, out) } -> std::same_as<LossSums>;  // an empty `out`: no gradient is wanted
+  softmax_part(device, in, classes, Index{}, Index{}, out);  // the same of logits whose columns are divided, in two halves
+  { softmax_cross_entropy_of_parts(device, in, classes, Index{}, in, T{}, out) } -> std::same_as<LossSums>;
   { squared_error(device, in, in, T{}, out) } -> std::same_as<LossSums>;
 };
 

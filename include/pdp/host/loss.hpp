@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include <pdp/core/device.hpp>
@@ -60,7 +61,7 @@ void softmax_part(const Cpu&, Matrix<const T> logits, std::span<const std::int32
     Index best = 0;
     T* const known = part.row(r);
     known[0] = x.maxCoeff(&best);
-    known[1] = (x - known[0]).exp().sum();
+    known[1] = known[0] > -std::numeric_limits<T>::infinity() ? (x - known[0]).exp().sum() : T{};
     known[2] = label >= 0 && label < logits.cols ? x[label] : T{};
     known[3] = static_cast<T>(best == label);
   }

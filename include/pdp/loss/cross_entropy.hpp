@@ -25,7 +25,7 @@ struct CrossEntropy {
     softmax_part(device, own, classes, first, columns, out);
   }
   template <class D, class T>
-  LossSums join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Matrix<const T> parts, T scale,
+  LossSums join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index, Matrix<const T> parts, T scale,
                 Matrix<T> gradient) const {
     return softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient);
   }

@@ -26,7 +26,7 @@ concept ShardedLoss = Loss<L, D, T> && requires(const L& loss, const D& device, 
                                                 std::span<const typename L::Target> targets, Index first, Index columns, T scale) {
   { L::part_numbers } -> std::convertible_to<Index>;
   loss.part(device, own, targets, first, columns, out);
-  { loss.join(device, own, targets, first, own, scale, out) } -> std::same_as<LossSums>;
+  { loss.join(device, own, targets, first, columns, own, scale, out) } -> std::same_as<LossSums>;
 };
 
 }  // namespace pdp::loss

@@ -65,9 +65,11 @@ class Divided {
   /// Says of each layer how it is divided.
   constexpr void choose(Output output) {
     std::size_t waits = none;  // a Linear that may be divided by its outputs, if the next one follows
-    nn::for_each_leaf(model_, {}, [&]<class L>(const L&, const Path&) {
+    Index classes = 0;         // outputs of the last Linear
+    nn::for_each_leaf(model_, {}, [&]<class L>(const L& layer, const Path&) {
       ways_.push_back(Way::whole);
       if constexpr (std::is_same_v<L, Linear>) {
+        classes = layer.out;
         if (waits == none) {
           waits = ways_.size() - 1;
         } else {
@@ -75,10 +77,12 @@ class Divided {
           ways_.back() = Way::by_rows;
         }
       } else if constexpr (!is_elementwise<L>) {
+        static_cast<void>(layer);
         waits = none;
       }
     });
-    if (output == Output::may_be_sharded && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
+    const bool has_even_classes = output == Output::may_be_sharded && classes % part_.count == 0;  // nobody chooses their number
+    if (has_even_classes && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
     for (const Way way : ways_)
       if (way != Way::whole) return;
     throw ConfigError{
@@ -90,9 +94,11 @@ class Divided {
     if (way == Way::whole) return visit(whole, at);
     if constexpr (!says_itself) {
       if (way == Way::by_columns) {
+        check_division(whole.out, part_.count, at, Linear::name, "outputs");
         visit(Replicate{}.divided(part_, at), at);
         visit(ColumnParallel{whole.in, whole.out, whole.bias, whole.initializer}.divided(part_, at), at);
       } else {
+        check_division(whole.in, part_.count, at, Linear::name, "inputs");
         visit(RowParallel{whole.in, whole.out, whole.bias, whole.initializer}.divided(part_, at), at);
         visit(AllReduce{}.divided(part_, at), at);
       }

@@ -18,7 +18,8 @@ struct Outline {
     Exchange exchange = Exchange::none;
   };
   std::vector<Layer> layers;
-  bool output_is_sharded = false;  // each rank of a tensor-parallel group has some columns of it
+  int parts = 1;                   // that layers are divided in, over as many ranks
+  bool output_is_sharded = false;  // each of these ranks has some columns of it
 
   [[nodiscard]] constexpr int size() const { return static_cast<int>(layers.size()); }
   /// Whether backward must go through a layer: some layer before it holds parameters, or it finds gradients inside itself on the way.
@@ -40,6 +41,8 @@ struct Outline {
     for (int layer = first; layer < last; ++layer) sum += layers[static_cast<std::size_t>(layer)].parameters;
     return sum;
   }
+  /// Values of a sample's output, on all ranks together.
+  [[nodiscard]] constexpr Index output_width() const { return width(size()) * (output_is_sharded ? parts : 1); }
   /// Values of a sample at a boundary, 0 .. size().
   [[nodiscard]] constexpr Index width(int boundary) const {
     return boundary == 0 ? layers.front().in : layers[static_cast<std::size_t>(boundary) - 1].out;
@@ -49,11 +52,14 @@ struct Outline {
 // Not constexpr on purpose, like the check of widths.
 [[noreturn]] inline void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given) {
   throw ConfigError{text("layer ", at.str(), " (", layer, ") does not take what comes before it, which is ", name(given),
-                         " over the ranks of a tensor-parallel group; see nn/placement.hpp")};
+                         " over the ranks of a tensor-parallel group; put AllReduce behind what is partial (RowParallel), Replicate before "
+                         "ColumnParallel, and "
+                         "nothing but elementwise layers between ColumnParallel and RowParallel")};
 }
 [[noreturn]] inline void a_model_ends_in_what_no_loss_can_take(Placement given) {
-  throw ConfigError{text("the model's output is ", name(given),
-                         " over the ranks of a tensor-parallel group; end it with nn::AllReduce, or with a layer that is sharded")};
+  throw ConfigError{text(
+      "the model's output is ", name(given), " over the ranks of a tensor-parallel group; ",
+      given == Placement::partial ? "end it with nn::AllReduce" : "take its last nn::Replicate away, or put nn::ColumnParallel behind it")};
 }
 
 /// Outlines a model for samples of a shape. Throws ShapeError where a layer does not take what it is given, and ConfigError where it does
@@ -72,7 +78,10 @@ constexpr Outline outline(const B& model, const Shape& input) {
     const Placement after = placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
     placement = after;
-    if constexpr (PlacedLayer<L>) outline.output_is_sharded = L::gives == Placement::sharded && layer.part.count > 1;
+    if constexpr (PlacedLayer<L>) {
+      outline.parts = layer.part.count;
+      outline.output_is_sharded = L::gives == Placement::sharded && layer.part.count > 1;
+    }
   });
   if (placement != Placement::invariant && placement != Placement::sharded) a_model_ends_in_what_no_loss_can_take(placement);
   return outline;

@@ -82,6 +82,15 @@ constexpr Placement placement_after(Placement given) {
   return given == Placement::misfit ? given : PlacementAfter<B>::of(given);
 }
 
+/// Whether a model takes a batch, of which every rank has all, and gives what a loss can take: all of the output, or some columns of it.
+/// True of what is no block, which its holder has said by then.
+template <class Model>
+constexpr bool begins_and_ends_whole() {
+  if constexpr (!Block<Model>) return true;
+  const Placement end = placement_after<Model>(Placement::invariant);
+  return end == Placement::invariant || end == Placement::sharded || end == Placement::unknown;
+}
+
 /// Two neighbours in a model. The types in the compiler's message are the two layers, and how what the first gives lies.
 template <class Before, class After, Placement given>
 struct Neighbours {

@@ -76,7 +76,8 @@ class Engine {
     return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_), worker_.norm.norm(), worker_.norm.skips()};
   }
 
-  /// Loss and accuracy of the rows whose loss this rank takes, without a change to anything. No message travels unless the plan says so.
+  /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
+  /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
     worker_.begin(batch, false);
     run(evaluate_);

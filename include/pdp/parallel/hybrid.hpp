@@ -66,8 +66,8 @@ constexpr Plan along(Plan plan, int group) {
 template <Schedule S = OneForwardOneBackward>
 struct Hybrid {
   Mesh mesh{};
-  int micro_batches = 1;  // that a rank's share of a batch is cut into
-  S schedule{};
+  int micro_batches = 1;           // that a rank's share of a batch is cut into
+  S schedule{};                    // where there is a pipeline; else micro-batches come one after another, as in DataParallel
   Cuts cuts{};                     // layers count as nn::Divided leaves them: each exchange is one
   Index unit_elements = 8 * 1024;  // see DataParallel, where there is no pipeline
 
@@ -78,17 +78,26 @@ struct Hybrid {
   /// `model`: divided.
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     mesh.check(at.size);
-    const Mesh::Coordinates own = mesh.coordinates(at.rank);
-    const data::Shard share{own.data, mesh.data};
-    const Place stage{own.pipeline, mesh.pipeline};
-    Plan plan = mesh.pipeline == 1
-                    ? detail::along(DataParallel{micro_batches, unit_elements}.plan(model, {own.data, mesh.data}), Mesh::data_group)
-                    : detail::with_replicas(detail::along(pipeline().plan(model, stage), Mesh::pipeline_group), share, Mesh::data_group);
-    plan.groups = mesh.groups(at.rank);
-    return with_exchanges(model, std::move(plan), part(at), Mesh::tensor_group);
+    if (micro_batches < 1) throw ConfigError{text("micro_batches = ", micro_batches, " was given; a step takes at least 1")};
+    if (mesh.pipeline == 1 && !cuts.empty())
+      throw ConfigError{
+          text("cuts were given, but the mesh has no pipeline whose stages they would make; give it .pipeline = ", cuts.size() + 1)};
+    return with_exchanges(model, undivided_plan(model, at), part(at), Mesh::tensor_group);
   }
 
  private:
+  /// Without what divided layers exchange.
+  [[nodiscard]] constexpr Plan undivided_plan(const Outline& model, Place at) const {
+    const Mesh::Coordinates own = mesh.coordinates(at.rank);
+    Plan plan = data_and_pipeline(model, {own.data, mesh.data}, {own.pipeline, mesh.pipeline});
+    plan.groups = mesh.groups(at.rank);
+    return plan;
+  }
+  [[nodiscard]] constexpr Plan data_and_pipeline(const Outline& model, data::Shard share, Place stage) const {
+    if (mesh.pipeline == 1)
+      return detail::along(DataParallel{micro_batches, unit_elements}.plan(model, {share.index, share.count}), Mesh::data_group);
+    return detail::with_replicas(detail::along(pipeline().plan(model, stage), Mesh::pipeline_group), share, Mesh::data_group);
+  }
   [[nodiscard]] constexpr Pipeline<S> pipeline() const { return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts}; }
 };
 

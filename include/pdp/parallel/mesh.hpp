@@ -1,6 +1,7 @@
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <vector>
 
 #include <pdp/parallel/strategy.hpp>
 
@@ -13,7 +14,7 @@ struct Mesh {
   int pipeline = 1;
   int tensor = 1;
 
-  [[nodiscard]] constexpr int size() const { return data * pipeline * tensor; }
+  [[nodiscard]] constexpr std::int64_t size() const { return std::int64_t{data} * pipeline * tensor; }
 
   /// A rank's place on each axis.
   struct Coordinates {

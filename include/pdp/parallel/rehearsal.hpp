@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/parallel/rehearsed_values.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -20,7 +21,7 @@ struct Verdict {
   };
   Fault fault = Fault::none;
   const char* reason = "";
-  const char* list = "";  // of the plan: setup, step or evaluate; or units, where one is not as it can be
+  const char* list = "";  // of the plan: setup, step or evaluate; units, where one is not as it can be; or plan, where that is not
   Stuck where{};
   std::array<Stuck, 8> cycle{};  // of a deadlock: each waits for the next, the last one for the first
   int cycle_length = 0;
@@ -36,19 +37,15 @@ namespace detail {
 class Rehearsal {
  public:
   constexpr Rehearsal(const Outline& model, const std::vector<Plan>& plans, Instructions Plan::*list, bool training)
-      : model_{model}, plans_{plans}, list_{list}, training_{training}, ranks_(plans.size()) {
+      : model_{model}, plans_{plans}, list_{list}, training_{training} {
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-      Rank& r = ranks_[rank];
+      Rank& r = ranks_.emplace_back(model, plans[rank].micro_batches);
       const auto boundaries = static_cast<std::size_t>(model.size() + 1),
                  micro_batches = static_cast<std::size_t>(plans[rank].micro_batches);
-      for (auto* each : {&r.activation, &r.gradient}) each->assign(boundaries * micro_batches, Value::none);
-      for (std::size_t m = 0; m < micro_batches; ++m)
-        for (int b = 0; model.is_input(b); ++b) r.activation[m * boundaries + static_cast<std::size_t>(b)] = Value::whole;
       for (auto* each : {&r.weighed, &r.fresh}) each->assign(static_cast<std::size_t>(model.size()), 0);
       for (auto* each : {&r.kept, &r.taken}) each->assign(boundaries * micro_batches, 0);
       r.held.assign(micro_batches, 0);
       r.judged.assign(micro_batches, 0);
-      r.shared.assign(micro_batches, 0);
       for (const Unit& unit : plans[rank].units) r.units.push_back({.present = unit.sharding != Sharding::parameters});
       r.issued.resize(plans[rank].groups.size() + 1);
       for (const Instruction& i : plans[rank].*list) takes_norm_ = takes_norm_ || i.op == Op::norm_start;
@@ -56,6 +53,8 @@ class Rehearsal {
   }
 
   constexpr Verdict run() {
+    for (int rank = 0; rank < size(); ++rank)
+      if (const char* reason = misplaced(rank); reason != nullptr) return finish({Fault::order, reason, "plan", {rank, -1, -1}});
     for (int rank = 0; rank < size(); ++rank)
       for (std::size_t u = 0; u < plan(rank).units.size(); ++u)
         if (const char* reason = malformed(rank, plan(rank).units[u]); reason != nullptr)
@@ -80,12 +79,40 @@ class Rehearsal {
   }
 
  private:
+  /// What is wrong with the part of the layers that a rank has, and with those who have the others; null where nothing is.
+  [[nodiscard]] constexpr const char* misplaced(int rank) const {
+    const Plan& own = plan(rank);
+    if (own.tensor.count != model_.parts) return "has the layers in another number of parts than the model is divided in";
+    if (model_.parts == 1) return nullptr;
+    if (own.tensor_group < 0 || own.tensor_group > static_cast<int>(own.groups.size())) return "names a group that the plan does not have";
+    const std::vector<int> group = members(rank, own.tensor_group);
+    for (std::size_t each = 0; each < group.size(); ++each)
+      if (plan(group[each]).tensor != nn::Part{static_cast<int>(each), model_.parts} || static_cast<int>(group.size()) != model_.parts)
+        return "has a tensor-parallel group that does not hold each part of the layers once, in their order";
+    for (const int other : group)
+      if (plan(other).share != own.share || plan(other).micro_batches != own.micro_batches)
+        return "has a tensor-parallel group whose ranks do not take the same rows";
+    return nullptr;
+  }
+  /// Whether the ranks of a unit's group take each share of the data once, so that the sum of their gradients is that of all rows.
+  [[nodiscard]] constexpr bool takes_all_shares(int rank, const Unit& unit) const {
+    const int shares = plan(rank).share.count;
+    if (unit.group < 0) return shares == 1;
+    std::vector<int> taken(static_cast<std::size_t>(shares), 0);
+    for (const int other : members(rank, unit.group)) {
+      const data::Shard share = plan(other).share;
+      if (share.count != shares || share.index < 0 || share.index >= shares || taken[static_cast<std::size_t>(share.index)]++ > 0)
+        return false;
+    }
+    return std::find(taken.begin(), taken.end(), 0) == taken.end();
+  }
   /// What is wrong with a unit as such; null where nothing is.
   [[nodiscard]] constexpr const char* malformed(int rank, const Unit& unit) const {
     if (unit.first < 0 || unit.first >= unit.last || unit.last > model_.size()) return "holds layers that the model does not have";
     if (unit.group < -1 || unit.group > static_cast<int>(plan(rank).groups.size())) return "names a group that the plan does not have";
     for (const Unit& other : plan(rank).units)
       if (&other != &unit && other.first < unit.last && unit.first < other.last) return "shares a layer with another unit of the rank";
+    if (!takes_all_shares(rank, unit)) return "is reduced over ranks that do not take each share of the data once";
     if (unit.sharding == Sharding::none)
       return unit.slices != 1 || unit.slice != 0 ? "has slices, though nothing of it is sharded" : nullptr;
     if (unit.group < 0) return "is sharded, but held by this rank alone";
@@ -96,6 +123,7 @@ class Rehearsal {
     return nullptr;
   }
 
+  using State = RehearsedValues::State;
   struct UnitState {
     bool present = true;  // all of its parameters, as they are
     bool gathering = false;
@@ -103,26 +131,25 @@ class Rehearsal {
     int reductions = 0;     // that are complete
     bool updated = false;
   };
-  /// What is at a boundary: a value; this rank's term of it; that, while it is added to the others'; what has become another boundary's sum
-  /// in the same memory.
-  enum class Value : char { none, whole, term, summing, spent };
   struct Message {
     Instruction start;
     bool waited = false;
   };
   struct Rank {
+    constexpr Rank(const Outline& model, int micro_batches) : values{model, micro_batches} {}
+
+    RehearsedValues values;
     int next = 0;
-    std::vector<Value> activation, gradient;  // [micro-batch][boundary]
-    std::vector<int> weighed;                 // [layer]: micro-batches whose gradient is computed
-    std::vector<int> fresh;                   // [layer]: those that its gradient holds, which have not gone to slices yet
-    std::vector<char> taken;                  // [micro-batch][layer]: whether its gradient of the parameters is computed
-    std::vector<char> kept;                   // [micro-batch][layer]: whether a forward run that began there waits for its backward
-    std::vector<int> held;                    // [micro-batch]: how many do
-    std::vector<char> judged;                 // [micro-batch]: whether its loss is taken
-    std::vector<char> shared;                 // [micro-batch]: whether the group knows what it takes for that
+    std::vector<int> weighed;  // [layer]: micro-batches whose gradient is computed
+    std::vector<int> fresh;    // [layer]: those that its gradient holds, which have not gone to slices yet
+    std::vector<char> taken;   // [micro-batch][layer]: whether its gradient of the parameters is computed
+    std::vector<char> kept;    // [micro-batch][layer]: whether a forward run that began there waits for its backward
+    std::vector<int> held;     // [micro-batch]: how many do
+    std::vector<char> judged;  // [micro-batch]: whether its loss is taken
     std::vector<UnitState> units;
     std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
     std::vector<Message> messages;
+    int shared = -1;    // the micro-batch whose loss the group has shared last: there is one place for it
     int blocking = -1;  // the broadcast, or the like, that this rank is in
     bool counting = false, counted = false, totalling = false, totalled = false, norming = false, normed = false;
   };
@@ -170,7 +197,7 @@ class Rehearsal {
       return wrong("names layers that the model does not have");
     const int m = i.micro_batch;
     for (std::size_t u = 0; u < r.units.size() && i.op != Op::loss && i.op != Op::backward_weight; ++u) {
-      if (!overlap(plan(rank).units[u], i)) continue;
+      if (!needs(i, plan(rank).units[u])) continue;
       if (!r.units[u].present) return wrong("needs parameters that are not there");
       if (r.units[u].updated) return wrong("needs parameters as they were before their update");
     }
@@ -178,38 +205,37 @@ class Rehearsal {
       if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 && !holds(rank, layer))
         return wrong("needs parameters that the rank does not hold");
     if (i.op == Op::forward) {
-      if (const char* reason = missing(r.activation[place(m, i.first)], no_activation); reason != nullptr) return wrong(reason);
+      if (const char* reason = r.values.missing(Tensor::activation, m, i.first); reason != nullptr) return wrong(reason);
       for (int layer = i.first; layer < i.last; ++layer) {
         const bool is_term = exchange(layer) == nn::Exchange::output;
         if (is_term && layer + 1 < i.last) return wrong("goes on from an activation whose terms have not been added up");
-        r.activation[place(m, layer + 1)] = is_term ? Value::term : Value::whole;
+        if (const char* reason = give(rank, Tensor::activation, m, layer + 1, layer, is_term); reason != nullptr) return wrong(reason);
       }
       if (!std::exchange(r.kept[place(m, i.first)], 1)) ++r.held[static_cast<std::size_t>(m)];
       const auto holding = static_cast<int>(std::count_if(r.held.begin(), r.held.end(), [](int runs) { return runs > 0; }));
       peak_ = std::max(peak_, holding);
     } else if (i.op == Op::loss) {
-      if (const char* reason = missing(r.activation[place(m, i.first)], no_activation); reason != nullptr) return wrong(reason);
-      if (model_.output_is_sharded && r.shared[static_cast<std::size_t>(m)] == 0)
+      if (const char* reason = r.values.missing(Tensor::activation, m, i.first); reason != nullptr) return wrong(reason);
+      if (model_.output_is_sharded && r.shared != m)
         return wrong("needs what the other ranks know of the loss from their columns of the output");
       if (training_ && !r.counted) return wrong("needs the number of rows of the step, which is not known before count_wait");
       if (r.totalling) return wrong("comes after totals_start, so the totals do not hold it");
       if (std::exchange(r.judged[static_cast<std::size_t>(m)], 1)) return wrong("is taken twice");
-      r.gradient[place(m, i.first)] = Value::whole;
+      if (const char* reason = r.values.give(Tensor::gradient, m, i.first, State::whole, false); reason != nullptr) return wrong(reason);
     } else if (i.op == Op::backward_input) {
-      if (const char* reason = missing(r.gradient[place(m, i.last)], "needs a gradient that is not there yet"); reason != nullptr)
-        return wrong(reason);
+      if (const char* reason = r.values.missing(Tensor::gradient, m, i.last); reason != nullptr) return wrong(reason);
       for (int layer = i.last - 1; layer >= i.first; --layer) {
         const bool is_term = exchange(layer) == nn::Exchange::gradient_of_input && model_.passes_gradient(layer);
         if (is_term && layer > i.first) return wrong("goes on from a gradient whose terms have not been added up");
-        r.gradient[place(m, layer)] = is_term ? Value::term : Value::whole;
+        if (const char* reason = give(rank, Tensor::gradient, m, layer, layer, is_term); reason != nullptr) return wrong(reason);
       }
     } else {
       for (int layer = i.last - 1; layer >= i.first; --layer) {
-        for (const Value value : {r.gradient[place(m, layer + 1)], r.activation[place(m, layer)]})
-          if (const char* reason = missing(value, "needs a gradient or an activation that is not there yet");
-              reason != nullptr && (value == Value::none || has_parameters(layer)))
-            return wrong(reason);
-        if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && r.gradient[place(m, layer)] == Value::none)
+        if (has_parameters(layer)) {
+          if (const char* reason = r.values.missing(Tensor::gradient, m, layer + 1); reason != nullptr) return wrong(reason);
+          if (const char* reason = r.values.missing(Tensor::activation, m, layer); reason != nullptr) return wrong(reason);
+        }
+        if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && r.values.state(Tensor::gradient, m, layer) == State::none)
           return wrong("comes before backward_input of a layer that finds gradients inside on the way");
         int& fresh = r.fresh[static_cast<std::size_t>(layer)];
         if (i.accumulate != (fresh > 0))
@@ -227,11 +253,16 @@ class Rehearsal {
 
   [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].exchange; }
   [[nodiscard]] constexpr bool has_parameters(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].parameters > 0; }
-  static constexpr const char* no_activation = "needs an activation that is not there yet";
-  /// Why a value cannot be used; null where it can. `absent`: what to say where there is none.
-  static constexpr const char* missing(Value value, const char* absent) {
-    if (value == Value::whole) return nullptr;
-    return value == Value::none ? absent : "needs an activation or a gradient whose terms have not been added up";
+  /// A layer leaves a value at a boundary.
+  constexpr const char* give(int rank, Tensor tensor, int m, int boundary, int layer, bool is_term) {
+    return at(rank).values.give(tensor, m, boundary, is_term ? State::term : State::whole,
+                                model_.layers[static_cast<std::size_t>(layer)].is_view);
+  }
+  /// Whether an instruction computes with parameters of a unit.
+  [[nodiscard]] constexpr bool needs(const Instruction& i, const Unit& unit) const {
+    for (int layer = std::max<int>(i.first, unit.first); layer < std::min<int>(i.last, unit.last); ++layer)
+      if (has_parameters(layer)) return true;
+    return false;
   }
 
   [[nodiscard]] constexpr bool has_micro_batch(int rank, const Instruction& i) const {
@@ -242,7 +273,6 @@ class Rehearsal {
       if (unit.first <= layer && layer < unit.last) return true;
     return false;
   }
-  static constexpr bool overlap(const Unit& unit, const Instruction& i) { return unit.first < i.last && i.first < unit.last; }
   /// Whether the gradient of a layer lies where a reduction is at work, or has been once for all.
   constexpr bool changes_reduced(int rank, int layer) {
     const auto& units = plan(rank).units;
@@ -271,13 +301,16 @@ class Rehearsal {
     if (!has_micro_batch(rank, i)) return wrong("names a micro-batch that the plan does not have");
     if (i.first < 0 || i.first > model_.size()) return wrong("names a boundary that the model does not have");
     const bool sends = i.op == Op::send_start || i.op == Op::send_wait;
-    auto& ready = i.tensor == parallel::Tensor::activation ? r.activation : r.gradient;
-    if (i.op == Op::send_start && ready[place(i.micro_batch, i.first)] != Value::whole) return wrong("sends what is not there yet");
-    if (i.op == Op::receive_start && i.tensor == parallel::Tensor::activation && model_.is_input(i.first))
+    if (i.op == Op::send_start && !r.values.is_whole(i.tensor, i.micro_batch, i.first)) return wrong("sends what is not there yet");
+    if (i.op == Op::receive_start && i.tensor == Tensor::activation && model_.is_input(i.first))
       return wrong("receives what the rank has: the batch");
     if (i.op == Op::send_start || i.op == Op::receive_start) {
       for (const Message& each : r.messages)
         if (each.start == i && !each.waited) return wrong("starts a message again before it has been waited for");
+      if (i.op == Op::send_start)
+        r.values.start_send(i.tensor, i.micro_batch, i.first);
+      else if (const char* reason = r.values.start_receive(i.tensor, i.micro_batch, i.first); reason != nullptr)
+        return wrong(reason);
       r.messages.push_back({i, false});
       return {};
     }
@@ -297,7 +330,10 @@ class Rehearsal {
     for (const Message& each : at(peer).messages)
       if (each.start == theirs && number-- == 0) {
         own->waited = true;
-        if (!sends) ready[place(i.micro_batch, i.first)] = Value::whole;
+        if (sends)
+          r.values.end_send(i.tensor, i.micro_batch, i.first);
+        else
+          r.values.end_receive(i.tensor, i.micro_batch, i.first);
         return {};
       }
     return {Fault::none, "", peer};
@@ -385,24 +421,11 @@ class Rehearsal {
     Rank& r = at(rank);
     if (!has_micro_batch(rank, i)) return wrong("names a micro-batch that the plan does not have");
     if (i.first < 0 || i.first > model_.size()) return wrong("names a boundary that the model does not have");
-    const std::vector<int> group = members(rank, i.group);
-    for (std::size_t each = 0; each < group.size(); ++each)
-      if (plan(group[each]).tensor != nn::Part{static_cast<int>(each), static_cast<int>(group.size())})
-        return wrong("goes over a group that does not hold each part of the layers once, in their order");
-    if (i.op == Op::share_loss) {
-      if (const char* reason = missing(r.activation[place(i.micro_batch, i.first)], no_activation); reason != nullptr) return wrong(reason);
-      return {};
-    }
-    Value& value = (i.tensor == parallel::Tensor::activation ? r.activation : r.gradient)[place(i.micro_batch, i.first)];
-    if (value != Value::term) return wrong("adds up what is no term of a sum");
-    value = Value::summing;
-    return {};
-  }
-  constexpr void end_sum(int rank, const Instruction& i) {
-    const bool forward = i.tensor == parallel::Tensor::activation;
-    auto& values = forward ? at(rank).activation : at(rank).gradient;
-    values[place(i.micro_batch, i.first)] = Value::whole;
-    values[place(i.micro_batch, forward ? i.first - 1 : i.first + 1)] = Value::spent;
+    if (model_.parts == 1 || i.group != plan(rank).tensor_group)
+      return wrong("goes over a group that is not the one over which the layers are divided");
+    const char* reason = i.op == Op::share_loss ? r.values.missing(Tensor::activation, i.micro_batch, i.first)
+                                                : r.values.start_sum(i.tensor, i.micro_batch, i.first);
+    return reason == nullptr ? Outcome{} : wrong(reason);
   }
 
   constexpr Outcome collective(int rank, const Instruction& i) {
@@ -414,16 +437,16 @@ class Rehearsal {
     const auto issue = [&] { issued.push_back(i); };
     switch (i.op) {
       case Op::count_start:
-        r.counting = true;
+        if (std::exchange(r.counting, true)) return wrong("counts the rows twice");
         return issue(), Outcome{};
       case Op::totals_start:
-        r.totalling = true;
+        if (std::exchange(r.totalling, true)) return wrong("takes the totals twice");
         return issue(), Outcome{};
       case Op::norm_start:
         if (i.group != 0) return wrong("takes the norm over a group that is not the world");
         for (std::size_t u = 0; u < r.units.size(); ++u)
           if (const char* reason = missing_gradients(rank, static_cast<int>(u)); reason != nullptr) return wrong(reason);
-        r.norming = true;
+        if (std::exchange(r.norming, true)) return wrong("takes the norm twice");
         return issue(), Outcome{};
       case Op::reduce_start:
       case Op::gather_start: {
@@ -474,8 +497,8 @@ class Rehearsal {
     if (i.op == Op::count_wait) r.counted = true;
     if (i.op == Op::totals_wait) r.totalled = true;
     if (i.op == Op::norm_wait) r.normed = true;
-    if (i.op == Op::share_loss) r.shared[static_cast<std::size_t>(i.micro_batch)] = 1;
-    if (i.op == Op::sum_wait) end_sum(rank, i);
+    if (i.op == Op::share_loss) r.shared = i.micro_batch;
+    if (i.op == Op::sum_wait) r.values.end_sum(i.tensor, i.micro_batch, i.first);
     if (i.op == Op::reduce_wait) {
       UnitState& unit = r.units[static_cast<std::size_t>(i.unit)];
       if (i.accumulate != (unit.reductions > 0)) return wrong("does not end the reduction as it was started");
@@ -503,10 +526,7 @@ class Rehearsal {
       if (!each.waited) return "leaves a message that is never waited for";
     for (const UnitState& unit : at(rank).units)
       if (unit.gathering) return "leaves parameters that are gathered and never waited for";
-    for (const auto* values : {&at(rank).activation, &at(rank).gradient})
-      for (const Value value : *values)
-        if (value == Value::summing || value == Value::term)
-          return "leaves terms that are never added up, or a sum that is never waited for";
+    if (at(rank).values.has_terms()) return "leaves terms that are never added up, or a sum that is never waited for";
     if (!training_) return nullptr;
     for (std::size_t u = 0; u < at(rank).units.size(); ++u) {
       const Unit& spec = plan(rank).units[u];

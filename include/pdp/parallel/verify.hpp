@@ -13,7 +13,7 @@ namespace pdp::parallel {
 constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
   const auto run = [&](Instructions Plan::*list, const char* name, bool training) {
     Verdict verdict = detail::Rehearsal{model, plans, list, training}.run();
-    if (verdict.list != std::string_view{"units"}) verdict.list = name;
+    if (verdict.list != std::string_view{"units"} && verdict.list != std::string_view{"plan"}) verdict.list = name;
     return verdict;
   };
   if (const Verdict verdict = run(&Plan::setup, "setup", false); !verdict) return verdict;
@@ -27,6 +27,7 @@ inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plan
   const auto where = [&](const Verdict::Stuck& stuck) {
     const Plan& plan = plans[static_cast<std::size_t>(stuck.rank)];
     const std::string_view name = verdict.list;
+    if (name == "plan") return text("rank ", stuck.rank);
     if (name == "units") return text("rank ", stuck.rank, ", unit ", stuck.at, " of its plan,");
     const Instructions& list = name == "setup" ? plan.setup : name == "step" ? plan.step : plan.evaluate;
     if (stuck.at < 0 || stuck.at >= static_cast<int>(list.size())) return text("rank ", stuck.rank, " at the end of its ", name);

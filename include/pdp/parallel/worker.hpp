@@ -14,6 +14,7 @@
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/memory.hpp>
+#include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -209,15 +210,12 @@ class Worker {
 
   /// For a loss of columns that are divided over a group.
   void make_parts() {
-    if (!stage_.outline().output_is_sharded) return;
-    if constexpr (takes_shards) {
-      part_limit_ = micro_rows_ * Loss::part_numbers;
-      parts_ = Buffer<T>{part_limit_ * (1 + part_.count)};
-    } else {
-      throw ConfigError{
-          "each rank of a tensor-parallel group has some columns of the model's output, but the loss needs all of them; end the model with "
-          "nn::RowParallel and nn::AllReduce, or take a loss of class-parallel form, such as loss::CrossEntropy"};
-    }
+    check_output<Loss, D, T>(stage_.outline());
+    if constexpr (takes_shards)
+      if (stage_.outline().output_is_sharded) {
+        part_limit_ = micro_rows_ * Loss::part_numbers;
+        parts_ = Buffer<T>{part_limit_ * (1 + part_.count)};
+      }
   }
 
   void check_rows(Matrix<const T> x, Index limit) const {
@@ -229,7 +227,7 @@ class Worker {
   }
   void check(const StepBatch& batch, Index limit) const {
     check_rows(batch.x, limit);
-    const Index wanted = batch.x.rows * loss_.target_elements(stage_.outline().width(stage_.outline().size()));
+    const Index wanted = batch.x.rows * loss_.target_elements(stage_.outline().output_width());
     if (static_cast<Index>(batch.targets.size()) != wanted)
       throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
   }
@@ -252,8 +250,8 @@ class Worker {
   }
 
   /// The targets of a micro-batch's rows.
-  [[nodiscard]] std::span<const typename Loss::Target> targets(const Slot& slot, int boundary) const {
-    const Index width = loss_.target_elements(stage_.outline().width(boundary));
+  [[nodiscard]] std::span<const typename Loss::Target> targets(const Slot& slot) const {
+    const Index width = loss_.target_elements(stage_.outline().output_width());
     const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
     return batch_.targets.subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(slot.rows * width));
   }
@@ -266,7 +264,7 @@ class Worker {
       if (!has_loss(slot)) return;
       part_elements_ = slot.rows * Loss::part_numbers;
       const Matrix<const T> own = stage_.activation(slot, boundary);
-      loss_.part(stage_.device(), own, targets(slot, boundary), part_.index * own.cols, part_.count * own.cols,
+      loss_.part(stage_.device(), own, targets(slot), part_.index * own.cols, part_.count * own.cols,
                  Matrix<T>{own_parts().data(), slot.rows, Loss::part_numbers});
     }
   }
@@ -278,9 +276,9 @@ class Worker {
     const LossSums found = [&] {
       if constexpr (takes_shards)
         if (stage_.outline().output_is_sharded)
-          return loss_.join(stage_.device(), output, targets(slot, boundary), part_.index * output.cols,
+          return loss_.join(stage_.device(), output, targets(slot), part_.index * output.cols, part_.count * output.cols,
                             Matrix<const T>{all_parts().data(), slot.rows * part_.count, Loss::part_numbers}, scale, gradient);
-      return loss_(stage_.device(), output, targets(slot, boundary), scale, gradient);
+      return loss_(stage_.device(), output, targets(slot), scale, gradient);
     }();
     if (part_.index > 0) return;  // all ranks of the group find the same; it counts once
     sums[0] += found.loss;

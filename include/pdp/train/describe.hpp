@@ -18,6 +18,7 @@ template <class TaskType, parallel::Strategy S>
   const Shape input = input_of(task.model, options);
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
+  parallel::check_output<decltype(TaskType::loss)>(model);
   std::vector<parallel::Plan> plans = parallel::plans(strategy, model, ranks);
   for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient_policy(), std::move(plan));
   parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::state_fields<decltype(TaskType::optimizer)>);
