@@ -66,6 +66,7 @@
 #include <pdp/data/replace_file.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/host/activation.hpp>
+#include <pdp/host/convert.hpp>
 #include <pdp/host/device.hpp>
 #include <pdp/host/gemm.hpp>
 #include <pdp/host/lanes.hpp>
@@ -131,6 +132,7 @@
 #include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/rehearsal.hpp>
 #include <pdp/parallel/rehearsed_values.hpp>
+#include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/schedule.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/strategy.hpp>

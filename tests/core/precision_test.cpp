@@ -5,7 +5,7 @@
 #include "catch.hpp"
 
 using pdp::Precision;
-using pdp::UniformPrecision;
+using pdp::SupportedPrecision;
 
 TEST_CASE("a Precision takes for each role what was said, else what the role before it has", "[core]") {
   static_assert(std::same_as<Precision<float>::master, float> && std::same_as<Precision<float>::reduce, float>);
@@ -15,9 +15,11 @@ TEST_CASE("a Precision takes for each role what was said, else what the role bef
   SUCCEED();
 }
 
-TEST_CASE("a Precision is uniform where one floating-point element type serves all roles", "[core]") {
-  static_assert(UniformPrecision<Precision<float>> && UniformPrecision<Precision<double, double, double>>);
-  static_assert(!UniformPrecision<Precision<float, float, double>> && !UniformPrecision<Precision<float, double, float>>);
-  static_assert(!UniformPrecision<Precision<std::int32_t>> && !UniformPrecision<Precision<long double>> && !UniformPrecision<float>);
+TEST_CASE("a Precision is supported where one floating-point element type serves all roles, or gradients are rounded", "[core]") {
+  static_assert(SupportedPrecision<Precision<float>> && SupportedPrecision<Precision<double, double, double>>);
+  static_assert(SupportedPrecision<Precision<float, float, pdp::BFloat16>> &&
+                !SupportedPrecision<Precision<double, double, pdp::BFloat16>>);
+  static_assert(!SupportedPrecision<Precision<float, float, double>> && !SupportedPrecision<Precision<float, double, float>>);
+  static_assert(!SupportedPrecision<Precision<std::int32_t>> && !SupportedPrecision<Precision<long double>> && !SupportedPrecision<float>);
   SUCCEED();
 }

@@ -5,8 +5,10 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
+#include <pdp/parallel/tensor_parallel.hpp>
 #include <pdp/parallel/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
@@ -26,12 +28,12 @@ constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::
                          pdp::optim::Adam{}};
 
 /// Allocations of all ranks together in steps 3 to 22 of a fit: the loader's thread, the step and its messages.
-template <class Comm, class Strategy>
-long allocations_in_a_fit(int ranks, const Strategy& strategy, const parallel::GradientPolicy& policy = {}) {
+template <class Comm, class Strategy, class P = pdp::Float32>
+long allocations_in_a_fit(int ranks, const Strategy& strategy, const parallel::GradientPolicy& policy = {}, P precision = {}) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
   const auto counts = pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
-    pdp::Trainer trainer{
-        world, strategy, wide, {.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite}};
+    const pdp::TrainerOptions options{.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite};
+    pdp::Trainer trainer{world, strategy, wide, options, precision};
     long first = 0, last = 0;
     const auto on_step = [&](std::int64_t step, const auto&) {
       if (step > 2 && step < 22) return;
@@ -78,4 +80,10 @@ TEST_CASE("after the first steps nothing is allocated any more", "[parallel][all
   CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = 3}, {.clip_norm = 0.01, .non_finite = parallel::NonFinite::stop}) == 0);
   CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4}) == 0);
   CHECK(allocations_in_a_fit<comm::Thread>(2, parallel::Pipeline<parallel::GPipe>{.micro_batches = 4}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::TensorParallel{.accumulate = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Tcp>(2, parallel::TensorParallel{}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::Hybrid<>{.mesh = {2, 1, 2}, .micro_batches = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::Hybrid<>{.mesh = {1, 2, 2}, .micro_batches = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::DataParallel{}, {}, pdp::Bfloat16Gradients{}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = 2, .accumulate = 2}, {}, pdp::Bfloat16Gradients{}) == 0);
 }

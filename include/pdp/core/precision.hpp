@@ -16,12 +16,17 @@ struct Precision {
 
 using Float32 = Precision<float>;
 using Float64 = Precision<double>;
+/// Gradients are rounded to bfloat16 before they are added up over ranks, and added in it: half the bytes, 8 bits of precision.
+using Bfloat16Gradients = Precision<float, float, BFloat16>;
 
-/// A policy that the engine can carry out: one floating-point type throughout.
+/// A policy that the engine can carry out: one floating-point type throughout, or gradients that travel rounded.
 template <class P>
-concept UniformPrecision = std::floating_point<typename P::compute> && Element<typename P::compute> &&
-    std::same_as<typename P::compute, typename P::master> && std::same_as<typename P::compute, typename P::reduce>;
+concept SupportedPrecision = std::floating_point<typename P::compute> && Element<typename P::compute> &&
+    std::same_as<typename P::compute, typename P::master> &&
+    (std::same_as<typename P::compute, typename P::reduce> ||
+     (std::same_as<typename P::compute, float> && std::same_as<typename P::reduce, BFloat16>));
 
-static_assert(UniformPrecision<Float32> && UniformPrecision<Float64> && !UniformPrecision<Precision<float, double>>);
+static_assert(SupportedPrecision<Float32> && SupportedPrecision<Float64> && SupportedPrecision<Bfloat16Gradients>);
+static_assert(!SupportedPrecision<Precision<float, double>>);
 
 }  // namespace pdp

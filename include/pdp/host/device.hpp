@@ -2,6 +2,7 @@
 
 #include <pdp/core/device.hpp>
 #include <pdp/host/activation.hpp>
+#include <pdp/host/convert.hpp>
 #include <pdp/host/gemm.hpp>
 #include <pdp/host/loss.hpp>
 #include <pdp/host/rows.hpp>

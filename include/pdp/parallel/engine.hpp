@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/timeline.hpp>
 #include <pdp/parallel/worker.hpp>
 
@@ -18,7 +20,8 @@ namespace pdp::parallel {
 
 /// Carries out a plan: the one loop that all strategies share. It never sees the strategy. All memory is made here, from the plan; a step
 /// allocates nothing. It borrows the communicator.
-template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, UniformPrecision P = Float32, class D = host::Cpu>
+template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32,
+          class D = host::Cpu>
 class Engine {
   using Worker = parallel::Worker<Model, Loss, Optimizer, P, D>;  // all that does not depend on the communicator
 
@@ -36,6 +39,7 @@ class Engine {
         counts_{plan_.tensor.index == 0},
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
+    if constexpr (rounds) rounded_ = {stage(), plan_};
     owned_.reserve(plan_.groups.size());
     groups_.push_back(&world);
     for (const GroupSpec& group : plan_.groups) groups_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
@@ -95,6 +99,8 @@ class Engine {
 
  private:
   using Work = typename C::Work;
+  using Reduced = typename P::reduce;
+  static constexpr bool rounds = !std::same_as<Reduced, T>;
   using Clock = std::chrono::steady_clock;
 
   /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.
@@ -181,7 +187,7 @@ class Engine {
         break;
       case Op::reduce_wait:
         reductions_[static_cast<std::size_t>(i.unit)].wait();
-        if (i.accumulate) worker_.add_scratch(i.unit);
+        end_reduction(i);
         break;
       case Op::gather_start:
         gathers_[static_cast<std::size_t>(i.unit)] =
@@ -210,13 +216,28 @@ class Engine {
     }
   }
 
-  /// Each rank gets the sum of a unit's gradients, or its slice of it.
+  /// Each rank gets the sum of a unit's gradients, or its slice of it: reduce() starts it, and end_reduction() has what came.
   Work reduce(C& group, const Instruction& i) {
-    if (plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none)
-      return group.all_reduce_async(stage().gradients(i.unit), comm::Sum{});
-    const std::span<T> own = i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit);
-    return group.reduce_scatter_async(std::span<const T>{stage().gradients(i.unit)}, own, comm::Sum{});
+    const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
+    if constexpr (rounds) {
+      const std::span<Reduced> sent = rounded_.round(stage(), i.unit);
+      if (is_whole) return group.all_reduce_async(sent, comm::Sum{});
+      return group.reduce_scatter_async(std::span<const Reduced>{sent}, rounded_.own(stage(), i.unit), comm::Sum{});
+    } else {
+      if (is_whole) return group.all_reduce_async(stage().gradients(i.unit), comm::Sum{});
+      return group.reduce_scatter_async(std::span<const T>{stage().gradients(i.unit)}, sum_of(i), comm::Sum{});
+    }
   }
+  void end_reduction(const Instruction& i) {
+    if constexpr (rounds) {
+      const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
+      const std::span<T> to = is_whole ? stage().gradients(i.unit) : sum_of(i);
+      rounded_.spread(stage(), is_whole ? rounded_.whole(i.unit, to.size()) : rounded_.own(stage(), i.unit), to);
+    }
+    if (i.accumulate) worker_.add_scratch(i.unit);
+  }
+  /// Where the sum of this rank's slice comes.
+  [[nodiscard]] std::span<T> sum_of(const Instruction& i) { return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit); }
 
   /// Says on every rank whose gradient was not finite, and which tensor of it: nearest to the loss, and there on the lowest rank.
   [[noreturn]] void stop(C& world) {
@@ -250,6 +271,7 @@ class Engine {
 
   Plan plan_;
   Worker worker_;
+  RoundedGradients<typename Worker::Stage, Reduced> rounded_;  // where they travel so
   std::vector<C> owned_;
   std::vector<C*> groups_;
   bool takes_loss_, counts_;  // each row counts on the rank that takes its loss, and on the first where a group takes it together

@@ -47,7 +47,7 @@ struct Limits {
 
 /// What a rank computes of a plan, without a word to any other rank: layers, losses and updates, on memory that is made here, once, from
 /// the plan.
-template <nn::Block Model, class Loss, optim::Optimizer Optimizer, UniformPrecision P, class D>
+template <nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P, class D>
 class Worker {
  public:
   using T = typename P::compute;

@@ -27,7 +27,7 @@ namespace pdp {
 /// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
 ///
 /// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step.
-template <class C, class S, class TaskType, UniformPrecision P = Float32>
+template <class C, class S, class TaskType, SupportedPrecision P = Float32>
 class Trainer {
   static_assert(comm::Communicator<C>,
                 "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
@@ -43,7 +43,8 @@ class Trainer {
   using Target = typename Engine::Target;
   using Totals = parallel::Totals;
 
-  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options)
+  /// `precision`: as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
+  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options, P precision = {})
       : world_{world},
         task_{task},
         options_{options},
@@ -58,7 +59,9 @@ class Trainer {
                 task.loss,
                 task.optimizer,
                 {share_of(options, plan_.share), options.seed},
-                options.gradient_policy()} {}
+                options.gradient_policy()} {
+    static_cast<void>(precision);
+  }
 
   [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
@@ -250,5 +253,7 @@ void print_epoch(const C& world, const Epoch& epoch) {
 
 template <class C, class S, class TaskType>
 Trainer(C&, const S&, const TaskType&, const TrainerOptions&) -> Trainer<C, S, TaskType>;
+template <class C, class S, class TaskType, class P>
+Trainer(C&, const S&, const TaskType&, const TrainerOptions&, P) -> Trainer<C, S, TaskType, P>;
 
 }  // namespace pdp

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/view.hpp>
+#include <pdp/parallel/strategy.hpp>
+
+namespace pdp::parallel {
+
+/// Gradients of units as they travel, rounded to another element type: memory that is made once, and the way there and back. Units of which
+/// the whole gradient lies in one buffer, one after another, have one place here, too.
+template <class Stage, class Reduced>
+class RoundedGradients {
+  using T = typename Stage::Element;
+
+ public:
+  RoundedGradients() = default;
+  RoundedGradients(Stage& stage, const Plan& plan) {
+    std::vector<Index> elements;
+    for (std::size_t u = 0; u < plan.units.size(); ++u) {
+      const Unit& unit = plan.units[u];
+      const std::size_t place = unit.sharding >= Sharding::gradients ? static_cast<std::size_t>(unit.buffer) : plan.units.size() + u;
+      if (elements.size() <= place) elements.resize(place + 1);
+      const auto whole = static_cast<Index>(stage.gradients(static_cast<int>(u)).size()),
+                 own = unit.sharding == Sharding::none ? 0 : static_cast<Index>(stage.own_gradients(static_cast<int>(u)).size());
+      elements[place] = std::max(elements[place], padded<Reduced>(whole) + own);
+      places_.push_back(place);
+    }
+    for (const Index each : elements) memory_.emplace_back(each);
+  }
+
+  /// The whole of a unit, rounded.
+  std::span<Reduced> round(Stage& stage, int unit) {
+    const std::span<T> from = stage.gradients(unit);
+    const std::span<Reduced> to = whole(unit, from.size());
+    convert(stage.device(), view<const T>(from), view<Reduced>(to));
+    return to;
+  }
+  /// Where the sum of this rank's slice of a unit comes.
+  std::span<Reduced> own(Stage& stage, int unit) {
+    const auto begin = static_cast<std::size_t>(padded<Reduced>(static_cast<Index>(stage.gradients(unit).size())));
+    return memory(unit).subspan(begin, stage.own_gradients(unit).size());
+  }
+  /// Puts a sum where gradients lie, or where those are added up that earlier micro-batches have left.
+  void spread(Stage& stage, std::span<const Reduced> sum, std::span<T> to) {
+    convert(stage.device(), view<const Reduced>(sum), view<T>(to));
+  }
+  [[nodiscard]] std::span<Reduced> whole(int unit, std::size_t elements) { return memory(unit).first(elements); }
+
+ private:
+  [[nodiscard]] std::span<Reduced> memory(int unit) { return memory_[places_[static_cast<std::size_t>(unit)]].span(); }
+  template <class E, class Span>
+  static Matrix<E> view(Span values) {
+    return {values.data(), 1, static_cast<Index>(values.size())};
+  }
+
+  std::vector<std::size_t> places_;  // of units
+  std::vector<Buffer<Reduced>> memory_;
+};
+
+}  // namespace pdp::parallel
