@@ -5,7 +5,6 @@
 // Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A ...); the figures are medians over blocks.
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -15,11 +14,11 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
+#include "common/configs.hpp"
 #include "common/timing.hpp"
 
 namespace {
 
-namespace nn = pdp::nn;
 using bench::median;
 using bench::now_us;
 using pdp::Index;
@@ -29,41 +28,16 @@ struct Settings {
   int pairs = 15;
 };
 
-/// A configuration: its task, what a rank brings to a step, and the widths of its linear layers.
-template <class TaskType>
-struct Config {
-  TaskType task;
-  Index rows;
-  std::vector<Index> widths;
-};
-template <class TaskType>
-Config(TaskType, Index, std::vector<Index>) -> Config<TaskType>;
-
 template <class F>
 void with_config(const std::string& name, F&& f) {
-  using nn::Linear;
   if (name == "toy")
-    f(Config{pdp::Task{nn::Sequential{Linear{1024, 256, false}, nn::Tanh{}, Linear{256, 256, false}, nn::Tanh{}, Linear{256, 256, false},
-                                      nn::Tanh{}, Linear{256, 32, false}},
-                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}},
-             64,
-             {1024, 256, 256, 256, 32}});
+    f(bench::toy());
   else if (name == "mnist")
-    f(Config{pdp::Task{nn::Sequential{Linear{784, 64}, nn::Relu{}, Linear{64, 64}, nn::Relu{}, Linear{64, 64}, nn::Relu{}, Linear{64, 10}},
-                       pdp::loss::CrossEntropy{}, pdp::optim::Adam{}},
-             128,
-             {784, 64, 64, 64, 10}});
+    f(bench::mnist());
   else if (name == "ae")
-    f(Config{pdp::Task{nn::Sequential{Linear{784, 128}, Linear{128, 28}, Linear{28, 128}, Linear{128, 784}}, pdp::loss::MeanSquaredError{},
-                       pdp::optim::Adam{}},
-             64,
-             {784, 128, 28, 128, 784}});
+    f(bench::ae());
   else if (name == "wide")
-    f(Config{pdp::Task{nn::Sequential{Linear{1024, 2048}, nn::Relu{}, Linear{2048, 2048}, nn::Relu{}, Linear{2048, 2048}, nn::Relu{},
-                                      Linear{2048, 1000}},
-                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.01f}},
-             128,
-             {1024, 2048, 2048, 2048, 1000}});
+    f(bench::wide());
   else
     throw pdp::UsageError{pdp::text("--config ", name, " is unknown; it is toy, mnist, ae or wide")};
 }
@@ -114,25 +88,11 @@ void measure(Comm& world, const Strategy& strategy, const C& config, const Setti
   bench::pin(world.rank(), world.size());
   pdp::Trainer trainer{world, strategy, config.task, {.global_batch = config.rows * world.size(), .seed = 1}};
   using Target = typename decltype(trainer)::Target;
-  constexpr std::size_t pool = 16;  // batches, so that no step finds its input in the cache by luck
-  std::array<std::vector<float>, pool> x;
-  std::array<std::vector<Target>, pool> y;
-  for (std::size_t b = 0; b < pool; ++b) {
-    x[b].resize(static_cast<std::size_t>(config.rows * config.widths.front()));
-    pdp::random::fill_uniform<float>(pdp::random::make_key(7, world.rank(), b), 0, std::span{x[b]});
-    if constexpr (std::same_as<Target, float>) {
-      y[b] = x[b];
-    } else {
-      y[b].resize(static_cast<std::size_t>(config.rows));
-      for (std::size_t r = 0; r < y[b].size(); ++r)
-        y[b][r] = static_cast<Target>((r * 7 + b) % static_cast<std::size_t>(config.widths.back()));
-    }
-  }
+  bench::Batches<Target> batches{config.rows, config.widths.front(), config.widths.back(), world.rank()};
   Floor floor{config.widths, config.rows};
-  std::size_t next = 0;
   const auto step = [&] {
-    const std::size_t b = next++ % pool;
-    trainer.step(x[b], y[b], config.rows * world.size());
+    batches.next();
+    trainer.step(batches.x(), batches.y(), config.rows * world.size());
   };
   const auto timed = [&](auto&& work, int count) {
     world.barrier();

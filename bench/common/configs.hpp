@@ -1,0 +1,83 @@
+// The configurations that whole steps are measured on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pdp/pdp.hpp>
+
+namespace bench {
+
+/// A configuration: its task, what a data-parallel rank brings to a step, and the widths of its linear layers.
+template <class TaskType>
+struct Config {
+  TaskType task;
+  pdp::Index rows;
+  std::vector<pdp::Index> widths;
+};
+template <class TaskType>
+Config(TaskType, pdp::Index, std::vector<pdp::Index>) -> Config<TaskType>;
+
+inline auto toy() {
+  using namespace pdp::nn;
+  return Config{pdp::Task{Sequential{Linear{1024, 256, false}, Tanh{}, Linear{256, 256, false}, Tanh{}, Linear{256, 256, false}, Tanh{},
+                                     Linear{256, 32, false}},
+                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}},
+                64,
+                {1024, 256, 256, 256, 32}};
+}
+template <class Optimizer = pdp::optim::Adam>
+auto mnist(Optimizer optimizer = {}) {
+  using namespace pdp::nn;
+  return Config{pdp::Task{Sequential{Linear{784, 64}, Relu{}, Linear{64, 64}, Relu{}, Linear{64, 64}, Relu{}, Linear{64, 10}},
+                          pdp::loss::CrossEntropy{}, optimizer},
+                128,
+                {784, 64, 64, 64, 10}};
+}
+inline auto ae() {
+  using pdp::nn::Linear;
+  return Config{pdp::Task{pdp::nn::Sequential{Linear{784, 128}, Linear{128, 28}, Linear{28, 128}, Linear{128, 784}},
+                          pdp::loss::MeanSquaredError{}, pdp::optim::Adam{}},
+                64,
+                {784, 128, 28, 128, 784}};
+}
+template <class Optimizer = pdp::optim::Sgd>
+auto wide(Optimizer optimizer = {.lr = 0.01f}) {
+  using namespace pdp::nn;
+  return Config{
+      pdp::Task{Sequential{Linear{1024, 2048}, Relu{}, Linear{2048, 2048}, Relu{}, Linear{2048, 2048}, Relu{}, Linear{2048, 1000}},
+                pdp::loss::CrossEntropy{}, optimizer},
+      128,
+      {1024, 2048, 2048, 2048, 1000}};
+}
+
+/// Samples that are no samples of anything, a number of batches of them, so that no step finds its input in the cache by luck.
+template <class Target>
+class Batches {
+ public:
+  static constexpr std::size_t count = 16;
+
+  /// `key`: other samples for another one.
+  Batches(pdp::Index rows, pdp::Index inputs, pdp::Index outputs, int key) {
+    for (std::size_t b = 0; b < count; ++b) {
+      x_[b].resize(static_cast<std::size_t>(rows * inputs));
+      pdp::random::fill_uniform<float>(pdp::random::make_key(7, key, b), 0, std::span{x_[b]});
+      if constexpr (std::same_as<Target, float>) {
+        y_[b] = x_[b];
+      } else {
+        y_[b].resize(static_cast<std::size_t>(rows));
+        for (std::size_t r = 0; r < y_[b].size(); ++r) y_[b][r] = static_cast<Target>((r * 7 + b) % static_cast<std::size_t>(outputs));
+      }
+    }
+  }
+  void next() { at_ = (at_ + 1) % count; }
+  [[nodiscard]] const std::vector<float>& x() const { return x_[at_]; }
+  [[nodiscard]] const std::vector<Target>& y() const { return y_[at_]; }
+
+ private:
+  std::array<std::vector<float>, count> x_;
+  std::array<std::vector<Target>, count> y_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace bench

@@ -1,0 +1,191 @@
+// What a strategy gains, and what it holds: a step on several ranks against the same step on one, in the same run.
+//
+//   strategies --strategy data|zero1|zero2|zero3|tensor|gpipe|1f1b|interleaved|zero-bubble [--config mnist|wide] [--batch N] [--ranks N]
+//              [--micro-batches M] [--clip-norm X] [--pairs P]
+//
+// Ranks are processes on the shared memory of one host. Prints one JSON object. Rank 0 alone and all ranks together take turns in blocks
+// (A B B A ...), on the same batches, cut in the same micro-batches:
+//   single_us, us       medians over the blocks
+//   efficiency          single_us / (ranks * us): the median over the pairs of blocks, with its 95 % interval
+//   of_schedule         of a pipeline: efficiency / (m / (m + ranks - 1)), what is reached of what the schedule of GPipe and 1F1B allows
+//   bytes, formula      of the rank that holds most: what making the trainer has taken by malloc, and what parameters, gradients and the
+//                       optimizer's state take; for zero3 two gathered layers more
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pdp/comm/shm.hpp>
+#include <pdp/pdp.hpp>
+
+#include "common/configs.hpp"
+#include "common/interval.hpp"
+#include "common/number.hpp"
+#include "common/timing.hpp"
+
+namespace {
+
+using bench::now_us;
+using pdp::Index;
+using namespace pdp::parallel;
+
+struct Settings {
+  std::string config = "wide", strategy = "1f1b";
+  Index batch = 512;
+  int micro_batches = 8;
+  double clip_norm = 0;
+  int pairs = 11;
+
+  [[nodiscard]] bool is_pipeline() const {
+    return strategy == "gpipe" || strategy == "1f1b" || strategy == "interleaved" || strategy == "zero-bubble";
+  }
+  [[nodiscard]] int zero_stage() const { return strategy.starts_with("zero") && strategy.size() == 5 ? strategy.back() - '0' : 0; }
+};
+
+AnyStrategy strategy_of(const Settings& settings) {
+  const int m = settings.micro_batches;
+  if (settings.strategy == "data") return DataParallel{.accumulate = m};
+  if (const int stage = settings.zero_stage(); stage >= 1 && stage <= 3) return Zero{.stage = stage, .accumulate = m};
+  if (settings.strategy == "tensor") return TensorParallel{.accumulate = m};
+  if (settings.strategy == "gpipe") return Pipeline<GPipe>{.micro_batches = m};
+  if (settings.strategy == "1f1b") return Pipeline<OneForwardOneBackward>{.micro_batches = m};
+  if (settings.strategy == "interleaved") return Pipeline<Interleaved>{.micro_batches = m};
+  if (settings.strategy == "zero-bubble") return Pipeline<ZeroBubble>{.micro_batches = m};
+  throw pdp::UsageError{pdp::text("--strategy ", settings.strategy,
+                                  " is unknown; it is data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
+}
+
+/// Bytes that the process has from malloc.
+double held() {
+  const auto all = mallinfo2();
+  return static_cast<double>(all.uordblks + all.hblkhd);
+}
+
+/// Bytes of parameters, gradients and the optimizer's state on the rank that holds most of them.
+template <class TaskType>
+double formula(const TaskType& task, const Settings& settings, int ranks, const pdp::TrainerOptions& options) {
+  const pdp::nn::Outline model = pdp::nn::outline(task.model, pdp::input_of(task.model, options));
+  const double state = 4 * static_cast<double>(pdp::optim::state_fields<decltype(TaskType::optimizer)>);
+  const auto all = static_cast<double>(model.elements(0, model.size()));
+  const int stage = settings.zero_stage();
+  if (stage == 0) {  // as the plans divide layers
+    double most = 0;
+    for (const RankUse& use : pdp::describe(task, strategy_of(settings), ranks, options).ranks)
+      most = std::max(most, static_cast<double>(use.parameters + use.gradients + use.optimizer_state));
+    return most;
+  }
+  std::vector<double> layers;
+  for (const auto& layer : model.layers) layers.push_back(static_cast<double>(layer.parameters));
+  std::ranges::sort(layers, std::greater{});
+  const double shared = (stage >= 1 ? state : 0) + (stage >= 2 ? 4 : 0) + (stage >= 3 ? 4 : 0);
+  return all * (8 + state - shared + shared / ranks) + (stage == 3 ? 4 * (layers[0] + layers[1]) : 0);
+}
+
+template <class World, class C>
+void measure(World& world, const C& config, const Settings& settings) {
+  bench::pin(world.rank(), world.size());
+  const pdp::TrainerOptions options{.global_batch = settings.batch, .seed = 1, .clip_norm = settings.clip_norm};
+  double before = held();
+  pdp::Trainer spread{world, strategy_of(settings), config.task, options};
+  std::array<double, 1> bytes{held() - before};
+  world.all_reduce(bytes, pdp::comm::Max{});
+
+  pdp::comm::Self alone;
+  pdp::Trainer single{alone, Single{.accumulate = settings.micro_batches}, config.task, options};
+  using Target = typename decltype(single)::Target;
+  bench::Batches<Target> batches{settings.batch, config.widths.front(), config.widths.back(), 0};
+  const pdp::data::Rows rows = pdp::data::shard_rows(settings.batch, spread.share());
+  const auto width = static_cast<std::size_t>(config.widths.front());
+  const auto own = [&](const auto& values, std::size_t each) {
+    return std::span{values}.subspan(static_cast<std::size_t>(rows.first) * each, static_cast<std::size_t>(rows.size()) * each);
+  };
+  const auto on_one = [&] {
+    batches.next();
+    if (world.rank() == 0) single.step(batches.x(), batches.y(), settings.batch);
+  };
+  const auto on_all = [&] {
+    batches.next();
+    spread.step(own(batches.x(), width), own(batches.y(), 1), settings.batch);
+  };
+  const auto timed = [&](auto&& step, int count) {
+    world.barrier();
+    const double begin = now_us();
+    for (int i = 0; i < count; ++i) step();
+    world.barrier();
+    return (now_us() - begin) / count;
+  };
+  for (int i = 0; i < 3; ++i) {
+    on_one();
+    on_all();
+  }
+  int count = std::max(2, static_cast<int>(100'000 / timed(on_one, 1)));  // blocks of some 100 ms
+  world.broadcast(std::span{&count, 1}, 0);
+  std::vector<double> ones, alls, efficiencies;
+  for (int pair = 0; pair < settings.pairs; ++pair) {
+    double one = 0;
+    if (pair % 2 == 0) one = timed(on_one, count);
+    const double all = timed(on_all, count);
+    if (pair % 2 != 0) one = timed(on_one, count);
+    ones.push_back(one);
+    alls.push_back(all);
+    efficiencies.push_back(one / (world.size() * all));
+  }
+  const auto [efficiency, low, high] = bench::interval(efficiencies);
+  const double m = settings.micro_batches, allowed = m / (m + world.size() - 1);
+  const auto of_schedule = settings.is_pipeline() ? fmt::format(", \"of_schedule\": {:.3f}", efficiency / allowed) : std::string{};
+  pdp::print(world,
+             "{{\"config\": \"{}\", \"strategy\": \"{}\", \"ranks\": {}, \"batch\": {}, \"micro_batches\": {}, \"clip_norm\": {}, "
+             "\"single_us\": {:.3f}, \"us\": {:.3f}, \"efficiency\": {:.3f}, \"low\": {:.3f}, \"high\": {:.3f}{}, \"bytes\": {:.0f}, "
+             "\"formula\": {:.0f}}}",
+             settings.config, settings.strategy, world.size(), settings.batch, settings.micro_batches, settings.clip_norm,
+             bench::median(ones), bench::median(alls), efficiency, low, high, of_schedule, bytes[0],
+             formula(config.task, settings, world.size(), options));
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto value = [&] {
+      if (i + 1 == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
+      return std::string_view{argv[++i]};
+    };
+    if (word == "--config")
+      settings.config = value();
+    else if (word == "--strategy")
+      settings.strategy = value();
+    else if (word == "--batch")
+      settings.batch = bench::number<Index>(word, value(), 1);
+    else if (word == "--micro-batches")
+      settings.micro_batches = bench::number<int>(word, value(), 1);
+    else if (word == "--clip-norm")
+      settings.clip_norm = bench::number<double>(word, value(), 0);
+    else if (word == "--pairs")
+      settings.pairs = bench::number<int>(word, value(), 1);
+    else if (word == "--ranks")
+      value();  // of launch::run
+    else
+      throw pdp::UsageError{pdp::text("unknown argument ", word, "; the first lines of bench/strategies.cpp say which there are")};
+  }
+  static_cast<void>(strategy_of(settings));
+  return settings;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return pdp::launch::run<pdp::comm::Shm>(argc, argv, [&](auto& world) {
+    const Settings settings = parse(argc, argv);
+    if (settings.config == "mnist")
+      measure(world, bench::mnist(), settings);
+    else if (settings.config == "wide")
+      measure(world, bench::wide(pdp::optim::Adam{}), settings);
+    else
+      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; it is mnist or wide")};
+  });
+}
