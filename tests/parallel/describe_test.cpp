@@ -92,6 +92,11 @@ TEST_CASE("a description says which layers a rank of a pipeline has, and what it
   CHECK(describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4}, 2, 5).ranks[0].sent == 5 * boundary_bytes);
   // A rank holds what its stage's distance from the end demands.
   CHECK(found.ranks[0].activations > 2 * found.ranks[3].activations);
+  // Where activations are computed again, it holds less, and works more.
+  const Description again = describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4, .recompute = true}, 4);
+  CHECK(again.ranks[0].activations < found.ranks[0].activations);
+  CHECK(again.ranks[3].activations == found.ranks[3].activations);
+  CHECK(again.ranks[3].idle > found.ranks[3].idle);
   const Description chunks = describe(Pipeline<Interleaved>{.micro_batches = 4, .schedule = {.chunks = 2}}, 2);
   CHECK(chunks.ranks[0].layers == std::vector<std::pair<int, int>>{{0, 4}, {8, 12}});
 }

@@ -84,6 +84,25 @@ TEMPLATE_TEST_CASE("a pipeline gives the losses of one process, whatever its sch
   check(serial_equivalence<TestType>(tasks::classifier, samples, Pipeline<>{.micro_batches = micro_batches, .cuts = {2}}, 2));
 }
 
+TEST_CASE("a pipeline that computes activations again has the same losses, to the bit", "[parallel][equivalence][pipeline]") {
+  using namespace parallel;
+  const auto samples = tasks::samples(250);
+  const auto task = tasks::residual_classifier(7);
+  const auto same = [&](auto strategy, int ranks) {
+    const auto kept = serial_equivalence<comm::Thread>(task, samples, strategy, ranks);
+    strategy.recompute = true;
+    const auto again = serial_equivalence<comm::Thread>(task, samples, strategy, ranks);
+    check(again);
+    CHECK(again.strategy() == kept.strategy());
+  };
+  for (const int m : {1, 3, 8}) {
+    same(Pipeline<GPipe>{.micro_batches = m}, 3);
+    same(Pipeline<>{.micro_batches = m}, 4);
+    same(Pipeline<Interleaved>{.micro_batches = m}, 2);
+    same(Pipeline<ZeroBubble>{.micro_batches = m}, 3);
+  }
+}
+
 TEST_CASE("a pipeline of one rank, or of many stages on few ranks, gives the losses of one process", "[parallel][equivalence][pipeline]") {
   using namespace parallel;
   const auto samples = tasks::samples(250);

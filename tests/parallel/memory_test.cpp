@@ -4,6 +4,7 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/memory.hpp>
+#include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
 
 #include <map>
@@ -34,16 +35,24 @@ nn::Outline with_residuals() {
 using Key = std::tuple<Kind, int, int>;  // micro-batch, boundary or layer
 struct Life {
   Index width = 0;
-  std::size_t first = 0, last = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> spans{};  // from what writes it to what reads it last; again where it is computed again
+
+  [[nodiscard]] bool meets(const Life& other) const {
+    for (const auto& [first, last] : spans)
+      for (const auto& [their_first, their_last] : other.spans)
+        if (first <= their_last && their_first <= last) return true;
+    return false;
+  }
 };
 
 /// What a list uses, and from when to when: written apart from the class under test, tensor by tensor.
 std::map<Key, Life> lives(const nn::Outline& model, const Instructions& list) {
   std::map<Key, Life> lives;
-  const auto use = [&](Kind kind, int m, int number, std::size_t at) {
+  const auto use = [&](Kind kind, int m, int number, std::size_t at, bool written = false) {
     const Index width = kind == Kind::saved ? model.layers[static_cast<std::size_t>(number)].saved : model.width(number);
-    const auto [life, fresh] = lives.try_emplace({kind, m, number}, Life{width, at, at});
-    life->second.last = at;
+    auto& [_, spans] = lives.try_emplace({kind, m, number}, Life{width}).first->second;
+    if (spans.empty() || (written && spans.back().first != at)) spans.emplace_back(at, at);
+    spans.back().second = at;
   };
   for (std::size_t at = 0; at < list.size(); ++at) {
     const Instruction& i = list[at];
@@ -51,8 +60,8 @@ std::map<Key, Life> lives(const nn::Outline& model, const Instructions& list) {
     for (int layer = i.first; layer < i.last; ++layer) {
       if (i.op == Op::backward_input && !model.passes_gradient(layer)) continue;
       use(Kind::activation, m, layer, at);
-      use(Kind::activation, m, layer + 1, at);
-      use(Kind::saved, m, layer, at);
+      use(Kind::activation, m, layer + 1, at, i.op == Op::forward);
+      use(Kind::saved, m, layer, at, i.op == Op::forward);
       if (i.op == Op::backward_input) use(Kind::gradient, m, layer, at);
       if (i.op == Op::backward_input || i.op == Op::backward_weight) use(Kind::gradient, m, layer + 1, at);
     }
@@ -78,7 +87,8 @@ void check(const nn::Outline& model, const Plan& plan) {
     const int micro_batches = training ? plan.micro_batches : 1;
     const Memory memory{model, list, micro_batches, !training};
     auto used = lives(model, list);
-    if (!training && used.contains({Kind::activation, 0, model.size()})) used[{Kind::activation, 0, model.size()}].last = list.size();
+    if (!training && used.contains({Kind::activation, 0, model.size()}))
+      used[{Kind::activation, 0, model.size()}].spans.back().second = list.size();
     const auto offset = [&](const Key& key) { return memory.offset(std::get<0>(key), std::get<1>(key), std::get<2>(key)); };
     for (const auto& [key, life] : used) {
       const bool of_batch = std::get<0>(key) == Kind::activation && same_memory(model, key, {Kind::activation, std::get<1>(key), 0});
@@ -96,7 +106,7 @@ void check(const nn::Outline& model, const Plan& plan) {
           CHECK(offset(key) == offset(other));
           continue;
         }
-        const bool together = life.first <= their.last && their.first <= life.last;
+        const bool together = life.meets(their);
         const bool overlap = offset(key) < offset(other) + their.width && offset(other) < offset(key) + life.width;
         CHECK_FALSE((together && overlap));
       }
@@ -117,6 +127,11 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
     Plan held = Single{.accumulate = 3}.plan(model, {});
     std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
     check(model, held);
+    for (const int rank : {0, 1})  // activations that are computed again
+      for (const int micro_batches : {1, 2, 4}) {
+        check(model, Pipeline<GPipe>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
+        check(model, Pipeline<ZeroBubble>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
+      }
   }
 }
 
@@ -139,6 +154,18 @@ TEST_CASE("a schedule that holds several micro-batches takes memory for each", "
   const Index activations = pdp::padded<float>(70) * 2 + pdp::padded<float>(33) * 2 + pdp::padded<float>(4);
   CHECK(Memory{model, held.step, 3, false}.size() >= 3 * activations);
   CHECK(Memory{model, one.step, 1, false}.size() < 2 * activations);
+}
+
+TEST_CASE("what is computed again takes memory for one micro-batch, whatever is in flight", "[parallel][memory][pipeline]") {
+  const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
+  const auto elements = [&](bool recompute, int rank) {
+    const Plan plan = Pipeline<GPipe>{.micro_batches = 8, .cuts = {10}, .recompute = recompute}.plan(model, {rank, 2});
+    return Memory{model, plan.step, 8, false}.size();
+  };
+  // The first rank holds its 10 boundaries of one micro-batch and the gradients between them, and of the others what goes to the second.
+  CHECK(elements(false, 0) >= 8 * 10 * 16);
+  CHECK(elements(true, 0) <= (10 + 2 + 8) * 16);
+  CHECK(elements(true, 1) == elements(false, 1));  // it goes back at once
 }
 
 TEST_CASE("a forward pass alone needs its widest neighbours, not all layers", "[parallel][memory]") {

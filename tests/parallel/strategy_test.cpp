@@ -100,6 +100,10 @@ TEST_CASE("units are runs of layers from the last to the first, each of enough p
   CHECK(cut(100) == Runs{{2, 5}, {0, 2}});
   CHECK(cut(1) == Runs{{4, 5}, {2, 4}, {0, 2}});
   CHECK(cut(0) == Runs{{4, 5}, {3, 4}, {2, 3}, {1, 2}, {0, 1}});
+  const auto early = DataParallel{.unit_elements = 1'000'000, .first_unit_elements = 1}.plan(outlined, {0, 2}).units;
+  REQUIRE(early.size() == 2);  // the last layer travels while the others are gone back through
+  CHECK(early[0].first == 4);
+  CHECK(early[1].first == 0);
   for (const pdp::Index elements : {0, 1, 50, 100, 300, 500}) {
     int end = outlined.size();
     for (const auto& [first, last] : cut(elements)) {

@@ -9,12 +9,15 @@ namespace pdp::parallel {
 struct DataParallel {
   int accumulate = 1;              // micro-batches that a step's share is cut into
   Index unit_elements = 8 * 1024;  // a unit is reduced as soon as its layers hold this many parameters
+  Index first_unit_elements = 0;   // the same of the unit that backward finishes first, so that something travels early; 0: like the others
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     check_accumulate(accumulate);
     constexpr int world = 0;
     const int layers = model.size();
-    Plan plan{.share = {at.rank, at.size}, .micro_batches = accumulate, .units = units_by_size(model, 0, layers, unit_elements, world)};
+    Plan plan{.share = {at.rank, at.size},
+              .micro_batches = accumulate,
+              .units = units_by_size(model, 0, layers, unit_elements, world, first_unit_elements)};
     const int units = static_cast<int>(plan.units.size());
 
     for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, world, 0));

@@ -69,6 +69,7 @@ struct Hybrid {
   int micro_batches = 1;           // that a rank's share of a batch is cut into
   S schedule{};                    // where there is a pipeline; else micro-batches come one after another, as in DataParallel
   Cuts cuts{};                     // layers count as nn::Divided leaves them: each exchange is one
+  bool recompute = false;          // see Pipeline
   Index unit_elements = 8 * 1024;  // see DataParallel, where there is no pipeline
 
   [[nodiscard]] constexpr nn::Part part(Place at) const {
@@ -95,10 +96,14 @@ struct Hybrid {
   }
   [[nodiscard]] constexpr Plan data_and_pipeline(const Outline& model, data::Shard share, Place stage) const {
     if (mesh.pipeline == 1)
-      return detail::along(DataParallel{micro_batches, unit_elements}.plan(model, {share.index, share.count}), Mesh::data_group);
+      return detail::along(
+          DataParallel{.accumulate = micro_batches, .unit_elements = unit_elements}.plan(model, {share.index, share.count}),
+          Mesh::data_group);
     return detail::with_replicas(detail::along(pipeline().plan(model, stage), Mesh::pipeline_group), share, Mesh::data_group);
   }
-  [[nodiscard]] constexpr Pipeline<S> pipeline() const { return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts}; }
+  [[nodiscard]] constexpr Pipeline<S> pipeline() const {
+    return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts, .recompute = recompute};
+  }
 };
 
 static_assert(Divides<Hybrid<>>);

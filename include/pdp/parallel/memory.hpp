@@ -37,23 +37,34 @@ class Memory {
   }
 
  private:
+  /// From the instruction that writes a tensor to the one that reads it last.
+  struct Life {
+    Index first, last;
+    friend constexpr bool operator==(const Life&, const Life&) = default;
+  };
   struct Tensor {
     Index offset = nowhere;
     Index size = 0;
-    Index first = -1;  // instruction that writes it
-    Index last = -1;   // instruction that reads it last
+    std::vector<Life> lives{};  // one after another: what is computed again is not needed in between
   };
+  static bool meet(const Tensor& a, const Tensor& b) {
+    for (const Life& one : a.lives)
+      for (const Life& other : b.lives)
+        if (one.first <= other.last && other.first <= one.last) return true;
+    return false;
+  }
 
   [[nodiscard]] int slots() const { return 3 * (model_->size() + 1); }
 
-  void touch(Kind kind, int micro_batch, int number, Index at) {
+  /// `written`: anew, whatever was there before.
+  void touch(Kind kind, int micro_batch, int number, Index at, bool written = false) {
     if (kind != Kind::saved)
       while (number > 0 && model_->layers[static_cast<std::size_t>(number) - 1].is_view) --number;
     if (kind == Kind::activation && number == 0) return;  // the batch itself, which the caller holds
     Tensor& tensor = tensors_[static_cast<std::size_t>(micro_batch * slots() + static_cast<int>(kind) * (model_->size() + 1) + number)];
     tensor.size = kind == Kind::saved ? model_->layers[static_cast<std::size_t>(number)].saved : model_->width(number);
-    if (tensor.first < 0) tensor.first = at;
-    tensor.last = at;
+    if (tensor.lives.empty() || (written && tensor.lives.back().first != at)) tensor.lives.push_back({at, at});
+    tensor.lives.back().last = at;
   }
 
   void follow(const Instruction& i, Index at) {
@@ -64,10 +75,11 @@ class Memory {
       case Op::backward_weight:
         for (int layer = i.first; layer < i.last; ++layer) {
           if (i.op == Op::backward_input && !model_->passes_gradient(layer)) continue;
-          for (const int boundary : {layer, layer + 1}) touch(Kind::activation, m, boundary, at);
+          touch(Kind::activation, m, layer, at);
+          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && !model_->layers[static_cast<std::size_t>(layer)].is_view);
           if (i.op == Op::backward_input) touch(Kind::gradient, m, layer, at);
           if (i.op != Op::forward) touch(Kind::gradient, m, layer + 1, at);
-          touch(Kind::saved, m, layer, at);
+          touch(Kind::saved, m, layer, at, i.op == Op::forward);
         }
         break;
       case Op::share_loss:
@@ -94,13 +106,13 @@ class Memory {
   void place() {
     std::vector<Tensor*> order, placed;
     for (Tensor& tensor : tensors_)
-      if (tensor.first >= 0 && tensor.size > 0) order.push_back(&tensor);
+      if (!tensor.lives.empty() && tensor.size > 0) order.push_back(&tensor);
     std::ranges::stable_sort(order, [](const Tensor* a, const Tensor* b) { return a->size > b->size; });
     for (Tensor* tensor : order) {
       const Index size = padded<float>(tensor->size);
       Index offset = 0;
       for (const Tensor* other : placed) {  // sorted by offset
-        if (other->last < tensor->first || tensor->last < other->first) continue;
+        if (!meet(*other, *tensor)) continue;
         if (other->offset >= offset + size) break;
         offset = std::max(offset, other->offset + padded<float>(other->size));
       }

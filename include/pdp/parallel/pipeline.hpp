@@ -18,8 +18,8 @@ namespace detail {
 /// late as can be, when its memory is needed again.
 class PipelineWriter {
  public:
-  constexpr PipelineWriter(const Outline& model, std::vector<int> firsts, PipelinePlace at)
-      : model_{model}, firsts_{std::move(firsts)}, at_{at}, weighed_(static_cast<std::size_t>(chunks()), 0) {}
+  constexpr PipelineWriter(const Outline& model, std::vector<int> firsts, PipelinePlace at, bool recompute)
+      : model_{model}, firsts_{std::move(firsts)}, at_{at}, recompute_{recompute}, weighed_(static_cast<std::size_t>(chunks()), 0) {}
 
   [[nodiscard]] constexpr Plan write(const std::vector<Action>& actions) {
     for (const Action& each : actions)
@@ -98,6 +98,7 @@ class PipelineWriter {
       // The peer has it, as its gradient is here, or never returns one.
       if (const auto peer = after(chunk)) wait_for(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
       if (!learns(chunk)) return;
+      if (recompute_ && !is_last(chunk)) put(compute(Op::forward, m, first(chunk), last(chunk)));
       for (int layer = last(chunk) - 1; layer >= first(chunk); --layer) {
         put(compute(Op::backward_input, m, layer, layer + 1));
         if (layer == first(chunk)) send_back(m, chunk);
@@ -158,6 +159,7 @@ class PipelineWriter {
   const Outline& model_;
   std::vector<int> firsts_;
   PipelinePlace at_;
+  bool recompute_;
   std::vector<char> weighed_;  // [chunk]: whether gradients of its parameters are there
   Plan plan_;
   Instructions* list_ = nullptr;
@@ -175,6 +177,10 @@ struct Pipeline {
   int micro_batches = 1;  // that a step's batch is cut into; the last ones may be short or empty
   S schedule{};
   Cuts cuts{};
+  /// Whether a rank keeps of a micro-batch what went into its stage only, and computes the rest again before it goes back: less memory for
+  /// micro-batches in flight, a third more work. The last stage, which goes back at once, keeps all. Chen et al., "Training deep nets with
+  /// sublinear memory cost", arXiv:1604.06174.
+  bool recompute = false;
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     if (micro_batches < 1) throw ConfigError{text("micro_batches = ", micro_batches, " was given; a step takes at least 1")};
@@ -183,7 +189,8 @@ struct Pipeline {
       throw ConfigError{text("a pipeline of ", stages, " stages was asked for, but the world's ", at.size, " ranks hold ", schedule.chunks,
                              " each, ", at.size * schedule.chunks, " together")};
     const PipelinePlace place{at.rank, at.size, micro_batches};
-    return detail::PipelineWriter{model, stages_of(model, at.size * schedule.chunks, cuts), place}.write(schedule.actions(place));
+    return detail::PipelineWriter{model, stages_of(model, at.size * schedule.chunks, cuts), place, recompute}.write(
+        schedule.actions(place));
   }
 };
 

@@ -75,14 +75,15 @@ concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline
   { strategy.plan(model, at) } -> std::same_as<Plan>;
 };
 
-/// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first.
-constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1) {
+/// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first. `early`: of the first unit,
+/// where it is to be smaller; 0: like the others.
+constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1, Index early = 0) {
   std::vector<Unit> units;
   int end = last;
   Index gathered = 0;
   for (int layer = last - 1; layer >= first; --layer) {
     gathered += model.layers[static_cast<std::size_t>(layer)].parameters;
-    if (gathered >= elements || layer == first) {
+    if (gathered >= (units.empty() && early > 0 ? early : elements) || layer == first) {
       units.push_back({layer, end, group});
       end = layer;
       gathered = 0;
