@@ -10,6 +10,7 @@
 #include <pdp/testing/equivalence.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 
 #include "catch.hpp"
@@ -70,16 +71,29 @@ TEST_CASE("equal losses pass, and the report says how close they stay", "[testin
   CHECK(pdp::testing::relative_difference(report.control(), report.single()) < 1e-5);
 }
 
-TEST_CASE("ranks that all take the same share are found out", "[testing][equivalence]") {
+TEST_CASE("ranks that all take the same share are refused before they run", "[testing][equivalence]") {
   const Changed twice{[](parallel::Plan& plan, parallel::Place) { plan.share.index = 0; }};
-  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), twice, 2);
-  CHECK_FALSE(report);
-  CHECK_THAT(report.text(), StartsWith("step 0: the loss is ") && Contains(", but that of Single is ") && Contains("is allowed"));
+  CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), twice, 2), Contains("do not take each share of the data once"));
 }
 
-TEST_CASE("rows that no rank takes are found out", "[testing][equivalence]") {
+TEST_CASE("rows that no rank takes are found before they are missed", "[testing][equivalence]") {
   const Changed lost{[](parallel::Plan& plan, parallel::Place at) { plan.share = {at.rank, at.size + 1}; }};
-  CHECK_FALSE(serial_equivalence<comm::Thread>(task, samples(), lost, 2));
+  CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), lost, 2), Contains("do not take each share of the data once"));
+}
+
+TEST_CASE("a batch that is not the same on all ranks is found out", "[testing][equivalence]") {
+  // Each thread, and so each rank of each run, makes one of its own.
+  const pdp::testing::Batches<std::int32_t> batches = [](int) {
+    static thread_local const int own = [] {
+      static std::atomic<int> threads{0};
+      return threads++;
+    }();
+    pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(32 * 6, own), std::vector<std::int32_t>(32, own % 3)};
+    return batch;
+  };
+  const Equivalence report = serial_equivalence<comm::Thread>(task, batches, parallel::DataParallel{}, 2);
+  CHECK_FALSE(report);
+  CHECK_THAT(report.text(), StartsWith("step 0: the loss is ") && Contains(", but that of Single is ") && Contains("is allowed"));
 }
 
 TEST_CASE("a gradient that is not the mean over the global batch is found out", "[testing][equivalence]") {
@@ -119,16 +133,14 @@ TEST_CASE("a plan that names another unit, or another micro-batch, than it shoul
     }
 }
 
-TEST_CASE("a plan that reduces over itself alone is found out", "[testing][equivalence]") {
+TEST_CASE("a plan that reduces over itself alone is refused before it runs", "[testing][equivalence]") {
   const Changed apart{[](parallel::Plan& plan, parallel::Place at) {
     plan.groups = {{.color = at.rank, .key = 0}};
     for (parallel::Unit& unit : plan.units) unit.group = 1;
     for (parallel::Instruction& i : plan.step)
       if (i.op == parallel::Op::reduce_start || i.op == parallel::Op::reduce_wait) i.group = 1;
   }};
-  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), apart, 2);
-  CHECK_FALSE(report);
-  CHECK_THAT(report.text(), StartsWith("step 1: "));
+  CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), apart, 2), Contains("do not take each share of the data once"));
 }
 
 TEST_CASE("the first steps must agree closely; later ones may drift as the control run does", "[testing][equivalence]") {
