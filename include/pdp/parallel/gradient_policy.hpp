@@ -50,6 +50,14 @@ constexpr Plan with_norm(Plan plan) {
 /// A strategy's plan, as a policy needs it.
 constexpr Plan plan_for(const GradientPolicy& policy, Plan plan) { return policy.needs_norm() ? with_norm(std::move(plan)) : plan; }
 
+/// A strategy's plans for all ranks of a world, as a policy needs them.
+template <Strategy S>
+constexpr std::vector<Plan> plans_for(const GradientPolicy& policy, const S& strategy, const Outline& model, int ranks) {
+  std::vector<Plan> all = plans(strategy, model, ranks);
+  for (Plan& plan : all) plan = plan_for(policy, std::move(plan));
+  return all;
+}
+
 static_assert(!GradientPolicy{}.needs_norm());
 
 }  // namespace pdp::parallel

@@ -75,6 +75,14 @@ concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline
   { strategy.plan(model, at) } -> std::same_as<Plan>;
 };
 
+/// The plans of a strategy for a world of the given size.
+template <Strategy S>
+constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
+  std::vector<Plan> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(strategy.plan(model, {rank, ranks}));
+  return all;
+}
+
 /// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first. `early`: of the first unit,
 /// where it is to be smaller; 0: like the others.
 constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1, Index early = 0) {

@@ -41,14 +41,6 @@ inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plan
   return words;
 }
 
-/// The plans of a strategy for a world of the given size.
-template <Strategy S>
-constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
-  std::vector<Plan> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(strategy.plan(model, {rank, ranks}));
-  return all;
-}
-
 template <Strategy S>
 constexpr Verdict verify(const S& strategy, const Outline& model, int ranks) {
   return verify(model, plans(strategy, model, ranks));

@@ -173,8 +173,7 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
   if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; say theirs, as in {.input = Shape{784}}"};
   const auto checked_plans = [&](const auto& spread, int ranks) {
     const nn::Outline outline = nn::outline(parallel::placed(spread, task.model, {0, ranks}, task.loss), input);
-    std::vector<parallel::Plan> plans = parallel::plans(spread, outline, ranks);
-    for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient, std::move(plan));
+    std::vector<parallel::Plan> plans = parallel::plans_for(options.gradient, spread, outline, ranks);
     if (const parallel::Verdict verdict = parallel::verify(outline, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     return plans;
   };

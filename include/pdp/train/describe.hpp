@@ -19,8 +19,7 @@ template <class TaskType, parallel::Strategy S>
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
   parallel::check_output<decltype(TaskType::loss)>(model);
-  std::vector<parallel::Plan> plans = parallel::plans(strategy, model, ranks);
-  for (parallel::Plan& plan : plans) plan = parallel::plan_for(options.gradient_policy(), std::move(plan));
+  const auto plans = parallel::plans_for(options.gradient_policy(), strategy, model, ranks);
   parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::state_fields<decltype(TaskType::optimizer)>);
   found.parameters = whole.elements(0, whole.size());
   return found;

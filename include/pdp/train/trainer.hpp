@@ -186,8 +186,7 @@ class Trainer {
   [[nodiscard]] parallel::Timeline timeline() {
     const std::span<const parallel::Timed> own = engine_.times().empty() ? std::span<const parallel::Timed>{recorded_} : engine_.times();
     if (own.empty()) return {};
-    std::vector<parallel::Plan> plans = parallel::plans(strategy_, engine_.stage().outline(), world_.size());
-    for (parallel::Plan& plan : plans) plan = parallel::plan_for(options_.gradient_policy(), std::move(plan));
+    const auto plans = parallel::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
     return parallel::collect_timeline(world_, plans, own);
   }
 
@@ -200,8 +199,7 @@ class Trainer {
   static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model, const parallel::GradientPolicy& policy) {
     policy.check();
     if (world.size() <= most_verified) {
-      std::vector<parallel::Plan> plans = parallel::plans(strategy, model, world.size());
-      for (parallel::Plan& plan : plans) plan = parallel::plan_for(policy, std::move(plan));
+      const auto plans = parallel::plans_for(policy, strategy, model, world.size());
       if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     }
     return parallel::plan_for(policy, strategy.plan(model, {world.rank(), world.size()}));
