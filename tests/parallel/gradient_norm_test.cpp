@@ -199,6 +199,37 @@ TEST_CASE("where a gradient that is not finite stops the training, every rank sa
   }
 }
 
+TEST_CASE("gradients that are finite on every rank, and not when they are summed, stop the training on every rank or are skipped",
+          "[parallel][gradient]") {
+  // One sample a rank: its gradient is that of the output, 2e28, times the input, and there is no float for twice that.
+  constexpr pdp::Task line{nn::Sequential{nn::Linear{1, 1, false}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{.lr = 1}};
+  const std::vector<float> x(1, 1e10f);
+  for (const AnyStrategy& strategy :
+       {AnyStrategy{DataParallel{}}, AnyStrategy{Zero{.stage = 1}}, AnyStrategy{Zero{.stage = 2}}, AnyStrategy{Zero{.stage = 3}}}) {
+    const auto tried = [&](NonFinite policy, float second) {
+      return ranks<comm::Thread>(2, [&](comm::Thread& world) -> std::string {
+        pdp::Trainer trainer{world, strategy, line, {.global_batch = 2, .seed = 3, .non_finite = policy}};
+        const std::vector<float> target(1, world.rank() == 0 ? -2e28f : second);
+        const auto before = trainer.parameters();
+        std::string message = "finite";
+        try {
+          if (trainer.step(x, target).skipped) message = "skipped";
+        } catch (const pdp::NonFiniteGradient& error) {
+          message = error.what();
+        }
+        const auto after = trainer.parameters();
+        for (std::size_t t = 0; t < before.size(); ++t) CHECK((before[t].values == after[t].values) == (message != "finite"));
+        return message;
+      });
+    };
+    CHECK(tried(NonFinite::stop, 0) == std::vector<std::string>{"finite", "finite"});
+    CHECK(tried(NonFinite::skip, -2e28f) == std::vector<std::string>{"skipped", "skipped"});
+    for (const std::string& message : tried(NonFinite::stop, -2e28f))
+      CHECK_THAT(message, StartsWith("step 0: the gradient is finite on each rank, but its sum over all ranks is not, and no parameter has "
+                                     "been changed; look at"));
+  }
+}
+
 TEST_CASE("a policy that cannot be is refused, with what to do", "[parallel][gradient]") {
   for (const double norm : {-1.0, std::nan(""), HUGE_VAL})
     CHECK_THROWS_WITH(train({Single{}, 1}, {.clip_norm = norm}, {large(1)}),
