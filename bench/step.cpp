@@ -1,8 +1,9 @@
 // One training step against its floor: the model's matrix products alone, in the same run.
 //
-//   step --config toy|mnist|ae|wide [--strategy single|data] [--ranks N | --threads N] [--pairs P]
+//   step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //
-// Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A ...); the figures are medians over blocks.
+// N ranks, each with k threads for its matrix products. Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A
+// ...); the figures are medians over blocks.
 
 #include <algorithm>
 #include <cstdio>
@@ -11,10 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
+#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -24,8 +27,8 @@ using bench::now_us;
 using pdp::Index;
 
 struct Settings {
-  std::string config = "mnist", strategy;
-  int pairs = 15;
+  std::string config = "mnist", strategy, comm = "shm";
+  int ranks = 1, threads = 1, pairs = 15;
 };
 
 template <class F>
@@ -45,7 +48,7 @@ void with_config(const std::string& name, F&& f) {
 /// The products of a step on memory of their own: forward, the gradient of each weight, and the gradient of each input but the first.
 class Floor {
  public:
-  Floor(const std::vector<Index>& widths, Index rows) : widths_{widths}, rows_{rows} {
+  Floor(const std::vector<Index>& widths, Index rows, int threads) : cpu_{.threads = threads}, widths_{widths}, rows_{rows} {
     for (std::size_t i = 0; i < widths.size(); ++i) {
       values_.emplace_back(rows * widths[i]);
       gradients_.emplace_back(rows * widths[i]);
@@ -59,37 +62,31 @@ class Floor {
   }
 
   void run() {
-    const pdp::host::Cpu cpu;
     const auto value = [&](std::size_t i) { return pdp::Matrix<float>{values_[i].data(), rows_, widths_[i]}; };
     const auto gradient = [&](std::size_t i) { return pdp::Matrix<float>{gradients_[i].data(), rows_, widths_[i]}; };
     const auto weight = [&](std::size_t i) { return pdp::Matrix<float>{weights_[i].data(), widths_[i], widths_[i + 1]}; };
     using In = pdp::Matrix<const float>;
-    for (std::size_t i = 0; i < weights_.size(); ++i) gemm(cpu, In{value(i)}, In{weight(i)}, value(i + 1), false);
+    for (std::size_t i = 0; i < weights_.size(); ++i) gemm(cpu_, In{value(i)}, In{weight(i)}, value(i + 1), false);
     for (std::size_t i = weights_.size(); i-- > 0;) {
-      if (i > 0) gemm_nt(cpu, In{gradient(i + 1)}, In{weight(i)}, gradient(i), false);
-      gemm_tn(cpu, In{value(i)}, In{gradient(i + 1)}, pdp::Matrix<float>{weight_gradients_[i].data(), widths_[i], widths_[i + 1]}, false);
+      if (i > 0) gemm_nt(cpu_, In{gradient(i + 1)}, In{weight(i)}, gradient(i), false);
+      gemm_tn(cpu_, In{value(i)}, In{gradient(i + 1)}, pdp::Matrix<float>{weight_gradients_[i].data(), widths_[i], widths_[i + 1]}, false);
     }
   }
 
  private:
+  pdp::host::Cpu cpu_;
   std::vector<Index> widths_;
   Index rows_;
   std::vector<pdp::Buffer<float>> values_, gradients_, weights_, weight_gradients_;
 };
 
-template <class Comm>
-constexpr const char* name_of() {
-  if constexpr (std::same_as<Comm, pdp::comm::Tcp>) return "tcp";
-  return "thread";
-}
-
 template <class Comm, class Strategy, class C>
 void measure(Comm& world, const Strategy& strategy, const C& config, const Settings& settings) {
-  bench::pin(world.rank(), world.size());
-  pdp::Trainer trainer{world, strategy, config.task, {.global_batch = config.rows * world.size(), .seed = 1}};
+  if (settings.threads == 1) bench::pin(world.rank(), world.size());
+  pdp::Trainer trainer{world, strategy, config.task, {.global_batch = config.rows * world.size(), .seed = 1, .threads = settings.threads}};
   using Target = typename decltype(trainer)::Target;
   bench::Batches<Target> batches{config.rows, config.widths.front(), config.widths.back(), world.rank()};
-  Floor floor{config.widths, config.rows};
+  Floor floor{config.widths, config.rows, settings.threads};
   const auto step = [&] {
     batches.next();
     trainer.step(batches.x(), batches.y(), config.rows * world.size());
@@ -115,10 +112,10 @@ void measure(Comm& world, const Strategy& strategy, const C& config, const Setti
         floors.push_back(timed([&] { floor.run(); }, count));
   const double median_us = median(steps);
   pdp::print(world,
-             "{{\"config\": \"{}\", \"strategy\": \"{}\", \"comm\": \"{}\", \"ranks\": {}, \"threads\": 1, \"median_us\": {:.3f}, "
+             "{{\"config\": \"{}\", \"strategy\": \"{}\", \"comm\": \"{}\", \"ranks\": {}, \"threads\": {}, \"median_us\": {:.3f}, "
              "\"floor_us\": {:.3f}, "
              "\"samples_per_s\": {:.0f}}}",
-             settings.config, settings.strategy, name_of<Comm>(), world.size(), median_us, median(floors),
+             settings.config, settings.strategy, settings.comm, world.size(), settings.threads, median_us, median(floors),
              static_cast<double>(config.rows * world.size()) * 1e6 / median_us);
 }
 
@@ -134,25 +131,26 @@ Settings parse(int argc, char** argv) {
       settings.config = value();
     else if (word == "--strategy")
       settings.strategy = value();
+    else if (word == "--comm")
+      settings.comm = value();
+    else if (word == "--ranks")
+      settings.ranks = bench::number<int>(word, value(), 1);
+    else if (word == "--threads")
+      settings.threads = bench::number<int>(word, value(), 1);
     else if (word == "--pairs")
-      settings.pairs = std::atoi(value().c_str());
-    else if (word == "--ranks" || word == "--threads")
-      value();  // of launch::run
+      settings.pairs = bench::number<int>(word, value(), 1);
     else
-      throw pdp::UsageError{
-          pdp::text("unknown argument ", word,
-                    "; usage: step --config toy|mnist|ae|wide [--strategy single|data] [--ranks N | --threads N] [--pairs P]")};
+      throw pdp::UsageError{pdp::text("unknown argument ", word,
+                                      "; usage: step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] "
+                                      "[--ranks N] [--threads k] [--pairs P]")};
   }
-  if (settings.pairs < 1) throw pdp::UsageError{"--pairs must be a number from 1; 11 or more give a figure to quote"};
+  if (settings.strategy.empty()) settings.strategy = settings.ranks == 1 ? "single" : "data";
   return settings;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [&](auto& world) {
-    Settings settings = parse(argc, argv);
-    if (settings.strategy.empty()) settings.strategy = world.size() == 1 ? "single" : "data";
+template <class Comm>
+int run(const pdp::launch::Options& options, const Settings& settings) {
+  return pdp::launch::run<Comm>(options, [&](auto& world) {
     with_config(settings.config, [&](const auto& config) {
       if (settings.strategy == "single")
         measure(world, pdp::parallel::Single{}, config, settings);
@@ -162,4 +160,19 @@ int main(int argc, char** argv) {
         throw pdp::UsageError{pdp::text("--strategy ", settings.strategy, " is unknown; it is single or data")};
     });
   });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Settings settings = parse(argc, argv);
+    if (settings.comm == "shm") return run<pdp::comm::Shm>({.ranks = settings.ranks}, settings);
+    if (settings.comm == "tcp") return run<pdp::comm::Tcp>({.ranks = settings.ranks}, settings);
+    if (settings.comm == "thread") return run<pdp::comm::Shm>({.threads = settings.ranks}, settings);
+    throw pdp::UsageError{pdp::text("--comm ", settings.comm, " is unknown; it is shm, tcp or thread")};
+  } catch (const pdp::UsageError& error) {
+    std::fprintf(stderr, "step: %s\n", error.what());
+    return 2;
+  }
 }

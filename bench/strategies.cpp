@@ -70,7 +70,7 @@ double held() {
 template <class TaskType>
 double formula(const TaskType& task, const Settings& settings, int ranks, const pdp::TrainerOptions& options) {
   const pdp::nn::Outline model = pdp::nn::outline(task.model, pdp::input_of(task.model, options));
-  const double state = 4 * static_cast<double>(pdp::optim::state_fields<decltype(TaskType::optimizer)>);
+  const double state = 4 * static_cast<double>(pdp::optim::needed_state_fields(task.optimizer));
   const auto all = static_cast<double>(model.elements(0, model.size()));
   const int stage = settings.zero_stage();
   if (stage == 0) {  // as the plans divide layers

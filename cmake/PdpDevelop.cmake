@@ -73,3 +73,10 @@ if(TARGET pdp_hierarchical)
       PRIVATE pdp_gloo)
   endif()
 endif()
+
+# What multiplies in pdp's own programs: oneDNN where it is found, else Eigen. Each program compiles the source, as a library's object that
+# nothing but a weak reference names is not linked.
+add_library(pdp_products INTERFACE)
+if(PDP_ONEDNN)
+  target_link_libraries(pdp_products INTERFACE $<TARGET_NAME_IF_EXISTS:pdp::onednn>)
+endif()

@@ -5,7 +5,7 @@
 #   pdp_all_headers   every header, sorted
 #   includes_H        what H includes itself of pdp
 #   quoted_H          what H includes between quotes
-#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, nccl) whose library H includes itself
+#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, nccl, onednn) whose library H includes itself
 macro(pdp_scan_includes include_dir)
   file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_dir}/pdp/*.hpp")
   list(SORT pdp_all_headers)
@@ -29,6 +29,8 @@ macro(pdp_scan_includes include_dir)
         list(APPEND needs_${header} gloo)
       elseif(line MATCHES "include[ \t]*<(nccl|cuda_runtime_api)\\.h>")
         list(APPEND needs_${header} nccl)
+      elseif(line MATCHES "include[ \t]*<oneapi/dnnl/")
+        list(APPEND needs_${header} onednn)
       elseif(line MATCHES "include[ \t]*\"([^\"]+)\"")
         list(APPEND quoted_${header} "${CMAKE_MATCH_1}")
       endif()
@@ -66,9 +68,9 @@ macro(pdp_components_of header out)
   endif()
 endmacro()
 
-# pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <nccl>): splits the headers, as absolute paths.
+# pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <nccl> <onednn>): splits the headers, as absolute paths.
 # One that needs several components counts as tcp's; tests/layering refuses it.
-function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo nccl)
+function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo nccl onednn)
   pdp_scan_includes("${include_dir}")
   set(list_ "")
   set(list_launch "")
@@ -77,6 +79,7 @@ function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo n
   set(list_mpi "")
   set(list_gloo "")
   set(list_nccl "")
+  set(list_onednn "")
   foreach(candidate IN LISTS pdp_all_headers)
     pdp_components_of("${candidate}" components)
     list(LENGTH components count)
@@ -92,4 +95,5 @@ function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo n
   set(${mpi} ${list_mpi} PARENT_SCOPE)
   set(${gloo} ${list_gloo} PARENT_SCOPE)
   set(${nccl} ${list_nccl} PARENT_SCOPE)
+  set(${onednn} ${list_onednn} PARENT_SCOPE)
 endfunction()

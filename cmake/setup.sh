@@ -94,6 +94,7 @@ look() {
   need libasio-dev "standalone Asio 1.22 or newer" has_header asio.hpp
   need nlohmann-json3-dev "JSON for Modern C++ 3.10 or newer" has_header nlohmann/json.hpp
   need libcli11-dev "CLI11 2.1 or newer" has_header CLI/CLI.hpp
+  need libdnnl-dev "oneDNN 2.0 or newer" has_header oneapi/dnnl/dnnl.h
   need catch2 "Catch2 2.13.10 or newer" has_catch
   if $ci; then
     need clang-16 "clang 16" has clang++-16

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pdp/core/shape.hpp>
+#include <pdp/host/simd.hpp>
 #include <pdp/testing/values.hpp>
 
 /// What the tests of several folders need: numbers, how far apart they are, and what was thrown.
@@ -16,6 +17,14 @@ namespace support {
 template <class T = float>
 std::vector<T> normal(pdp::Index elements, int seed) {
   return pdp::testing::normal<T>(static_cast<std::size_t>(elements), seed);
+}
+
+/// All vector registers that this processor has.
+inline std::vector<pdp::host::Simd> registers() {
+  std::vector<pdp::host::Simd> found;
+  for (const auto each : {pdp::host::Simd::baseline, pdp::host::Simd::avx2, pdp::host::Simd::avx512})
+    if (each <= pdp::host::widest_simd()) found.push_back(each);
+  return found;
 }
 
 /// The largest |a - b| / max(1, |b|); not a number where one of them is none, infinite where the counts differ.

@@ -68,10 +68,14 @@
 #include <pdp/host/activation.hpp>
 #include <pdp/host/convert.hpp>
 #include <pdp/host/device.hpp>
+#include <pdp/host/elementary.hpp>
+#include <pdp/host/elementwise.hpp>
 #include <pdp/host/gemm.hpp>
 #include <pdp/host/lanes.hpp>
 #include <pdp/host/loss.hpp>
+#include <pdp/host/onednn/product.hpp>
 #include <pdp/host/rows.hpp>
+#include <pdp/host/simd.hpp>
 #include <pdp/host/tag.hpp>
 #include <pdp/host/update.hpp>
 #include <pdp/launch/environment.hpp>

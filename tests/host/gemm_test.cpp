@@ -9,6 +9,7 @@
 using pdp::Index;
 using pdp::Matrix;
 using pdp::host::Cpu;
+using pdp::host::Products;
 
 namespace {
 
@@ -40,7 +41,7 @@ struct Placed {
 enum class Form { plain, nt, tn };
 
 template <class T>
-void check_product(Form form, Index m, Index n, Index k, bool accumulate) {
+void check_product(const Cpu& cpu, Form form, Index m, Index n, Index k, bool accumulate) {
   // a is m x k and b is k x n, as the product sees them; in memory one of them lies transposed.
   const auto a_values = whole_numbers<T>(m * k, 1), b_values = whole_numbers<T>(k * n, 2);
   const Placed<T> a = form == Form::tn ? Placed<T>{k, m, a_values} : Placed<T>{m, k, a_values};
@@ -61,9 +62,9 @@ void check_product(Form form, Index m, Index n, Index k, bool accumulate) {
       expected[static_cast<std::size_t>(i * n + j)] = sum;
     }
 
-  if (form == Form::plain) gemm(Cpu{}, a.matrix(), b.matrix(), c.matrix(), accumulate);
-  if (form == Form::nt) gemm_nt(Cpu{}, a.matrix(), b.matrix(), c.matrix(), accumulate);
-  if (form == Form::tn) gemm_tn(Cpu{}, a.matrix(), b.matrix(), c.matrix(), accumulate);
+  if (form == Form::plain) gemm(cpu, a.matrix(), b.matrix(), c.matrix(), accumulate);
+  if (form == Form::nt) gemm_nt(cpu, a.matrix(), b.matrix(), c.matrix(), accumulate);
+  if (form == Form::tn) gemm_tn(cpu, a.matrix(), b.matrix(), c.matrix(), accumulate);
 
   const bool equal = c.values() == expected;  // not inside CHECK, which would print the matrices
   CHECK(equal);
@@ -73,23 +74,30 @@ void check_product(Form form, Index m, Index n, Index k, bool accumulate) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("matrix products equal a naive loop, for every small size, none included", "[host]", float, double) {
+  const Cpu cpu{.threads = GENERATE(1, 2), .products = GENERATE(Products::best, Products::eigen)};
   const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
   const bool accumulate = GENERATE(false, true);
   for (const Index m : {0, 1, 2, 7, 9})
     for (const Index n : {0, 1, 3, 8, 17})
       for (const Index k : {0, 1, 5, 16}) {
         INFO("rows " << m << ", cols " << n << ", depth " << k << ", form " << static_cast<int>(form) << ", accumulate " << accumulate);
-        check_product<TestType>(form, m, n, k, accumulate);
+        check_product<TestType>(cpu, form, m, n, k, accumulate);
       }
 }
 
 TEMPLATE_TEST_CASE("matrix products equal a naive loop across the borders of the blocks that they are cut in", "[host]", float, double) {
+  const Cpu cpu{.threads = GENERATE(1, 2), .products = GENERATE(Products::best, Products::eigen)};
   const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
   const bool accumulate = GENERATE(false, true);
   using Sizes = std::tuple<Index, Index, Index>;
   for (const auto& [m, n, k] : {Sizes{127, 129, 128}, Sizes{129, 127, 257}, Sizes{128, 128, 256}, Sizes{257, 1, 300}, Sizes{1, 257, 300},
                                 Sizes{0, 257, 300}, Sizes{129, 0, 300}, Sizes{130, 131, 0}, Sizes{5, 3, 1025}}) {
     INFO("rows " << m << ", cols " << n << ", depth " << k << ", form " << static_cast<int>(form) << ", accumulate " << accumulate);
-    check_product<TestType>(form, m, n, k, accumulate);
+    check_product<TestType>(cpu, form, m, n, k, accumulate);
   }
+}
+
+TEST_CASE("what multiplies has a name, with its version", "[host]") {
+  CHECK_THAT(products_name(Cpu{.products = Products::eigen}), StartsWith("Eigen 3.") || StartsWith("Eigen 5."));
+  CHECK_THAT(products_name(Cpu{}), pdp::host::onednn::product != nullptr ? StartsWith("oneDNN ") : StartsWith("Eigen "));
 }

@@ -50,6 +50,7 @@ constexpr double few_ulps = 20 * static_cast<double>(std::numeric_limits<T>::eps
 }  // namespace
 
 TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equal a reference in double", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), cols = GENERATE(as<Index>{}, 1, 2, 7, 10, 33);
   const TestType spread = GENERATE(TestType{1}, TestType{30});
   auto logits = support::normal<TestType>(rows * cols, 1);
@@ -58,7 +59,7 @@ TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equa
   const TestType scale = TestType{1} / 64;
 
   std::vector<TestType> gradient(logits.size() + 1, TestType{99});
-  const LossSums sums = softmax_cross_entropy(Cpu{}, Matrix<const TestType>{logits.data(), rows, cols}, std::span{classes}, scale,
+  const LossSums sums = softmax_cross_entropy(cpu, Matrix<const TestType>{logits.data(), rows, cols}, std::span{classes}, scale,
                                               Matrix<TestType>{gradient.data(), rows, cols});
   CHECK(gradient.back() == 99);
   gradient.pop_back();
@@ -70,10 +71,11 @@ TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equa
 }
 
 TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const auto logits = support::normal<TestType>(9 * 11, 4);
   const auto classes = some_classes(9, 11);
   std::vector<TestType> gradient(logits.size());
-  softmax_cross_entropy(Cpu{}, Matrix<const TestType>{logits.data(), 9, 11}, std::span{classes}, TestType{1},
+  softmax_cross_entropy(cpu, Matrix<const TestType>{logits.data(), 9, 11}, std::span{classes}, TestType{1},
                         Matrix<TestType>{gradient.data(), 9, 11});
   for (Index r = 0; r < 9; ++r) {
     double sum = 0;
@@ -83,11 +85,12 @@ TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[h
 }
 
 TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits{1e30f, 0, -1e30f, 500, 400, -500, -90'000, -90'000, -90'000};
   const std::vector<std::int32_t> classes{0, 1, 2};
   std::vector<float> gradient(9);
-  const LossSums sums = softmax_cross_entropy(Cpu{}, Matrix<const float>{logits.data(), 3, 3}, std::span{classes}, 1.0f,
-                                              Matrix<float>{gradient.data(), 3, 3});
+  const LossSums sums =
+      softmax_cross_entropy(cpu, Matrix<const float>{logits.data(), 3, 3}, std::span{classes}, 1.0f, Matrix<float>{gradient.data(), 3, 3});
   CHECK(sums.loss == Approx(0 + 100 + std::log(3)));
   CHECK(sums.correct == 1);
   const std::vector<double> expected{0, 0, 0, 1, -1, 0, 1.0 / 3, 1.0 / 3, -2.0 / 3};
@@ -95,32 +98,51 @@ TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
 }
 
 TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and nothing is written", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const auto logits = support::normal<TestType>(6 * 5, 5), target = support::normal<TestType>(6 * 5, 6);
   const auto classes = some_classes(6, 5);
   std::vector<TestType> gradient(30);
   const Matrix<const TestType> x{logits.data(), 6, 5}, y{target.data(), 6, 5};
   const Matrix<TestType> to{gradient.data(), 6, 5};
 
-  const LossSums with = softmax_cross_entropy(Cpu{}, x, std::span{classes}, TestType{1}, to);
-  const LossSums without = softmax_cross_entropy(Cpu{}, x, std::span{classes}, TestType{1}, Matrix<TestType>{});
+  const LossSums with = softmax_cross_entropy(cpu, x, std::span{classes}, TestType{1}, to);
+  const LossSums without = softmax_cross_entropy(cpu, x, std::span{classes}, TestType{1}, Matrix<TestType>{});
   CHECK(without.loss == Approx(with.loss).epsilon(few_ulps<TestType>));
   CHECK(without.correct == with.correct);
 
-  CHECK(squared_error(Cpu{}, x, y, TestType{1}, Matrix<TestType>{}).loss == squared_error(Cpu{}, x, y, TestType{1}, to).loss);
+  CHECK(squared_error(cpu, x, y, TestType{1}, Matrix<TestType>{}).loss == squared_error(cpu, x, y, TestType{1}, to).loss);
 }
 
 TEST_CASE("of equal largest outputs the first one counts as the model's answer", "[host]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits{1, 3, 3, 1, 3, 3};
   const std::vector<std::int32_t> classes{1, 2};
-  CHECK(softmax_cross_entropy(Cpu{}, Matrix<const float>{logits.data(), 2, 3}, std::span{classes}, 1.0f, Matrix<float>{}).correct == 1);
+  CHECK(softmax_cross_entropy(cpu, Matrix<const float>{logits.data(), 2, 3}, std::span{classes}, 1.0f, Matrix<float>{}).correct == 1);
+}
+
+TEST_CASE("the loss of a row that is nearly right is not lost beside the 1 of its largest logit", "[host][tensor]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
+  const std::vector<float> logits{-3, 13, -3, -3};  // three times e^-16
+  const std::vector<std::int32_t> classes{1};
+  const double loss = 3 * std::exp(-16.0);
+  std::vector<float> gradient(4), parts(2 * 4);
+  const Matrix<const float> x{logits.data(), 1, 4}, left{logits.data(), 1, 2}, right{logits.data() + 2, 1, 2};
+  const Matrix<float> none{};
+  CHECK(softmax_cross_entropy(cpu, x, std::span{classes}, 1.0f, Matrix<float>{gradient.data(), 1, 4}).loss == Approx(loss));
+  CHECK(softmax_cross_entropy(cpu, x, std::span{classes}, 1.0f, none).loss == Approx(loss));
+  softmax_part(cpu, left, std::span{classes}, 0, 4, Matrix<float>{parts.data(), 1, 4});
+  softmax_part(cpu, right, std::span{classes}, 2, 4, Matrix<float>{parts.data() + 4, 1, 4});
+  const Matrix<const float> both{parts.data(), 2, 4};
+  CHECK(softmax_cross_entropy_of_parts(cpu, left, std::span{classes}, 0, both, 1.0f, none).loss == Approx(loss));
 }
 
 TEST_CASE("a class that there is no output for is refused with its row, itself and the number of outputs", "[host]") {
-  const auto message = [](std::int32_t label, Index cols) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
+  const auto message = [&](std::int32_t label, Index cols) {
     std::vector<float> logits(static_cast<std::size_t>(3 * cols));
     const std::vector<std::int32_t> classes{0, 0, label};
     return support::message_of<pdp::ConfigError>([&] {
-      softmax_cross_entropy(Cpu{}, Matrix<const float>{logits.data(), 3, cols}, std::span{classes}, 1.0f, Matrix<float>{});
+      softmax_cross_entropy(cpu, Matrix<const float>{logits.data(), 3, cols}, std::span{classes}, 1.0f, Matrix<float>{});
     });
   };
   CHECK(!message(9, 10));
@@ -130,24 +152,26 @@ TEST_CASE("a class that there is no output for is refused with its row, itself a
 }
 
 TEST_CASE("a loss of outputs that are no numbers is none", "[host]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   for (const std::size_t damaged : {0u, 1u, 2u}) {
     std::vector<float> logits{1, 2, 3};
     logits[damaged] = NAN;
     const std::vector<std::int32_t> classes{0};
     const std::vector<float> target{0, 0, 0};
     const Matrix<const float> x{logits.data(), 1, 3};
-    CHECK(std::isnan(softmax_cross_entropy(Cpu{}, x, std::span{classes}, 1.0f, Matrix<float>{}).loss));
-    CHECK(std::isnan(squared_error(Cpu{}, x, Matrix<const float>{target.data(), 1, 3}, 1.0f, Matrix<float>{}).loss));
+    CHECK(std::isnan(softmax_cross_entropy(cpu, x, std::span{classes}, 1.0f, Matrix<float>{}).loss));
+    CHECK(std::isnan(squared_error(cpu, x, Matrix<const float>{target.data(), 1, 3}, 1.0f, Matrix<float>{}).loss));
   }
 }
 
 TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in double", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 33);
   const auto output = support::normal<TestType>(rows * cols, 1), target = support::normal<TestType>(rows * cols, 2);
   const TestType scale = TestType{1} / 8;
   std::vector<TestType> gradient(output.size() + 1, TestType{99});
   const LossSums sums =
-      squared_error(Cpu{}, Matrix<const TestType>{output.data(), rows, cols}, Matrix<const TestType>{target.data(), rows, cols}, scale,
+      squared_error(cpu, Matrix<const TestType>{output.data(), rows, cols}, Matrix<const TestType>{target.data(), rows, cols}, scale,
                     Matrix<TestType>{gradient.data(), rows, cols});
   CHECK(gradient.back() == 99);
   gradient.pop_back();
@@ -165,6 +189,7 @@ TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in doub
 }
 
 TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of them", "[host][tensor]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), own = GENERATE(as<Index>{}, 1, 3, 8), parts = GENERATE(as<Index>{}, 1, 2, 5);
   const TestType spread = GENERATE(TestType{0}, TestType{1}, TestType{30});  // 0: the largest is everywhere, and the first one counts
   const Index cols = own * parts;
@@ -181,13 +206,13 @@ TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of 
     auto& each = columns.emplace_back();
     for (Index r = 0; r < rows; ++r)
       each.insert(each.end(), logits.begin() + r * cols + part * own, logits.begin() + r * cols + (part + 1) * own);
-    softmax_part(Cpu{}, Matrix<const TestType>{each.data(), rows, own}, std::span<const std::int32_t>{classes}, part * own, cols,
+    softmax_part(cpu, Matrix<const TestType>{each.data(), rows, own}, std::span<const std::int32_t>{classes}, part * own, cols,
                  Matrix<TestType>{known.data() + part * rows * numbers, rows, numbers});
   }
   for (Index part = 0; part < parts; ++part) {
     const Matrix<const TestType> each{columns[static_cast<std::size_t>(part)].data(), rows, own}, all{known.data(), parts * rows, numbers};
     std::vector<TestType> gradient(static_cast<std::size_t>(rows * own));
-    const LossSums sums = softmax_cross_entropy_of_parts(Cpu{}, each, std::span<const std::int32_t>{classes}, part * own, all, scale,
+    const LossSums sums = softmax_cross_entropy_of_parts(cpu, each, std::span<const std::int32_t>{classes}, part * own, all, scale,
                                                          Matrix<TestType>{gradient.data(), rows, own});
     CHECK(sums.correct == expected.sums.correct);
     CHECK(sums.loss == Approx(expected.sums.loss).epsilon(few_ulps<TestType>).margin(few_ulps<TestType> * static_cast<double>(rows)));
@@ -196,36 +221,37 @@ TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of 
         CHECK(std::abs(static_cast<double>(gradient[static_cast<std::size_t>(r * own + c)]) -
                        expected.gradient[static_cast<std::size_t>(r * cols + part * own + c)]) <=
               few_ulps<TestType> * static_cast<double>(scale));
-    CHECK(softmax_cross_entropy_of_parts(Cpu{}, each, std::span<const std::int32_t>{classes}, part * own, all, scale, Matrix<TestType>{})
+    CHECK(softmax_cross_entropy_of_parts(cpu, each, std::span<const std::int32_t>{classes}, part * own, all, scale, Matrix<TestType>{})
               .loss == sums.loss);
   }
 }
 
 TEST_CASE("a class beyond all columns is refused by each rank that has some of them", "[host][tensor][bad input]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits(6);
   std::vector<float> known(8);
   const std::vector<std::int32_t> classes{1, 6};
-  CHECK_THROWS_WITH(softmax_part(Cpu{}, Matrix<const float>{logits.data(), 2, 3}, std::span<const std::int32_t>{classes}, 3, 6,
+  CHECK_THROWS_WITH(softmax_part(cpu, Matrix<const float>{logits.data(), 2, 3}, std::span<const std::int32_t>{classes}, 3, 6,
                                  Matrix<float>{known.data(), 2, 4}),
                     Catch::Matchers::Contains("row 1 of a batch is of class 6, but the model gives 6 outputs"));
 }
 
 TEST_CASE("columns that rule their classes out altogether leave the loss of the others", "[host][tensor]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   constexpr float never = -std::numeric_limits<float>::infinity();
   const std::vector<float> all{never, never, 1, 2}, low{never, never}, high{1, 2};
   const std::vector<std::int32_t> classes{2};
   std::vector<float> known(8), gradient(2), whole(4);
-  softmax_part(Cpu{}, Matrix<const float>{low.data(), 1, 2}, std::span<const std::int32_t>{classes}, 0, 4,
-               Matrix<float>{known.data(), 1, 4});
-  softmax_part(Cpu{}, Matrix<const float>{high.data(), 1, 2}, std::span<const std::int32_t>{classes}, 2, 4,
+  softmax_part(cpu, Matrix<const float>{low.data(), 1, 2}, std::span<const std::int32_t>{classes}, 0, 4, Matrix<float>{known.data(), 1, 4});
+  softmax_part(cpu, Matrix<const float>{high.data(), 1, 2}, std::span<const std::int32_t>{classes}, 2, 4,
                Matrix<float>{known.data() + 4, 1, 4});
-  const double expected = softmax_cross_entropy(Cpu{}, Matrix<const float>{all.data(), 1, 4}, std::span<const std::int32_t>{classes}, 1.0f,
+  const double expected = softmax_cross_entropy(cpu, Matrix<const float>{all.data(), 1, 4}, std::span<const std::int32_t>{classes}, 1.0f,
                                                 Matrix<float>{whole.data(), 1, 4})
                               .loss;
   CHECK(std::isfinite(expected));
   for (const Index first : {0, 2}) {
     const LossSums sums =
-        softmax_cross_entropy_of_parts(Cpu{}, Matrix<const float>{all.data() + first, 1, 2}, std::span<const std::int32_t>{classes}, first,
+        softmax_cross_entropy_of_parts(cpu, Matrix<const float>{all.data() + first, 1, 2}, std::span<const std::int32_t>{classes}, first,
                                        Matrix<const float>{known.data(), 2, 4}, 1.0f, Matrix<float>{gradient.data(), 1, 2});
     CHECK(sums.loss == Approx(expected));
     for (std::size_t c = 0; c < 2; ++c) CHECK(gradient[c] == Approx(whole[static_cast<std::size_t>(first) + c]).margin(1e-7));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support.hpp"
 
 using pdp::Index;
 using pdp::Matrix;
@@ -26,10 +27,11 @@ std::vector<T> numbered(Index rows, Index cols, T factor = 1) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("add_row adds one row to every row", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 8, 65);
   auto values = numbered<TestType>(rows, cols);
   const auto row = numbered<TestType>(1, cols, 1000);
-  add_row(Cpu{}, row.data(), Matrix<TestType>{values.data(), rows, cols});
+  add_row(cpu, row.data(), Matrix<TestType>{values.data(), rows, cols});
 
   auto expected = numbered<TestType>(rows, cols);
   for (Index i = 0; i < rows * cols; ++i) expected[static_cast<std::size_t>(i)] += static_cast<TestType>(1000 * (i % cols + 1));
@@ -37,12 +39,13 @@ TEMPLATE_TEST_CASE("add_row adds one row to every row", "[host]", float, double)
 }
 
 TEMPLATE_TEST_CASE("sum_rows sums the rows, or adds them to what is there", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 100), cols = GENERATE(as<Index>{}, 1, 7, 8, 65);
   const bool accumulate = GENERATE(false, true);
   const auto values = numbered<TestType>(rows, cols);
   std::vector<TestType> sums(static_cast<std::size_t>(cols), accumulate ? TestType{3} : static_cast<TestType>(std::nan("")));
   sums.push_back(-1);
-  sum_rows(Cpu{}, Matrix<const TestType>{values.data(), rows, cols}, sums.data(), accumulate);
+  sum_rows(cpu, Matrix<const TestType>{values.data(), rows, cols}, sums.data(), accumulate);
 
   std::vector<TestType> expected(static_cast<std::size_t>(cols), accumulate ? TestType{3} : TestType{0});
   for (Index i = 0; i < rows * cols; ++i) expected[static_cast<std::size_t>(i % cols)] += static_cast<TestType>(i + 1);
@@ -51,43 +54,47 @@ TEMPLATE_TEST_CASE("sum_rows sums the rows, or adds them to what is there", "[ho
 }
 
 TEMPLATE_TEST_CASE("add adds elementwise, also onto one of its operands", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 3), cols = GENERATE(as<Index>{}, 1, 9);
   const auto left = numbered<TestType>(rows, cols), right = numbered<TestType>(rows, cols, 100);
   const auto in = [&](const auto& values) { return Matrix<const TestType>{values.data(), rows, cols}; };
   auto expected = numbered<TestType>(rows, cols, 101);
 
   std::vector<TestType> out(left.size(), -1);
-  add(Cpu{}, in(left), in(right), Matrix<TestType>{out.data(), rows, cols});
+  add(cpu, in(left), in(right), Matrix<TestType>{out.data(), rows, cols});
   CHECK(out == expected);
 
   auto onto_left = left, onto_right = right;
-  add(Cpu{}, in(onto_left), in(right), Matrix<TestType>{onto_left.data(), rows, cols});
-  add(Cpu{}, in(left), in(onto_right), Matrix<TestType>{onto_right.data(), rows, cols});
+  add(cpu, in(onto_left), in(right), Matrix<TestType>{onto_left.data(), rows, cols});
+  add(cpu, in(left), in(onto_right), Matrix<TestType>{onto_right.data(), rows, cols});
   CHECK(onto_left == expected);
   CHECK(onto_right == expected);
 }
 
 TEMPLATE_TEST_CASE("copy copies all rows and no more", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 3), cols = GENERATE(as<Index>{}, 1, 9);
   auto from = numbered<TestType>(rows, cols);
   std::vector<TestType> to(from.size(), 55);
-  copy(Cpu{}, Matrix<const TestType>{from.data(), rows, cols}, Matrix<TestType>{to.data(), rows, cols});
+  copy(cpu, Matrix<const TestType>{from.data(), rows, cols}, Matrix<TestType>{to.data(), rows, cols});
   from.back() = 55;
   CHECK(to == from);
 }
 
 TEMPLATE_TEST_CASE("scale multiplies every value", "[host]", float, double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 16, 65);
   auto values = numbered<TestType>(rows, cols);
-  scale(Cpu{}, TestType{3}, Matrix<TestType>{values.data(), rows, cols});
+  scale(cpu, TestType{3}, Matrix<TestType>{values.data(), rows, cols});
   CHECK(values == numbered<TestType>(rows, cols, 3));
 }
 
 TEMPLATE_TEST_CASE("sum_of_squares is the square of the norm in double, and of floats finite unless one of them is not", "[host]", float,
                    double) {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 16, 65);
   auto values = numbered<TestType>(rows, cols);
-  const auto squares = [&] { return sum_of_squares(Cpu{}, Matrix<const TestType>{values.data(), rows, cols}); };
+  const auto squares = [&] { return sum_of_squares(cpu, Matrix<const TestType>{values.data(), rows, cols}); };
   const auto n = static_cast<double>(rows * cols);
   CHECK(squares() == n * (n + 1) * (2 * n + 1) / 6);
   if (rows * cols == 0) return;

@@ -2,7 +2,7 @@
 #
 #   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others;
 #   - pdp's headers are included as <pdp/...> and exist;
-#   - a header needs at most one optional component (tcp: Asio; safetensors: JSON; mpi: MPI; gloo: Gloo; nccl: NCCL);
+#   - a header needs at most one optional component (tcp: Asio; safetensors: JSON; mpi: MPI; gloo: Gloo; nccl: NCCL; onednn: oneDNN);
 #   - the umbrella pdp/pdp.hpp reaches every header that needs no optional component, and none that needs one; it need not
 #     reach what has a CMake target of its own but needs no library (comm/shm, parts of comm/tcp/ and comm/hierarchical/, ...), what a source.hpp
 #     holds, which is compiled once for a program, or testing/;

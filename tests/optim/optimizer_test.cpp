@@ -21,7 +21,7 @@ struct RmsProp {
     V square, velocity;
   };
   template <class V>
-  void update(V& w, V g, State<V>& state, const optim::StepInfo& step) const {
+  void update(V& w, const V& g, State<V>& state, const optim::StepInfo& step) const {
     using std::sqrt;
     state.square = decay * state.square + (1 - decay) * g * g;
     state.velocity = momentum * state.velocity + g / (sqrt(state.square) + 1e-8f);
@@ -38,14 +38,14 @@ struct Decaying {
   };
   [[nodiscard]] Rate constants(const optim::StepInfo& step) const { return {step.lr_factor / static_cast<float>(step.number)}; }
   template <class V>
-  void update(V& w, V g, State<V>&, const Rate& rate) const {
+  void update(V& w, const V& g, State<V>&, const Rate& rate) const {
     w = w - rate.now * g;
   }
 };
 
 struct NoState {
   template <class V>
-  void update(V& w, V g, const optim::StepInfo&) const {
+  void update(V& w, const V& g, const optim::StepInfo&) const {
     w = w - g;
   }
 };
@@ -59,7 +59,7 @@ struct StateThatOwns {
     std::vector<V> history;
   };
   template <class V>
-  void update(V& w, V g, State<V>&, const optim::StepInfo&) const {
+  void update(V& w, const V& g, State<V>&, const optim::StepInfo&) const {
     w = w - g;
   }
 };

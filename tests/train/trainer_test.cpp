@@ -379,6 +379,11 @@ TEST_CASE("options that cannot work are refused before the first step, with what
     CHECK(error.is<pdp::ConfigError>());
     CHECK_THAT(error.what(), Contains("a global batch of 0 samples was asked for") && Contains("{.global_batch = 256}"));
   }
+  SECTION("no thread") {
+    const auto error = made({.global_batch = 4, .threads = 0});
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(), Contains("0 threads a rank were asked for") && Contains("{.threads = 2}"));
+  }
   SECTION("a batch larger than the set") {
     const auto error = fitted(data, 11);
     CHECK(error.is<pdp::ConfigError>());
@@ -420,6 +425,35 @@ TEST_CASE("options that cannot work are refused before the first step, with what
     CHECK(error.is<pdp::ShapeError>());
     CHECK_THAT(error.what(), Contains("a batch of 5 rows was given, but memory was made for at most 4"));
   }
+}
+
+TEST_CASE("threads that are of no use are told", "[train]") {
+  const bool has_onednn = pdp::host::has_onednn({});
+  const auto told = [](int threads, int cores) {
+    return pdp::TrainerOptions{.global_batch = 1, .threads = threads}.useless_threads(cores);
+  };
+  CHECK(told(1, 1).empty());
+  CHECK(told(1, 0).empty());
+  CHECK(told(2, 2).empty() == has_onednn);
+  CHECK(told(2, 0).empty() == has_onednn);
+  CHECK_THAT(told(3, 2), StartsWith("3 threads a rank were asked for, but ") &&
+                             EndsWith(has_onednn ? "this process may use 2 cores only" : "Eigen multiplies on one; link pdp::onednn"));
+}
+
+TEST_CASE("the threads of a rank change no more than how its sums are rounded", "[train]") {
+  const Samples data = samples(96);
+  const auto learnt = [&](int threads) {
+    return ranks<comm::Thread>(2, [&](comm::Thread& world) {
+      pdp::TrainerOptions with = options(32);
+      with.threads = threads;
+      Trainer trainer{world, DataParallel{}, classifier, with};
+      trainer.fit(data, {.epochs = 3}, [](const pdp::Epoch&) {});
+      return trainer.parameters();
+    })[0];
+  };
+  const auto one = learnt(1), two = learnt(2);
+  REQUIRE(one.size() == 4);
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(pdp::testing::relative_difference(two[i].values, one[i].values) < 1e-5);
 }
 
 TEST_CASE("a class beyond the outputs on one rank ends the training on all", "[train]") {

@@ -1,42 +1,40 @@
 #pragma once
 
-#include <Eigen/Core>
-
 #include <pdp/core/view.hpp>
+#include <pdp/host/elementary.hpp>
+#include <pdp/host/elementwise.hpp>
 #include <pdp/host/tag.hpp>
 
 namespace pdp::host {
 
-namespace detail {
-
 template <class T>
-auto array(Matrix<T> matrix) {
-  using Array = Eigen::Array<std::remove_const_t<T>, Eigen::Dynamic, 1>;
-  return Eigen::Map<std::conditional_t<std::is_const_v<T>, const Array, Array>>{matrix.data, matrix.size()};
-}
-
-}  // namespace detail
-
-template <class T>
-void relu(const Cpu&, Matrix<const T> x, Matrix<T> y) {
-  detail::array(y) = detail::array(x).max(T{0});
+void relu(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
+  elementwise<T>(cpu, x.size(), [=]<class V>(Index i, auto io) {
+    const V a = io.load(x.data + i);
+    io.store(where_greater(V{}, a, V{}, a), y.data + i);  // so that what is no number stays none
+  });
 }
 
 /// From the output of relu and its gradient: the gradient of its input.
 template <class T>
-void relu_backward(const Cpu&, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
-  detail::array(gradient_x) = (detail::array(y) > T{0}).select(detail::array(gradient_y), T{0});
+void relu_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  elementwise<T>(cpu, y.size(), [=]<class V>(Index i, auto io) {
+    io.store(where_greater(io.load(y.data + i), V{}, io.load(gradient_y.data + i), V{}), gradient_x.data + i);
+  });
 }
 
 template <class T>
-void hyperbolic_tangent(const Cpu&, Matrix<const T> x, Matrix<T> y) {
-  detail::array(y) = detail::array(x).tanh();
+void hyperbolic_tangent(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
+  elementwise<T>(cpu, x.size(), [=]<class V>(Index i, auto io) { io.store(tanh(io.load(x.data + i)), y.data + i); });
 }
 
 /// From the output of the tangent and its gradient: the gradient of its input.
 template <class T>
-void hyperbolic_tangent_backward(const Cpu&, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
-  detail::array(gradient_x) = detail::array(gradient_y) * (T{1} - detail::array(y).square());
+void hyperbolic_tangent_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  elementwise<T>(cpu, y.size(), [=]<class V>(Index i, auto io) {
+    const V out = io.load(y.data + i);
+    io.store(io.load(gradient_y.data + i) * (1 - out * out), gradient_x.data + i);
+  });
 }
 
 }  // namespace pdp::host

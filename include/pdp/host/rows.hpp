@@ -5,39 +5,53 @@
 #include <cstddef>
 
 #include <pdp/core/view.hpp>
+#include <pdp/host/elementwise.hpp>
 #include <pdp/host/tag.hpp>
 
 namespace pdp::host {
 
 /// Adds one row to every row of `rows`: a bias.
 template <class T>
-void add_row(const Cpu&, const T* row, Matrix<T> rows) {
-  for (Index r = 0; r < rows.rows; ++r) {
-    T* __restrict to = rows.row(r);
-    for (Index c = 0; c < rows.cols; ++c) to[c] += row[c];
-  }
+void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
+  with_simd(cpu.registers, [=]<Simd S>() {
+    using V = Lanes<T, S>;
+    for (Index r = 0; r < rows.rows; ++r) {
+      T* const to = rows.row(r);
+      Index c = 0;
+      for (; c + V::count <= rows.cols; c += V::count) (V::load(to + c) + V::load(row + c)).store(to + c);
+      for (; c < rows.cols; ++c) to[c] += row[c];
+    }
+  });
 }
 
 /// sums (+)= the sum of all rows: the gradient of a bias.
 template <class T>
-void sum_rows(const Cpu&, Matrix<const T> rows, T* __restrict sums, bool accumulate) {
-  if (!accumulate) std::fill_n(sums, rows.cols, T{});
-  for (Index r = 0; r < rows.rows; ++r) {
-    const T* from = rows.row(r);
-    for (Index c = 0; c < rows.cols; ++c) sums[c] += from[c];
-  }
+void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
+  with_simd(cpu.registers, [=]<Simd S>() {
+    using V = Lanes<T, S>;
+    Index c = 0;
+    for (; c + V::count <= rows.cols; c += V::count) {
+      V sum = accumulate ? V::load(sums + c) : V{};
+      for (Index r = 0; r < rows.rows; ++r) sum = sum + V::load(rows.row(r) + c);
+      sum.store(sums + c);
+    }
+    if (!accumulate) std::fill_n(sums + c, rows.cols - c, T{});
+    for (Index r = 0; r < rows.rows; ++r)
+      for (Index each = c; each < rows.cols; ++each) sums[each] += rows.row(r)[each];
+  });
 }
 
 /// out = left + right, elementwise. `out` may be one of them.
 template <class T>
-void add(const Cpu&, Matrix<const T> left, Matrix<const T> right, Matrix<T> out) {
-  for (Index i = 0; i < out.size(); ++i) out.data[i] = left.data[i] + right.data[i];
+void add(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> out) {
+  elementwise<T>(cpu, out.size(),
+                 [=]<class V>(Index i, auto io) { io.store(io.load(left.data + i) + io.load(right.data + i), out.data + i); });
 }
 
 /// values *= factor.
 template <class T>
-void scale(const Cpu&, T factor, Matrix<T> values) {
-  for (Index i = 0; i < values.size(); ++i) values.data[i] *= factor;
+void scale(const Cpu& cpu, T factor, Matrix<T> values) {
+  elementwise<T>(cpu, values.size(), [=]<class V>(Index i, auto io) { io.store(io.load(values.data + i) * factor, values.data + i); });
 }
 
 /// The square of the norm, in double: of floats it is finite unless one of them is not.

@@ -1,8 +1,17 @@
 #pragma once
 
+#include <pdp/host/simd.hpp>
+
 namespace pdp::host {
 
-/// The processor that runs the program. One thread computes.
-struct Cpu {};
+/// Who multiplies matrices of floats: oneDNN where CMake's target pdp::onednn is linked, or Eigen in any case. Eigen multiplies all others.
+enum class Products { best, eigen };
+
+/// What is used of the processor that runs the program.
+struct Cpu {
+  int threads = 1;  // that a matrix product may use; all else is computed by the calling one
+  Products products = Products::best;
+  Simd registers = widest_simd();  // not wider than that
+};
 
 }  // namespace pdp::host

@@ -17,8 +17,8 @@ struct CrossEntropy {
     return softmax_cross_entropy(device, output, classes, scale, gradient);
   }
 
-  /// Of each row: the largest logit, the sum of exponentials below it, the logit of the class (0 where another rank has it), and whether
-  /// the largest is that of the class.
+  /// Of each row: the largest logit, the sum of the exponentials of the others, the logit of the class (0 where another rank has it), and
+  /// whether the largest is that of the class.
   static constexpr Index part_numbers = 4;
   template <class D, class T>
   void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns, Matrix<T> out) const {

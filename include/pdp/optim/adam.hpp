@@ -25,7 +25,7 @@ struct AdamMoments {
   }
 
   template <class V>
-  static void update(V& w, V g, State<V>& state, const Constants& step, float beta1, float beta2, float eps) {
+  static void update(V& w, const V& g, State<V>& state, const Constants& step, float beta1, float beta2, float eps) {
     using std::sqrt;
     state.mean = beta1 * state.mean + (1 - beta1) * g;
     state.square = beta2 * state.square + (1 - beta2) * (g * g);
@@ -47,9 +47,9 @@ struct Adam {
   [[nodiscard]] AdamMoments::Constants constants(const StepInfo& step) const { return AdamMoments::constants(lr, beta1, beta2, step); }
 
   template <class V>
-  void update(V& w, V g, State<V>& state, const AdamMoments::Constants& step) const {
-    g = g + weight_decay * w;
-    AdamMoments::update(w, g, state, step, beta1, beta2, eps);
+  void update(V& w, const V& g, State<V>& state, const AdamMoments::Constants& step) const {
+    const V decayed = g + weight_decay * w;
+    AdamMoments::update(w, decayed, state, step, beta1, beta2, eps);
   }
 };
 
@@ -67,7 +67,7 @@ struct AdamW {
   [[nodiscard]] AdamMoments::Constants constants(const StepInfo& step) const { return AdamMoments::constants(lr, beta1, beta2, step); }
 
   template <class V>
-  void update(V& w, V g, State<V>& state, const AdamMoments::Constants& step) const {
+  void update(V& w, const V& g, State<V>& state, const AdamMoments::Constants& step) const {
     w = w - step.rate * weight_decay * w;
     AdamMoments::update(w, g, state, step, beta1, beta2, eps);
   }

@@ -17,14 +17,16 @@ struct Sgd {
     V velocity;
   };
 
+  [[nodiscard]] constexpr bool keeps_state() const { return momentum != 0; }
+
   template <class V>
-  void update(V& w, V g, State<V>& state, const StepInfo& step) const {
-    g = g + weight_decay * w;
-    state.velocity = momentum * state.velocity + g;
-    w = w - step.lr_factor * lr * (nesterov ? g + momentum * state.velocity : state.velocity);
+  void update(V& w, const V& g, State<V>& state, const StepInfo& step) const {
+    const V decayed = g + weight_decay * w;
+    state.velocity = momentum * state.velocity + decayed;
+    w = w - step.lr_factor * lr * (nesterov ? decayed + momentum * state.velocity : state.velocity);
   }
 };
 
-static_assert(Optimizer<Sgd> && state_fields<Sgd> == 1);
+static_assert(Optimizer<Sgd> && needed_state_fields(Sgd{}) == 0 && needed_state_fields(Sgd{.momentum = 0.9f}) == 1);
 
 }  // namespace pdp::optim

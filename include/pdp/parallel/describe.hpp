@@ -32,6 +32,7 @@ struct Description {
   Index parameters = 0;  // elements of the model, padding included
   Index global_batch = 0;
   std::vector<RankUse> ranks;
+  std::string device;  // what computes, in words
 
   [[nodiscard]] double bubble() const {
     double idle = 0;
@@ -154,7 +155,7 @@ inline std::string byte_text(Index bytes) {
 /// `state_fields`: numbers that the optimizer keeps for each parameter.
 inline Description describe(const Outline& model, const std::vector<Plan>& plans, Index global_batch, std::size_t state_fields) {
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
-  Description found{model.elements(0, model.size()), global_batch, {}};
+  Description found{model.elements(0, model.size()), global_batch, {}, {}};
   const Timetable timetable{model, plans};
   for (int rank = 0; rank < static_cast<int>(plans.size()); ++rank) {
     found.ranks.push_back(detail::use_of(model, plans, rank, global_batch, state_fields));
@@ -185,6 +186,7 @@ inline std::string Description::text() const {
     for (std::size_t column = 0; column < row.size(); ++column)
       words += std::string(widths[column] - row[column].size() + (column > 0 ? 2 : 0), ' ') + row[column];
   }
+  if (!device.empty()) words += '\n' + device;
   return words;
 }
 

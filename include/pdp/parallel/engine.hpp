@@ -32,9 +32,9 @@ class Engine {
 
   /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
   Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
-         const GradientPolicy& policy = {})
+         const GradientPolicy& policy = {}, D device = {})
       : plan_{std::move(plan)},
-        worker_{plan_, model, input, loss, optimizer, limits},
+        worker_{plan_, model, input, loss, optimizer, limits, device},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
         reductions_(plan_.units.size()),

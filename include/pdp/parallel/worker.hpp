@@ -57,14 +57,14 @@ class Worker {
   static_assert(Device<D, T>, "pdp: the device lacks one of the operations of core/device.hpp for this element type");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
-  Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits)
+  Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device)
       : part_{plan.tensor},
         loss_{loss},
         optimizer_{optimizer},
-        stage_{model, input, runs(plan), limits.seed},
+        stage_{model, input, runs(plan), limits.seed, device},
         limits_{limits},
         micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
-    constexpr Index fields = static_cast<Index>(optim::state_fields<Optimizer>);
+    const Index fields = static_cast<Index>(optim::needed_state_fields(optimizer_));
     for (std::size_t u = 0; u < plan.units.size(); ++u)
       optimizer_state_.emplace_back(fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size()));
     make_memory(plan);

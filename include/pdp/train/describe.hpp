@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/host/device.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/parallel/describe.hpp>
 #include <pdp/parallel/placed.hpp>
@@ -20,8 +21,9 @@ template <class TaskType, parallel::Strategy S>
                     model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
   parallel::check_output<decltype(TaskType::loss)>(model);
   const auto plans = parallel::plans_for(options.gradient_policy(), strategy, model, ranks);
-  parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::state_fields<decltype(TaskType::optimizer)>);
+  parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::needed_state_fields(task.optimizer));
   found.parameters = whole.elements(0, whole.size());
+  found.device = host::describe(options.cpu());
   return found;
 }
 

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -59,8 +61,11 @@ class Trainer {
                 task.loss,
                 task.optimizer,
                 {share_of(options, plan_.share), options.seed},
-                options.gradient_policy()} {
+                options.gradient_policy(),
+                options.cpu()} {
     static_cast<void>(precision);
+    const std::string useless = options.useless_threads(static_cast<int>(std::thread::hardware_concurrency()));
+    if (!useless.empty() && world.rank() == 0) fmt::print(stderr, "pdp: {}\n", useless);
   }
 
   [[nodiscard]] const parallel::Plan& plan() const { return plan_; }

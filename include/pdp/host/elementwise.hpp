@@ -1,0 +1,40 @@
+#pragma once
+
+#include <pdp/core/view.hpp>
+#include <pdp/host/lanes.hpp>
+#include <pdp/host/tag.hpp>
+
+namespace pdp::host {
+
+namespace detail {
+
+/// Where a register of numbers comes from and goes to: a whole one, or the last numbers of a run.
+template <class V>
+struct WholeLanes {
+  using T = typename V::Number;
+  [[nodiscard]] V load(const T* from) const { return V::load(from); }
+  void store(const V& lanes, T* to) const { lanes.store(to); }
+};
+template <class V>
+struct SomeLanes {
+  using T = typename V::Number;
+  Index some;
+  [[nodiscard]] V load(const T* from) const { return V::load(from, some); }
+  void store(const V& lanes, T* to) const { lanes.store(to, some); }
+};
+
+}  // namespace detail
+
+/// body.operator()<V>(i, io) for numbers 0 to count - 1, as many at once as V has lanes: those from i on, which io.load(from) and
+/// io.store(lanes, to) move. What becomes of a number does not depend on its place.
+template <class T, class Body>
+void elementwise(const Cpu& cpu, Index count, Body body) {
+  with_simd(cpu.registers, [=]<Simd S>() {
+    using V = Lanes<T, S>;
+    Index i = 0;
+    for (; i + V::count <= count; i += V::count) body.template operator()<V>(i, detail::WholeLanes<V>{});
+    if (i < count) body.template operator()<V>(i, detail::SomeLanes<V>{count - i});
+  });
+}
+
+}  // namespace pdp::host

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include <pdp/core/view.hpp>
+
+namespace pdp::host::onednn {
+
+// Defined by what CMake's target pdp::onednn adds to a program. In a program without it they are null, and Eigen multiplies.
+
+/// A matrix as it lies in memory, row by row, or its transpose.
+struct Operand {
+  const float* data;
+  Index stride;  // elements from one row in memory to the next
+  bool is_transposed;
+};
+
+/// c (+)= left right by oneDNN, on so many threads; `depth` numbers are added up for each element. oneDNN packs its operands in memory that
+/// it takes from malloc and gives back. Throws std::runtime_error where oneDNN refuses.
+[[gnu::weak]] void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads);
+
+/// Such as "oneDNN 2.6.3".
+[[gnu::weak]] std::string name();
+
+}  // namespace pdp::host::onednn

@@ -1,0 +1,2 @@
+// Added to whatever links pdp::onednn.
+#include <pdp/host/onednn/source.hpp>
