@@ -19,7 +19,7 @@ namespace host {
 
 /// What computes on this processor, in words.
 inline std::string describe(const Cpu& cpu) {
-  const char* const registers = cpu.registers == Simd::avx512 ? "AVX-512" : cpu.registers == Simd::avx2 ? "AVX2" : "vectors of 16 bytes";
+  const char* const registers = cpu.simd() == Simd::avx512 ? "AVX-512" : cpu.simd() == Simd::avx2 ? "AVX2" : "vectors of 16 bytes";
   return text("matrix products by ", products_name(cpu), " on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads",
               has_onednn(cpu) ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers);
 }

@@ -29,7 +29,7 @@ struct SomeLanes {
 /// io.store(lanes, to) move. What becomes of a number does not depend on its place.
 template <class T, class Body>
 void elementwise(const Cpu& cpu, Index count, Body body) {
-  with_simd(cpu.registers, [=]<Simd S>() {
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     Index i = 0;
     for (; i + V::count <= count; i += V::count) body.template operator()<V>(i, detail::WholeLanes<V>{});

@@ -85,7 +85,7 @@ template <class T>
 LossSums softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, T scale, Matrix<T> gradient) {
   LossSums sums;
   for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, logits.cols));
-  with_simd(cpu.registers, [=, &sums]<Simd S>() {
+  with_simd(cpu.simd(), [=, &sums]<Simd S>() {
     using V = Lanes<T, S>;
     const Index width = logits.cols;
     const bool writes = gradient.data != nullptr;
@@ -128,7 +128,7 @@ template <class T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
                   Matrix<T> part) {
   for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, columns));
-  with_simd(cpu.registers, [=]<Simd S>() {
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     for (Index r = 0; r < logits.rows; ++r) {
       const Index label = classes[static_cast<std::size_t>(r)] - first;
@@ -151,7 +151,7 @@ template <class T>
 LossSums softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                         Matrix<const T> parts, T scale, Matrix<T> gradient) {
   LossSums sums;
-  with_simd(cpu.registers, [=, &sums]<Simd S>() {
+  with_simd(cpu.simd(), [=, &sums]<Simd S>() {
     using V = Lanes<T, S>;
     LossSums found;
     for (Index r = 0; r < logits.rows; ++r) {
@@ -185,7 +185,7 @@ LossSums softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, 
 template <class T>
 LossSums squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, T scale, Matrix<T> gradient) {
   LossSums sums;
-  with_simd(cpu.registers, [=, &sums]<Simd S>() {
+  with_simd(cpu.simd(), [=, &sums]<Simd S>() {
     using V = Lanes<T, S>;
     const T width = static_cast<T>(output.cols), factor = 2 * scale / width;
     const bool writes = gradient.data != nullptr;

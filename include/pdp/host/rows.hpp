@@ -13,7 +13,7 @@ namespace pdp::host {
 /// Adds one row to every row of `rows`: a bias.
 template <class T>
 void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
-  with_simd(cpu.registers, [=]<Simd S>() {
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     for (Index r = 0; r < rows.rows; ++r) {
       T* const to = rows.row(r);
@@ -27,7 +27,7 @@ void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
 /// sums (+)= the sum of all rows: the gradient of a bias.
 template <class T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
-  with_simd(cpu.registers, [=]<Simd S>() {
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     Index c = 0;
     for (; c + V::count <= rows.cols; c += V::count) {

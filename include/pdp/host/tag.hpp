@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <pdp/host/simd.hpp>
 
 namespace pdp::host {
@@ -11,7 +13,9 @@ enum class Products { best, eigen };
 struct Cpu {
   int threads = 1;  // that a matrix product may use; all else is computed by the calling one
   Products products = Products::best;
-  Simd registers = widest_simd();  // not wider than that
+  std::optional<Simd> registers{};  // unless given, the widest
+
+  [[nodiscard]] Simd simd() const { return registers ? *registers : widest_simd(); }
 };
 
 }  // namespace pdp::host
