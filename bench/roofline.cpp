@@ -1,0 +1,192 @@
+// What this machine can do: the limits that the other benchmarks are read against.
+//
+//   roofline [--seconds S]
+//
+// Prints one JSON object a line, each the best of what was tried for some S seconds (1 unless given):
+//   ping_pong  ns from a flag set by one core until its answer from the next is seen; -1 where there is one core
+//   fma        GFLOP/s of one core: products and sums of floats in registers, for each size of vector registers
+//   product    GFLOP/s of one core in each matrix product of the configurations, and the part of the best of fma
+//   memory     GB/s of one core: copying 256 MiB, and adding one array onto another (of what is read and written)
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <pdp/pdp.hpp>
+
+#include "common/configs.hpp"
+#include "common/number.hpp"
+#include "common/timing.hpp"
+
+namespace {
+
+using bench::now_us;
+using pdp::Index;
+using pdp::Matrix;
+using pdp::host::Cpu;
+using pdp::host::Lanes;
+using pdp::host::Simd;
+
+/// The least time of a call of `work` in microseconds, called for some `seconds`, and three times at least.
+template <class F>
+double least_us(double seconds, const F& work) {
+  double least = 1e300;
+  const double end = now_us() + 1e6 * seconds;
+  for (int i = 0; i < 3 || now_us() < end; ++i) {
+    const double begin = now_us();
+    work();
+    least = std::min(least, now_us() - begin);
+  }
+  return least;
+}
+
+constexpr const char* name_of(Simd registers) {
+  return registers == Simd::avx512 ? "avx512" : registers == Simd::avx2 ? "avx2" : "baseline";
+}
+
+/// GFLOP/s of chains that do not wait for each other.
+double fma_rate(Simd registers, double seconds) {
+  constexpr int rounds = 100'000, chains = 10;  // two units of a latency of four or five cycles
+  double lanes = 0, sum = 0;
+  const double us = least_us(seconds, [&] {
+    with_simd(registers, [&lanes, &sum]<Simd S>() {
+      using V = Lanes<float, S>;
+      const V factor = V::all(0.999f), term = V::all(1e-3f);
+      std::array<V, chains> x;
+      for (int chain = 0; chain < chains; ++chain) x[static_cast<std::size_t>(chain)] = V::all(static_cast<float>(chain));
+      for (int i = 0; i < rounds; ++i)
+        for (V& each : x) each = each * factor + term;  // one instruction, as bench/CMakeLists.txt asks for
+      for (const V& each : x) sum += static_cast<double>(each.sum());
+      lanes = V::count;
+    });
+  });
+  if (!(sum > 0)) std::fprintf(stderr, "roofline: the chains ended at %g\n", sum);  // they are computed, then
+  return 2 * lanes * rounds * chains / us / 1e3;
+}
+
+struct Product {
+  const char* config;
+  const char* form;  // of what a layer needs: its output, the gradient of its input, that of its weight
+  Index rows, in, out;
+};
+
+double product_rate(const Product& product, double seconds) {
+  const Index rows = product.rows, in = product.in, out = product.out;
+  pdp::Buffer<float> x{rows * in}, y{rows * out}, w{in * out};
+  for (auto* each : {&x, &y, &w}) pdp::random::fill_uniform<float>(pdp::random::make_key(1), 0, each->span());
+  const Cpu cpu;
+  const auto is = [&](std::string_view form) { return form == product.form; };
+  const Matrix<float> in_values{x.data(), rows, in}, out_values{y.data(), rows, out}, weight{w.data(), in, out};
+  const auto read = [](const Matrix<float>& matrix) { return Matrix<const float>{matrix.data, matrix.rows, matrix.cols}; };
+  const double us = least_us(seconds, [&] {
+    if (is("output")) gemm(cpu, read(in_values), read(weight), out_values, false);
+    if (is("input")) gemm_nt(cpu, read(out_values), read(weight), in_values, false);
+    if (is("weight")) gemm_tn(cpu, read(in_values), read(out_values), weight, false);
+  });
+  return 2 * static_cast<double>(rows * in * out) / us / 1e3;
+}
+
+double copy_rate(double seconds, bool adds) {
+  constexpr std::size_t count = std::size_t{64} << 20;
+  std::vector<float> from(count, 1), to(count, 2);
+  const double us = least_us(seconds, [&] {
+    if (adds)
+      add(Cpu{}, Matrix<const float>{to.data(), 1, static_cast<Index>(count)},
+          Matrix<const float>{from.data(), 1, static_cast<Index>(count)}, Matrix<float>{to.data(), 1, static_cast<Index>(count)});
+    else
+      std::memcpy(to.data(), from.data(), count * sizeof(float));
+  });
+  return (adds ? 3.0 : 2.0) * static_cast<double>(count * sizeof(float)) / us / 1e3;
+}
+
+/// Leaves the caller on the first core.
+double ping_pong_ns() {
+  constexpr int rounds = 20'000, blocks = 10;
+  if (std::thread::hardware_concurrency() < 2) return -1;
+  struct alignas(64) Flag {
+    std::atomic<int> value{0};
+  } ping, pong;
+  std::thread other{[&] {
+    bench::pin(1, 2);
+    for (int i = 1; i <= blocks * rounds; ++i) {
+      while (ping.value.load(std::memory_order_acquire) < i) continue;
+      pong.value.store(i, std::memory_order_release);
+    }
+  }};
+  bench::pin(0, 2);
+  double least = 1e300;
+  for (int block = 0; block < blocks; ++block) {
+    const double begin = now_us();
+    for (int i = 1; i <= rounds; ++i) {
+      ping.value.store(block * rounds + i, std::memory_order_release);
+      while (pong.value.load(std::memory_order_acquire) < block * rounds + i) continue;
+    }
+    least = std::min(least, (now_us() - begin) * 1e3 / rounds);
+  }
+  other.join();
+  return least;
+}
+
+template <class C>
+void add_products(std::vector<Product>& products, const char* name, const C& config) {
+  for (std::size_t i = 0; i + 1 < config.widths.size(); ++i)
+    for (const char* form : {"output", "input", "weight"})
+      if (i > 0 || std::string_view{form} != "input") {
+        const Product found{name, form, config.rows, config.widths[i], config.widths[i + 1]};
+        const auto is_same = [&](const Product& other) {
+          return std::string_view{other.form} == form && other.rows == found.rows && other.in == found.in && other.out == found.out;
+        };
+        if (std::ranges::none_of(products, is_same)) products.push_back(found);
+      }
+}
+
+int measure(double seconds) {
+  std::printf("{\"limit\": \"ping_pong\", \"ns\": %.0f}\n", ping_pong_ns());
+  const auto each = [&](std::size_t parts) { return seconds / static_cast<double>(parts); };
+  std::vector<Simd> sizes;
+  for (const Simd size : {Simd::baseline, Simd::avx2, Simd::avx512})
+    if (size <= pdp::host::widest_simd()) sizes.push_back(size);
+  double peak = 0;
+  for (const Simd size : sizes) {
+    const double rate = fma_rate(size, each(sizes.size()));
+    peak = std::max(peak, rate);
+    std::printf("{\"limit\": \"fma\", \"registers\": \"%s\", \"gflops\": %.1f}\n", name_of(size), rate);
+  }
+  std::vector<Product> products;
+  add_products(products, "toy", bench::toy());
+  add_products(products, "mnist", bench::mnist());
+  add_products(products, "ae", bench::ae());
+  add_products(products, "wide", bench::wide());
+  for (const Product& product : products) {
+    const double rate = product_rate(product, each(products.size()));
+    std::printf(
+        "{\"limit\": \"product\", \"by\": \"%s\", \"config\": \"%s\", \"of\": \"%s\", \"rows\": %td, \"in\": %td, \"out\": %td, "
+        "\"gflops\": %.1f, \"of_fma\": %.3f}\n",
+        products_name(Cpu{}).c_str(), product.config, product.form, product.rows, product.in, product.out, rate, rate / peak);
+  }
+  std::printf("{\"limit\": \"memory\", \"what\": \"copy\", \"gbps\": %.1f}\n", copy_rate(each(2), false));
+  std::printf("{\"limit\": \"memory\", \"what\": \"add\", \"gbps\": %.1f}\n", copy_rate(each(2), true));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    double seconds = 1;
+    for (int i = 1; i < argc; ++i) {
+      if (std::string_view{argv[i]} != "--seconds" || i + 1 == argc)
+        throw pdp::UsageError{pdp::text("unknown argument ", argv[i], "; usage: roofline [--seconds S]")};
+      seconds = bench::number<double>("--seconds", argv[++i], 0);
+    }
+    return measure(seconds);
+  } catch (const pdp::UsageError& error) {
+    std::fprintf(stderr, "roofline: %s\n", error.what());
+    return 2;
+  }
+}
