@@ -1,0 +1,234 @@
+"""How long a training step of PyTorch takes on the CPU, with the models, losses, optimizers and batches of bench/common/configs.hpp.
+
+    torch_step.py step --config toy|mnist|ae|wide [--world N] [--threads K]
+    torch_step.py pipe --config mnist|wide --schedule gpipe|1f1b [--world 2] [--micro-batches M] [--batch B]
+
+step, with more than one rank: DistributedDataParallel over Gloo, each rank with a batch of its own. pipe: torch.distributed.pipelining,
+the layers cut evenly between the ranks, Adam for both configurations as in bench/strategies. All else is as PyTorch has it unless told
+otherwise.
+
+Prints one JSON object. median_us is the median over the steps of rank 0; the first steps are not timed. Starts its own ranks, which end
+with it, each on a core of its own where there are enough. run_step and run_pipelines start it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections import namedtuple
+
+sys.dont_write_bytecode = True  # no __pycache__ among the sources
+
+import blocks
+
+Config = namedtuple("Config", "widths activation bias rows adam squared_error lr steps")
+CONFIGS = {
+    "toy": Config((1024, 256, 256, 256, 32), "Tanh", False, 64, False, False, 0.1, 300),
+    "mnist": Config((784, 64, 64, 64, 10), "ReLU", True, 128, True, False, 1e-3, 500),
+    "ae": Config((784, 128, 28, 128, 784), None, True, 64, True, True, 1e-3, 300),
+    "wide": Config((1024, 2048, 2048, 2048, 1000), "ReLU", True, 128, False, False, 0.01, 15),
+}
+PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(adam=True, lr=1e-3, steps=6)}
+POOL = 16  # different batches, so that no step finds its input in the cache by luck
+
+
+def import_torch(threads):
+    """Only now: it takes seconds, which --help need not, and its threads are to be so many from the start."""
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    global torch, distributed
+    import torch
+    import torch.distributed as distributed
+
+    torch.set_num_threads(threads)
+
+
+# ---- The model ------------------------------------------------------------------------------------------------------
+
+
+def layers_of(config):
+    """A list for each linear layer: itself and the activation behind it."""
+    pairs = list(zip(config.widths, config.widths[1:]))
+    layers = [[torch.nn.Linear(inputs, outputs, bias=config.bias)] for inputs, outputs in pairs]
+    if config.activation:
+        for layer in layers[:-1]:
+            layer.append(getattr(torch.nn, config.activation)())
+    return layers
+
+
+def chained(layers):
+    return torch.nn.Sequential(*(module for layer in layers for module in layer))
+
+
+def optimizer_of(config, model):
+    make = torch.optim.Adam if config.adam else torch.optim.SGD
+    return make(model.parameters(), lr=config.lr)
+
+
+def loss_of(config):
+    return torch.nn.functional.mse_loss if config.squared_error else torch.nn.functional.cross_entropy
+
+
+def batches(config, rows):
+    """Pairs of input and target."""
+    inputs = [torch.rand(rows, config.widths[0]) for _ in range(POOL)]
+    if config.squared_error:
+        return [(x, x) for x in inputs]
+    return [(x, torch.randint(config.widths[-1], (rows,))) for x in inputs]
+
+
+# ---- Steps ----------------------------------------------------------------------------------------------------------
+
+
+def data_parallel_step(flags, rank):
+    config = flags.chosen
+    model, loss, pool = chained(layers_of(config)), loss_of(config), batches(config, config.rows)
+    if flags.world > 1:
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = optimizer_of(config, model)
+
+    def step(number):
+        x, y = pool[number % POOL]
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+def pipeline_step(flags, rank):
+    from torch.distributed import pipelining
+
+    config, last = flags.chosen, flags.world - 1
+    layers, pool = layers_of(config), batches(config, flags.batch)
+    begin, end = (len(layers) * r // flags.world for r in (rank, rank + 1))
+    model = chained(layers[begin:end])
+    stage = pipelining.PipelineStage(model, rank, flags.world, torch.device("cpu"))
+    schedule = {"gpipe": pipelining.ScheduleGPipe, "1f1b": pipelining.Schedule1F1B}[flags.schedule]
+    schedule = schedule(stage, flags.micro_batches, loss_fn=loss_of(config))
+    optimizer = optimizer_of(config, model)
+
+    def step(number):
+        x, y = pool[number % POOL]
+        optimizer.zero_grad()
+        schedule.step(*((x,) if rank == 0 else ()), **({"target": y} if rank == last else {}))
+        optimizer.step()
+
+    return step
+
+
+def measure(flags, rank):
+    """Median microseconds of a step."""
+    torch.manual_seed(rank if flags.mode == "step" else 0)  # data parallel: samples of its own; a pipeline: inputs and targets that fit
+    step = (data_parallel_step if flags.mode == "step" else pipeline_step)(flags, rank)
+    for number in range(flags.warm_up):
+        step(number)
+    times = []
+    for number in range(flags.steps):
+        begin = time.perf_counter()
+        step(number)
+        times.append(time.perf_counter() - begin)
+    return 1e6 * statistics.median(times)
+
+
+# ---- Ranks ----------------------------------------------------------------------------------------------------------
+
+
+def pin(rank, world):
+    allowed = sorted(os.sched_getaffinity(0))
+    if world <= len(allowed):
+        os.sched_setaffinity(0, {allowed[rank]})
+
+
+def run_rank(flags, rank, store):
+    parent = os.getppid()
+    blocks.die_with_parent()
+    if os.getppid() != parent:  # it has ended before the kernel knew
+        os._exit(1)
+    pin(rank, flags.world)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # what this host is called may have no address
+    store = distributed.FileStore(store, flags.world)
+    distributed.init_process_group("gloo", store=store, rank=rank, world_size=flags.world)
+    report(flags, rank, measure(flags, rank))
+    distributed.destroy_process_group()
+
+
+def report(flags, rank, median_us):
+    if rank != 0:
+        return
+    rows = flags.chosen.rows * flags.world if flags.mode == "step" else flags.batch
+    figures = {"median_us": round(median_us, 3), "samples_per_s": round(rows * 1e6 / median_us)}
+    how = {name: value for name, value in vars(flags).items() if name not in ("mode", "chosen")}
+    print(json.dumps({"peer": "pytorch", "version": torch.__version__, "mode": flags.mode, **how, **figures}), flush=True)
+
+
+def run_ranks(flags):
+    """Whether all of them succeeded; when one has not, the others are ended."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    fork = multiprocessing.get_context("fork")  # torch is there already and has not yet started a thread
+    # They find each other by a file, so that no port need be free; it is in memory, so that nothing is left of it however they end.
+    store = os.memfd_create("store")
+    ranks = [fork.Process(target=run_rank, args=(flags, rank, f"/proc/self/fd/{store}")) for rank in range(flags.world)]
+    for process in ranks:
+        process.start()
+    running = {process.sentinel: process for process in ranks}
+    while running:
+        for sentinel in wait(running):
+            process = running.pop(sentinel)
+            process.join()
+            if process.exitcode != 0:
+                for other in ranks:
+                    other.kill()
+                print(f"rank {ranks.index(process)} has ended with status {process.exitcode}", file=sys.stderr)
+                return False
+    return True
+
+
+# ---- Flags ----------------------------------------------------------------------------------------------------------
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog="torch_step.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    modes = parser.add_subparsers(dest="mode", required=True, metavar="step|pipe")
+
+    def mode(name, configs, world, text):
+        add = modes.add_parser(name, help=text, description=text, allow_abbrev=False).add_argument
+        add("--config", type=blocks.one_of(configs), required=True, help=", ".join(configs))
+        add("--world", type=blocks.at_least(world), default=world, help=f"ranks (default: {world})")
+        add("--threads", type=blocks.at_least(1), default=1, help="threads of a rank (default: 1)")
+        steps = ", ".join(f"{config.steps} {key}" for key, config in configs.items())
+        add("--steps", type=blocks.at_least(1), default=None, help=f"timed steps (default: {steps})")
+        add("--warm-up", type=blocks.at_least(1), default=None, metavar="STEPS", help="steps before them (default: a tenth, at least 3)")
+        return add
+
+    mode("step", CONFIGS, 1, "a step on one rank, or data parallel on several")
+    add = mode("pipe", PIPELINED, 2, "a step of a pipeline")
+    add("--schedule", type=blocks.one_of(("gpipe", "1f1b")), default="1f1b", help="gpipe or 1f1b (default)")
+    add("--micro-batches", type=blocks.at_least(1), default=8, metavar="M", help="parts of the batch (default: 8)")
+    add("--batch", type=blocks.at_least(1), default=512, help="samples of a step, over all micro-batches (default: 512)")
+    flags = parser.parse_args()
+    if flags.mode == "pipe" and flags.world > len(CONFIGS[flags.config].widths) - 1:
+        parser.error(f"--world {flags.world}: {flags.config} has {len(CONFIGS[flags.config].widths) - 1} layers, and each rank needs one")
+    flags.chosen = (CONFIGS if flags.mode == "step" else PIPELINED)[flags.config]
+    flags.steps = flags.steps or flags.chosen.steps
+    flags.warm_up = flags.warm_up or max(3, flags.steps // 10)
+    return flags
+
+
+def main():
+    flags = parse()
+    import_torch(flags.threads)
+    if flags.world > 1:
+        return 0 if run_ranks(flags) else 1
+    pin(0, 1)
+    report(flags, 0, measure(flags, 0))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
