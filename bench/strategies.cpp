@@ -1,7 +1,7 @@
 // What a strategy gains, and what it holds: a step on several ranks against the same step on one, in the same run.
 //
-//   strategies --strategy data|zero1|zero2|zero3|tensor|gpipe|1f1b|interleaved|zero-bubble [--config mnist|wide] [--batch N] [--ranks N]
-//              [--micro-batches M] [--clip-norm X] [--pairs P]
+//   strategies --strategy data|zero1|zero2|zero3|tensor|gpipe|1f1b|interleaved|zero-bubble [--config mnist|wide|deep] [--batch N]
+//              [--ranks N] [--micro-batches M] [--clip-norm X] [--pairs P]
 //
 // Ranks are processes on the shared memory of one host. Prints one JSON object. Rank 0 alone and all ranks together take turns in blocks
 // (A B B A ...), on the same batches, cut in the same micro-batches:
@@ -185,7 +185,9 @@ int main(int argc, char** argv) {
       measure(world, bench::mnist(), settings);
     else if (settings.config == "wide")
       measure(world, bench::wide(pdp::optim::Adam{}), settings);
+    else if (settings.config == "deep")
+      measure(world, bench::deep(), settings);
     else
-      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; it is mnist or wide")};
+      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; it is mnist, wide or deep")};
   });
 }

@@ -51,6 +51,17 @@ auto wide(Optimizer optimizer = {.lr = 0.01f}) {
       {1024, 2048, 2048, 2048, 1000}};
 }
 
+/// Many layers of one size.
+inline auto deep() {
+  using namespace pdp::nn;
+  constexpr int layers = 32;
+  std::vector<pdp::Index> widths(layers + 2, 512);
+  widths.back() = 10;
+  return Config{pdp::Task{Sequential{Repeat{layers, Sequential{Linear{512, 512}, Relu{}}}, Linear{512, 10}}, pdp::loss::CrossEntropy{},
+                          pdp::optim::Adam{}},
+                128, widths};
+}
+
 /// Samples that are no samples of anything, a number of batches of them, so that no step finds its input in the cache by luck.
 template <class Target>
 class Batches {

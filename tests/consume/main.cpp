@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     world.all_reduce(sum, pdp::comm::Sum{});
     if constexpr (requires { sum_of_ranks(world); })
       if (static_cast<float>(sum_of_ranks(world)) != sum[0]) throw std::runtime_error{"the library has found another sum"};
+    if (!pdp::host::has_onednn({})) throw std::runtime_error{"oneDNN is linked and not used"};
     if (world.rank() == 0) std::printf("%d ranks, sum %g\n", world.size(), static_cast<double>(sum[0]));
   });
 }

@@ -1,6 +1,10 @@
 #include <pdp/host/gemm.hpp>
 
+#include <filesystem>
+#include <iterator>
 #include <limits>
+#include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -95,6 +99,28 @@ TEMPLATE_TEST_CASE("matrix products equal a naive loop across the borders of the
     INFO("rows " << m << ", cols " << n << ", depth " << k << ", form " << static_cast<int>(form) << ", accumulate " << accumulate);
     check_product<TestType>(cpu, form, m, n, k, accumulate);
   }
+}
+
+TEST_CASE("a product takes the threads that it may have, and no more", "[host]") {
+  const std::string name = products_name(Cpu{});
+  if (!pdp::host::has_onednn({}) || name.find("without OpenMP") != std::string::npos) return;
+  const auto tasks = [] { return std::distance(std::filesystem::directory_iterator{"/proc/self/task"}, {}); };
+  std::ptrdiff_t before = 0, one = 0, two = 0;
+  std::thread{[&] {  // a new one has none of its own yet
+    const std::vector<float> a(512 * 512, 1);
+    std::vector<float> c(512 * 512);
+    const auto multiply = [&](int threads) {
+      const Matrix<const float> in{a.data(), 512, 512};
+      gemm(Cpu{.threads = threads}, in, in, Matrix<float>{c.data(), 512, 512}, false);
+      return tasks();
+    };
+    before = tasks();
+    one = multiply(1);
+    two = multiply(2);
+  }}
+      .join();
+  CHECK(one == before);
+  CHECK(two == before + 1);
 }
 
 TEST_CASE("what multiplies has a name, with its version", "[host]") {

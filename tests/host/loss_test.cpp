@@ -99,11 +99,12 @@ TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
 
 TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and nothing is written", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
-  const auto logits = support::normal<TestType>(6 * 5, 5), target = support::normal<TestType>(6 * 5, 6);
-  const auto classes = some_classes(6, 5);
-  std::vector<TestType> gradient(30);
-  const Matrix<const TestType> x{logits.data(), 6, 5}, y{target.data(), 6, 5};
-  const Matrix<TestType> to{gradient.data(), 6, 5};
+  const Index cols = GENERATE(as<Index>{}, 1, 5, 16, 33);
+  const auto logits = support::normal<TestType>(6 * cols, 5), target = support::normal<TestType>(6 * cols, 6);
+  const auto classes = some_classes(6, cols);
+  std::vector<TestType> gradient(logits.size());
+  const Matrix<const TestType> x{logits.data(), 6, cols}, y{target.data(), 6, cols};
+  const Matrix<TestType> to{gradient.data(), 6, cols};
 
   const LossSums with = softmax_cross_entropy(cpu, x, std::span{classes}, TestType{1}, to);
   const LossSums without = softmax_cross_entropy(cpu, x, std::span{classes}, TestType{1}, Matrix<TestType>{});

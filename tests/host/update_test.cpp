@@ -42,6 +42,20 @@ struct Descent {
   }
 };
 
+/// Its vectors go to a function, and come from it, that is compiled without knowledge of the registers.
+struct Distant {
+  template <class V>
+  struct State {};
+  template <class V>
+  [[gnu::noinline]] static V square_and_more(V x) {
+    return x * x + x;
+  }
+  template <class V>
+  void update(V& w, V g, State<V>&, const optim::StepInfo&) const {
+    w = w - square_and_more(g);
+  }
+};
+
 static_assert(optim::state_fields<EveryOperation> == 3 && optim::state_fields<Descent> == 0 && optim::state_fields<optim::Sgd> == 1);
 
 /// Parameters and their state after some steps on `count` elements, and the same by the rule in double, one element at a time.
@@ -93,6 +107,43 @@ TEMPLATE_TEST_CASE("every rule gives each element what it gives a scalar, howeve
   check_against_scalar<TestType>(cpu, optim::Sgd{.lr = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .nesterov = true}, count, tolerance);
   check_against_scalar<TestType>(cpu, optim::Adam{.lr = 0.01f, .weight_decay = 0.1f}, count, tolerance);
   check_against_scalar<TestType>(cpu, optim::AdamW{.lr = 0.01f, .weight_decay = 0.1f}, count, tolerance);
+}
+
+TEST_CASE("a rule that needs no state is given none, and starts from zero in every update", "[host][optim]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
+  const optim::Sgd rule{.lr = 0.5f};
+  REQUIRE(optim::needed_state_fields(rule) == 0);
+  auto parameters = support::normal(100, 1);
+  const auto gradients = support::normal(100, 2);
+  std::vector<double> expected(parameters.begin(), parameters.end());
+  for (std::int64_t number = 1; number <= 3; ++number) {
+    pdp::host::update<1>(cpu, rule, optim::StepInfo{number, 1}, std::span{parameters}, std::span<const float>{gradients},
+                         std::span<float>{});
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= 0.5 * static_cast<double>(gradients[i]);
+  }
+  CHECK(support::difference(parameters, expected) < 1e-6);
+}
+
+TEST_CASE("a rule may call what is not inlined", "[host][optim]") {
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
+  std::vector<float> parameters(37, 1);
+  const std::vector<float> gradients(37, 2);
+  pdp::host::update<0>(cpu, Distant{}, optim::StepInfo{}, std::span{parameters}, std::span{gradients}, std::span<float>{});
+  CHECK(parameters == std::vector<float>(37, 1 - 6));
+}
+
+TEST_CASE("an update takes what is too small to be normal for zero, and leaves the thread as it was", "[host][optim]") {
+#ifdef __x86_64__
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
+  std::vector<float> parameters(37, 1), velocity(37, 1.5f * std::numeric_limits<float>::min());
+  const std::vector<float> gradients(37, 0);
+  pdp::host::update<1>(cpu, optim::Sgd{.momentum = 0.5f}, optim::StepInfo{}, std::span{parameters}, std::span{gradients},
+                       std::span{velocity});
+  for (const float each : velocity) CHECK(std::fpclassify(each) == FP_ZERO);
+  volatile float least = std::numeric_limits<float>::min();
+  least = least / 2;
+  CHECK(least > 0);
+#endif
 }
 
 TEST_CASE("what an update does to an element does not depend on where a span is cut", "[host][optim]") {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sched.h>
+
 #include <string>
 
 #include <pdp/core/device.hpp>
@@ -17,11 +19,19 @@ static_assert(Device<host::Cpu, float> && Device<host::Cpu, double>);
 
 namespace host {
 
+/// How many cores this process may use; 0 where nobody knows.
+inline int usable_cores() {
+  cpu_set_t cores;
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
+}
+
 /// What computes on this processor, in words.
 inline std::string describe(const Cpu& cpu) {
   const char* const registers = cpu.simd() == Simd::avx512 ? "AVX-512" : cpu.simd() == Simd::avx2 ? "AVX2" : "vectors of 16 bytes";
-  return text("matrix products by ", products_name(cpu), " on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads",
-              has_onednn(cpu) ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers);
+  const bool has_threads = has_onednn(cpu), is_linked = onednn::product != nullptr;
+  return text("matrix products of floats by ", products_name(cpu),
+              has_threads ? text(" on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads") : std::string{},
+              is_linked ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers);
 }
 
 }  // namespace host

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include <pdp/host/lanes.hpp>
 
@@ -11,10 +12,10 @@ namespace pdp::host {
 // functions", 1989), within two units in the last place. What is no number stays none.
 
 template <Simd S>
-Lanes<float, S> exp(const Lanes<float, S>& a) {
+[[gnu::always_inline]] inline Lanes<float, S> exp(const Lanes<float, S>& a) {
   using V = Lanes<float, S>;
   using Whole = detail::Vector<std::int32_t, V::bytes>;
-  constexpr float least = -87.33654f, most = 88.37626f;  // what lies beyond has the exponential of these
+  constexpr float least = -87.33654f, most = 88.37626f;  // below, it is zero and not a denormal; beyond, that of `most`
   const V x = where_greater(V::all(least), a, V::all(least), where_greater(a, V::all(most), V::all(most), a));
   // e^x = 2^n e^f, where n is the whole number that is next to x / ln 2; no whole number is made of what is no number.
   const V binary = where_greater(x, V::all(least), x, V::all(least)) * 1.44269504f;
@@ -27,12 +28,12 @@ Lanes<float, S> exp(const Lanes<float, S>& a) {
   const Whole power = (n + 127) << 23;
   V scale;
   static_assert(sizeof scale == sizeof power);
-  std::memcpy(&scale, &power, sizeof scale);
-  return (p * (f * f) + f + 1) * scale;
+  std::memcpy(&scale.vector, &power, sizeof power);
+  return where_greater(V::all(least), a, V{}, (p * (f * f) + f + 1) * scale);
 }
 
 template <Simd S>
-Lanes<float, S> tanh(const Lanes<float, S>& x) {
+[[gnu::always_inline]] inline Lanes<float, S> tanh(const Lanes<float, S>& x) {
   using V = Lanes<float, S>;
   const V size = where_greater(V{}, x, -x, x), square = x * x;
   const V far = 1 - 2 / (exp(2 * size) + 1);

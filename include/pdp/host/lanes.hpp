@@ -28,47 +28,59 @@ struct VectorOf {
 template <class T, int Bytes>
 using Vector = typename VectorOf<T, Bytes>::Type;
 
+#if !__has_builtin(__builtin_elementwise_sqrt)
 /// Of the numbers of one register, in place. By instructions of the processor: as std::sqrt sets `errno`, compilers make no vectors of it.
 /// In memory, since a vector that is passed by value must not be wider than the flags of the compiler allow.
 template <class T, Simd S>
 struct SquareRoots {
-  static void take(T* numbers) {
-    for (int i = 0; i < bytes_of<S> / static_cast<int>(sizeof(T)); ++i) numbers[i] = std::sqrt(numbers[i]);
+  static void take(Vector<T, bytes_of<S>>& all) {
+    for (int i = 0; i < bytes_of<S> / static_cast<int>(sizeof(T)); ++i) all[i] = std::sqrt(all[i]);
   }
 };
 #ifdef __x86_64__
-template <>
-struct SquareRoots<float, Simd::avx512> {
-  [[gnu::target("avx512f")]] static void take(float* numbers) {
-    auto& all = *reinterpret_cast<Vector<float, 64>*>(numbers);
+template <class T>
+struct SquareRoots<T, Simd::avx512> {
+  [[gnu::target("avx512f")]] static void take(Vector<T, 64>& all) {
     constexpr int current_rounding = 4;
 #ifdef __clang__
-    all = __builtin_ia32_sqrtps512(all, current_rounding);
+    if constexpr (std::same_as<T, float>)
+      all = __builtin_ia32_sqrtps512(all, current_rounding);
+    else
+      all = __builtin_ia32_sqrtpd512(all, current_rounding);
 #else
-    all = __builtin_ia32_sqrtps512_mask(all, all, -1, current_rounding);
+    if constexpr (std::same_as<T, float>)
+      all = __builtin_ia32_sqrtps512_mask(all, all, -1, current_rounding);
+    else
+      all = __builtin_ia32_sqrtpd512_mask(all, all, -1, current_rounding);
 #endif
   }
 };
-template <>
-struct SquareRoots<float, Simd::avx2> {
-  [[gnu::target("avx2,fma")]] static void take(float* numbers) {
-    auto& all = *reinterpret_cast<Vector<float, 32>*>(numbers);
-    all = __builtin_ia32_sqrtps256(all);
+template <class T>
+struct SquareRoots<T, Simd::avx2> {
+  [[gnu::target("avx2,fma")]] static void take(Vector<T, 32>& all) {
+    if constexpr (std::same_as<T, float>)
+      all = __builtin_ia32_sqrtps256(all);
+    else
+      all = __builtin_ia32_sqrtpd256(all);
   }
 };
-template <>
-struct SquareRoots<float, Simd::baseline> {
-  static void take(float* numbers) {
-    auto& all = *reinterpret_cast<Vector<float, 16>*>(numbers);
-    all = __builtin_ia32_sqrtps(all);
+template <class T>
+struct SquareRoots<T, Simd::baseline> {
+  static void take(Vector<T, 16>& all) {
+    if constexpr (std::same_as<T, float>)
+      all = __builtin_ia32_sqrtps(all);
+    else
+      all = __builtin_ia32_sqrtpd(all);
   }
 };
+#endif
 #endif
 
 }  // namespace detail
 
 /// One vector register of numbers: what optimizer rules and all loops over numbers are compiled with on a CPU. In the compilers' own vector
-/// extension, as intrinsics would tie a loop to one processor.
+/// extension, as intrinsics would tie a loop to one processor. Copying is not trivial, so that it goes through memory where a function
+/// takes or gives Lanes and is not inlined: such a function knows nothing of registers that its caller has been compiled for.
 template <std::floating_point T, Simd S>
 struct Lanes {
   static constexpr int bytes = bytes_of<S>;
@@ -78,6 +90,14 @@ struct Lanes {
 
   Vector vector;
 
+  [[gnu::always_inline]] Lanes() : vector{} {}
+  [[gnu::always_inline]] explicit Lanes(const Vector& values) : vector{values} {}
+  [[gnu::always_inline]] Lanes(const Lanes& other) : vector{other.vector} {}
+  [[gnu::always_inline]] Lanes& operator=(const Lanes& other) {
+    vector = other.vector;
+    return *this;
+  }
+
   /// Calls function(lane) for the number in each lane.
   template <class F>
   static Lanes generate(const F& function) {
@@ -85,43 +105,50 @@ struct Lanes {
     for (int i = 0; i < count; ++i) lanes.vector[i] = function(i);
     return lanes;
   }
-  static Lanes all(T value) { return {Vector{} + value}; }
-  static Lanes load(const T* from) { return {reinterpret_cast<const Loose*>(from)->vector}; }
+  [[gnu::always_inline]] static Lanes all(T value) { return Lanes{Vector{} + value}; }
+  [[gnu::always_inline]] static Lanes load(const T* from) {
+    const Vector values = reinterpret_cast<const Loose*>(from)->vector;
+    return Lanes{values};
+  }
   /// The first `some` lanes from memory, zero in the others.
   static Lanes load(const T* from, Index some) {
     alignas(bytes) T lanes[count]{};
     for (Index i = 0; i < some; ++i) lanes[i] = from[i];
     return load(lanes);
   }
-  void store(T* to) const { reinterpret_cast<Loose*>(to)->vector = vector; }
+  [[gnu::always_inline]] void store(T* to) const { reinterpret_cast<Loose*>(to)->vector = vector; }
   void store(T* to, Index some) const {
     alignas(bytes) T lanes[count];
     store(lanes);
     for (Index i = 0; i < some; ++i) to[i] = lanes[i];
   }
 
-  friend Lanes operator+(const Lanes& a, const Lanes& b) { return {a.vector + b.vector}; }
-  friend Lanes operator-(const Lanes& a, const Lanes& b) { return {a.vector - b.vector}; }
-  friend Lanes operator*(const Lanes& a, const Lanes& b) { return {a.vector * b.vector}; }
-  friend Lanes operator/(const Lanes& a, const Lanes& b) { return {a.vector / b.vector}; }
-  friend Lanes operator-(const Lanes& a) { return {-a.vector}; }
-  friend Lanes operator+(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) + b; }
-  friend Lanes operator-(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) - b; }
-  friend Lanes operator*(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) * b; }
-  friend Lanes operator/(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) / b; }
-  friend Lanes operator+(const Lanes& a, host::Number auto b) { return a + all(static_cast<T>(b)); }
-  friend Lanes operator-(const Lanes& a, host::Number auto b) { return a - all(static_cast<T>(b)); }
-  friend Lanes operator*(const Lanes& a, host::Number auto b) { return a * all(static_cast<T>(b)); }
-  friend Lanes operator/(const Lanes& a, host::Number auto b) { return a / all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Lanes operator+(const Lanes& a, const Lanes& b) { return Lanes{a.vector + b.vector}; }
+  [[gnu::always_inline]] friend Lanes operator-(const Lanes& a, const Lanes& b) { return Lanes{a.vector - b.vector}; }
+  [[gnu::always_inline]] friend Lanes operator*(const Lanes& a, const Lanes& b) { return Lanes{a.vector * b.vector}; }
+  [[gnu::always_inline]] friend Lanes operator/(const Lanes& a, const Lanes& b) { return Lanes{a.vector / b.vector}; }
+  [[gnu::always_inline]] friend Lanes operator-(const Lanes& a) { return Lanes{-a.vector}; }
+  [[gnu::always_inline]] friend Lanes operator+(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) + b; }
+  [[gnu::always_inline]] friend Lanes operator-(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) - b; }
+  [[gnu::always_inline]] friend Lanes operator*(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) * b; }
+  [[gnu::always_inline]] friend Lanes operator/(host::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) / b; }
+  [[gnu::always_inline]] friend Lanes operator+(const Lanes& a, host::Number auto b) { return a + all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Lanes operator-(const Lanes& a, host::Number auto b) { return a - all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Lanes operator*(const Lanes& a, host::Number auto b) { return a * all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Lanes operator/(const Lanes& a, host::Number auto b) { return a / all(static_cast<T>(b)); }
 
   /// In each lane where a > b the number of `yes`, else that of `no`; so also where one of them is no number.
-  friend Lanes where_greater(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
-    return {a.vector > b.vector ? yes.vector : no.vector};
+  [[gnu::always_inline]] friend Lanes where_greater(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
+    return Lanes{a.vector > b.vector ? yes.vector : no.vector};
   }
   friend Lanes sqrt(const Lanes& a) {
+#if __has_builtin(__builtin_elementwise_sqrt)
+    return Lanes{__builtin_elementwise_sqrt(a.vector)};
+#else
     Lanes root = a;
-    detail::SquareRoots<T, S>::take(reinterpret_cast<T*>(&root.vector));
+    detail::SquareRoots<T, S>::take(root.vector);
     return root;
+#endif
   }
   /// The sum over the lanes, always in the same order.
   [[nodiscard]] T sum() const {

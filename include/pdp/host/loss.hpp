@@ -25,9 +25,11 @@ inline Index label_of(std::span<const std::int32_t> classes, Index row, Index lo
 
 namespace detail {
 
+// These are inlined into the loops that call them, and so compiled for their registers; clang would leave some for those of its flags.
+
 /// The largest of a row.
 template <class V, class T>
-T largest(const T* x, Index count) {
+[[gnu::always_inline]] inline T largest(const T* x, Index count) {
   T best = x[0];
   Index i = 0;
   if (count >= V::count) {
@@ -51,21 +53,21 @@ double sum(const T* x, Index count) {
 }
 /// to = function(x), of registers and of numbers. `to` may be x.
 template <class V, class T, class F>
-void transform(const T* x, Index count, T* to, F function) {
+[[gnu::always_inline]] inline void transform(const T* x, Index count, T* to, F function) {
   Index i = 0;
   for (; i + V::count <= count; i += V::count) function(V::load(x + i)).store(to + i);
   for (; i < count; ++i) to[i] = function(x[i]);
 }
 /// to = exp(x - less); `to` may be x.
 template <class V, class T>
-void exponentials(const T* x, T less, Index count, T* to) {
+[[gnu::always_inline]] inline void exponentials(const T* x, T less, Index count, T* to) {
   Index i = 0;
   for (; i + V::count <= count; i += V::count) exp(V::load(x + i) - less).store(to + i);
   if (i < count) exp(V::load(x + i, count - i) - less).store(to + i, count - i);
 }
 /// The sum of exp(x - less).
 template <class V, class T>
-double sum_of_exponentials(const T* x, T less, Index count) {
+[[gnu::always_inline]] inline double sum_of_exponentials(const T* x, T less, Index count) {
   double total = 0;
   alignas(V) T lanes[V::count];
   for (Index i = 0; i < count; i += V::count) {

@@ -35,7 +35,7 @@ template <class Body>
 
 }  // namespace detail
 
-/// Calls body.operator()<S>() once, where S is `registers`, which the processor must have. A body captures what it needs by value.
+/// Calls body.operator()<S>() once, where S is `registers`, which the processor must have. A body captures what a loop reads by value.
 template <class Body>
 void with_simd(Simd registers, Body body) {
 #ifdef __x86_64__

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -22,16 +22,19 @@ void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> par
   elementwise<T>(cpu, count, [=]<class V>(Index i, auto io) {
     using State = typename Rule::template State<V>;
     std::array<V, Fields> fields{};
-    T* const states = state.data() + i;
+    T* const states = keeps ? state.data() + i : nullptr;
     if (keeps)
       for (Index k = 0; V & field : fields) field = io.load(states + count * k++);
     V w = io.load(parameters.data() + i);
     const V gradient = io.load(gradients.data() + i);
-    State own{};
-    if constexpr (Fields > 0) own = std::bit_cast<State>(fields);
-    rule.update(w, gradient, own, step);
+    static_assert(Fields == 0 || sizeof(State) == sizeof fields);
+    if constexpr (Fields > 0) {  // a State is vectors and nothing else
+      rule.update(w, gradient, *reinterpret_cast<State*>(fields.data()), step);
+    } else {
+      State none{};
+      rule.update(w, gradient, none, step);
+    }
     io.store(w, parameters.data() + i);
-    if constexpr (Fields > 0) fields = std::bit_cast<std::array<V, Fields>>(own);
     if (keeps)
       for (Index k = 0; const V& field : fields) io.store(field, states + count * k++);
   });

@@ -16,9 +16,9 @@ struct StepInfo {
 /// An elementwise rule over a parameter, its gradient (the mean over the global batch) and a state of its own, zero at first.
 ///
 /// The rule is written once, as a template over a vector V: a few lanes on a CPU, one element in a GPU thread. It may use + - * / with
-/// vectors and numbers, and sqrt, and takes the gradient by reference, since a vector may be wider than the compiler likes to pass.
-/// `State<V>` holds vectors and nothing else; a device stores it only for the elements that this rank updates. What depends on the step
-/// alone goes into constants(StepInfo), an optional member, whose result update() then gets instead of the StepInfo.
+/// vectors and numbers, and sqrt. `State<V>` holds vectors and nothing else; a device stores it only for the elements that this rank
+/// updates. What depends on the step alone goes into constants(StepInfo), an optional member, whose result update() then gets instead of
+/// the StepInfo.
 template <class O>
 concept Optimizer = std::copyable<O> &&
     requires(const O& rule, float& parameter, float gradient, typename O::template State<float>& state, const StepInfo& step) {

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,7 +63,7 @@ class Trainer {
                 options.gradient_policy(),
                 options.cpu()} {
     static_cast<void>(precision);
-    const std::string useless = options.useless_threads(static_cast<int>(std::thread::hardware_concurrency()));
+    const std::string useless = options.useless_threads(host::usable_cores());
     if (!useless.empty() && world.rank() == 0) fmt::print(stderr, "pdp: {}\n", useless);
   }
 

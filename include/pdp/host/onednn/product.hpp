@@ -16,7 +16,7 @@ struct Operand {
 };
 
 /// c (+)= left right by oneDNN, on so many threads; `depth` numbers are added up for each element. oneDNN packs its operands in memory that
-/// it takes from malloc and gives back. Throws std::runtime_error where oneDNN refuses.
+/// it takes from malloc and gives back. Throws Error where oneDNN refuses.
 [[gnu::weak]] void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads);
 
 /// Such as "oneDNN 2.6.3".

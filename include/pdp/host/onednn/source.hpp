@@ -54,7 +54,9 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
 
 std::string name() {
   const dnnl_version_t* const version = dnnl_version();
-  return text("oneDNN ", version->major, ".", version->minor, ".", version->patch);
+  const bool has_openmp = version->cpu_runtime == DNNL_RUNTIME_OMP;
+  return text("oneDNN ", version->major, ".", version->minor, ".", version->patch,
+              has_openmp ? "" : " (built without OpenMP, so it decides itself how many threads it takes)");
 }
 
 }  // namespace pdp::host::onednn
