@@ -123,7 +123,7 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
     INFO(program << ": " << ended.out << ended.err);
     CHECK(ended.code == 0);
     CHECK(std::count(ended.out.begin(), ended.out.end(), '\n') == ranks + 3);
-    CHECK_THAT(ended.out, Contains("\nmatrix products by ") && EndsWith("\n"));
+    CHECK_THAT(ended.out, Contains("\nmatrix products of floats by ") && EndsWith("\n"));
     CHECK_THAT(ended.out, Contains(ranks == 1 ? " 1 rank, bubble " : std::to_string(ranks) + " ranks, bubble ") &&
                               Contains("layers  samples  parameters  gradients  optimizer  activations  calls "));
   }
