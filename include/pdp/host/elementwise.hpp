@@ -26,7 +26,7 @@ struct SomeLanes {
 }  // namespace detail
 
 /// body.operator()<V>(i, io) for numbers 0 to count - 1, as many at once as V has lanes: those from i on, which io.load(from) and
-/// io.store(lanes, to) move. What becomes of a number does not depend on its place.
+/// io.store(lanes, to) move. Each number goes through the same operations, wherever it lies.
 template <class T, class Body>
 void elementwise(const Cpu& cpu, Index count, Body body) {
   with_simd(cpu.simd(), [=]<Simd S>() {

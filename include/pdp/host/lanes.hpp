@@ -168,4 +168,6 @@ struct Lanes {
   };
 };
 
+static_assert(sizeof(Lanes<float, Simd::avx512>) == 64 && Lanes<double, Simd::avx2>::count == 4);
+
 }  // namespace pdp::host
