@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <concepts>
-#include <cstring>
 #include <type_traits>
 
 #include <pdp/core/view.hpp>
