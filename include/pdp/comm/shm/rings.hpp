@@ -200,7 +200,8 @@ class Rings {
     const auto s = static_cast<std::size_t>(seat);
     return {world_ranks_.empty() ? seat : world_ranks_[s], &board, &bells_[s]};
   }
-  [[nodiscard]] std::size_t piece() const { return ring_bytes_ / 8; }
+  /// Bytes that the other side hears of at once: a few, so that both copy at the same time.
+  [[nodiscard]] std::size_t piece() const { return std::min<std::size_t>(ring_bytes_ / 8, 32 * 1024); }
   [[nodiscard]] std::size_t room(const Out& out) const { return ring_bytes_ - static_cast<std::size_t>(out.written - out.read); }
   /// Whether a rank will write and read no more.
   [[nodiscard]] bool gone(int peer) const {

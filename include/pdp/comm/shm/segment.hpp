@@ -150,9 +150,10 @@ class Segment {
     std::size_t ring_bytes, seats = 0, counters = 0, boards = 0, rings = 0, bytes = 0;
   };
 
-  /// Small enough to stay in a core's own cache, and that all rings of a large world together stay modest.
+  /// So large that some messages fit as a whole: what does not fit waits until its sender looks again, and that one may be computing. And
+  /// so small that all rings of a large world together stay modest.
   static std::uint32_t ring_bytes_for(int size) {
-    constexpr std::size_t most = 256 * 1024, least = 64 * 1024, of_all = 64 * 1024 * 1024;
+    constexpr std::size_t most = 2048 * 1024, least = 64 * 1024, of_all = 64 * 1024 * 1024;
     const auto ranks = static_cast<std::size_t>(size);
     return static_cast<std::uint32_t>(std::clamp(std::bit_floor(of_all / (ranks * ranks)), least, most));
   }
