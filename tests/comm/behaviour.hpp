@@ -132,6 +132,27 @@ void memory(Comm& world, Findings& findings) {
   findings.expect(moved.size() == 10'001 && values.size() == 0, "one that was moved from");  // NOLINT(bugprone-use-after-move)
 }
 
+/// Memory of all ranks, where each sees it: what one writes to another's is there after a barrier.
+template <class Comm>
+void common_memory(Comm& world, Findings& findings, bool expected) {
+  const int size = world.size(), rank = world.rank();
+  comm::Registered<std::int32_t> values = world.template allocate<std::int32_t>(3 * static_cast<std::size_t>(size));
+  findings.expect(world.shares_memory() == expected && values.is_common() == expected, "who sees whose memory");
+  if (!expected) return;
+  findings.expect(values.of(rank).data() == values.data() && values.of(rank).size() == values.size(), "its own part");
+  for (int round = 1; round < 4; ++round) {
+    for (int other = 0; other < size; ++other) values.of(other)[3 * static_cast<std::size_t>(rank)] = 100 * round + 10 * rank + other;
+    world.barrier();
+    for (int other = 0; other < size; ++other) {
+      findings.expect(values[3 * static_cast<std::size_t>(other)] == 100 * round + 10 * other + rank, "what others have written here");
+      findings.expect(values.of(other)[3 * static_cast<std::size_t>(rank)] == 100 * round + 10 * rank + other, "what it has written");
+    }
+    world.barrier();
+  }
+  const comm::Registered<std::int32_t> moved = std::move(values);
+  findings.expect(moved.is_common() && !values.is_common(), "one that was moved from");  // NOLINT(bugprone-use-after-move)
+}
+
 /// Calls of two groups, waited for in opposite orders. On 2 ranks.
 template <class Comm>
 void two_groups(Comm& world, Findings& findings) {

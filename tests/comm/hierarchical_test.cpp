@@ -1,9 +1,12 @@
+#include <pdp/comm/any.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <numeric>
 #include <thread>
 
+#include "comm/behaviour.hpp"
 #include "comm/conformance.hpp"
 #include "comm/on_hosts.hpp"
 
@@ -46,6 +49,18 @@ TEST_CASE("groups of ranks of any hosts live on their own", "[comm][hierarchical
     std::array root_says{world.rank()};
     turned.broadcast(root_says, 1);
     findings.expect(root_says[0] == 5, "a broadcast from a rank of the turned group");
+  });
+}
+
+TEST_CASE("ranks of several hosts do not see all of each other's memory, those of one of them do", "[comm][hierarchical][allocate]") {
+  OnHosts::layout = GENERATE(Layout::one_host, Layout::pairs, Layout::all_alone);
+  check_on_ranks<OnHosts>(4, [](OnHosts& world, Findings& findings) {
+    behaviour::common_memory(world, findings, OnHosts::layout == Layout::one_host);
+    OnHosts pair = world.split(world.rank() / 2, 0);
+    behaviour::common_memory(pair, findings, OnHosts::layout != Layout::all_alone);
+    comm::Any any{world.split(0, 0)};
+    findings.expect(any.shares_memory() == world.shares_memory(), "through Any");
+    behaviour::common_memory(any, findings, OnHosts::layout == Layout::one_host);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "catch.hpp"
+#include "comm/behaviour.hpp"
 #include "comm/findings.hpp"
 #include "comm/stream_ranks.hpp"
 
@@ -423,6 +424,21 @@ TEST_CASE("shm: groups add up in memory that they or the world have made, side b
       findings.expect((world.rank() == 4 ? mixed[9999] : of_part[9999]) == 10, "a sum over memory of all kinds");
     }
   });
+}
+
+TEMPLATE_TEST_CASE("ranks of one host see the memory that they have made together", "[comm][allocate]", comm::Shm, comm::Thread) {
+  const int size = GENERATE(1, 2, 3, 5);
+  check_on_ranks<TestType>(size, [size](TestType& world, Findings& findings) {
+    behaviour::common_memory(world, findings, size > 1);
+    TestType part = world.split(world.rank() % 2, -world.rank());
+    behaviour::common_memory(part, findings, part.size() > 1);
+    comm::Registered<float> empty = world.template allocate<float>(0);
+    findings.expect(!empty.is_common() && empty.size() == 0, "an empty one");
+  });
+}
+
+TEST_CASE("tcp: ranks do not see each other's memory", "[comm][tcp][allocate]") {
+  check_on_ranks<comm::Tcp>(2, [](comm::Tcp& world, Findings& findings) { behaviour::common_memory(world, findings, false); });
 }
 
 TEST_CASE("shm: ranks that ask for memory of different size are told so, all of them, and go on", "[comm][shm][allocate]") {

@@ -106,6 +106,7 @@ class AnyCalls {
   }
   void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) { held_->complete_all_to_all(in, sent, out, received); }
   Region allocate(std::size_t bytes) { return held_->allocate(bytes); }
+  [[nodiscard]] bool shares_memory() const { return held_->shares_memory(); }
   void begin_group() { held_->begin_group(); }
   void end_group() { held_->end_group(); }
 
@@ -128,6 +129,7 @@ class AnyCalls {
     virtual void complete_collective(Verb, Memory whole, Memory shard, Counts, int root, Reducer) = 0;
     virtual void complete_all_to_all(Memory in, Counts, Memory out, Counts) = 0;
     virtual Region allocate(std::size_t bytes) = 0;
+    [[nodiscard]] virtual bool shares_memory() const = 0;
     virtual void begin_group() = 0;
     virtual void end_group() = 0;
 
@@ -163,6 +165,7 @@ class AnyCalls {
       comm::complete_all_to_all(calls, in, sent, out, received);
     }
     Region allocate(std::size_t bytes) override { return allocate_region(calls, bytes); }
+    [[nodiscard]] bool shares_memory() const override { return comm::shares_memory(calls); }
     void begin_group() override {
       if constexpr (GroupsCalls<C>) calls.begin_group();
     }

@@ -166,6 +166,10 @@ class BasicCommunicator {
     return Registered<T>{allocate_region(calls_, count * sizeof(T))};
   }
 
+  /// Whether every rank of this group sees what allocate() gives to all of them: where there are several, on one host, in one process or
+  /// over shared memory. The same on all of them.
+  [[nodiscard]] bool shares_memory() const { return comm::shares_memory(calls_); }
+
   /// The group of those ranks that give the same colour, ordered by key and then by rank. Every rank of this group must call it.
   [[nodiscard]] BasicCommunicator split(int color, int key) { return BasicCommunicator{calls_.split(color, key)}; }
 

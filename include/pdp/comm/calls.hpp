@@ -113,6 +113,15 @@ Region allocate_region(C& calls, std::size_t bytes) {
     return Region::ordinary(bytes);
 }
 
+/// Whether every rank of the group sees the memory of all (see Registered::of).
+template <Calls C>
+bool shares_memory(const C& calls) {
+  if constexpr (requires { calls.shares_memory(); })
+    return calls.shares_memory();
+  else
+    return false;
+}
+
 /// A backend whose calls take memory of a device. What pdp tells the ranks itself lies on the host: exchange_records(mine, all) gathers as
 /// many bytes of each, in the order of ranks.
 template <class C>

@@ -47,6 +47,14 @@ concept HasReduceScatter = Communicator<C, T> && requires(C& group, std::span<co
   { group.all_gather_async(std::span<const T>{shard}, shard) } -> std::same_as<typename C::Work>;
 };
 
+/// What ranks need that see each other's memory and work there: see Registered::of.
+template <class C, class T = float>
+concept HasCommonMemory = Communicator<C, T> && requires(C& group, const C& observed, std::size_t count) {
+  { observed.shares_memory() } -> std::same_as<bool>;
+  { group.template allocate<T>(count).is_common() } -> std::same_as<bool>;
+  { group.barrier_async() } -> std::same_as<typename C::Work>;
+};
+
 /// A backend declares that no call outlives the group's deadline, and that a dead peer is told as PeerLost{rank}.
 template <class C>
 concept FailsFast = Group<C> && C::fails_fast && requires(const C& group) {

@@ -86,6 +86,8 @@ class Member {
   /// The group of those ranks that give the same colour, ordered by key and then by rank.
   [[nodiscard]] Member split(int color, int key);
 
+  /// Whether all ranks of the group see the memory that allocate() makes.
+  [[nodiscard]] bool shares_memory() const { return ArenaTransport<T> && meets_; }
   /// Memory that all ranks of the group see, so that collectives work where the values lie.
   Region allocate(std::size_t bytes) requires ArenaTransport<T>;
 
@@ -264,7 +266,10 @@ auto Member<T>::open_of(SharedAddress address, std::size_t bytes) requires Group
 
 template <Transport T>
 Region Member<T>::allocate(std::size_t bytes) requires ArenaTransport<T> {
-  if (host_part_) return host_part_->allocate(bytes);
+  if (host_part_) {
+    const auto region = std::make_shared<Region>(host_part_->allocate(bytes));
+    return {region->data(), region->size(), region};  // some of the group do not see it
+  }
   if (!meets_) return Region::ordinary(bytes);
   // Before any memory is made: a rank that threw by itself would leave the others to open what is gone.
   std::vector<std::size_t> asked;

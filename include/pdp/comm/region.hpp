@@ -6,6 +6,7 @@
 #include <new>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/dtype.hpp>
@@ -16,12 +17,18 @@ namespace pdp::comm {
 class Region {
  public:
   Region() = default;
-  /// `owner` keeps the bytes, and gives them back when the last of its owners is gone.
-  Region(std::byte* data, std::size_t size, std::shared_ptr<void> owner) : owner_{std::move(owner)}, data_{data}, size_{size} {}
+  /// `owner` keeps the bytes, and gives them back when the last of its owners is gone. `parts`: those of each rank of the group, where
+  /// this one sees them.
+  Region(std::byte* data, std::size_t size, std::shared_ptr<void> owner, std::vector<std::byte*> parts = {})
+      : owner_{std::move(owner)}, parts_{std::move(parts)}, data_{data}, size_{size} {}
   Region(Region&& other) noexcept
-      : owner_{std::move(other.owner_)}, data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
+      : owner_{std::move(other.owner_)},
+        parts_{std::move(other.parts_)},
+        data_{std::exchange(other.data_, nullptr)},
+        size_{std::exchange(other.size_, 0)} {}
   Region& operator=(Region&& other) noexcept {
     owner_ = std::move(other.owner_);
+    parts_ = std::move(other.parts_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
     return *this;
@@ -37,9 +44,12 @@ class Region {
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
+  /// As many bytes of each rank of the group; empty where this rank does not see them.
+  [[nodiscard]] std::span<std::byte* const> parts() const { return parts_; }
 
  private:
   std::shared_ptr<void> owner_;
+  std::vector<std::byte*> parts_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
@@ -63,6 +73,11 @@ class Registered {
   [[nodiscard]] const T& operator[](std::size_t i) const { return data()[i]; }
   [[nodiscard]] std::span<T> span() { return {data(), size()}; }
   [[nodiscard]] std::span<const T> span() const { return {data(), size()}; }
+
+  /// Whether this rank sees the values of all ranks of the group: then of(rank) is where those of one of them lie. Who may touch which of
+  /// them, and when, is for the ranks to agree on, with a barrier between a write of one and a look of another.
+  [[nodiscard]] bool is_common() const { return !region_.parts().empty(); }
+  [[nodiscard]] std::span<T> of(int rank) { return {reinterpret_cast<T*>(region_.parts()[static_cast<std::size_t>(rank)]), size()}; }
 
  private:
   Region region_;

@@ -23,6 +23,7 @@ class WrappedCalls {
   void progress() { inner_.progress(); }
   void abort(const std::string& reason) { inner_.abort(reason); }
   Region allocate(std::size_t bytes) { return allocate_region(inner_, bytes); }
+  [[nodiscard]] bool shares_memory() const { return comm::shares_memory(inner_); }
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all) requires DeviceCalls<C> {
     inner_.exchange_records(mine, all);
   }

@@ -23,6 +23,12 @@ class Arena {
 
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] const Memory& own() const { return memories_[static_cast<std::size_t>(rank_)]; }
+  /// Of each rank of the group.
+  [[nodiscard]] std::vector<std::byte*> parts() const {
+    std::vector<std::byte*> parts;
+    for (const Memory& each : memories_) parts.push_back(each.data());
+    return parts;
+  }
   [[nodiscard]] bool holds(const std::byte* values, std::size_t bytes) const {
     return values >= own().data() && values + bytes <= own().data() + own().size();
   }
@@ -48,7 +54,7 @@ class Arenas {
                                          delete gone;
                                        }};
     list_->push_back(arena.get());
-    return {arena->own().data(), arena->own().size(), arena};
+    return {arena->own().data(), arena->own().size(), arena, arena->parts()};
   }
 
   [[nodiscard]] together::Source find(const std::byte* values, std::size_t bytes) const {

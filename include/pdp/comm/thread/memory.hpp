@@ -21,8 +21,10 @@ class Memory {
   static Memory open(const SharedAddress& address) { return Memory{reinterpret_cast<Pages*>(address.place)->shared_from_this()}; }
 
   [[nodiscard]] std::byte* data() const { return pages_->data; }
+  [[nodiscard]] std::size_t size() const { return pages_->bytes; }
   [[nodiscard]] SharedAddress address() const { return {.place = reinterpret_cast<std::uintptr_t>(pages_.get())}; }
   void close() {}
+  void populate() {}
 
  private:
   struct Pages : std::enable_shared_from_this<Pages> {

@@ -89,6 +89,12 @@ class ThreadTransport {
     meetings_.add(place.channel, std::move(members), place.rank, std::move(boards));
   }
   void remove_group(std::uint64_t channel) { meetings_.remove(channel); }
+  Region add_arena(const GroupPlace& place, std::uint64_t, std::vector<Shared> memories) {
+    std::vector<std::byte*> parts;
+    for (const Shared& each : memories) parts.push_back(each.data());
+    const Shared own = memories[static_cast<std::size_t>(place.rank)];
+    return {own.data(), own.size(), std::make_shared<std::vector<Shared>>(std::move(memories)), std::move(parts)};
+  }
 
   bool progress() {
     if (world_->failed.load(std::memory_order_acquire)) {
