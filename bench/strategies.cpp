@@ -8,13 +8,15 @@
 //   single_us, us       medians over the blocks
 //   efficiency          single_us / (ranks * us): the median over the pairs of blocks, with its 95 % interval
 //   of_schedule         of a pipeline: efficiency / (m / (m + ranks - 1)), what is reached of what the schedule of GPipe and 1F1B allows
-//   bytes, formula      of the rank that holds most: what making the trainer has taken by malloc, and what parameters, gradients and the
-//                       optimizer's state take; for zero3 two gathered layers more
+//   bytes, formula      of the rank that holds most: what making the trainer has taken by malloc and of memory in common, and what
+//                       parameters, gradients and the optimizer's state take; for zero3 two gathered layers more
 
 #include <malloc.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,22 +62,27 @@ AnyStrategy strategy_of(const Settings& settings) {
                                   " is unknown; it is data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
 }
 
-/// Bytes that the process has from malloc.
-double held() {
+/// Bytes that a rank has from malloc, and in the memory that ranks have in common, of which each maps as much of every other.
+double held(int ranks) {
+  double mapped = 0;
+  std::ifstream maps{"/proc/self/maps"};
+  for (std::string line; std::getline(maps, line);)
+    if (unsigned long begin = 0, end = 0; line.find("/memfd:pdp") != line.npos && std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
+      mapped += static_cast<double>(end - begin);
   const auto all = mallinfo2();
-  return static_cast<double>(all.uordblks + all.hblkhd);
+  return static_cast<double>(all.uordblks + all.hblkhd) + mapped / ranks;
 }
 
 /// Bytes of parameters, gradients and the optimizer's state on the rank that holds most of them.
-template <class TaskType>
-double formula(const TaskType& task, const Settings& settings, int ranks, const pdp::TrainerOptions& options) {
+template <class World, class TaskType>
+double formula(const World& world, const TaskType& task, const Settings& settings, const pdp::TrainerOptions& options) {
   const pdp::nn::Outline model = pdp::nn::outline(task.model, pdp::input_of(task.model, options));
   const double state = 4 * static_cast<double>(pdp::optim::needed_state_fields(task.optimizer));
   const auto all = static_cast<double>(model.elements(0, model.size()));
   const int stage = settings.zero_stage();
   if (stage == 0) {  // as the plans divide layers
     double most = 0;
-    for (const RankUse& use : pdp::describe(task, strategy_of(settings), ranks, options).ranks)
+    for (const RankUse& use : pdp::describe(task, strategy_of(settings), world, options).ranks)
       most = std::max(most, static_cast<double>(use.parameters + use.gradients + use.optimizer_state));
     return most;
   }
@@ -83,16 +90,16 @@ double formula(const TaskType& task, const Settings& settings, int ranks, const 
   for (const auto& layer : model.layers) layers.push_back(static_cast<double>(layer.parameters));
   std::ranges::sort(layers, std::greater{});
   const double shared = (stage >= 1 ? state : 0) + (stage >= 2 ? 4 : 0) + (stage >= 3 ? 4 : 0);
-  return all * (8 + state - shared + shared / ranks) + (stage == 3 ? 4 * (layers[0] + layers[1]) : 0);
+  return all * (8 + state - shared + shared / world.size()) + (stage == 3 ? 4 * (layers[0] + layers[1]) : 0);
 }
 
 template <class World, class C>
 void measure(World& world, const C& config, const Settings& settings) {
   bench::pin(world.rank(), world.size());
   const pdp::TrainerOptions options{.global_batch = settings.batch, .seed = 1, .clip_norm = settings.clip_norm};
-  double before = held();
+  const double before = held(world.size());
   pdp::Trainer spread{world, strategy_of(settings), config.task, options};
-  std::array<double, 1> bytes{held() - before};
+  std::array<double, 1> bytes{held(world.size()) - before};
   world.all_reduce(bytes, pdp::comm::Max{});
 
   pdp::comm::Self alone;
@@ -144,7 +151,7 @@ void measure(World& world, const C& config, const Settings& settings) {
              "\"formula\": {:.0f}}}",
              settings.config, settings.strategy, world.size(), settings.batch, settings.micro_batches, settings.clip_norm,
              bench::median(ones), bench::median(alls), efficiency, low, high, of_schedule, bytes[0],
-             formula(config.task, settings, world.size(), options));
+             formula(world, config.task, settings, options));
 }
 
 Settings parse(int argc, char** argv) {

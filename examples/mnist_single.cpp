@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
 
   return pdp::launch::run<Comm>(flags.launch, [&](auto& world) {
     const pdp::TrainerOptions options{.global_batch = flags.batch_size * world.size(), .seed = flags.seed};
-    if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, Strategy{}, world.size(), options).text());
+    if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, Strategy{}, world, options).text());
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, options};

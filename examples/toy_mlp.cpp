@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
                                       "; choose a smaller --batch-size, fewer ranks, or a larger --train-size")};
 
     const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};
-    if (flags.plan) return pdp::print(world, "{}", pdp::describe(task, strategy_of(flags), world.size(), options).text());
+    if (flags.plan) return pdp::print(world, "{}", pdp::describe(task, strategy_of(flags), world, options).text());
     pdp::Trainer trainer{world, strategy_of(flags), task, options};
     if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
     examples::Record record{flags.losses, world.rank()};

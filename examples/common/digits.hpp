@@ -19,7 +19,7 @@ inline constexpr pdp::Task digit_classifier{
 template <class World, pdp::parallel::Strategy S>
 void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
-  if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, strategy, world.size(), options).text());
+  if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, strategy, world, options).text());
   const pdp::data::Mnist digits{flags.data};
   Record record{flags, world.rank()};
   pdp::Trainer trainer{world, strategy, digit_classifier, options};

@@ -121,6 +121,7 @@
 #include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
+#include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/describe.hpp>
@@ -128,6 +129,7 @@
 #include <pdp/parallel/exchanges.hpp>
 #include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
+#include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/instruction.hpp>
 #include <pdp/parallel/memory.hpp>
@@ -143,6 +145,7 @@
 #include <pdp/parallel/tensor_parallel.hpp>
 #include <pdp/parallel/timeline.hpp>
 #include <pdp/parallel/timetable.hpp>
+#include <pdp/parallel/unit_memory.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/parallel/worker.hpp>
 #include <pdp/parallel/zero.hpp>

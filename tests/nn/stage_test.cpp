@@ -100,6 +100,24 @@ TEST_CASE("slices of a unit are what the whole begins with, and buffers serve se
   }
 }
 
+TEST_CASE("a stage lays units in memory that it is lent, where it keeps the whole of them", "[nn]") {
+  const Units units{{4, 6, 2, 1}, {1, 4}, {0, 1}};
+  Stage plain = make_stage(units);
+  std::vector<double> lent(plain.values(0).size() + plain.gradients(0).size() + plain.gradients(1).size());
+  const std::span all{lent};
+  const auto values = all.first(plain.values(0).size()), gradients = all.subspan(values.size(), values.size()),
+             more = all.last(plain.gradients(1).size());
+  Stage stage{some_model(), Shape{2, 3}, units, /*seed*/ 1, {}, {.values = {values}, .gradients = {gradients, more}}};
+  CHECK(stage.values(0).data() == values.data());
+  CHECK(stage.own_values(0).data() == values.data() + values.size() / 2);
+  CHECK(stage.gradients(0).data() == gradients.data());
+  CHECK(stage.own_gradients(0).data() == gradients.data() + gradients.size() / 2);
+  CHECK(stage.gradients(1).data() == more.data());
+  CHECK(stage.values().size() == plain.values(1).size() + plain.values(2).size());
+  CHECK(stage.values(1).data() == stage.values().data());
+  for (const int unit : {0, 1, 2}) CHECK(std::ranges::equal(stage.values(unit), plain.values(unit)));
+}
+
 TEST_CASE("a stage of some layers holds only their parameters", "[nn]") {
   Stage stage = make_stage({{3, 4}});
   std::vector<std::string> names;

@@ -39,24 +39,32 @@ struct Run {
   int buffer = 0;
 };
 
-/// How many elements each slice of a run has.
+/// Memory that somebody else keeps, for the parameters of each run and for their gradients, where a rank keeps all of them: zero, and
+/// aligned as a Buffer. Empty where there is none; either list may end early.
+template <class T>
+struct Lent {
+  std::vector<std::span<T>> values{}, gradients{};
+};
+
+/// How many elements each slice of a run has. The whole has as many for each of its slices.
 constexpr Index slice_elements(const Outline& model, const Run& run) {
   return padded_parameter((model.elements(run.first, run.last) + run.slices - 1) / run.slices);
 }
 
-/// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one piece
-/// and all gradients in another, in runs of layers ("units") in the order in which they are given.
+/// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one
+/// piece, in runs of layers ("units") in the order in which they are given, and so do all gradients but those for which the caller has
+/// memory.
 template <Block Model, class D, class T>
 class Stage {
  public:
   using Element = T;
 
   /// Parameters start from (seed, name, element), whatever the units are.
-  Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {})
+  Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
       : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, places_(static_cast<std::size_t>(layers_.size())) {
     units_.reserve(runs.size());
     for (const Run& run : runs) add(run);
-    make_memory();
+    make_memory(lent);
     initialize(seed);
   }
 
@@ -66,7 +74,7 @@ class Stage {
   [[nodiscard]] bool keeps_whole_units() const {
     return std::ranges::all_of(units_, [](const Unit& unit) { return unit.run.keeps_values; });
   }
-  /// All that this rank keeps.
+  /// All that this rank keeps, but for what lies in memory that it was lent.
   [[nodiscard]] std::span<T> values() { return values_.span(); }
   /// The whole of a unit; where this rank keeps a slice only, what lies in its buffer at present.
   [[nodiscard]] std::span<T> values(int unit) { return {at(unit).values, at(unit).size()}; }
@@ -183,17 +191,22 @@ class Stage {
     units_.push_back({run, slice_elements(outline_, run)});
   }
 
-  void make_memory() {
-    Index values = 0, gradients = 0;
-    std::vector<Index> value_buffers, gradient_buffers;  // their elements
+  void make_memory(const Lent<T>& lent) {
+    const auto lent_to = [](const std::vector<std::span<T>>& all, std::size_t unit) {
+      return unit < all.size() ? all[unit].data() : nullptr;
+    };
     const auto need = [](std::vector<Index>& buffers, const Unit& unit) {
       const auto number = static_cast<std::size_t>(unit.run.buffer);
       if (buffers.size() <= number) buffers.resize(number + 1);
       buffers[number] = std::max(buffers[number], static_cast<Index>(unit.size()));
     };
-    for (const Unit& unit : units_) {
-      values += unit.run.keeps_values ? static_cast<Index>(unit.size()) : unit.slice_elements;
-      gradients += unit.run.keeps_gradients ? static_cast<Index>(unit.size()) : unit.slice_elements;
+    const auto kept = [](const Unit& unit, bool whole) { return whole ? static_cast<Index>(unit.size()) : unit.slice_elements; };
+    Index values = 0, gradients = 0;
+    std::vector<Index> value_buffers, gradient_buffers;  // their elements
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      const Unit& unit = units_[u];
+      if (lent_to(lent.values, u) == nullptr) values += kept(unit, unit.run.keeps_values);
+      if (lent_to(lent.gradients, u) == nullptr) gradients += kept(unit, unit.run.keeps_gradients);
       if (!unit.run.keeps_values) need(value_buffers, unit);
       if (!unit.run.keeps_gradients) need(gradient_buffers, unit);
     }
@@ -202,14 +215,16 @@ class Stage {
     for (const Index elements : value_buffers) value_buffers_.emplace_back(elements);
     for (const Index elements : gradient_buffers) gradient_buffers_.emplace_back(elements);
     T *next_values = values_.data(), *next_gradients = gradients_.data();
-    for (Unit& unit : units_) {
-      const auto place = [&unit](bool keeps, T*& next, std::vector<Buffer<T>>& buffers, T*& whole, T*& own) {
-        whole = keeps ? next : buffers[static_cast<std::size_t>(unit.run.buffer)].data();
-        own = keeps ? next + unit.run.slice * unit.slice_elements : next;
-        next += keeps ? static_cast<Index>(unit.size()) : unit.slice_elements;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      Unit& unit = units_[u];
+      const auto place = [&](T* from_others, bool keeps, T*& next, std::vector<Buffer<T>>& buffers, T*& whole, T*& own) {
+        T*& from = from_others != nullptr ? from_others : next;
+        whole = keeps ? from : buffers[static_cast<std::size_t>(unit.run.buffer)].data();
+        own = keeps ? from + unit.run.slice * unit.slice_elements : from;
+        from += kept(unit, keeps);
       };
-      place(unit.run.keeps_values, next_values, value_buffers_, unit.values, unit.own_values);
-      place(unit.run.keeps_gradients, next_gradients, gradient_buffers_, unit.gradients, unit.own_gradients);
+      place(lent_to(lent.values, u), unit.run.keeps_values, next_values, value_buffers_, unit.values, unit.own_values);
+      place(lent_to(lent.gradients, u), unit.run.keeps_gradients, next_gradients, gradient_buffers_, unit.gradients, unit.own_gradients);
     }
   }
 

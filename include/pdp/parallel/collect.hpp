@@ -78,7 +78,7 @@ class Contributions {
 /// Brings the parameters of a model, wherever they are kept, to rank 0; gives nothing on the others. Every rank makes this call.
 template <comm::Communicator C, class Stage>
 [[nodiscard]] auto collect(C& world, Stage& stage, const Contributions& from) {
-  using T = typename decltype(stage.values())::element_type;
+  using T = typename Stage::Element;
   std::vector<T> own, all(world.rank() == 0 ? static_cast<std::size_t>(from.elements()) : 0);
   for (const Contributions::Part& part : from.parts()) {
     if (part.rank != world.rank()) continue;

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/parallel/common_memory.hpp>
+#include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/timeline.hpp>
+#include <pdp/parallel/unit_memory.hpp>
 #include <pdp/parallel/worker.hpp>
 
 namespace pdp::parallel {
@@ -29,24 +32,27 @@ class Engine {
   using T = typename P::compute;
   using Target = typename Loss::Target;
   using StepBatch = Batch<T, Target>;
+  using Work = typename C::Work;
+  using Reduced = typename P::reduce;
+  static constexpr bool rounds = !std::same_as<Reduced, T>;  // gradients on their way
+  static constexpr bool sees_memory = comm::HasCommonMemory<C, T> && !rounds;
 
   /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
   Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const GradientPolicy& policy = {}, D device = {})
-      : plan_{std::move(plan)},
-        worker_{plan_, model, input, loss, optimizer, limits, device},
+      : plan_{adapted(world, std::move(plan), world.rank())},
+        groups_{world, plan_},
+        memory_{groups_, plan_, nn::outline(model, input)},
+        worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
     if constexpr (rounds) rounded_ = {stage(), plan_};
-    owned_.reserve(plan_.groups.size());
-    groups_.push_back(&world);
-    for (const GroupSpec& group : plan_.groups) groups_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
     setup_ = program(plan_.setup);
     std::vector<bool> counts;
     for (const Unit& unit : plan_.units)
-      counts.push_back(unit.sharding != Sharding::none || unit.group < 0 || groups_[static_cast<std::size_t>(unit.group)]->rank() == 0);
+      counts.push_back(unit.sharding != Sharding::none || unit.group < 0 || groups_[unit.group].rank() == 0);
     worker_.norm = {worker_.stage(), plan_, policy, counts};
     step_ = program(plan_.step);
     evaluate_ = program(plan_.evaluate);
@@ -55,7 +61,14 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// The plan that it carries out: the one that it was given, unless the ranks see each other's memory.
   [[nodiscard]] const Plan& plan() const { return plan_; }
+  /// A rank's plan as its engine carries it out.
+  static Plan adapted(const C& world, Plan plan, int rank) {
+    if constexpr (sees_memory)
+      if (world.shares_memory()) return in_common_memory(std::move(plan), {rank, world.size()});
+    return plan;
+  }
   [[nodiscard]] auto& stage() { return worker_.stage(); }
   [[nodiscard]] std::int64_t steps() const { return worker_.steps(); }
   /// The most rows of one evaluation.
@@ -71,7 +84,7 @@ class Engine {
   Totals step(const StepBatch& batch, float lr_factor = 1) {
     worker_.begin(batch, true, lr_factor);
     if (!times_.empty()) {
-      groups_.front()->barrier();
+      groups_.world().barrier();
       origin_ = Clock::now();
     }
     own_rows_ = takes_loss_ && counts_ ? batch.x.rows : 0;
@@ -93,14 +106,11 @@ class Engine {
     worker_.begin_prediction(x);
     run(evaluate_);
     if (!stage().outline().output_is_sharded) return worker_.output();
-    C& group = *groups_[static_cast<std::size_t>(plan_.tensor_group)];
+    C& group = groups_[plan_.tensor_group];
     return worker_.join_output([&](std::span<const T> own, std::span<T> all) { group.all_gather(own, all); });
   }
 
  private:
-  using Work = typename C::Work;
-  using Reduced = typename P::reduce;
-  static constexpr bool rounds = !std::same_as<Reduced, T>;
   using Clock = std::chrono::steady_clock;
 
   /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.
@@ -140,7 +150,7 @@ class Engine {
 
   void carry_out(const Program& program, std::size_t at) {
     const Instruction& i = (*program.list)[at];
-    C& group = *groups_[static_cast<std::size_t>(i.group)];
+    C& group = groups_[i.group];
     switch (i.op) {
       case Op::count_start:
         if (global_rows_ > 0) break;
@@ -156,12 +166,12 @@ class Engine {
         break;
       case Op::forward:
       case Op::backward_input:
+      case Op::backward_weight:
+        compute(i);
+        break;
       case Op::update:
         worker_.run(i);
-        break;
-      case Op::backward_weight:
-        worker_.run(i);
-        groups_.front()->progress();  // what is in flight moves while backward runs
+        if (is_common(i)) memory_.publish(stage().device(), i.unit, stage().own_values(i.unit));
         break;
       case Op::send_start:
         messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
@@ -190,8 +200,7 @@ class Engine {
         end_reduction(i);
         break;
       case Op::gather_start:
-        gathers_[static_cast<std::size_t>(i.unit)] =
-            group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+        gathers_[static_cast<std::size_t>(i.unit)] = gather(group, i);
         break;
       case Op::gather_wait:
         gathers_[static_cast<std::size_t>(i.unit)].wait();
@@ -216,8 +225,19 @@ class Engine {
     }
   }
 
+  /// Layer by layer: what is in flight moves in between.
+  void compute(const Instruction& i) {
+    for (int done = 0; done < i.last - i.first; ++done) {
+      const int layer = i.op == Op::forward ? i.first + done : i.last - 1 - done;
+      worker_.run(parallel::compute(i.op, i.micro_batch, layer, layer + 1, i.accumulate));
+      groups_.world().progress();
+    }
+  }
+
   /// Each rank gets the sum of a unit's gradients, or its slice of it: reduce() starts it, and end_reduction() has what came.
   Work reduce(C& group, const Instruction& i) {
+    if constexpr (sees_memory)
+      if (is_common(i)) return group.barrier_async();
     const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
     if constexpr (rounds) {
       const std::span<Reduced> sent = rounded_.round(stage(), i.unit);
@@ -229,6 +249,7 @@ class Engine {
     }
   }
   void end_reduction(const Instruction& i) {
+    if (is_common(i)) return memory_.reduce(stage().device(), i.unit, stage().own_gradients(i.unit));
     if constexpr (rounds) {
       const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
       const std::span<T> to = is_whole ? stage().gradients(i.unit) : sum_of(i);
@@ -236,6 +257,16 @@ class Engine {
     }
     if (i.accumulate) worker_.add_scratch(i.unit);
   }
+  /// Each rank's slice of a unit's parameters, to all of its group. Where update has left them there already, all that is to be known is
+  /// that it has.
+  Work gather(C& group, const Instruction& i) {
+    if constexpr (sees_memory)
+      if (is_common(i)) return group.barrier_async();
+    return group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+  }
+  /// Whether what a group does with a unit is done in memory that all of it see.
+  [[nodiscard]] bool is_common(const Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }
+
   /// Where the sum of this rank's slice comes.
   [[nodiscard]] std::span<T> sum_of(const Instruction& i) { return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit); }
 
@@ -270,10 +301,10 @@ class Engine {
   }
 
   Plan plan_;
+  Groups<C> groups_;
+  UnitMemory<C, T> memory_;
   Worker worker_;
   RoundedGradients<typename Worker::Stage, Reduced> rounded_;  // where they travel so
-  std::vector<C> owned_;
-  std::vector<C*> groups_;
   bool takes_loss_, counts_;  // each row counts on the rank that takes its loss, and on the first where a group takes it together
   Index own_rows_ = 0, global_rows_ = 0;
   double square_ = 0;  // of the norm of the gradient

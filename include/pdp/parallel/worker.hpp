@@ -16,6 +16,7 @@
 #include <pdp/parallel/memory.hpp>
 #include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/strategy.hpp>
+#include <pdp/parallel/unit_memory.hpp>
 
 namespace pdp::parallel {
 
@@ -57,11 +58,12 @@ class Worker {
   static_assert(Device<D, T>, "pdp: the device lacks one of the operations of core/device.hpp for this element type");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
-  Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device)
+  Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
+         const nn::Lent<T>& lent)
       : part_{plan.tensor},
         loss_{loss},
         optimizer_{optimizer},
-        stage_{model, input, runs(plan), limits.seed, device},
+        stage_{model, input, runs(plan), limits.seed, device, lent},
         limits_{limits},
         micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
     const Index fields = static_cast<Index>(optim::needed_state_fields(optimizer_));
@@ -164,14 +166,6 @@ class Worker {
   Index judged_rows = 0;         // how many they are
 
  private:
-  static std::vector<nn::Run> runs(const Plan& plan) {
-    std::vector<nn::Run> runs;
-    for (const Unit& unit : plan.units)
-      runs.push_back({unit.first, unit.last, unit.slices, unit.slice, unit.sharding < Sharding::parameters,
-                      unit.sharding < Sharding::gradients, unit.buffer});
-    return runs;
-  }
-
   void make_memory(const Plan& plan) {
     const nn::Outline& model = stage_.outline();
     const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};

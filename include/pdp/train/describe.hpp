@@ -3,8 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/communicator.hpp>
 #include <pdp/host/device.hpp>
 #include <pdp/optim/optimizer.hpp>
+#include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/describe.hpp>
 #include <pdp/parallel/placed.hpp>
 #include <pdp/train/options.hpp>
@@ -13,18 +15,31 @@
 namespace pdp {
 
 /// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
-/// Throws what a Trainer throws where the strategy does not fit the model or the world.
+/// Throws what a Trainer throws where the strategy does not fit the model or the world. `common_memory`: of ranks that see each other's.
 template <class TaskType, parallel::Strategy S>
-[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options) {
+[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options,
+                                             bool common_memory = false) {
   const Shape input = input_of(task.model, options);
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
   parallel::check_output<decltype(TaskType::loss)>(model);
-  const auto plans = parallel::plans_for(options.gradient_policy(), strategy, model, ranks);
+  auto plans = parallel::plans_for(options.gradient_policy(), strategy, model, ranks);
+  for (int rank = 0; rank < ranks && common_memory; ++rank) {
+    parallel::Plan& plan = plans[static_cast<std::size_t>(rank)];
+    plan = parallel::in_common_memory(std::move(plan), {rank, ranks});
+  }
   parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::needed_state_fields(task.optimizer));
   found.parameters = whole.elements(0, whole.size());
   found.device = host::describe(options.cpu());
   return found;
+}
+
+/// The same of the ranks of a world.
+template <comm::Group C, class TaskType, parallel::Strategy S>
+[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options) {
+  bool common_memory = false;
+  if constexpr (comm::HasCommonMemory<C>) common_memory = world.shares_memory();
+  return describe(task, strategy, world.size(), options, common_memory);
 }
 
 }  // namespace pdp

@@ -171,7 +171,7 @@ class Trainer {
   /// All parameters of the model, wherever they are held, on rank 0; nothing on the others. Every rank makes this call.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
     auto& stage = engine_.stage();
-    const parallel::Contributions from{stage.outline(), parallel::plans(strategy_, stage.outline(), world_.size())};
+    const parallel::Contributions from{stage.outline(), carried_out_plans()};
     const auto all = parallel::collect(world_, stage, from);
     return world_.rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
   }
@@ -190,8 +190,7 @@ class Trainer {
   [[nodiscard]] parallel::Timeline timeline() {
     const std::span<const parallel::Timed> own = engine_.times().empty() ? std::span<const parallel::Timed>{recorded_} : engine_.times();
     if (own.empty()) return {};
-    const auto plans = parallel::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
-    return parallel::collect_timeline(world_, plans, own);
+    return parallel::collect_timeline(world_, carried_out_plans(), own);
   }
 
   /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
@@ -207,6 +206,16 @@ class Trainer {
       if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     }
     return parallel::plan_for(policy, strategy.plan(model, {world.rank(), world.size()}));
+  }
+
+  /// Of all ranks, as their engines carry them out.
+  [[nodiscard]] std::vector<parallel::Plan> carried_out_plans() {
+    auto plans = parallel::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
+    for (int rank = 0; rank < world_.size(); ++rank) {
+      parallel::Plan& plan = plans[static_cast<std::size_t>(rank)];
+      plan = Engine::adapted(world_, std::move(plan), rank);
+    }
+    return plans;
   }
 
   static Index share_of(const TrainerOptions& options, data::Shard share) {

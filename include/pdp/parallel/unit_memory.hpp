@@ -1,0 +1,123 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/comm/region.hpp>
+#include <pdp/nn/stage.hpp>
+#include <pdp/parallel/groups.hpp>
+
+namespace pdp::parallel {
+
+/// The units of a plan, as a Stage takes them.
+inline std::vector<nn::Run> runs(const Plan& plan) {
+  std::vector<nn::Run> runs;
+  for (const Unit& unit : plan.units)
+    runs.push_back({unit.first, unit.last, unit.slices, unit.slice, unit.sharding < Sharding::parameters,
+                    unit.sharding < Sharding::gradients, unit.buffer});
+  return runs;
+}
+
+/// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
+/// message to reduce gradients to slices and to gather parameters from them: a barrier before the one and after the other is enough.
+template <comm::Communicator C, class T>
+class UnitMemory {
+ public:
+  /// Every rank of each group makes this call. A unit of which this rank keeps a slice only gets none.
+  UnitMemory(const Groups<C>& groups, const Plan& plan, const Outline& model) : units_(plan.units.size()) {
+    if constexpr (comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C>)
+      for (int number = 0; number < groups.size(); ++number) lend(groups[number], number, plan, model);
+  }
+
+  /// Of each unit, as a Stage takes it.
+  [[nodiscard]] nn::Lent<T> lent() const {
+    nn::Lent<T> lent;
+    for (const Unit& each : units_) {
+      lent.values.push_back(each.values);
+      lent.gradients.push_back(each.gradients);
+    }
+    return lent;
+  }
+
+  /// Whether this rank sees all of its group's, and they keep slices of the optimizer's state.
+  [[nodiscard]] bool is_common(int unit) const { return !at(unit).partners.empty(); }
+
+  /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
+  /// else touches this slice.
+  template <class D>
+  void reduce(const D& device, int unit, std::span<T> own) {
+    const Unit& of = at(unit);
+    for (std::size_t begin = 0; begin < own.size(); begin += block) {
+      const auto elements = static_cast<Index>(std::min(block, own.size() - begin));
+      const auto part = [&](std::size_t rank) {
+        return Matrix<const T>{of.partners[rank].gradients + of.slice_begin + begin, 1, elements};
+      };
+      const Matrix<T> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
+      const std::size_t last = of.partners.size() - 1;
+      Matrix<const T> before = part(0);
+      for (std::size_t rank = 1; rank <= last; ++rank) {  // this rank's own are read before they are written
+        const Matrix<T> to = rank == last ? sum : scratch;
+        add(device, before, part(rank), to);
+        before = to;
+      }
+    }
+  }
+  /// Leaves this rank's slice of the parameters with the whole group, none of which looks at them.
+  template <class D>
+  void publish(const D& device, int unit, std::span<const T> own) {
+    const Unit& of = at(unit);
+    for (const Partner& each : of.partners)
+      if (T* const to = each.values + of.slice_begin; to != own.data())
+        copy(device, Matrix<const T>{own.data(), 1, static_cast<Index>(own.size())}, Matrix<T>{to, 1, static_cast<Index>(own.size())});
+  }
+
+ private:
+  struct Partner {
+    T *values, *gradients;
+  };
+  struct Unit {
+    std::span<T> values, gradients;
+    std::vector<Partner> partners;  // the group's ranks
+    std::size_t slice_begin = 0;    // of this rank's own
+  };
+  static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
+
+  [[nodiscard]] const Unit& at(int unit) const { return units_[static_cast<std::size_t>(unit)]; }
+
+  void lend(C& group, int number, const Plan& plan, const Outline& model) {
+    const std::vector<nn::Run> all = runs(plan);
+    std::vector<std::size_t> members;
+    Index elements = 0;
+    for (std::size_t u = 0; u < all.size(); ++u)
+      if (plan.units[u].group == number && all[u].keeps_gradients) {
+        members.push_back(u);
+        elements += nn::slice_elements(model, all[u]) * all[u].slices;
+      }
+    if (members.empty() || group.size() == 1) return;
+    const auto sum = static_cast<std::size_t>(elements);
+    comm::Registered<T>& memory = memory_.emplace_back(group.template allocate<T>(2 * sum));
+    std::size_t begin = 0;  // values first, then gradients
+    for (const std::size_t u : members) {
+      const auto slice = static_cast<std::size_t>(nn::slice_elements(model, all[u]));
+      const std::size_t size = slice * static_cast<std::size_t>(all[u].slices);
+      Unit& unit = units_[u];
+      unit = {
+          memory.span().subspan(begin, size), memory.span().subspan(sum + begin, size), {}, slice * static_cast<std::size_t>(all[u].slice)};
+      if (memory.is_common() && all[u].slices > 1)
+        for (int rank = 0; rank < group.size(); ++rank)
+          unit.partners.push_back({memory.of(rank).data() + begin, memory.of(rank).data() + sum + begin});
+      begin += size;
+    }
+    if (memory.is_common()) scratch_ = Buffer<T>{static_cast<Index>(block)};
+  }
+
+  std::vector<comm::Registered<T>> memory_;
+  std::vector<Unit> units_;
+  Buffer<T> scratch_;
+};
+
+}  // namespace pdp::parallel

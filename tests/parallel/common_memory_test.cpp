@@ -1,0 +1,137 @@
+#include <pdp/parallel/common_memory.hpp>
+
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/gradient_policy.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/verify.hpp>
+#include <pdp/parallel/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/describe.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <algorithm>
+#include <vector>
+
+#include "catch.hpp"
+#include "tasks.hpp"
+
+namespace comm = pdp::comm;
+using namespace pdp::parallel;
+
+// Ranks that see each other's memory update a slice each: nothing but the time and the memory that a step takes may show it.
+
+namespace {
+
+const pdp::nn::Outline outline = pdp::nn::outline(tasks::classifier.model, pdp::Shape{8});
+
+template <class S>
+std::vector<Plan> plans_in_common_memory(const S& strategy, int ranks) {
+  std::vector<Plan> all = plans(strategy, outline, ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Plan& plan = all[static_cast<std::size_t>(rank)];
+    plan = in_common_memory(std::move(plan), {rank, ranks});
+  }
+  return all;
+}
+
+struct Learnt {
+  std::vector<double> losses;
+  std::vector<float> parameters;
+  friend bool operator==(const Learnt&, const Learnt&) = default;
+};
+
+/// What each rank has after three epochs of 7 steps, the last of which is short.
+template <class Comm, class TaskType, class S>
+std::vector<Learnt> learn(const TaskType& task, const S& strategy, int ranks) {
+  const auto samples = tasks::samples(200);
+  return pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
+    pdp::Trainer trainer{world, strategy, task, {.global_batch = 31, .seed = 3}};
+    Learnt found;
+    trainer.fit(
+        samples, {.epochs = 3}, [](const pdp::Epoch&) {},
+        [&](std::int64_t, const auto& totals) { found.losses.push_back(totals.mean_loss()); });
+    trainer.engine().stage().for_each_parameter(
+        [&](const auto&, std::span<float> values) { found.parameters.insert(found.parameters.end(), values.begin(), values.end()); });
+    return found;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("plans in common memory are sound, with and without the norm of the gradient", "[parallel][common_memory]") {
+  const int ranks = GENERATE(1, 2, 3, 5), accumulate = GENERATE(1, 2);
+  for (const double clip_norm : {0.0, 1.0}) {
+    auto all = plans_in_common_memory(DataParallel{.accumulate = accumulate, .unit_elements = 1}, ranks);
+    for (Plan& plan : all) plan = plan_for({.clip_norm = clip_norm}, std::move(plan));
+    INFO(explain(verify(outline, all), all));
+    CHECK(verify(outline, all));
+    all = plans(DataParallel{.accumulate = accumulate}, outline, ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      Plan& plan = all[static_cast<std::size_t>(rank)];
+      plan = in_common_memory(plan_for({.clip_norm = clip_norm}, std::move(plan)), {rank, ranks});
+    }
+    INFO(explain(verify(outline, all), all));
+    CHECK(verify(outline, all));
+  }
+}
+
+TEST_CASE("only units that all ranks would update equally are cut in slices", "[parallel][common_memory]") {
+  const Plan cut = plans_in_common_memory(DataParallel{.unit_elements = 1}, 3)[1];
+  CHECK(cut.units.size() == 2);
+  for (const Unit& unit : cut.units) CHECK((unit.sharding == Sharding::state && unit.slices == 3 && unit.slice == 1));
+  const auto unchanged = [](const auto& strategy, int ranks) {
+    const auto before = plans(strategy, outline, ranks), after = plans_in_common_memory(strategy, ranks);
+    for (std::size_t rank = 0; rank < before.size(); ++rank) {
+      CHECK(before[rank].step == after[rank].step);
+      for (std::size_t u = 0; u < before[rank].units.size(); ++u) CHECK(before[rank].units[u].sharding == after[rank].units[u].sharding);
+    }
+  };
+  unchanged(DataParallel{}, 1);
+  unchanged(Pipeline<>{.micro_batches = 2}, 2);
+  for (const int stage : {1, 2, 3}) unchanged(Zero{.stage = stage}, 3);
+
+  Plan local = DataParallel{}.plan(outline, {0, 2});  // whose ranks learn by themselves
+  std::erase_if(local.step, [](const Instruction& i) { return i.op == Op::reduce_start || i.op == Op::reduce_wait; });
+  const Plan kept = in_common_memory(local, {0, 2});
+  CHECK(kept.step == local.step);
+  CHECK(kept.units.front().sharding == Sharding::none);
+}
+
+TEST_CASE("two ranks learn in common memory what they learn by messages, to the bit", "[parallel][common_memory]") {
+  const auto same = [](const auto& task, const auto& strategy) {
+    const auto by_messages = learn<comm::Tcp>(task, strategy, 2);
+    CHECK(by_messages[0].losses.back() < by_messages[0].losses.front());
+    CHECK(learn<comm::Thread>(task, strategy, 2) == by_messages);
+    CHECK(learn<comm::Shm>(task, strategy, 2) == by_messages);
+  };
+  const int accumulate = GENERATE(1, 3);
+  const pdp::Index unit_elements = GENERATE(1, 8 * 1024);
+  same(tasks::classifier, DataParallel{.accumulate = accumulate, .unit_elements = unit_elements});
+  same(tasks::residual_classifier(3), DataParallel{.accumulate = accumulate, .unit_elements = unit_elements});
+  same(tasks::residual_classifier(3), Zero{.stage = 1, .accumulate = accumulate, .unit_elements = unit_elements});
+}
+
+TEST_CASE("ranks that see each other's memory end with the same bits, on every run and backend", "[parallel][common_memory]") {
+  const int ranks = GENERATE(3, 4, 7);
+  const auto task = tasks::residual_classifier(2);
+  const auto in_threads = learn<comm::Thread>(task, DataParallel{.unit_elements = 1}, ranks);
+  for (const Learnt& each : in_threads) CHECK(each == in_threads.front());
+  CHECK(learn<comm::Thread>(task, DataParallel{.unit_elements = 1}, ranks) == in_threads);
+  CHECK(learn<comm::Shm>(task, DataParallel{.unit_elements = 1}, ranks) == in_threads);
+}
+
+TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's state", "[parallel][common_memory]") {
+  const pdp::TrainerOptions options{.global_batch = 32};
+  const auto task = tasks::residual_classifier(2);
+  const auto state = [&](bool common_memory) {
+    return pdp::describe(task, DataParallel{.unit_elements = 1}, 4, options, common_memory).ranks[2].optimizer_state;
+  };
+  CHECK(3 * state(true) < state(false));  // a quarter, and what fills up lines
+  const auto described = pdp::testing::ranks<comm::Thread>(4, [&](comm::Thread& world) {
+    return pdp::describe(task, DataParallel{.unit_elements = 1}, world, options).ranks[2].optimizer_state;
+  });
+  CHECK(described.front() == state(true));
+}
