@@ -139,6 +139,7 @@
 #include <pdp/parallel/rehearsal.hpp>
 #include <pdp/parallel/rehearsed_values.hpp>
 #include <pdp/parallel/rounded.hpp>
+#include <pdp/parallel/runs.hpp>
 #include <pdp/parallel/schedule.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/strategy.hpp>

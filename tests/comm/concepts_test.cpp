@@ -1,3 +1,6 @@
+#include <pdp/comm/any.hpp>
+#include <pdp/comm/checked.hpp>
+#include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
@@ -96,6 +99,7 @@ static_assert(!comm::Communicator<Messages> && !comm::Communicator<Collectives>)
 static_assert(!comm::Communicator<NoSend> && !comm::Communicator<NoBarrier> && !comm::Communicator<NoAllReduce>);
 static_assert(!comm::Communicator<NoProgress> && !comm::Communicator<SplitsToAnother>);
 static_assert(comm::HasReduceScatter<Scatters> && !comm::HasReduceScatter<Minimal>);
+static_assert(!comm::HasCommonMemory<Scatters>);
 struct OnDevice : Minimal {
   static constexpr bool device_buffers = true;
 };
@@ -112,6 +116,8 @@ constexpr bool every_type = comm::HasReduceScatter<C, float>&& comm::HasReduceSc
 static_assert(every_type<comm::Self> && every_type<comm::Thread> && every_type<comm::Shm> && every_type<comm::Tcp>);
 static_assert(!comm::Communicator<comm::Thread, char> && !comm::Communicator<comm::Thread, bool>, "types that no rank can be sent");
 static_assert(!std::copyable<comm::Thread> && std::movable<comm::Thread>);
+static_assert(comm::HasCommonMemory<comm::Shm> && comm::HasCommonMemory<comm::Thread> && comm::HasCommonMemory<comm::Any> &&
+              comm::HasCommonMemory<comm::Instrumented<comm::Shm>> && comm::HasCommonMemory<comm::Checked<comm::Thread>>);
 
 static_assert(comm::Operation<comm::Average> && !comm::Operation<float>);
 static_assert(comm::Combines<comm::BitOr, std::int8_t> && comm::Combines<comm::BitAnd, std::byte>, "whole numbers have bits");

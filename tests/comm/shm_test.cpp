@@ -275,7 +275,7 @@ TEST_CASE("shm: ranks that are threads on one mapping exchange messages around t
           ShmTransport transport{rank, shm::Rings{segment, rank, entrance.wait(patience())}};
           const int next = (rank + 1) % size, before = (rank + size - 1) % size;
           for (int round = 0; round < 40; ++round) {
-            const std::size_t bytes = static_cast<std::size_t>(round * 12'347 % 400'000);
+            const std::size_t bytes = static_cast<std::size_t>(round * 312'347 % 7'000'000);
             const auto values = pattern(bytes, rank);
             std::vector<std::byte> got(bytes);
             SendRequest out;
@@ -295,6 +295,22 @@ TEST_CASE("shm: ranks that are threads on one mapping exchange messages around t
   }
   for (const auto& each : thrown)
     if (each) std::rethrow_exception(each);
+}
+
+TEST_CASE("shm: a message of some size is sent while its receiver does not look", "[comm][shm]") {
+  check_on_ranks<comm::Shm>(2, [](comm::Shm& world, Findings& findings) {
+    std::vector<float> values(480'000, 1);
+    for (int round = 0; round < 3; ++round) {
+      if (world.rank() == 0) {
+        auto work = world.send_async(values, 1);
+        findings.expect(work.done(), "a message of 1.9 MB is on its way as a whole");
+        work.wait();
+      }
+      world.barrier();
+      if (world.rank() == 1) world.recv(values, 0);
+      world.barrier();
+    }
+  });
 }
 
 TEST_CASE("shm: counters that make no sense end the world and touch nothing beyond the ring", "[comm][shm]") {

@@ -107,7 +107,7 @@ TEST_CASE("a stage lays units in memory that it is lent, where it keeps the whol
   const std::span all{lent};
   const auto values = all.first(plain.values(0).size()), gradients = all.subspan(values.size(), values.size()),
              more = all.last(plain.gradients(1).size());
-  Stage stage{some_model(), Shape{2, 3}, units, /*seed*/ 1, {}, {.values = {values}, .gradients = {gradients, more}}};
+  Stage stage{some_model(), Shape{2, 3}, units, /*seed*/ 1, {}, {.values = {values, values.first(0)}, .gradients = {gradients, more}}};
   CHECK(stage.values(0).data() == values.data());
   CHECK(stage.own_values(0).data() == values.data() + values.size() / 2);
   CHECK(stage.gradients(0).data() == gradients.data());

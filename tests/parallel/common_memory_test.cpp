@@ -13,6 +13,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -36,6 +37,34 @@ std::vector<Plan> plans_in_common_memory(const S& strategy, int ranks) {
   }
   return all;
 }
+
+/// Gives the gradients of parameters away before it computes that of a layer's input.
+template <class S>
+struct WeightsFirst {
+  S inner{};
+
+  [[nodiscard]] Plan plan(const Outline& model, Place at) const {
+    Plan plan = inner.plan(model, at);
+    for (std::size_t i = 0; i + 2 < plan.step.size(); ++i)
+      if (plan.step[i].op == Op::backward_input && plan.step[i + 1].op == Op::backward_weight && plan.step[i + 2].op == Op::reduce_start)
+        std::rotate(plan.step.begin() + static_cast<std::ptrdiff_t>(i), plan.step.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    plan.step.begin() + static_cast<std::ptrdiff_t>(i) + 3);
+    return plan;
+  }
+};
+
+/// Numbers the units of rank 1 in another order; what it does is the same.
+struct Renumbered {
+  [[nodiscard]] Plan plan(const Outline& model, Place at) const {
+    Plan plan = DataParallel{.unit_elements = 1}.plan(model, at);
+    if (at.rank != 1) return plan;
+    std::swap(plan.units[0], plan.units[1]);
+    for (Instructions* list : {&plan.setup, &plan.step})
+      for (Instruction& i : *list)
+        if (i.unit >= 0) i.unit = static_cast<std::int16_t>(1 - i.unit);
+    return plan;
+  }
+};
 
 struct Learnt {
   std::vector<double> losses;
@@ -123,6 +152,37 @@ TEST_CASE("ranks that see each other's memory end with the same bits, on every r
   CHECK(learn<comm::Shm>(task, DataParallel{.unit_elements = 1}, ranks) == in_threads);
 }
 
+TEST_CASE("slices of any length are added up and published whole", "[parallel][common_memory]") {
+  const pdp::Task task{pdp::nn::Sequential{pdp::nn::Linear{8, 3001}, pdp::nn::Tanh{}, pdp::nn::Linear{3001, 4}}, pdp::loss::CrossEntropy{},
+                       pdp::optim::Adam{.lr = 1e-3f}};
+  CHECK(learn<comm::Thread>(task, DataParallel{}, 2) == learn<comm::Tcp>(task, DataParallel{}, 2));
+  const auto of_three = learn<comm::Thread>(task, DataParallel{}, 3), by_messages = learn<comm::Tcp>(task, DataParallel{}, 3);
+  for (const Learnt& each : of_three) CHECK(each == of_three.front());
+  CHECK(pdp::testing::relative_difference(of_three.front().losses, by_messages.front().losses) < 1e-5);
+}
+
+TEST_CASE("a unit is not shared where a rank computes with its parameters after it has given their gradients away",
+          "[parallel][common_memory]") {
+  const WeightsFirst<DataParallel> first{{.unit_elements = 1}};
+  const std::vector<Plan> all = plans(first, outline, 2);
+  CHECK(verify(outline, all));
+  const Plan adapted = in_common_memory(all[0], {0, 2});
+  for (const Unit& unit : adapted.units) CHECK(unit.sharding == Sharding::none);
+  CHECK(learn<comm::Thread>(tasks::classifier, first, 2) == learn<comm::Tcp>(tasks::classifier, first, 2));
+
+  const auto refused = plans(WeightsFirst<Zero>{{.stage = 1, .unit_elements = 1}}, outline, 2);
+  CHECK_THAT(explain(verify(outline, refused), refused),
+             Catch::Contains("computes with parameters that other ranks may change, as their gradients have been given away"));
+}
+
+TEST_CASE("ranks that lay out their units differently are told so, and do not add up what does not belong together",
+          "[parallel][common_memory]") {
+  CHECK(verify(outline, plans(Renumbered{}, outline, 2)));
+  CHECK(learn<comm::Tcp>(tasks::classifier, Renumbered{}, 2)[0].losses.size() == 21);
+  CHECK_THROWS_WITH(learn<comm::Thread>(tasks::classifier, Renumbered{}, 2),
+                    Catch::Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
+}
+
 TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's state", "[parallel][common_memory]") {
   const pdp::TrainerOptions options{.global_batch = 32};
   const auto task = tasks::residual_classifier(2);
@@ -134,4 +194,8 @@ TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's st
     return pdp::describe(task, DataParallel{.unit_elements = 1}, world, options).ranks[2].optimizer_state;
   });
   CHECK(described.front() == state(true));
+  const auto rounded = pdp::testing::ranks<comm::Thread>(4, [&](comm::Thread& world) {  // gradients that travel as others go by messages
+    return pdp::describe(task, DataParallel{.unit_elements = 1}, world, options, pdp::Bfloat16Gradients{}).ranks[2].optimizer_state;
+  });
+  CHECK(rounded.front() == state(false));
 }

@@ -52,7 +52,7 @@ template <class C, class T = float>
 concept HasCommonMemory = Communicator<C, T> && requires(C& group, const C& observed, std::size_t count) {
   { observed.shares_memory() } -> std::same_as<bool>;
   { group.template allocate<T>(count).is_common() } -> std::same_as<bool>;
-  { group.barrier_async() } -> std::same_as<typename C::Work>;
+  { group.all_reduce_async(std::span<std::int64_t>{}, Max{}) } -> std::same_as<typename C::Work>;
 };
 
 /// A backend declares that no call outlives the group's deadline, and that a dead peer is told as PeerLost{rank}.

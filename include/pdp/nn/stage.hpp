@@ -193,7 +193,7 @@ class Stage {
 
   void make_memory(const Lent<T>& lent) {
     const auto lent_to = [](const std::vector<std::span<T>>& all, std::size_t unit) {
-      return unit < all.size() ? all[unit].data() : nullptr;
+      return unit < all.size() && !all[unit].empty() ? all[unit].data() : nullptr;
     };
     const auto need = [](std::vector<Index>& buffers, const Unit& unit) {
       const auto number = static_cast<std::size_t>(unit.run.buffer);

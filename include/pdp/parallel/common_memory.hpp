@@ -9,15 +9,19 @@ namespace pdp::parallel {
 
 /// A plan for a world whose ranks see each other's memory. Of a unit that all of them would update equally each one updates a slice, and
 /// keeps the optimizer's state of that only: it adds up the others' gradients where they lie, and leaves the new parameters with them, so
-/// that neither costs a message. Units that are not reduced over the world stay what they are.
+/// that neither costs a message. A unit stays what it is where it is not reduced over the world, and where a rank still computes with its
+/// parameters when it has started to reduce: others may change them from then on.
 constexpr Plan in_common_memory(Plan plan, Place at) {
   constexpr int world = 0;
   const auto is_shared = [&plan, at](const Instruction& i) {
     if (i.unit < 0 || i.unit >= static_cast<int>(plan.units.size()) || at.size == 1) return false;
     const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
-    return unit.group == world && unit.sharding == Sharding::none &&
-           std::any_of(plan.step.begin(), plan.step.end(),
-                       [&i](const Instruction& other) { return other.op == Op::reduce_start && other.unit == i.unit; });
+    const auto reduced = std::find_if(plan.step.begin(), plan.step.end(),
+                                      [&i](const Instruction& other) { return other.op == Op::reduce_start && other.unit == i.unit; });
+    return unit.group == world && unit.sharding == Sharding::none && reduced != plan.step.end() &&
+           std::none_of(reduced, plan.step.end(), [&unit](const Instruction& later) {
+             return (later.op == Op::forward || later.op == Op::backward_input) && later.first < unit.last && unit.first < later.last;
+           });
   };
   Instructions list, waits;
   for (const Instruction& i : plan.step) {

@@ -91,7 +91,8 @@ inline Index scratch_elements(const Outline& model, const Plan& plan) {
   return buffers.sum();
 }
 
-inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields) {
+inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields,
+                      bool common_memory) {
   const Plan& plan = plans[static_cast<std::size_t>(rank)];
   constexpr auto bytes = static_cast<Index>(sizeof(float));
   RankUse use;
@@ -132,6 +133,8 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;
+    if (common_memory && plans[static_cast<std::size_t>(rank)].units[static_cast<std::size_t>(i.unit)].sharding == Sharding::state)
+      continue;
     const bool whole = i.op == Op::reduce_start && plan.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
     use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
   }
@@ -152,13 +155,15 @@ inline std::string byte_text(Index bytes) {
 }  // namespace detail
 
 /// What each rank holds and does, from the plans alone: no rank is started. Throws PlanError where the plans are not sound.
-/// `state_fields`: numbers that the optimizer keeps for each parameter.
-inline Description describe(const Outline& model, const std::vector<Plan>& plans, Index global_batch, std::size_t state_fields) {
+/// `state_fields`: numbers that the optimizer keeps for each parameter. `common_memory`: the ranks see each other's, and send nothing of
+/// what lies there.
+inline Description describe(const Outline& model, const std::vector<Plan>& plans, Index global_batch, std::size_t state_fields,
+                            bool common_memory = false) {
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
   Description found{model.elements(0, model.size()), global_batch, {}, {}};
   const Timetable timetable{model, plans};
   for (int rank = 0; rank < static_cast<int>(plans.size()); ++rank) {
-    found.ranks.push_back(detail::use_of(model, plans, rank, global_batch, state_fields));
+    found.ranks.push_back(detail::use_of(model, plans, rank, global_batch, state_fields, common_memory));
     found.ranks.back().idle = timetable.idle(rank);
   }
   return found;

@@ -35,17 +35,18 @@ class Engine {
   using Work = typename C::Work;
   using Reduced = typename P::reduce;
   static constexpr bool rounds = !std::same_as<Reduced, T>;  // gradients on their way
-  static constexpr bool sees_memory = comm::HasCommonMemory<C, T> && !rounds;
+  static constexpr bool sees_memory = may_see_memory<C, T> && !rounds;
 
   /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
   Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const GradientPolicy& policy = {}, D device = {})
       : plan_{adapted(world, std::move(plan), world.rank())},
         groups_{world, plan_},
-        memory_{groups_, plan_, nn::outline(model, input)},
+        memory_{sees_memory ? UnitMemory<C, T>{groups_, plan_, nn::outline(model, input)} : UnitMemory<C, T>{plan_}},
         worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
+        marks_(plan_.units.size()),
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
     if constexpr (rounds) rounded_ = {stage(), plan_};
@@ -167,7 +168,7 @@ class Engine {
       case Op::forward:
       case Op::backward_input:
       case Op::backward_weight:
-        compute(i);
+        compute(i, program.list == &plan_.step);
         break;
       case Op::update:
         worker_.run(i);
@@ -197,6 +198,7 @@ class Engine {
         break;
       case Op::reduce_wait:
         reductions_[static_cast<std::size_t>(i.unit)].wait();
+        check_met(i);
         end_reduction(i);
         break;
       case Op::gather_start:
@@ -204,6 +206,7 @@ class Engine {
         break;
       case Op::gather_wait:
         gathers_[static_cast<std::size_t>(i.unit)].wait();
+        check_met(i);
         break;
       case Op::broadcast:
         group.broadcast(stage().values(i.unit), i.peer);
@@ -225,19 +228,19 @@ class Engine {
     }
   }
 
-  /// Layer by layer: what is in flight moves in between.
-  void compute(const Instruction& i) {
+  /// Layer by layer: what is in flight moves in between. Of an evaluation nothing is, and ranks may have gone.
+  void compute(const Instruction& i, bool in_a_step) {
     for (int done = 0; done < i.last - i.first; ++done) {
       const int layer = i.op == Op::forward ? i.first + done : i.last - 1 - done;
       worker_.run(parallel::compute(i.op, i.micro_batch, layer, layer + 1, i.accumulate));
-      groups_.world().progress();
+      if (in_a_step) groups_.world().progress();
     }
   }
 
   /// Each rank gets the sum of a unit's gradients, or its slice of it: reduce() starts it, and end_reduction() has what came.
   Work reduce(C& group, const Instruction& i) {
     if constexpr (sees_memory)
-      if (is_common(i)) return group.barrier_async();
+      if (is_common(i)) return meet(group, i);
     const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
     if constexpr (rounds) {
       const std::span<Reduced> sent = rounded_.round(stage(), i.unit);
@@ -261,8 +264,25 @@ class Engine {
   /// that it has.
   Work gather(C& group, const Instruction& i) {
     if constexpr (sees_memory)
-      if (is_common(i)) return group.barrier_async();
+      if (is_common(i)) return meet(group, i);
     return group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+  }
+  /// Waits for the ranks of a group at a unit, of which each has to be at the same one.
+  Work meet(C& group, const Instruction& i) {
+    std::int64_t& mark = marks_[static_cast<std::size_t>(i.unit)];
+    mark = mark_of(i);
+    return group.all_reduce_async(std::span{&mark, 1}, comm::Max{});
+  }
+  void check_met(const Instruction& i) const {
+    const std::int64_t found = marks_[static_cast<std::size_t>(i.unit)], own = mark_of(i);
+    if (is_common(i) && found != own)
+      throw PlanError{text(describe(i),
+                           ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",
+                           "all ranks, and their collectives, one order")};
+  }
+  [[nodiscard]] std::int64_t mark_of(const Instruction& i) const {
+    const bool reduces = i.op == Op::reduce_start || i.op == Op::reduce_wait;
+    return 2 * memory_.mark(i.unit) + (reduces ? 0 : 1);
   }
   /// Whether what a group does with a unit is done in memory that all of it see.
   [[nodiscard]] bool is_common(const Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }
@@ -311,6 +331,7 @@ class Engine {
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};
+  std::vector<std::int64_t> marks_;  // of units at which the ranks of a group meet
   // What is in flight comes last, so that it is let go of before the memory that it borrows.
   std::vector<Work> messages_;
   std::vector<Work> reductions_, gathers_;  // of units

@@ -200,6 +200,8 @@ class Rehearsal {
       if (!needs(i, plan(rank).units[u])) continue;
       if (!r.units[u].present) return wrong("needs parameters that are not there");
       if (r.units[u].updated) return wrong("needs parameters as they were before their update");
+      if (plan(rank).units[u].sharding == Sharding::state && (r.units[u].reducing || r.units[u].reductions > 0))
+        return wrong("computes with parameters that other ranks may change, as their gradients have been given away");
     }
     for (int layer = i.first; layer < i.last; ++layer)
       if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 && !holds(rank, layer))

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -10,28 +12,28 @@
 #include <pdp/comm/region.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/parallel/groups.hpp>
+#include <pdp/parallel/runs.hpp>
 
 namespace pdp::parallel {
 
-/// The units of a plan, as a Stage takes them.
-inline std::vector<nn::Run> runs(const Plan& plan) {
-  std::vector<nn::Run> runs;
-  for (const Unit& unit : plan.units)
-    runs.push_back({unit.first, unit.last, unit.slices, unit.slice, unit.sharding < Sharding::parameters,
-                    unit.sharding < Sharding::gradients, unit.buffer});
-  return runs;
-}
+/// Whether ranks over a communicator may see each other's memory, by the communicator's type.
+template <class C, class T>
+inline constexpr bool may_see_memory = comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C>;
 
 /// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
-/// message to reduce gradients to slices and to gather parameters from them: a barrier before the one and after the other is enough.
+/// message to reduce gradients to slices and to gather parameters from them: it is enough that they wait for each other before the one and
+/// after the other.
 template <comm::Communicator C, class T>
 class UnitMemory {
  public:
   /// Every rank of each group makes this call. A unit of which this rank keeps a slice only gets none.
   UnitMemory(const Groups<C>& groups, const Plan& plan, const Outline& model) : units_(plan.units.size()) {
-    if constexpr (comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C>)
+    if constexpr (may_see_memory<C, T>)
       for (int number = 0; number < groups.size(); ++number) lend(groups[number], number, plan, model);
   }
+
+  /// None.
+  explicit UnitMemory(const Plan& plan) : units_(plan.units.size()) {}
 
   /// Of each unit, as a Stage takes it.
   [[nodiscard]] nn::Lent<T> lent() const {
@@ -45,6 +47,9 @@ class UnitMemory {
 
   /// Whether this rank sees all of its group's, and they keep slices of the optimizer's state.
   [[nodiscard]] bool is_common(int unit) const { return !at(unit).partners.empty(); }
+
+  /// Says which unit it is, and where it lies: equal on ranks whose plans and memory are alike.
+  [[nodiscard]] std::int64_t mark(int unit) const { return at(unit).mark; }
 
   /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
   /// else touches this slice.
@@ -83,6 +88,7 @@ class UnitMemory {
     std::span<T> values, gradients;
     std::vector<Partner> partners;  // the group's ranks
     std::size_t slice_begin = 0;    // of this rank's own
+    std::int64_t mark = 0;
   };
   static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
 
@@ -90,30 +96,37 @@ class UnitMemory {
 
   void lend(C& group, int number, const Plan& plan, const Outline& model) {
     const std::vector<nn::Run> all = runs(plan);
+    const auto sizes = [&](std::size_t u) {  // of values, which lie here only where they are published, and of gradients
+      const std::size_t whole = slice(model, all[u]) * static_cast<std::size_t>(all[u].slices);
+      return std::array{all[u].slices > 1 ? whole : 0, whole};
+    };
     std::vector<std::size_t> members;
-    Index elements = 0;
+    std::size_t sum = 0;
     for (std::size_t u = 0; u < all.size(); ++u)
       if (plan.units[u].group == number && all[u].keeps_gradients) {
         members.push_back(u);
-        elements += nn::slice_elements(model, all[u]) * all[u].slices;
+        sum += sizes(u)[0] + sizes(u)[1];
       }
-    if (members.empty() || group.size() == 1) return;
-    const auto sum = static_cast<std::size_t>(elements);
-    comm::Registered<T>& memory = memory_.emplace_back(group.template allocate<T>(2 * sum));
-    std::size_t begin = 0;  // values first, then gradients
+    if (sum == 0 || group.size() == 1) return;
+    comm::Registered<T>& memory = memory_.emplace_back(group.template allocate<T>(sum));
+    std::size_t begin = 0;
     for (const std::size_t u : members) {
-      const auto slice = static_cast<std::size_t>(nn::slice_elements(model, all[u]));
-      const std::size_t size = slice * static_cast<std::size_t>(all[u].slices);
+      const auto [of_values, of_gradients] = sizes(u);
       Unit& unit = units_[u];
-      unit = {
-          memory.span().subspan(begin, size), memory.span().subspan(sum + begin, size), {}, slice * static_cast<std::size_t>(all[u].slice)};
-      if (memory.is_common() && all[u].slices > 1)
-        for (int rank = 0; rank < group.size(); ++rank)
-          unit.partners.push_back({memory.of(rank).data() + begin, memory.of(rank).data() + sum + begin});
-      begin += size;
+      unit.values = memory.span().subspan(begin, of_values);
+      unit.gradients = memory.span().subspan(begin + of_values, of_gradients);
+      unit.slice_begin = slice(model, all[u]) * static_cast<std::size_t>(all[u].slice);
+      unit.mark = static_cast<std::int64_t>(begin) * 64 + all[u].first % 64;
+      if (memory.is_common() && of_values > 0)
+        for (int rank = 0; rank < group.size(); ++rank) {
+          T* const there = memory.of(rank).data() + begin;
+          unit.partners.push_back({there, there + of_values});
+        }
+      begin += of_values + of_gradients;
     }
     if (memory.is_common()) scratch_ = Buffer<T>{static_cast<Index>(block)};
   }
+  static std::size_t slice(const Outline& model, const nn::Run& run) { return static_cast<std::size_t>(nn::slice_elements(model, run)); }
 
   std::vector<comm::Registered<T>> memory_;
   std::vector<Unit> units_;

@@ -15,8 +15,8 @@
 #include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/memory.hpp>
 #include <pdp/parallel/placed.hpp>
+#include <pdp/parallel/runs.hpp>
 #include <pdp/parallel/strategy.hpp>
-#include <pdp/parallel/unit_memory.hpp>
 
 namespace pdp::parallel {
 

@@ -1,14 +1,17 @@
 #pragma once
 
+#include <concepts>
 #include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/precision.hpp>
 #include <pdp/host/device.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/describe.hpp>
 #include <pdp/parallel/placed.hpp>
+#include <pdp/parallel/unit_memory.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 
@@ -28,17 +31,20 @@ template <class TaskType, parallel::Strategy S>
     parallel::Plan& plan = plans[static_cast<std::size_t>(rank)];
     plan = parallel::in_common_memory(std::move(plan), {rank, ranks});
   }
-  parallel::Description found = parallel::describe(model, plans, options.global_batch, optim::needed_state_fields(task.optimizer));
+  parallel::Description found =
+      parallel::describe(model, plans, options.global_batch, optim::needed_state_fields(task.optimizer), common_memory);
   found.parameters = whole.elements(0, whole.size());
   found.device = host::describe(options.cpu());
   return found;
 }
 
-/// The same of the ranks of a world.
-template <comm::Group C, class TaskType, parallel::Strategy S>
-[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options) {
+/// The same of the ranks of a world, and of the memory that they have in common.
+template <comm::Group C, class TaskType, parallel::Strategy S, SupportedPrecision P = Float32>
+[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
+                                             P = {}) {
   bool common_memory = false;
-  if constexpr (comm::HasCommonMemory<C>) common_memory = world.shares_memory();
+  if constexpr (parallel::may_see_memory<C, float> && std::same_as<typename P::compute, typename P::reduce>)
+    common_memory = world.shares_memory();
   return describe(task, strategy, world.size(), options, common_memory);
 }
 

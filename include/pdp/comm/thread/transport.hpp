@@ -333,6 +333,6 @@ class ThreadTransport {
   Meetings meetings_;
   std::uint32_t seen_ = 0;  // rings of the bell before the last look
 };
-static_assert(GroupTransport<ThreadTransport>);
+static_assert(ArenaTransport<ThreadTransport>);
 
 }  // namespace pdp::comm
