@@ -1,12 +1,13 @@
 // What a strategy gains, and what it holds: a step on several ranks against the same step on one, in the same run.
 //
 //   strategies --strategy data|zero1|zero2|zero3|tensor|gpipe|1f1b|interleaved|zero-bubble [--config mnist|wide|deep] [--batch N]
-//              [--ranks N] [--micro-batches M] [--clip-norm X] [--pairs P]
+//              [--ranks N] [--micro-batches M] [--join-weights M] [--clip-norm X] [--pairs P]
 //
 // Ranks are processes on the shared memory of one host. Prints one JSON object. Rank 0 alone and all ranks together take turns in blocks
 // (A B B A ...), on the same batches, cut in the same micro-batches:
 //   single_us, us       medians over the blocks
 //   efficiency          single_us / (ranks * us): the median over the pairs of blocks, with its 95 % interval
+//                       (with --join-weights, of pipelines, the products of one rank alone stay those of single micro-batches)
 //   of_schedule         of a pipeline: efficiency / (m / (m + ranks - 1)), what is reached of what the schedule of GPipe and 1F1B allows
 //   bytes, formula      of the rank that holds most: what making the trainer has taken by malloc and of memory in common, and what
 //                       parameters, gradients and the optimizer's state take; for zero3 two gathered layers more
@@ -39,7 +40,7 @@ using namespace pdp::parallel;
 struct Settings {
   std::string config = "wide", strategy = "1f1b";
   Index batch = 512;
-  int micro_batches = 8;
+  int micro_batches = 8, join_weights = 1;
   double clip_norm = 0;
   int pairs = 11;
 
@@ -50,14 +51,14 @@ struct Settings {
 };
 
 AnyStrategy strategy_of(const Settings& settings) {
-  const int m = settings.micro_batches;
+  const int m = settings.micro_batches, join = settings.join_weights;
   if (settings.strategy == "data") return DataParallel{.accumulate = m};
   if (const int stage = settings.zero_stage(); stage >= 1 && stage <= 3) return Zero{.stage = stage, .accumulate = m};
   if (settings.strategy == "tensor") return TensorParallel{.accumulate = m};
-  if (settings.strategy == "gpipe") return Pipeline<GPipe>{.micro_batches = m};
-  if (settings.strategy == "1f1b") return Pipeline<OneForwardOneBackward>{.micro_batches = m};
-  if (settings.strategy == "interleaved") return Pipeline<Interleaved>{.micro_batches = m};
-  if (settings.strategy == "zero-bubble") return Pipeline<ZeroBubble>{.micro_batches = m};
+  if (settings.strategy == "gpipe") return Pipeline<GPipe>{.micro_batches = m, .join_weights = join};
+  if (settings.strategy == "1f1b") return Pipeline<OneForwardOneBackward>{.micro_batches = m, .join_weights = join};
+  if (settings.strategy == "interleaved") return Pipeline<Interleaved>{.micro_batches = m, .join_weights = join};
+  if (settings.strategy == "zero-bubble") return Pipeline<ZeroBubble>{.micro_batches = m, .join_weights = join};
   throw pdp::UsageError{pdp::text("--strategy ", settings.strategy,
                                   " is unknown; it is data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
 }
@@ -146,11 +147,12 @@ void measure(World& world, const C& config, const Settings& settings) {
   const double m = settings.micro_batches, allowed = m / (m + world.size() - 1);
   const auto of_schedule = settings.is_pipeline() ? fmt::format(", \"of_schedule\": {:.3f}", efficiency / allowed) : std::string{};
   pdp::print(world,
-             "{{\"config\": \"{}\", \"strategy\": \"{}\", \"ranks\": {}, \"batch\": {}, \"micro_batches\": {}, \"clip_norm\": {}, "
+             "{{\"config\": \"{}\", \"strategy\": \"{}\", \"ranks\": {}, \"batch\": {}, \"micro_batches\": {}, \"join_weights\": {}, "
+             "\"clip_norm\": {}, "
              "\"single_us\": {:.3f}, \"us\": {:.3f}, \"efficiency\": {:.3f}, \"low\": {:.3f}, \"high\": {:.3f}{}, \"bytes\": {:.0f}, "
              "\"formula\": {:.0f}}}",
-             settings.config, settings.strategy, world.size(), settings.batch, settings.micro_batches, settings.clip_norm,
-             bench::median(ones), bench::median(alls), efficiency, low, high, of_schedule, bytes[0],
+             settings.config, settings.strategy, world.size(), settings.batch, settings.micro_batches, settings.join_weights,
+             settings.clip_norm, bench::median(ones), bench::median(alls), efficiency, low, high, of_schedule, bytes[0],
              formula(world, config.task, settings, options));
 }
 
@@ -170,6 +172,8 @@ Settings parse(int argc, char** argv) {
       settings.batch = bench::number<Index>(word, value(), 1);
     else if (word == "--micro-batches")
       settings.micro_batches = bench::number<int>(word, value(), 1);
+    else if (word == "--join-weights")
+      settings.join_weights = bench::number<int>(word, value(), 1);
     else if (word == "--clip-norm")
       settings.clip_norm = bench::number<double>(word, value(), 0);
     else if (word == "--pairs")

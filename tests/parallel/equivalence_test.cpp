@@ -82,6 +82,9 @@ TEMPLATE_TEST_CASE("a pipeline gives the losses of one process, whatever its sch
   check(serial_equivalence<TestType>(task, samples, Pipeline<Interleaved>{.micro_batches = micro_batches}, ranks));
   check(serial_equivalence<TestType>(task, samples, Pipeline<ZeroBubble>{.micro_batches = micro_batches}, ranks));
   check(serial_equivalence<TestType>(tasks::classifier, samples, Pipeline<>{.micro_batches = micro_batches, .cuts = {2}}, 2));
+  check(serial_equivalence<TestType>(task, samples, Pipeline<GPipe>{.micro_batches = micro_batches, .join_weights = 2}, ranks));
+  check(serial_equivalence<TestType>(task, samples, Pipeline<>{.micro_batches = micro_batches, .join_weights = 8}, ranks));
+  check(serial_equivalence<TestType>(task, samples, Pipeline<Interleaved>{.micro_batches = micro_batches, .join_weights = 3}, ranks));
 }
 
 TEST_CASE("a pipeline that computes activations again has the same losses, to the bit", "[parallel][equivalence][pipeline]") {
@@ -100,6 +103,7 @@ TEST_CASE("a pipeline that computes activations again has the same losses, to th
     same(Pipeline<>{.micro_batches = m}, 4);
     same(Pipeline<Interleaved>{.micro_batches = m}, 2);
     same(Pipeline<ZeroBubble>{.micro_batches = m}, 3);
+    same(Pipeline<>{.micro_batches = m, .join_weights = 3}, 3);
   }
 }
 
@@ -122,8 +126,9 @@ TEST_CASE("micro-batches without a row change nothing, wherever a pipeline is cu
     return batch;
   };
   for (const int cut : {1, 2})
-    check(serial_equivalence<comm::Thread>(tasks::classifier, batches, Pipeline<ZeroBubble>{.micro_batches = 6, .cuts = {cut}}, 2,
-                                           {.steps = 60}));
+    for (const int join : {1, 4})
+      check(serial_equivalence<comm::Thread>(
+          tasks::classifier, batches, Pipeline<ZeroBubble>{.micro_batches = 6, .cuts = {cut}, .join_weights = join}, 2, {.steps = 60}));
 }
 
 TEMPLATE_TEST_CASE("ranks that keep slices give the losses of one process, short batches and accumulation included",

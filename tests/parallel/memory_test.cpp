@@ -98,7 +98,9 @@ void check(const nn::Outline& model, const Plan& plan) {
         continue;
       }
       REQUIRE(offset(key) >= 0);
-      CHECK(offset(key) % (static_cast<Index>(pdp::alignment) / static_cast<Index>(sizeof(float))) == 0);
+      const auto& [kind, m, number] = key;
+      const bool continues = m > 0 && memory.offset(kind, m - 1, number) + life.width == offset(key);  // the rows of the one before
+      CHECK((continues || offset(key) % (static_cast<Index>(pdp::alignment) / static_cast<Index>(sizeof(float))) == 0));
       CHECK(offset(key) + life.width <= memory.size());
       for (const auto& [other, their] : used) {
         if (other == key || their.width == 0 || offset(other) == Memory::nowhere) continue;
@@ -131,6 +133,12 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
       for (const int micro_batches : {1, 2, 4}) {
         check(model, Pipeline<GPipe>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
         check(model, Pipeline<ZeroBubble>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
+        check(model, Pipeline<GPipe>{.micro_batches = micro_batches, .cuts = {3}, .join_weights = 8}.plan(model, {rank, 2}));
+        check(model, Pipeline<Interleaved>{.micro_batches = micro_batches, .schedule = {1}, .join_weights = 2}.plan(model, {rank, 2}));
+        for (const int join : {2, 3, 4})
+          for (const bool recompute : {false, true})
+            check(model, Pipeline<>{.micro_batches = micro_batches, .cuts = {3}, .recompute = recompute, .join_weights = join}.plan(
+                             model, {rank, 2}));
       }
   }
 }
@@ -166,6 +174,44 @@ TEST_CASE("what is computed again takes memory for one micro-batch, whatever is 
   CHECK(elements(false, 0) >= 8 * 10 * 16);
   CHECK(elements(true, 0) <= (10 + 2 + 8) * 16);
   CHECK(elements(true, 1) == elements(false, 1));  // it goes back at once
+}
+
+TEST_CASE("what is computed again is not kept for gradients of parameters that wait for others", "[parallel][memory][pipeline]") {
+  const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
+  const auto elements = [&](bool recompute, int join) {
+    const Plan plan = Pipeline<>{.micro_batches = 16, .cuts = {10}, .recompute = recompute, .join_weights = join}.plan(model, {0, 2});
+    return Memory{model, plan.step, 16, false}.size();
+  };
+  CHECK(elements(true, 1) < elements(false, 1));
+  CHECK(elements(true, 4) < elements(false, 4));
+  CHECK(elements(false, 4) <= 6 * elements(false, 1));  // four that wait, with gradients, and those in flight
+}
+
+TEST_CASE("rows whose gradients of parameters are computed together lie together", "[parallel][memory][pipeline]") {
+  for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
+    const int micro_batches = 5, join = 3;
+    const Plan plan = Pipeline<>{.micro_batches = micro_batches, .cuts = {3}, .join_weights = join}.plan(model, {1, 2});
+    const Memory memory{model, plan.step, micro_batches, false};
+    int runs = 0;
+    for (std::size_t at = 0; at < plan.step.size(); at += joined(plan.step, at)) {
+      const Instruction& i = plan.step[at];
+      const auto count = static_cast<int>(joined(plan.step, at));
+      const nn::Outline::Layer& layer = model.layers[static_cast<std::size_t>(i.first)];
+      if (count == 1 || layer.parameters == 0 || layer.saved > 0) continue;
+      ++runs;
+      CHECK(i.micro_batch % join == 0);
+      CHECK(count == std::min(join, micro_batches - i.micro_batch));
+      for (int m = i.micro_batch + 1; m < i.micro_batch + count; ++m) {
+        const auto follows = [&](Kind kind, int number) {
+          return memory.offset(kind, m, number) == memory.offset(kind, m - 1, number) + model.width(number);
+        };
+        CHECK(follows(Kind::activation, i.first));
+        CHECK(follows(Kind::activation, i.first + 1));
+        CHECK(follows(Kind::gradient, i.first + 1));
+      }
+    }
+    CHECK(runs > 0);
+  }
 }
 
 TEST_CASE("a forward pass alone needs its widest neighbours, not all layers", "[parallel][memory]") {

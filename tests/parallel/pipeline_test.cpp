@@ -37,6 +37,7 @@ constexpr bool sound(const S& strategy, int ranks) {
 }
 static_assert(sound(Pipeline<GPipe>{.micro_batches = 4}, 2) && sound(Pipeline<>{.stages = 3, .micro_batches = 4}, 3));
 static_assert(sound(Pipeline<Interleaved>{.micro_batches = 3}, 2) && sound(Pipeline<ZeroBubble>{.micro_batches = 4, .cuts = {1, 3}}, 3));
+static_assert(sound(Pipeline<>{.micro_batches = 5, .join_weights = 3}, 2));
 
 /// Written by hand, and wrong: the last of two ranks takes the micro-batches from the last to the first.
 struct Contrary {
@@ -81,6 +82,10 @@ TEST_CASE("the plans of pipelines are sound, whatever the schedule, the ranks an
       check_sound(Pipeline<GPipe>{.micro_batches = m}, outline, ranks);
       check_sound(Pipeline<>{.micro_batches = m}, outline, ranks);
       check_sound(Pipeline<ZeroBubble>{.micro_batches = m}, outline, ranks);
+      for (const int join : {2, 3, 8}) {
+        check_sound(Pipeline<>{.micro_batches = m, .join_weights = join}, outline, ranks);
+        check_sound(Pipeline<Interleaved>{.micro_batches = m, .join_weights = join}, outline, ranks);
+      }
       for (const int chunks : {1, 2, 3, 4}) check_sound(Pipeline<Interleaved>{.micro_batches = m, .schedule = {chunks}}, outline, ranks);
     }
 }
@@ -182,6 +187,7 @@ TEST_CASE("a pipeline that cannot be is refused in a sentence", "[parallel][pipe
   CHECK(refusal(Pipeline<>{.stages = 3}, 2) == "a pipeline of 3 stages was asked for, but the world's 2 ranks hold 1 each, 2 together");
   CHECK(refusal(Pipeline<Interleaved>{.stages = 4}, 2) == "nothing");
   CHECK(refusal(Pipeline<>{.micro_batches = 0}, 2) == "micro_batches = 0 was given; a step takes at least 1");
+  CHECK(refusal(Pipeline<>{.join_weights = 0}, 2) == "join_weights = 0 was given; it takes at least 1 micro-batch");
   CHECK(refusal(Pipeline<Interleaved>{.schedule = {0}}, 2) == "chunks = 0 was given; a rank holds at least 1 stage");
   CHECK(refusal(Pipeline<>{.cuts = {1, 2}}, 2) == "2 cuts make 3 stages, but there are 2");
   CHECK(refusal(Pipeline<>{.cuts = {3, 3}}, 3) ==

@@ -117,6 +117,23 @@ TEST_CASE("schedules are those of the papers", "[parallel][schedule]") {
   CHECK(words(ZeroBubble{}.actions({2, 3, 4})) == "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3");
 }
 
+TEST_CASE("gradients of parameters may be computed for several micro-batches in a row", "[parallel][schedule]") {
+  const auto joined = [](const auto& schedule, PipelinePlace at, int count) { return words(join_weights(schedule.actions(at), count)); };
+  CHECK(joined(OneForwardOneBackward{}, {0, 2, 3}, 1) == "F0 F1 I0 W0 F2 I1 W1 I2 W2");
+  CHECK(joined(OneForwardOneBackward{}, {0, 2, 3}, 2) == "F0 F1 I0 F2 I1 W0 W1 I2 W2");
+  CHECK(joined(GPipe{}, {1, 2, 3}, 8) == "F0 F1 F2 I0 I1 I2 W0 W1 W2");
+  CHECK(joined(ZeroBubble{}, {1, 2, 5}, 3) == "F0 I0 F1 I1 F2 I2 F3 I3 W0 W1 W2 F4 I4 W3 W4");
+  struct Joined {
+    Interleaved schedule;
+    int count;
+    int chunks = schedule.chunks;
+    [[nodiscard]] std::vector<Action> actions(PipelinePlace at) const { return join_weights(schedule.actions(at), count); }
+  };
+  for (const int count : {1, 2, 5, 100})
+    for (const int m : {1, 4, 7})
+      for (const int rank : {0, 1, 2}) check_complete(Joined{{}, count}, {rank, 3, m});
+}
+
 TEST_CASE("a step takes as long as the papers say, in units of a micro-batch's forward", "[parallel][schedule]") {
   for (int p = 1; p <= 8; ++p)
     for (int m = p; m <= 4 * p; m += p) {

@@ -187,6 +187,7 @@ TEMPLATE_TEST_CASE("a mesh of data, pipeline and tensor parallelism gives the lo
   check(serial_equivalence<TestType>(task, samples, Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 3}, 8));
   check(serial_equivalence<TestType>(task, samples, Hybrid<ZeroBubble>{.mesh = {2, 2, 2}, .micro_batches = 4}, 8));
   check(serial_equivalence<TestType>(task, samples, Hybrid<GPipe>{.mesh = {1, 2, 2}, .micro_batches = 3, .recompute = true}, 4));
+  check(serial_equivalence<TestType>(task, samples, Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 5, .join_weights = 2}, 8));
   check(serial_equivalence<TestType>(task, samples, Hybrid<Interleaved>{.mesh = {1, 2, 2}, .micro_batches = 2}, 4));
   check(serial_equivalence<TestType>(task, samples, Hybrid<>{.mesh = {2, 1, 2}, .micro_batches = 2, .unit_elements = 100}, 4));
   check(serial_equivalence<TestType>(task, samples, Hybrid<GPipe>{.mesh = {2, 2, 1}, .micro_batches = 2}, 4));

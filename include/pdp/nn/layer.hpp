@@ -34,7 +34,8 @@ concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path p
 };
 
 /// The mathematics of a layer on a device, in elements T. Rows are samples; there may be none. Backward is in two halves, since schedules
-/// part them: the half that passes the gradient on, and the half that leaves the parameters' gradients.
+/// part them: the half that passes the gradient on, and the half that leaves the parameters' gradients. Rows do not depend on each other:
+/// where nothing is saved, the second half may get those of several micro-batches together.
 template <class L, class D, class T>
 concept LayerOn = Layer<L> &&
     requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> in, Matrix<T> out, T* saved) {

@@ -118,6 +118,7 @@ class Engine {
   struct Program {
     const Instructions* list = nullptr;
     std::vector<std::size_t> handles{};
+    std::vector<std::size_t> joined{};  // how many instructions are carried out together with each, itself included
   };
   Program program(const Instructions& list) {
     Program made{&list, {}};
@@ -135,16 +136,21 @@ class Engine {
       }
       made.handles.push_back(handle);
     }
+    for (std::size_t at = 0; at < list.size(); ++at) made.joined.push_back(joined(list, at));
     if (messages_.size() < starts.size()) messages_.resize(starts.size());
     return made;
   }
 
   /// `times`: where to write when each instruction began and ended; may be null.
   void run(const Program& program, Timed* times = nullptr) {
-    for (std::size_t at = 0; at < program.list->size(); ++at) {
+    for (std::size_t at = 0; at < program.list->size();) {
+      const std::size_t count = program.joined[at];
       if (times != nullptr) times[at].begin = since_origin();
       carry_out(program, at);
-      if (times != nullptr) times[at].end = since_origin();
+      at += count;
+      if (times != nullptr) times[at - count].end = since_origin();
+      for (std::size_t other = 1; times != nullptr && other < count; ++other)  // they are part of the first
+        times[at - other] = {times[at - count].end, times[at - count].end};
     }
   }
   [[nodiscard]] double since_origin() const { return std::chrono::duration<double>(Clock::now() - origin_).count(); }
@@ -168,7 +174,11 @@ class Engine {
       case Op::forward:
       case Op::backward_input:
       case Op::backward_weight:
-        compute(i, program.list == &plan_.step);
+        if (const std::size_t count = program.joined[at]; count > 1) {
+          worker_.run_joined(i, static_cast<int>(count), [this] { groups_.world().progress(); });
+        } else {
+          compute(i, program.list == &plan_.step);
+        }
         break;
       case Op::update:
         worker_.run(i);

@@ -70,6 +70,7 @@ struct Hybrid {
   S schedule{};                    // where there is a pipeline; else micro-batches come one after another, as in DataParallel
   Cuts cuts{};                     // layers count as nn::Divided leaves them: each exchange is one
   bool recompute = false;          // see Pipeline
+  int join_weights = 1;            // see Pipeline, where there is one
   Index unit_elements = 8 * 1024;  // see DataParallel, where there is no pipeline
 
   [[nodiscard]] constexpr nn::Part part(Place at) const {
@@ -80,6 +81,7 @@ struct Hybrid {
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     mesh.check(at.size);
     if (micro_batches < 1) throw ConfigError{text("micro_batches = ", micro_batches, " was given; a step takes at least 1")};
+    if (join_weights < 1) throw ConfigError{text("join_weights = ", join_weights, " was given; it takes at least 1 micro-batch")};
     if (mesh.pipeline == 1 && !cuts.empty())
       throw ConfigError{
           text("cuts were given, but the mesh has no pipeline whose stages they would make; give it .pipeline = ", cuts.size() + 1)};
@@ -102,7 +104,7 @@ struct Hybrid {
     return detail::with_replicas(detail::along(pipeline().plan(model, stage), Mesh::pipeline_group), share, Mesh::data_group);
   }
   [[nodiscard]] constexpr Pipeline<S> pipeline() const {
-    return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts, .recompute = recompute};
+    return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts, .recompute = recompute, .join_weights = join_weights};
   }
 };
 

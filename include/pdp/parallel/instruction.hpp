@@ -63,6 +63,21 @@ struct Instruction {
 
 using Instructions = std::vector<Instruction>;
 
+/// How many instructions, from one on, compute gradients of the same parameters from micro-batches that follow each other. Their rows may
+/// be taken together: one product in place of several, and one addition to what is there. 1 where there is nothing to take together.
+constexpr std::size_t joined(const Instructions& list, std::size_t at) {
+  std::size_t end = at + 1;
+  const Instruction& first = list[at];
+  if (first.op != Op::backward_weight) return 1;
+  for (; end < list.size(); ++end) {
+    Instruction next = first;
+    next.accumulate = true;
+    next.micro_batch = static_cast<std::int16_t>(first.micro_batch + static_cast<int>(end - at));
+    if (list[end] != next) break;
+  }
+  return end - at;
+}
+
 /// The words of a plan: shorter ways to write the instructions.
 constexpr Instruction compute(Op op, int micro_batch, int first, int last, bool accumulate = false) {
   return {.op = op,

@@ -23,6 +23,8 @@ class Memory {
   Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
     tensors_.resize(static_cast<std::size_t>(micro_batches * slots()));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
+    for (std::size_t at = 0; at < list.size(); at += joined(list, at))
+      if (const std::size_t count = joined(list, at); count > 1) join(list[at], static_cast<int>(count));
     if (keep_output) touch(Kind::activation, 0, model.size(), static_cast<Index>(list.size()));
     place();
     model_ = nullptr;
@@ -46,6 +48,8 @@ class Memory {
     Index offset = nowhere;
     Index size = 0;
     std::vector<Life> lives{};  // one after another: what is computed again is not needed in between
+    int micro_batches = 1;      // whose rows lie from here on, one after another
+    bool follows = false;       // the rows of the micro-batch before
   };
   static bool meet(const Tensor& a, const Tensor& b) {
     for (const Life& one : a.lives)
@@ -65,6 +69,28 @@ class Memory {
     tensor.size = kind == Kind::saved ? model_->layers[static_cast<std::size_t>(number)].saved : model_->width(number);
     if (tensor.lives.empty() || (written && tensor.lives.back().first != at)) tensor.lives.push_back({at, at});
     tensor.lives.back().last = at;
+  }
+
+  /// Has the rows of micro-batches whose gradients of parameters are computed together lie together, where no others have been first.
+  void join(const Instruction& i, int count) {
+    for (int layer = i.first; layer < i.last; ++layer) {
+      const nn::Outline::Layer& of = model_->layers[static_cast<std::size_t>(layer)];
+      if (of.parameters == 0 || of.saved > 0) continue;
+      join(Kind::activation, i.micro_batch, count, layer);
+      join(Kind::activation, i.micro_batch, count, layer + 1);
+      join(Kind::gradient, i.micro_batch, count, layer + 1);
+    }
+  }
+  void join(Kind kind, int first, int count, int number) {
+    while (number > 0 && model_->layers[static_cast<std::size_t>(number) - 1].is_view) --number;
+    if (kind == Kind::activation && number == 0) return;
+    const auto at = [&](int m) -> Tensor& {
+      return tensors_[static_cast<std::size_t>(m * slots() + static_cast<int>(kind) * (model_->size() + 1) + number)];
+    };
+    for (int m = first; m < first + count; ++m)
+      if (at(m).micro_batches > 1 || at(m).follows) return;
+    at(first).micro_batches = count;
+    for (int m = first + 1; m < first + count; ++m) at(m).follows = true;
   }
 
   void follow(const Instruction& i, Index at) {
@@ -102,29 +128,55 @@ class Memory {
     }
   }
 
-  /// First fit, largest first: each tensor goes to the lowest place that is free for all its life.
+  /// First fit, largest first: each tensor goes to the lowest place that is free for all its life, with those whose rows follow its own.
   void place() {
     std::vector<Tensor*> order, placed;
     for (Tensor& tensor : tensors_)
-      if (!tensor.lives.empty() && tensor.size > 0) order.push_back(&tensor);
-    std::ranges::stable_sort(order, [](const Tensor* a, const Tensor* b) { return a->size > b->size; });
+      if (!tensor.lives.empty() && tensor.size > 0 && !tensor.follows) order.push_back(&tensor);
+    const auto room = [](const Tensor* tensor) { return padded<float>(tensor->size * tensor->micro_batches); };
+    std::ranges::stable_sort(order, [&](const Tensor* a, const Tensor* b) { return room(a) > room(b); });
     for (Tensor* tensor : order) {
-      const Index size = padded<float>(tensor->size);
-      Index offset = 0;
-      for (const Tensor* other : placed) {  // sorted by offset
-        if (!meet(*other, *tensor)) continue;
-        if (other->offset >= offset + size) break;
-        offset = std::max(offset, other->offset + padded<float>(other->size));
+      const Index offset = tensor->micro_batches > 1 ? fit_all(tensor, placed) : fit(*tensor, placed);
+      size_ = std::max(size_, offset + room(tensor));
+      for (int m = 0; m < tensor->micro_batches; ++m) {
+        Tensor* const each = tensor + m * slots();
+        each->offset = offset + m * tensor->size;
+        placed.insert(std::ranges::upper_bound(placed, each->offset, {}, [](const Tensor* t) { return t->offset; }), each);
       }
-      tensor->offset = offset;
-      size_ = std::max(size_, offset + size);
-      placed.insert(std::ranges::upper_bound(placed, offset, {}, [](const Tensor* t) { return t->offset; }), tensor);
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) {  // a view lies where its source lies
       const int number = static_cast<int>(i) % (model_->size() + 1);
       const bool saved = static_cast<int>(i) / (model_->size() + 1) % 3 == static_cast<int>(Kind::saved);
       if (!saved && number > 0 && model_->layers[static_cast<std::size_t>(number) - 1].is_view) tensors_[i].offset = tensors_[i - 1].offset;
     }
+  }
+
+  static Index end(const Tensor& tensor) { return padded<float>(tensor.offset + tensor.size); }
+  /// The lowest free place. `placed`: sorted by offset.
+  static Index fit(const Tensor& tensor, const std::vector<Tensor*>& placed) {
+    Index offset = 0;
+    for (const Tensor* other : placed) {
+      if (!meet(*other, tensor)) continue;
+      if (other->offset >= offset + padded<float>(tensor.size)) break;
+      offset = std::max(offset, end(*other));
+    }
+    return offset;
+  }
+  /// The same for the rows of several micro-batches, each of which lives as long as it is needed.
+  [[nodiscard]] Index fit_all(const Tensor* first, const std::vector<Tensor*>& placed) const {
+    Index offset = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int m = 0; m < first->micro_batches; ++m)
+        for (const Tensor* other : placed) {
+          const Index begin = offset + m * first->size;
+          if (other->offset >= begin + first->size) break;
+          if (end(*other) <= begin || !meet(*other, first[m * slots()])) continue;
+          offset = padded<float>(end(*other) - m * first->size);
+          moved = true;
+        }
+    }
+    return offset;
   }
 
   const nn::Outline* model_ = nullptr;  // while it is made

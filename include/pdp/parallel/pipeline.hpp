@@ -31,9 +31,13 @@ class PipelineWriter {
     list_ = &plan_.step;
     put(collective(Op::count_start));
     if (!actions.empty()) ask(actions.front());
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      if (i + 1 < actions.size()) ask(actions[i + 1]);
-      carry_out(actions[i]);
+    for (std::size_t i = 0, next = 0; i < actions.size(); i = next) {
+      next = i + weights_from(actions, i);
+      if (next < actions.size()) ask(actions[next]);
+      if (next - i > 1)
+        weigh_together(actions[i], static_cast<int>(next - i));
+      else
+        carry_out(actions[i]);
     }
     settle();
     count();
@@ -109,6 +113,28 @@ class PipelineWriter {
     }
     if (action.kind != Action::Kind::backward_input) weighed_[static_cast<std::size_t>(chunk)] = 1;
   }
+  /// How many actions, from one on, are the same stage's parameters for micro-batches that follow each other; at least 1.
+  static constexpr std::size_t weights_from(const std::vector<Action>& actions, std::size_t at) {
+    std::size_t end = at + 1;
+    Action next = actions[at];
+    for (; next.kind == Action::Kind::backward_weight && end < actions.size(); ++end) {
+      ++next.micro_batch;
+      if (actions[end] != next) break;
+    }
+    return end - at;
+  }
+  /// Layer by layer, so that the rows of a layer can be taken together.
+  constexpr void weigh_together(const Action& first_action, int micro_batches) {
+    const int chunk = first_action.chunk;
+    if (!learns(chunk)) return;
+    for (int layer = last(chunk) - 1; layer >= first(chunk); --layer)
+      for (int m = 0; m < micro_batches; ++m) {
+        Instruction one = weigh(first_action.micro_batch + m, chunk, layer, layer + 1);
+        one.accumulate = one.accumulate || m > 0;
+        put(one);
+      }
+    weighed_[static_cast<std::size_t>(chunk)] = 1;
+  }
   constexpr void forward(int m, int chunk) {
     put(compute(Op::forward, m, first(chunk), last(chunk)));
     if (is_last(chunk)) {
@@ -181,16 +207,21 @@ struct Pipeline {
   /// micro-batches in flight, a third more work. The last stage, which goes back at once, keeps all. Chen et al., "Training deep nets with
   /// sublinear memory cost", arXiv:1604.06174.
   bool recompute = false;
+  /// For how many micro-batches at once the gradients of a stage's parameters are computed: a few larger products in place of many small
+  /// ones, each of which adds to gradients that may be larger than what it multiplies. What goes into them is kept until then.
+  int join_weights = 1;
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     if (micro_batches < 1) throw ConfigError{text("micro_batches = ", micro_batches, " was given; a step takes at least 1")};
+    if (join_weights < 1) throw ConfigError{text("join_weights = ", join_weights, " was given; it takes at least 1 micro-batch")};
     if (schedule.chunks < 1) throw ConfigError{text("chunks = ", schedule.chunks, " was given; a rank holds at least 1 stage")};
     if (stages != 0 && stages != at.size * schedule.chunks)
       throw ConfigError{text("a pipeline of ", stages, " stages was asked for, but the world's ", at.size, " ranks hold ", schedule.chunks,
                              " each, ", at.size * schedule.chunks, " together")};
     const PipelinePlace place{at.rank, at.size, micro_batches};
-    return detail::PipelineWriter{model, stages_of(model, at.size * schedule.chunks, cuts), place, recompute}.write(
-        schedule.actions(place));
+    std::vector<Action> actions = schedule.actions(place);
+    if (join_weights > 1) actions = parallel::join_weights(actions, join_weights);
+    return detail::PipelineWriter{model, stages_of(model, at.size * schedule.chunks, cuts), place, recompute}.write(actions);
   }
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include <pdp/core/error.hpp>
@@ -38,6 +40,33 @@ concept Schedule = std::copyable<S> && requires(const S& schedule, PipelinePlace
   { schedule.chunks } -> std::convertible_to<int>;
   { schedule.actions(at) } -> std::same_as<std::vector<Action>>;
 };
+
+/// The same work, but that the gradients of a stage's parameters are computed for so many micro-batches in a row, as soon as the last of
+/// them is there.
+constexpr std::vector<Action> join_weights(const std::vector<Action>& actions, int micro_batches) {
+  std::vector<Action> list, waiting;  // waiting: of all stages
+  const auto is_of = [](int chunk) { return [chunk](const Action& each) { return each.chunk == chunk; }; };
+  const auto left = [&](std::size_t at, int chunk) {
+    return std::any_of(actions.begin() + static_cast<std::ptrdiff_t>(at) + 1, actions.end(), [chunk](const Action& each) {
+      return each.chunk == chunk && (each.kind == Action::Kind::backward || each.kind == Action::Kind::backward_weight);
+    });
+  };
+  for (std::size_t at = 0; at < actions.size(); ++at) {
+    Action action = actions[at];
+    const int chunk = action.chunk;
+    const bool weighs = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_weight;
+    if (action.kind == Action::Kind::backward) action.kind = Action::Kind::backward_input;
+    if (action.kind != Action::Kind::backward_weight) list.push_back(action);
+    if (!weighs) continue;
+    waiting.push_back({Action::Kind::backward_weight, action.micro_batch, chunk});
+    if (std::count_if(waiting.begin(), waiting.end(), is_of(chunk)) < micro_batches && left(at, chunk)) continue;
+    const auto begin = static_cast<std::ptrdiff_t>(list.size());
+    std::copy_if(waiting.begin(), waiting.end(), std::back_inserter(list), is_of(chunk));
+    std::sort(list.begin() + begin, list.end(), [](const Action& a, const Action& b) { return a.micro_batch < b.micro_batch; });
+    std::erase_if(waiting, is_of(chunk));
+  }
+  return list;
+}
 
 /// All forward, then all backward: every micro-batch's activations are held at once. Huang et al., "GPipe: efficient training of giant
 /// neural networks using pipeline parallelism", NeurIPS 2019.

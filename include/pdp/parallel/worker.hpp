@@ -119,6 +119,28 @@ class Worker {
     }
   }
 
+  /// An instruction with those that follow it, `count` in all, whose rows may be taken together (see joined). Calls between() after each
+  /// product.
+  template <class Between>
+  void run_joined(const Instruction& i, int count, Between&& between) {
+    const std::span<Slot> all = std::span{step_slots_}.subspan(static_cast<std::size_t>(i.micro_batch), static_cast<std::size_t>(count));
+    for (int layer = i.last - 1; layer >= i.first; --layer) {
+      if (lie_together(all, layer)) {
+        Index rows = 0;
+        for (const Slot& each : all) rows += each.rows;
+        const Index own = std::exchange(all.front().rows, rows);
+        stage_.backward_weight(all.front(), layer, layer + 1, i.accumulate);
+        all.front().rows = own;
+        between();
+      } else {
+        for (std::size_t m = 0; m < all.size(); ++m) {
+          stage_.backward_weight(all[m], layer, layer + 1, i.accumulate || m > 0);
+          between();
+        }
+      }
+    }
+  }
+
   /// The tensor that a message carries.
   [[nodiscard]] std::span<T> boundary(const Instruction& i) {
     return (i.tensor == parallel::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
@@ -237,6 +259,19 @@ class Worker {
       for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
       first += slot.rows;
     }
+  }
+
+  /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
+  [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const {
+    const nn::Outline& model = stage_.outline();
+    if (model.layers[static_cast<std::size_t>(layer)].saved > 0) return false;
+    const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
+      const auto b = static_cast<std::size_t>(boundary);
+      for (std::size_t m = 1; m < all.size(); ++m)
+        if (all[m].rows > 0 && (all[m].*tensors)[b] != (all[m - 1].*tensors)[b] + all[m - 1].rows * model.width(boundary)) return false;
+      return true;
+    };
+    return follow(&Slot::activations, layer) && follow(&Slot::activations, layer + 1) && follow(&Slot::gradients, layer + 1);
   }
 
   [[nodiscard]] Slot& slot(const Instruction& i) {
