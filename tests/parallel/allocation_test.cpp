@@ -76,7 +76,7 @@ TEST_CASE("after the first steps nothing is allocated any more", "[parallel][all
     CHECK(allocations_in_a_fit<comm::Tcp>(ranks, parallel::DataParallel{}) == 0);
   }
   CHECK(allocations_in_a_fit<comm::Thread>(4, parallel::DataParallel{.accumulate = 2, .unit_elements = 1}) == 0);
-  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Pipeline<>{.micro_batches = 8, .join_weights = 3}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Pipeline<>{.micro_batches = 4, .join_weights = 3}) == 0);
   for (const int stage : {1, 2, 3}) CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = stage, .accumulate = 2}) == 0);
   CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Zero{.stage = 3}, {.clip_norm = 0.01, .non_finite = parallel::NonFinite::stop}) == 0);
   CHECK(allocations_in_a_fit<comm::Shm>(2, parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4}) == 0);
