@@ -52,8 +52,8 @@ constexpr Index slice_elements(const Outline& model, const Run& run) {
 }
 
 /// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one
-/// piece, in runs of layers ("units") in the order in which they are given, and so do all gradients but those for which the caller has
-/// memory.
+/// piece and all gradients in another, in runs of layers ("units") in the order in which they are given, but for what lies in memory that
+/// it was lent.
 template <Block Model, class D, class T>
 class Stage {
  public:

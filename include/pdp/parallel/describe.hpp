@@ -133,9 +133,9 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;
-    if (common_memory && plans[static_cast<std::size_t>(rank)].units[static_cast<std::size_t>(i.unit)].sharding == Sharding::state)
-      continue;
-    const bool whole = i.op == Op::reduce_start && plan.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
+    const Sharding sharding = plan.units[static_cast<std::size_t>(i.unit)].sharding;
+    if (common_memory && sharding == Sharding::state) continue;
+    const bool whole = i.op == Op::reduce_start && sharding == Sharding::none;
     use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
   }
   return use;
