@@ -277,15 +277,16 @@ class Engine {
       if (is_common(i)) return meet(group, i);
     return group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
   }
-  /// Waits for the ranks of a group at a unit, of which each has to be at the same one.
+  /// Waits for the ranks of a group at a unit, of which each has to be at the same one. All of them learn the least mark and the greatest,
+  /// so that where these differ none goes on to look at what another still writes.
   Work meet(C& group, const Instruction& i) {
-    std::int64_t& mark = marks_[static_cast<std::size_t>(i.unit)];
-    mark = mark_of(i);
-    return group.all_reduce_async(std::span{&mark, 1}, comm::Max{});
+    std::array<std::int64_t, 2>& marks = marks_[static_cast<std::size_t>(i.unit)];
+    marks = {mark_of(i), -mark_of(i)};
+    return group.all_reduce_async(std::span{marks}, comm::Max{});
   }
   void check_met(const Instruction& i) const {
-    const std::int64_t found = marks_[static_cast<std::size_t>(i.unit)], own = mark_of(i);
-    if (is_common(i) && found != own)
+    const auto [greatest, negated_least] = marks_[static_cast<std::size_t>(i.unit)];
+    if (is_common(i) && greatest != -negated_least)
       throw PlanError{text(describe(i),
                            ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",
                            "all ranks, and their collectives, one order")};
@@ -341,7 +342,7 @@ class Engine {
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};
-  std::vector<std::int64_t> marks_;  // of units at which the ranks of a group meet
+  std::vector<std::array<std::int64_t, 2>> marks_;  // of units at which the ranks of a group meet: the greatest, and the least negated
   // What is in flight comes last, so that it is let go of before the memory that it borrows.
   std::vector<Work> messages_;
   std::vector<Work> reductions_, gathers_;  // of units
