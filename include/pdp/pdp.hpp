@@ -73,7 +73,9 @@
 #include <pdp/host/gemm.hpp>
 #include <pdp/host/lanes.hpp>
 #include <pdp/host/loss.hpp>
+#include <pdp/host/onednn/parallel.hpp>
 #include <pdp/host/onednn/product.hpp>
+#include <pdp/host/parts.hpp>
 #include <pdp/host/rows.hpp>
 #include <pdp/host/simd.hpp>
 #include <pdp/host/tag.hpp>

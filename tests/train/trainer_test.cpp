@@ -436,8 +436,9 @@ TEST_CASE("threads that are of no use are told", "[train]") {
   CHECK(told(1, 0).empty());
   CHECK(told(2, 2).empty() == has_onednn);
   CHECK(told(2, 0).empty() == has_onednn);
-  CHECK_THAT(told(3, 2), StartsWith("3 threads a rank were asked for, but ") &&
-                             EndsWith(has_onednn ? "this process may use 2 cores only" : "Eigen multiplies on one; link pdp::onednn"));
+  CHECK_THAT(told(3, 2),
+             StartsWith("3 threads a rank were asked for, but ") &&
+                 EndsWith(has_onednn ? "this process may use 2 cores only" : "without pdp::onednn all is computed on one; link it"));
 }
 
 TEST_CASE("the threads of a rank change no more than how its sums are rounded", "[train]") {

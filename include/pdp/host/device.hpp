@@ -30,8 +30,8 @@ inline std::string describe(const Cpu& cpu) {
   const char* const registers = cpu.simd() == Simd::avx512 ? "AVX-512" : cpu.simd() == Simd::avx2 ? "AVX2" : "vectors of 16 bytes";
   const bool has_threads = has_onednn(cpu), is_linked = onednn::product != nullptr;
   return text("matrix products of floats by ", products_name(cpu),
-              has_threads ? text(" on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads") : std::string{},
-              is_linked ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers);
+              is_linked ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers,
+              has_threads ? text("; on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads") : std::string{});
 }
 
 }  // namespace host

@@ -2,6 +2,7 @@
 
 #include <pdp/core/view.hpp>
 #include <pdp/host/lanes.hpp>
+#include <pdp/host/parts.hpp>
 #include <pdp/host/tag.hpp>
 
 namespace pdp::host {
@@ -25,16 +26,25 @@ struct SomeLanes {
 
 }  // namespace detail
 
-/// body.operator()<V>(i, io) for numbers 0 to count - 1, as many at once as V has lanes: those from i on, which io.load(from) and
+/// Numbers that are worth a thread: some microseconds of work.
+inline constexpr Index least_part = 8 * 1024;
+
+/// body.operator()<V>(i, io) for numbers begin to end - 1, as many at once as V has lanes: those from i on, which io.load(from) and
 /// io.store(lanes, to) move. Each number goes through the same operations, wherever it lies.
 template <class T, class Body>
-void elementwise(const Cpu& cpu, Index count, Body body) {
+void elementwise(const Cpu& cpu, Index begin, Index end, Body body) {
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
-    Index i = 0;
-    for (; i + V::count <= count; i += V::count) body.template operator()<V>(i, detail::WholeLanes<V>{});
-    if (i < count) body.template operator()<V>(i, detail::SomeLanes<V>{count - i});
+    Index i = begin;
+    for (; i + V::count <= end; i += V::count) body.template operator()<V>(i, detail::WholeLanes<V>{});
+    if (i < end) body.template operator()<V>(i, detail::SomeLanes<V>{end - i});
   });
+}
+
+/// The same for numbers 0 to count - 1, on all threads.
+template <class T, class Body>
+void elementwise(const Cpu& cpu, Index count, Body body) {
+  in_parts(cpu, count, least_part, [&](Index begin, Index end) { elementwise<T>(cpu, begin, end, body); });
 }
 
 }  // namespace pdp::host

@@ -5,6 +5,7 @@
 
 #include <pdp/core/view.hpp>
 #include <pdp/host/elementwise.hpp>
+#include <pdp/host/parts.hpp>
 #include <pdp/host/tag.hpp>
 
 namespace pdp::host {
@@ -12,38 +13,44 @@ namespace pdp::host {
 /// Adds one row to every row of `rows`: a bias.
 template <class T>
 void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
-  with_simd(cpu.simd(), [=]<Simd S>() {
-    using V = Lanes<T, S>;
-    for (Index r = 0; r < rows.rows; ++r) {
-      T* const to = rows.row(r);
-      Index c = 0;
-      for (; c + V::count <= rows.cols; c += V::count) (V::load(to + c) + V::load(row + c)).store(to + c);
-      for (; c < rows.cols; ++c) to[c] += row[c];
-    }
+  const Index least = least_part / std::max<Index>(rows.cols, 1) + 1;
+  in_parts(cpu, rows.rows, least, [&](Index first, Index last) {
+    with_simd(cpu.simd(), [=]<Simd S>() {
+      using V = Lanes<T, S>;
+      for (Index r = first; r < last; ++r) {
+        T* const to = rows.row(r);
+        Index c = 0;
+        for (; c + V::count <= rows.cols; c += V::count) (V::load(to + c) + V::load(row + c)).store(to + c);
+        for (; c < rows.cols; ++c) to[c] += row[c];
+      }
+    });
   });
 }
 
 /// sums (+)= the sum of all rows: the gradient of a bias.
 template <class T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
-  with_simd(cpu.simd(), [=]<Simd S>() {
-    using V = Lanes<T, S>;
-    if (!accumulate) std::fill_n(sums, rows.cols, T{});
-    // Four rows at a time, along them: a column at a time would jump through memory.
-    Index r = 0;
-    for (; r + 4 <= rows.rows; r += 4) {
-      const T *const a = rows.row(r), *const b = rows.row(r + 1), *const c = rows.row(r + 2), *const d = rows.row(r + 3);
-      Index i = 0;
-      for (; i + V::count <= rows.cols; i += V::count)
-        (V::load(sums + i) + V::load(a + i) + V::load(b + i) + V::load(c + i) + V::load(d + i)).store(sums + i);
-      for (; i < rows.cols; ++i) sums[i] = sums[i] + a[i] + b[i] + c[i] + d[i];
-    }
-    for (; r < rows.rows; ++r) {
-      const T* const from = rows.row(r);
-      Index i = 0;
-      for (; i + V::count <= rows.cols; i += V::count) (V::load(sums + i) + V::load(from + i)).store(sums + i);
-      for (; i < rows.cols; ++i) sums[i] += from[i];
-    }
+  const Index least = least_part / std::max<Index>(rows.rows, 1) + 1;
+  in_parts(cpu, rows.cols, least, [&](Index first, Index last) {
+    with_simd(cpu.simd(), [=]<Simd S>() {
+      using V = Lanes<T, S>;
+      if (!accumulate) std::fill(sums + first, sums + last, T{});
+      // Four rows at a time, along them: a column at a time would jump through memory.
+      Index r = 0;
+      for (; r + 4 <= rows.rows; r += 4) {
+        const T *const a = rows.row(r), *const b = rows.row(r + 1), *const c = rows.row(r + 2), *const d = rows.row(r + 3);
+        Index i = first;
+        for (; i + V::count <= last; i += V::count)
+          (V::load(sums + i) + V::load(a + i) + V::load(b + i) + V::load(c + i) + V::load(d + i)).store(sums + i);
+        for (; i < last; ++i) sums[i] = sums[i] + a[i] + b[i] + c[i] + d[i];
+      }
+      for (; r < rows.rows; ++r) {
+        const T* const from = rows.row(r);
+        Index i = first;
+        for (; i + V::count <= last; i += V::count) (V::load(sums + i) + V::load(from + i)).store(sums + i);
+        for (; i < last; ++i) sums[i] += from[i];
+      }
+    });
   });
 }
 

@@ -11,7 +11,7 @@ enum class Products { best, eigen };
 
 /// What is used of the processor that runs the program.
 struct Cpu {
-  int threads = 1;  // that a matrix product may use; all else is computed by the calling one
+  int threads = 1;  // that products, and loops over many numbers, may use where oneDNN has some
   Products products = Products::best;
   std::optional<Simd> registers{};  // unless given, the widest
 

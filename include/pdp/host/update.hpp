@@ -8,6 +8,7 @@
 
 #include <pdp/core/view.hpp>
 #include <pdp/host/elementwise.hpp>
+#include <pdp/host/parts.hpp>
 #include <pdp/host/tag.hpp>
 
 namespace pdp::host {
@@ -16,10 +17,9 @@ namespace pdp::host {
 /// nothing, where the rule needs to keep none. `step`: what the rule wants to know of it.
 template <std::size_t Fields, class T, class Rule, class Step>
 void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T> gradients, std::span<T> state) {
-  const FlushDenormals guard;
   const auto count = static_cast<Index>(parameters.size());
   const bool keeps = !state.empty();
-  elementwise<T>(cpu, count, [=]<class V>(Index i, auto io) {
+  const auto of_some = [=]<class V>(Index i, auto io) {
     using State = typename Rule::template State<V>;
     std::array<V, Fields> fields{};
     T* const states = keeps ? state.data() + i : nullptr;
@@ -37,6 +37,10 @@ void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> par
     io.store(w, parameters.data() + i);
     if (keeps)
       for (Index k = 0; const V& field : fields) io.store(field, states + count * k++);
+  };
+  in_parts(cpu, count, least_part, [&](Index begin, Index end) {
+    const FlushDenormals guard;
+    elementwise<T>(cpu, begin, end, of_some);
   });
 }
 

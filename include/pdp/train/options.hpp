@@ -18,7 +18,7 @@ struct TrainerOptions {
   parallel::NonFinite non_finite =
       parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it; a step that is skipped counts for the schedule
 
-  int threads = 1;  // of each rank, for its matrix products; more than one takes pdp::onednn, and a core for each
+  int threads = 1;  // of each rank; more than one takes pdp::onednn, and a core for each
 
   [[nodiscard]] host::Cpu cpu() const {
     if (threads < 1) throw ConfigError{text(threads, " threads a rank were asked for; a rank has at least one, as in {.threads = 2}")};
@@ -27,7 +27,7 @@ struct TrainerOptions {
   /// Why some threads of a rank that may use so many cores (0: nobody knows) are of no use, in words; nothing where all are.
   [[nodiscard]] std::string useless_threads(int cores) const {
     if (threads > 1 && !host::has_onednn(cpu()))
-      return text(threads, " threads a rank were asked for, but Eigen multiplies on one; link pdp::onednn");
+      return text(threads, " threads a rank were asked for, but without pdp::onednn all is computed on one; link it");
     if (cores > 0 && threads > cores)
       return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
     return {};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What pdp/host/onednn/product.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::onednn
+/// What product.hpp and parallel.hpp declare, compiled once for a program: one source of it includes this file. CMake's target pdp::onednn
 /// adds that source.
 
 #include <dlfcn.h>
@@ -9,6 +9,7 @@
 #include <string>
 
 #include <pdp/core/error.hpp>
+#include <pdp/host/onednn/parallel.hpp>
 #include <pdp/host/onednn/product.hpp>
 
 namespace pdp::host::onednn {
@@ -50,6 +51,14 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
     throw Error{text("oneDNN refused to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
                      " (dnnl_status_t ", static_cast<int>(status),
                      "); a program that is not linked with pdp::onednn multiplies with Eigen")};
+}
+
+bool parallel(int threads, void (*work)(void* context), void* context) {
+  // What GCC makes of `#pragma omp parallel`, in all runtimes that oneDNN may have been linked with: code of GCC, Clang and Intel may meet.
+  static const auto run = reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(::dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  if (run == nullptr) return false;
+  run(work, context, static_cast<unsigned>(threads), 0);
+  return true;
 }
 
 std::string name() {
