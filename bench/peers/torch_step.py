@@ -13,7 +13,6 @@ with it, each on a core of its own where there are enough. run_step and run_pipe
 
 import argparse
 import json
-import os
 import statistics
 import sys
 import time
@@ -22,6 +21,7 @@ from collections import namedtuple
 sys.dont_write_bytecode = True  # no __pycache__ among the sources
 
 import blocks
+import torch_ranks
 
 Config = namedtuple("Config", "widths activation bias rows adam squared_error lr steps")
 CONFIGS = {
@@ -32,16 +32,6 @@ CONFIGS = {
 }
 PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(adam=True, lr=1e-3, steps=6)}
 POOL = 16  # different batches, so that no step finds its input in the cache by luck
-
-
-def import_torch(threads):
-    """Only now: it takes seconds, which --help need not, and its threads are to be so many from the start."""
-    os.environ["OMP_NUM_THREADS"] = str(threads)
-    global torch, distributed
-    import torch
-    import torch.distributed as distributed
-
-    torch.set_num_threads(threads)
 
 
 # ---- The model ------------------------------------------------------------------------------------------------------
@@ -132,28 +122,6 @@ def measure(flags, rank):
     return 1e6 * statistics.median(times)
 
 
-# ---- Ranks ----------------------------------------------------------------------------------------------------------
-
-
-def pin(rank, world):
-    allowed = sorted(os.sched_getaffinity(0))
-    if world <= len(allowed):
-        os.sched_setaffinity(0, {allowed[rank]})
-
-
-def run_rank(flags, rank, store):
-    parent = os.getppid()
-    blocks.die_with_parent()
-    if os.getppid() != parent:  # it has ended before the kernel knew
-        os._exit(1)
-    pin(rank, flags.world)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # what this host is called may have no address
-    store = distributed.FileStore(store, flags.world)
-    distributed.init_process_group("gloo", store=store, rank=rank, world_size=flags.world)
-    report(flags, rank, measure(flags, rank))
-    distributed.destroy_process_group()
-
-
 def report(flags, rank, median_us):
     if rank != 0:
         return
@@ -161,30 +129,6 @@ def report(flags, rank, median_us):
     figures = {"median_us": round(median_us, 3), "samples_per_s": round(rows * 1e6 / median_us)}
     how = {name: value for name, value in vars(flags).items() if name not in ("mode", "chosen")}
     print(json.dumps({"peer": "pytorch", "version": torch.__version__, "mode": flags.mode, **how, **figures}), flush=True)
-
-
-def run_ranks(flags):
-    """Whether all of them succeeded; when one has not, the others are ended."""
-    import multiprocessing
-    from multiprocessing.connection import wait
-
-    fork = multiprocessing.get_context("fork")  # torch is there already and has not yet started a thread
-    # They find each other by a file, so that no port need be free; it is in memory, so that nothing is left of it however they end.
-    store = os.memfd_create("store")
-    ranks = [fork.Process(target=run_rank, args=(flags, rank, f"/proc/self/fd/{store}")) for rank in range(flags.world)]
-    for process in ranks:
-        process.start()
-    running = {process.sentinel: process for process in ranks}
-    while running:
-        for sentinel in wait(running):
-            process = running.pop(sentinel)
-            process.join()
-            if process.exitcode != 0:
-                for other in ranks:
-                    other.kill()
-                print(f"rank {ranks.index(process)} has ended with status {process.exitcode}", file=sys.stderr)
-                return False
-    return True
 
 
 # ---- Flags ----------------------------------------------------------------------------------------------------------
@@ -222,12 +166,9 @@ def parse():
 
 def main():
     flags = parse()
-    import_torch(flags.threads)
-    if flags.world > 1:
-        return 0 if run_ranks(flags) else 1
-    pin(0, 1)
-    report(flags, 0, measure(flags, 0))
-    return 0
+    global torch
+    torch = torch_ranks.import_torch(flags.threads)
+    return 0 if torch_ranks.run(flags.world, lambda rank: report(flags, rank, measure(flags, rank))) else 1
 
 
 if __name__ == "__main__":

@@ -81,15 +81,22 @@ class GzipBytes {
 class UnpackedBytes {
  public:
   explicit UnpackedBytes(const Input& input) : plain_{input} {
-    if (is_gzip(input)) packed_.emplace(input);
+    if (is_gzip(input))
+      packed_.emplace(input);
+    else
+      known_size_ = static_cast<std::size_t>(input.size());
   }
 
   /// Fills `bytes` and returns how many there were: fewer than asked for only at the end.
   std::size_t read(std::span<std::byte> bytes) { return packed_ ? packed_->read(bytes) : plain_.read(bytes); }
 
+  /// Bytes of a plain file; 0 of a packed one, which tells only when it has been unpacked.
+  [[nodiscard]] std::size_t known_size() const { return known_size_; }
+
  private:
   InputBytes plain_;
   std::optional<GzipBytes> packed_;
+  std::size_t known_size_ = 0;
 };
 
 }  // namespace pdp::data

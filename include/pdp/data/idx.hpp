@@ -90,7 +90,7 @@ inline Idx read_idx(const Input& input) {
                          ". The file is damaged: copy or download it again.")};
   };
 
-  constexpr std::size_t first_piece = 1 << 16;
+  const std::size_t first_piece = std::max<std::size_t>(1 << 16, from.known_size());
   while (idx.values.size() < expected) {  // doubling, so that no more than twice of what was found is allocated
     const std::size_t have = idx.values.size();
     idx.values.resize(std::min(expected, std::max(first_piece, 2 * have)));
