@@ -4,11 +4,12 @@
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <pdp/core/shape.hpp>
-#include <pdp/host/simd.hpp>
+#include <pdp/host/update.hpp>
 #include <pdp/testing/values.hpp>
 
 /// What the tests of several folders need: numbers, how far apart they are, and what was thrown.
@@ -39,6 +40,14 @@ double difference(const A& values, const B& expected) {
     largest = std::max(largest, each);
   }
   return largest;
+}
+
+/// An optimizer's pass by one gradient, into the parameters alone.
+template <std::size_t Fields, class T, class Rule, class Step>
+void update(const pdp::host::Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T> gradients,
+            std::span<T> state) {
+  const T* const only = gradients.data();
+  pdp::host::update<Fields>(cpu, rule, step, parameters, std::span{&only, 1}, state);
 }
 
 /// What the call throws as an E; nothing where it throws no E.

@@ -58,7 +58,7 @@ TEST_CASE("one global batch gives one course of losses, whatever the ranks are",
 }
 
 // Sooner or later the input of a Relu is so near to 0 that the order of a sum decides its sign, the gradient jumps, and Adam makes the most
-// of it: two courses then part by some 1e-4, and both are right. tests/parallel compares longer courses, of smooth models.
+// of it: two courses then part by some 1e-4, and both are right. tests/parallel compares more closely.
 TEST_CASE("every way to spread the model has one course of losses, and leaves the same parameters", "[examples]") {
   const Folder folder;
   const auto course = [&](const std::string& program, std::vector<std::string> arguments) {

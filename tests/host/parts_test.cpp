@@ -88,7 +88,7 @@ TEST_CASE("several threads compute what one does, to the bit", "[host]") {
     std::vector<float> w = x, state(2 * x.size());
     const pdp::optim::Adam rule{.lr = 0.01f};
     for (std::int64_t step = 1; step <= 3; ++step)
-      host::update<2>(cpu, rule, rule.constants({step, 1}), std::span{w}, std::span{g}, std::span{state});
+      support::update<2>(cpu, rule, rule.constants({step, 1}), std::span{w}, std::span{g}, std::span{state});
     return w;
   });
 }
@@ -97,8 +97,8 @@ TEST_CASE("each thread of an update takes what is too small to be normal for zer
 #ifdef __x86_64__
   std::vector<float> parameters(100'000, 1), velocity(parameters.size(), 1.5f * std::numeric_limits<float>::min());
   const std::vector<float> gradients(parameters.size(), 0);
-  host::update<1>(Cpu{.threads = 3}, pdp::optim::Sgd{.momentum = 0.5f}, pdp::optim::StepInfo{}, std::span{parameters}, std::span{gradients},
-                  std::span{velocity});
+  support::update<1>(Cpu{.threads = 3}, pdp::optim::Sgd{.momentum = 0.5f}, pdp::optim::StepInfo{}, std::span{parameters},
+                     std::span{gradients}, std::span{velocity});
   CHECK(std::ranges::all_of(velocity, [](float each) { return std::fpclassify(each) == FP_ZERO; }));
 #endif
 }

@@ -74,8 +74,8 @@ void check_against_scalar(const Cpu& cpu, const Rule& rule, Index count, double 
   for (int number = 1; number <= 5; ++number) {
     const auto gradients = support::normal<T>(count, 10 + number);
     const auto step = optim::constants(rule, optim::StepInfo{number, 1.0f / static_cast<float>(number)});
-    pdp::host::update<fields>(cpu, rule, step, std::span{parameters}.first(size), std::span<const T>{gradients},
-                              std::span{state}.first(fields * size));
+    support::update<fields>(cpu, rule, step, std::span{parameters}.first(size), std::span<const T>{gradients},
+                            std::span{state}.first(fields * size));
     for (std::size_t i = 0; i < size; ++i) rule.update(scalar_parameters[i], static_cast<double>(gradients[i]), scalar_state[i], step);
   }
 
@@ -117,8 +117,7 @@ TEST_CASE("a rule that needs no state is given none, and starts from zero in eve
   const auto gradients = support::normal(100, 2);
   std::vector<double> expected(parameters.begin(), parameters.end());
   for (std::int64_t number = 1; number <= 3; ++number) {
-    pdp::host::update<1>(cpu, rule, optim::StepInfo{number, 1}, std::span{parameters}, std::span<const float>{gradients},
-                         std::span<float>{});
+    support::update<1>(cpu, rule, optim::StepInfo{number, 1}, std::span{parameters}, std::span<const float>{gradients}, std::span<float>{});
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= 0.5 * static_cast<double>(gradients[i]);
   }
   CHECK(support::difference(parameters, expected) < 1e-6);
@@ -128,7 +127,7 @@ TEST_CASE("a rule may call what is not inlined", "[host][optim]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   std::vector<float> parameters(37, 1);
   const std::vector<float> gradients(37, 2);
-  pdp::host::update<0>(cpu, Distant{}, optim::StepInfo{}, std::span{parameters}, std::span{gradients}, std::span<float>{});
+  support::update<0>(cpu, Distant{}, optim::StepInfo{}, std::span{parameters}, std::span{gradients}, std::span<float>{});
   CHECK(parameters == std::vector<float>(37, 1 - 6));
 }
 
@@ -137,8 +136,8 @@ TEST_CASE("an update takes what is too small to be normal for zero, and leaves t
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   std::vector<float> parameters(37, 1), velocity(37, 1.5f * std::numeric_limits<float>::min());
   const std::vector<float> gradients(37, 0);
-  pdp::host::update<1>(cpu, optim::Sgd{.momentum = 0.5f}, optim::StepInfo{}, std::span{parameters}, std::span{gradients},
-                       std::span{velocity});
+  support::update<1>(cpu, optim::Sgd{.momentum = 0.5f}, optim::StepInfo{}, std::span{parameters}, std::span{gradients},
+                     std::span{velocity});
   for (const float each : velocity) CHECK(std::fpclassify(each) == FP_ZERO);
   volatile float least = std::numeric_limits<float>::min();
   least = least / 2;
@@ -155,10 +154,43 @@ TEST_CASE("what an update does to an element does not depend on where a span is 
   std::vector<float> whole_state(2 * count), left_state(2 * 37), right_state(2 * 63);
   for (int number = 1; number <= 3; ++number) {
     const auto step = rule.constants({number, 1});
-    pdp::host::update<2>(Cpu{}, rule, step, std::span{whole}, std::span<const float>{gradients}, std::span{whole_state});
-    pdp::host::update<2>(Cpu{}, rule, step, std::span{cut}.first(37), std::span<const float>{gradients}.first(37), std::span{left_state});
-    pdp::host::update<2>(Cpu{}, rule, step, std::span{cut}.subspan(37), std::span<const float>{gradients}.subspan(37),
-                         std::span{right_state});
+    support::update<2>(Cpu{}, rule, step, std::span{whole}, std::span<const float>{gradients}, std::span{whole_state});
+    support::update<2>(Cpu{}, rule, step, std::span{cut}.first(37), std::span<const float>{gradients}.first(37), std::span{left_state});
+    support::update<2>(Cpu{}, rule, step, std::span{cut}.subspan(37), std::span<const float>{gradients}.subspan(37),
+                       std::span{right_state});
   }
   CHECK(pdp::testing::same_bits(whole, cut));
+}
+
+TEST_CASE("an update adds up gradients in their order, and leaves copies of the parameters", "[host][optim]") {
+  const Cpu cpu{.threads = GENERATE(1, 3), .registers = GENERATE(from_range(support::registers()))};
+  const auto count = static_cast<std::size_t>(GENERATE(1, 17, 40'001));
+  const std::size_t ranks = GENERATE(1, 2, 5);
+  const optim::Adam rule{.lr = 0.01f, .weight_decay = 0.1f};
+  std::vector<std::vector<float>> gradients, copies(ranks - 1, std::vector<float>(count + 1, -1));
+  std::vector<const float*> from;
+  std::vector<float*> to;
+  for (std::size_t rank = 0; rank < ranks; ++rank) gradients.push_back(support::normal(static_cast<Index>(count), static_cast<int>(rank)));
+  for (const auto& each : gradients) from.push_back(each.data());
+  for (auto& each : copies) to.push_back(each.data());
+  std::vector<float> sum = gradients.front();
+  for (std::size_t rank = 1; rank < ranks; ++rank)
+    for (std::size_t i = 0; i < count; ++i) sum[i] += gradients[rank][i];
+
+  auto updated = support::normal(static_cast<Index>(count), 9), expected = updated;
+  std::vector<float> state(2 * count), expected_state = state;
+  for (int number = 1; number <= 2; ++number) {
+    const auto step = rule.constants({number, 1});
+    pdp::host::update<2>(cpu, rule, step, std::span{updated}, std::span<const float* const>{from}, std::span{state},
+                         std::span<float* const>{to});
+    support::update<2>(Cpu{.registers = cpu.registers}, rule, step, std::span{expected}, std::span<const float>{sum},
+                       std::span{expected_state});
+  }
+  CHECK(pdp::testing::same_bits(updated, expected));
+  CHECK(pdp::testing::same_bits(state, expected_state));
+  for (auto& each : copies) {
+    CHECK(each.back() == -1);
+    each.pop_back();
+    CHECK(pdp::testing::same_bits(each, expected));
+  }
 }

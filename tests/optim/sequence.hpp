@@ -4,7 +4,6 @@
 #include <span>
 #include <vector>
 
-#include <pdp/host/update.hpp>
 #include <pdp/optim/optimizer.hpp>
 
 #include "support.hpp"
@@ -36,8 +35,8 @@ std::vector<float> parameters_after(const Rule& rule) {
   std::vector<float> state(fields * parameters.size());
   for (std::int64_t step = 1; step <= steps; ++step) {
     const auto gradient = gradients(step);
-    pdp::host::update<fields>(pdp::host::Cpu{}, rule, pdp::optim::constants(rule, {step, lr_factor(step)}), std::span{parameters},
-                              std::span<const float>{gradient}, std::span{state});
+    support::update<fields>(pdp::host::Cpu{}, rule, pdp::optim::constants(rule, {step, lr_factor(step)}), std::span{parameters},
+                            std::span<const float>{gradient}, std::span{state});
   }
   return parameters;
 }

@@ -13,10 +13,12 @@
 
 namespace pdp::host {
 
-/// One pass of an optimizer's rule over parameters and gradients of equal number. `state`: Fields numbers for each, field after field; or
-/// nothing, where the rule needs to keep none. `step`: what the rule wants to know of it.
+/// One pass of an optimizer's rule over parameters, whose gradients are the sums of those at `gradients`, added up in that order: one or
+/// more pieces of as many numbers. What the parameters become is also written to `copies`. `state`: Fields numbers for each, field after
+/// field; or nothing, where the rule needs to keep none. `step`: what the rule wants to know of it.
 template <std::size_t Fields, class T, class Rule, class Step>
-void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T> gradients, std::span<T> state) {
+void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T* const> gradients,
+            std::span<T> state, std::span<T* const> copies = {}) {
   const auto count = static_cast<Index>(parameters.size());
   const bool keeps = !state.empty();
   const auto of_some = [=]<class V>(Index i, auto io) {
@@ -26,7 +28,8 @@ void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> par
     if (keeps)
       for (Index k = 0; V & field : fields) field = io.load(states + count * k++);
     V w = io.load(parameters.data() + i);
-    const V gradient = io.load(gradients.data() + i);
+    V gradient = io.load(gradients.front() + i);
+    for (const T* const more : gradients.subspan(1)) gradient = gradient + io.load(more + i);
     static_assert(Fields == 0 || sizeof(State) == sizeof fields);
     if constexpr (Fields > 0) {  // a State is vectors and nothing else
       rule.update(w, gradient, *reinterpret_cast<State*>(fields.data()), step);
@@ -35,6 +38,7 @@ void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> par
       rule.update(w, gradient, none, step);
     }
     io.store(w, parameters.data() + i);
+    for (T* const copy : copies) io.store(w, copy + i);
     if (keeps)
       for (Index k = 0; const V& field : fields) io.store(field, states + count * k++);
   };

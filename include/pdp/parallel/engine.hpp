@@ -46,6 +46,7 @@ class Engine {
         worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
+        takes_norm_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::norm_start; })},
         marks_(plan_.units.size()),
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
@@ -181,8 +182,7 @@ class Engine {
         }
         break;
       case Op::update:
-        worker_.run(i);
-        if (is_common(i)) memory_.publish(stage().device(), i.unit, stage().own_values(i.unit));
+        worker_.apply(i.unit, takes_norm_ ? std::span<const T* const>{} : memory_.gradients(i.unit), memory_.others_values(i.unit));
         break;
       case Op::send_start:
         messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
@@ -262,7 +262,10 @@ class Engine {
     }
   }
   void end_reduction(const Instruction& i) {
-    if (is_common(i)) return memory_.reduce(stage().device(), i.unit, stage().own_gradients(i.unit));
+    if (is_common(i)) {  // the update adds up what nobody wants to know before
+      if (takes_norm_) memory_.reduce(stage().device(), i.unit, stage().own_gradients(i.unit));
+      return;
+    }
     if constexpr (rounds) {
       const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
       const std::span<T> to = is_whole ? stage().gradients(i.unit) : sum_of(i);
@@ -337,6 +340,7 @@ class Engine {
   Worker worker_;
   RoundedGradients<typename Worker::Stage, Reduced> rounded_;  // where they travel so
   bool takes_loss_, counts_;  // each row counts on the rank that takes its loss, and on the first where a group takes it together
+  bool takes_norm_;           // of the whole gradient, before it is applied
   Index own_rows_ = 0, global_rows_ = 0;
   double square_ = 0;  // of the norm of the gradient
   Program setup_, step_, evaluate_;

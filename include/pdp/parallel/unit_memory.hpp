@@ -46,48 +46,39 @@ class UnitMemory {
   }
 
   /// Whether this rank sees all of its group's, and they keep slices of the optimizer's state.
-  [[nodiscard]] bool is_common(int unit) const { return !at(unit).partners.empty(); }
+  [[nodiscard]] bool is_common(int unit) const { return !gradients(unit).empty(); }
 
   /// Says which unit it is, and where it lies: equal on ranks whose plans and memory are alike.
   [[nodiscard]] std::int64_t mark(int unit) const { return at(unit).mark; }
+
+  /// Of all ranks, in their order: this rank's slice of the gradients.
+  [[nodiscard]] std::span<const T* const> gradients(int unit) const { return at(unit).gradients_of_all; }
+  /// Of all ranks but this one: this rank's slice of the parameters.
+  [[nodiscard]] std::span<T* const> others_values(int unit) const { return at(unit).values_of_others; }
 
   /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
   /// else touches this slice.
   template <class D>
   void reduce(const D& device, int unit, std::span<T> own) {
-    const Unit& of = at(unit);
+    const std::span<const T* const> all = gradients(unit);
     for (std::size_t begin = 0; begin < own.size(); begin += block) {
       const auto elements = static_cast<Index>(std::min(block, own.size() - begin));
-      const auto part = [&](std::size_t rank) {
-        return Matrix<const T>{of.partners[rank].gradients + of.slice_begin + begin, 1, elements};
-      };
+      const auto part = [&](std::size_t rank) { return Matrix<const T>{all[rank] + begin, 1, elements}; };
       const Matrix<T> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
-      const std::size_t last = of.partners.size() - 1;
       Matrix<const T> before = part(0);
-      for (std::size_t rank = 1; rank <= last; ++rank) {  // this rank's own are read before they are written
-        const Matrix<T> to = rank == last ? sum : scratch;
+      for (std::size_t rank = 1; rank < all.size(); ++rank) {  // this rank's own are read before they are written
+        const Matrix<T> to = rank == all.size() - 1 ? sum : scratch;
         add(device, before, part(rank), to);
         before = to;
       }
     }
   }
-  /// Leaves this rank's slice of the parameters with the whole group, none of which looks at them.
-  template <class D>
-  void publish(const D& device, int unit, std::span<const T> own) {
-    const Unit& of = at(unit);
-    for (const Partner& each : of.partners)
-      if (T* const to = each.values + of.slice_begin; to != own.data())
-        copy(device, Matrix<const T>{own.data(), 1, static_cast<Index>(own.size())}, Matrix<T>{to, 1, static_cast<Index>(own.size())});
-  }
 
  private:
-  struct Partner {
-    T *values, *gradients;
-  };
   struct Unit {
     std::span<T> values, gradients;
-    std::vector<Partner> partners;  // the group's ranks
-    std::size_t slice_begin = 0;    // of this rank's own
+    std::vector<const T*> gradients_of_all;  // the gradients of the group's ranks, in this rank's slice
+    std::vector<T*> values_of_others;        // the values of all but this one, there
     std::int64_t mark = 0;
   };
   static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
@@ -115,12 +106,12 @@ class UnitMemory {
       Unit& unit = units_[u];
       unit.values = memory.span().subspan(begin, of_values);
       unit.gradients = memory.span().subspan(begin + of_values, of_gradients);
-      unit.slice_begin = slice(model, all[u]) * static_cast<std::size_t>(all[u].slice);
       unit.mark = static_cast<std::int64_t>(begin) * 64 + all[u].first % 64;
       if (memory.is_common() && of_values > 0)
         for (int rank = 0; rank < group.size(); ++rank) {
-          T* const there = memory.of(rank).data() + begin;
-          unit.partners.push_back({there, there + of_values});
+          T* const there = memory.of(rank).data() + begin + slice(model, all[u]) * static_cast<std::size_t>(all[u].slice);
+          unit.gradients_of_all.push_back(there + of_values);
+          if (rank != group.rank()) unit.values_of_others.push_back(there);
         }
       begin += of_values + of_gradients;
     }

@@ -112,11 +112,21 @@ class Worker {
         return stage_.backward_input(slot(i), i.first, i.last);
       case Op::backward_weight:
         return stage_.backward_weight(slot(i), i.first, i.last, i.accumulate);
-      case Op::update:
-        return apply(i.unit);
       default:
         break;
     }
+  }
+
+  /// Updates this rank's slice of a unit: by its gradients, or by the sum of those at `gradients` where some are given. What it becomes is
+  /// left at `copies`, too, unless the step is skipped.
+  void apply(int unit, std::span<const T* const> gradients = {}, std::span<T* const> copies = {}) {
+    if (norm.skips()) return;
+    const std::span<T> own = stage_.own_gradients(unit);
+    if (norm.factor() != 1) scale(stage_.device(), static_cast<T>(norm.factor()), Matrix<T>{own.data(), 1, static_cast<Index>(own.size())});
+    const T* const own_data = own.data();
+    if (gradients.empty()) gradients = {&own_data, 1};
+    update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.own_values(unit),
+                                           gradients, optimizer_state_[static_cast<std::size_t>(unit)].span(), copies);
   }
 
   /// An instruction with those that follow it, `count` in all, whose rows may be taken together (see joined). Calls between() after each
@@ -313,15 +323,6 @@ class Worker {
     sums[0] += found.loss;
     sums[1] += found.correct;
     judged_rows += slot.rows;
-  }
-
-  void apply(int unit) {
-    if (norm.skips()) return;
-    if (const std::span<T> own = stage_.own_gradients(unit); norm.factor() != 1)
-      scale(stage_.device(), static_cast<T>(norm.factor()), Matrix<T>{own.data(), 1, static_cast<Index>(own.size())});
-    update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.own_values(unit),
-                                           std::span<const T>{stage_.own_gradients(unit)},
-                                           optimizer_state_[static_cast<std::size_t>(unit)].span());
   }
 
   static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
