@@ -2,7 +2,7 @@
 //
 //   step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //
-// N ranks, each with k threads for its matrix products. Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A
+// N ranks, each with k threads. Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A
 // ...); the figures are medians over blocks.
 
 #include <algorithm>

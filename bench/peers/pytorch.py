@@ -1,4 +1,4 @@
-"""What run_step and run_pipelines share: the PyTorch that they compare with, how its programs are built and started, and flags."""
+"""What run_step, run_pipelines and run_digits share: the PyTorch that they compare with, how its programs are built and started, and flags."""
 
 import argparse
 import json

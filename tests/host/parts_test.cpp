@@ -1,7 +1,6 @@
 #include <pdp/host/parts.hpp>
 
 #include <pdp/host/activation.hpp>
-#include <pdp/host/gemm.hpp>
 #include <pdp/host/rows.hpp>
 #include <pdp/host/update.hpp>
 #include <pdp/optim/adam.hpp>
@@ -13,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <mutex>
 #include <span>
@@ -28,7 +28,7 @@ using host::Cpu;
 using pdp::Index;
 using pdp::Matrix;
 
-TEST_CASE("parts are all of it, once, and none of several is small", "[host]") {
+TEST_CASE("parts are all of it, once, and all but the last are long enough", "[host]") {
   const int threads = GENERATE(1, 2, 3, 7);
   const Index count = GENERATE(as<Index>{}, 0, 1, 63, 64, 200, 1000, 4097), least = GENERATE(as<Index>{}, 1, 5, 64, 300);
   std::mutex mutex;
@@ -45,9 +45,7 @@ TEST_CASE("parts are all of it, once, and none of several is small", "[host]") {
 }
 
 TEST_CASE("parts are carried out at the same time, where oneDNN has threads", "[host]") {
-  if (host::onednn::parallel == nullptr || !host::onednn::parallel(
-                                               1, [](void*) {}, nullptr))
-    return;
+  if (!host::has_threads()) return;
   std::atomic<int> begun = 0;
   std::atomic<bool> met = false;
   host::in_parts(Cpu{.threads = 2}, 2, 1, [&](Index, Index) {
@@ -59,6 +57,26 @@ TEST_CASE("parts are carried out at the same time, where oneDNN has threads", "[
     met = true;
   });
   CHECK(met);
+}
+
+TEST_CASE("loops of different length have the same threads", "[host]") {
+  if (!host::has_threads()) return;
+  const auto tasks = [] {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/task"}) found.push_back(entry.path());
+    std::ranges::sort(found);
+    return found;
+  };
+  std::vector<std::filesystem::path> before, after;
+  std::thread{[&] {
+    const auto loop = [](Index count) { host::in_parts(Cpu{.threads = 4}, count, 1, [](Index, Index) {}); };
+    loop(4);
+    before = tasks();
+    for (int i = 0; i < 10; ++i)
+      for (const Index count : {1, 2, 3, 4}) loop(count);
+    after = tasks();
+  }}.join();
+  CHECK(after == before);
 }
 
 TEST_CASE("several threads compute what one does, to the bit", "[host]") {

@@ -13,6 +13,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -179,8 +180,27 @@ TEST_CASE("ranks that lay out their units differently are told so, and do not ad
           "[parallel][common_memory]") {
   CHECK(verify(outline, plans(Renumbered{}, outline, 2)));
   CHECK(learn<comm::Tcp>(tasks::classifier, Renumbered{}, 2)[0].losses.size() == 21);
-  CHECK_THROWS_WITH(learn<comm::Thread>(tasks::classifier, Renumbered{}, 2),
-                    Catch::Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
+  // Each finds out by itself, before it changes what the others have.
+  const auto found = pdp::testing::ranks<comm::Thread>(2, [](comm::Thread& world) {
+    pdp::Trainer trainer{world, Renumbered{}, tasks::classifier, {.global_batch = 32}};
+    const auto parameters = [&] {
+      std::vector<float> all;
+      trainer.engine().stage().for_each_parameter(
+          [&](const auto&, std::span<float> values) { all.insert(all.end(), values.begin(), values.end()); });
+      return all;
+    };
+    const std::vector<float> before = parameters();
+    std::string told;
+    try {
+      trainer.fit(tasks::samples(64), {.epochs = 1}, [](const pdp::Epoch&) {});
+    } catch (const pdp::PlanError& error) {
+      told = error.what();
+    }
+    world.barrier();
+    return parameters() == before ? told : "the parameters have changed";
+  });
+  for (const std::string& each : found)
+    CHECK_THAT(each, Catch::Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
 }
 
 TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's state", "[parallel][common_memory]") {

@@ -25,7 +25,8 @@ void relu_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y
 
 template <class T>
 void hyperbolic_tangent(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
-  elementwise<T>(cpu, x.size(), [=]<class V>(Index i, auto io) { io.store(tanh(io.load(x.data + i)), y.data + i); });
+  elementwise<T>(
+      cpu, x.size(), [=]<class V>(Index i, auto io) { io.store(tanh(io.load(x.data + i)), y.data + i); }, least_costly_part);
 }
 
 /// From the output of the tangent and its gradient: the gradient of its input.

@@ -26,8 +26,8 @@ struct SomeLanes {
 
 }  // namespace detail
 
-/// Numbers that are worth a thread: some microseconds of work.
-inline constexpr Index least_part = 8 * 1024;
+/// Numbers that are worth a thread: where a loop does little with each, and where it does more.
+inline constexpr Index least_part = 32 * 1024, least_costly_part = 8 * 1024;
 
 /// body.operator()<V>(i, io) for numbers begin to end - 1, as many at once as V has lanes: those from i on, which io.load(from) and
 /// io.store(lanes, to) move. Each number goes through the same operations, wherever it lies.
@@ -43,8 +43,8 @@ void elementwise(const Cpu& cpu, Index begin, Index end, Body body) {
 
 /// The same for numbers 0 to count - 1, on all threads.
 template <class T, class Body>
-void elementwise(const Cpu& cpu, Index count, Body body) {
-  in_parts(cpu, count, least_part, [&](Index begin, Index end) { elementwise<T>(cpu, begin, end, body); });
+void elementwise(const Cpu& cpu, Index count, Body body, Index least = least_part) {
+  in_parts(cpu, count, least, [&](Index begin, Index end) { elementwise<T>(cpu, begin, end, body); });
 }
 
 }  // namespace pdp::host

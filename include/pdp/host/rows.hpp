@@ -30,7 +30,8 @@ void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
 /// sums (+)= the sum of all rows: the gradient of a bias.
 template <class T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
-  const Index least = least_part / std::max<Index>(rows.rows, 1) + 1;
+  constexpr Index least_columns = 128;  // of fewer, threads would pass lines of the matrix, and of the sums, to and fro
+  const Index least = std::max(least_columns, least_part / std::max<Index>(rows.rows, 1));
   in_parts(cpu, rows.cols, least, [&](Index first, Index last) {
     with_simd(cpu.simd(), [=]<Simd S>() {
       using V = Lanes<T, S>;

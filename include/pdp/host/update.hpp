@@ -2,9 +2,7 @@
 
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <span>
-#include <utility>
 
 #include <pdp/core/view.hpp>
 #include <pdp/host/elementwise.hpp>
@@ -15,7 +13,7 @@ namespace pdp::host {
 
 /// One pass of an optimizer's rule over parameters, whose gradients are the sums of those at `gradients`, added up in that order: one or
 /// more pieces of as many numbers. What the parameters become is also written to `copies`. `state`: Fields numbers for each, field after
-/// field; or nothing, where the rule needs to keep none. `step`: what the rule wants to know of it.
+/// field; or nothing, where the rule needs to keep none. `step`: what the rule wants to know of it. Denormals count as zero in all of it.
 template <std::size_t Fields, class T, class Rule, class Step>
 void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T* const> gradients,
             std::span<T> state, std::span<T* const> copies = {}) {
@@ -42,7 +40,7 @@ void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> par
     if (keeps)
       for (Index k = 0; const V& field : fields) io.store(field, states + count * k++);
   };
-  in_parts(cpu, count, least_part, [&](Index begin, Index end) {
+  in_parts(cpu, count, least_costly_part, [&](Index begin, Index end) {
     const FlushDenormals guard;
     elementwise<T>(cpu, begin, end, of_some);
   });

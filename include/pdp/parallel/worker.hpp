@@ -118,7 +118,7 @@ class Worker {
   }
 
   /// Updates this rank's slice of a unit: by its gradients, or by the sum of those at `gradients` where some are given. What it becomes is
-  /// left at `copies`, too, unless the step is skipped.
+  /// left at `copies`, too, unless the step is skipped. Where the norm of the gradient is taken, none are given: it is of sums.
   void apply(int unit, std::span<const T* const> gradients = {}, std::span<T* const> copies = {}) {
     if (norm.skips()) return;
     const std::span<T> own = stage_.own_gradients(unit);

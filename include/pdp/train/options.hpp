@@ -4,7 +4,7 @@
 #include <string>
 
 #include <pdp/core/error.hpp>
-#include <pdp/host/gemm.hpp>
+#include <pdp/host/parts.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
 
@@ -26,8 +26,10 @@ struct TrainerOptions {
   }
   /// Why some threads of a rank that may use so many cores (0: nobody knows) are of no use, in words; nothing where all are.
   [[nodiscard]] std::string useless_threads(int cores) const {
-    if (threads > 1 && !host::has_onednn(cpu()))
-      return text(threads, " threads a rank were asked for, but without pdp::onednn all is computed on one; link it");
+    if (threads > 1 && !host::has_threads())
+      return text(threads,
+                  " threads a rank were asked for, but without pdp::onednn all is computed on one; link it, with a oneDNN that has ",
+                  "OpenMP");
     if (cores > 0 && threads > cores)
       return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
     return {};

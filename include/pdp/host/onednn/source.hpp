@@ -53,12 +53,20 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
                      "); a program that is not linked with pdp::onednn multiplies with Eigen")};
 }
 
-bool parallel(int threads, void (*work)(void* context), void* context) {
-  // What GCC makes of `#pragma omp parallel`, in all runtimes that oneDNN may have been linked with: code of GCC, Clang and Intel may meet.
-  static const auto run = reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(::dlsym(RTLD_DEFAULT, "GOMP_parallel"));
-  if (run == nullptr) return false;
-  run(work, context, static_cast<unsigned>(threads), 0);
-  return true;
+namespace detail {
+
+/// What GCC makes of `#pragma omp parallel`; the OpenMP of Clang and Intel has it, too. Null where there is none.
+inline auto gomp_parallel() {
+  static const auto found = reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(::dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  return found;
+}
+
+}  // namespace detail
+
+bool has_threads() { return detail::gomp_parallel() != nullptr; }
+
+void parallel(int threads, void (*work)(void* context), void* context) {
+  detail::gomp_parallel()(work, context, static_cast<unsigned>(threads), 0);
 }
 
 std::string name() {
