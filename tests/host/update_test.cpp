@@ -165,7 +165,7 @@ TEST_CASE("what an update does to an element does not depend on where a span is 
 TEST_CASE("an update adds up gradients in their order, and leaves copies of the parameters", "[host][optim]") {
   const Cpu cpu{.threads = GENERATE(1, 3), .registers = GENERATE(from_range(support::registers()))};
   const auto count = static_cast<std::size_t>(GENERATE(1, 17, 40'001));
-  const std::size_t ranks = GENERATE(1, 2, 5);
+  const auto ranks = static_cast<std::size_t>(GENERATE(1, 2, 5));
   const optim::Adam rule{.lr = 0.01f, .weight_decay = 0.1f};
   std::vector<std::vector<float>> gradients, copies(ranks - 1, std::vector<float>(count + 1, -1));
   std::vector<const float*> from;
