@@ -1,47 +1,20 @@
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/data/idx.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
 #include <pdp/testing/values.hpp>
 
 #include "catch.hpp"
-#include "data/files.hpp"
 #include "examples/run.hpp"
 
 using examples_test::Folder;
 using examples_test::last_line;
 using examples_test::losses;
 using examples_test::run;
-
-namespace {
-
-// Sooner or later the input of a Relu is so near to 0 that the order of a sum decides its sign, the gradient jumps, and Adam makes the most
-// of it: two courses then part by some 1e-4, and both are right. So only the first steps can be compared closely.
-constexpr std::size_t close_steps = 5;
-
-/// A folder with the first 1,200 digits: 1,080 to train, four batches of 256 and one of 56.
-void write_few_digits(const std::filesystem::path& folder) {
-  constexpr std::uint32_t count = 1200;
-  const auto cut = [&](const std::string& name, std::vector<std::uint32_t> extents, std::size_t bytes) {
-    const pdp::data::Idx all = pdp::data::read_idx(std::filesystem::path{PDP_TEST_DATA} / "mnist" / (name + ".gz"));
-    files::write(folder / name,
-                 files::idx(extents, std::string(all.values.begin(), all.values.begin() + static_cast<std::ptrdiff_t>(bytes))));
-  };
-  cut("t10k-images-idx3-ubyte", {count, 28, 28}, std::size_t{count} * 784);
-  cut("t10k-labels-idx1-ubyte", {count}, count);
-}
-
-}  // namespace
 
 TEST_CASE("mnist_ddp learns to read digits on two ranks, and prints a line for each epoch and the test accuracy last", "[examples]") {
   const auto ended = run("mnist_ddp", {"--ranks", "2", "--epochs", "3", "--seed", "1"});
@@ -76,22 +49,21 @@ TEST_CASE("one global batch gives one course of losses, whatever the ranks are",
   for (const auto& way : ways) {
     const auto spread = course("mnist_ddp", way);
     REQUIRE(spread.size() == single.size());
-    for (std::size_t step = 0; step < spread.size(); ++step) {
+    for (std::size_t step = 0; step < 20; ++step) {
       CAPTURE(way[0], way[1], step);
-      CHECK(std::abs(spread[step] - single[step]) <= (step < close_steps ? 1e-5 : 1e-3) * single[step]);
+      CHECK(std::abs(spread[step] - single[step]) <= 1e-5 * single[step]);
     }
+    CHECK(std::abs(spread[35] - single[35]) <= 1e-3 * single[35]);
   }
 }
 
 TEST_CASE("every way to spread the model has one course of losses, and leaves the same parameters", "[examples]") {
   const Folder folder;
-  const std::filesystem::path digits = folder / "digits";
-  std::filesystem::create_directory(digits);
-  write_few_digits(digits);
   const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
     const std::string file = folder / "losses.csv";
     for (const char* old : {"losses.csv", "model.safetensors"}) std::filesystem::remove(folder / old);
-    arguments.insert(arguments.end(), {"--epochs", "1", "--seed", "3", "--data", digits, "--losses", file});
+    for (const char* each : {"--epochs", "1", "--seed", "3", "--losses"}) arguments.emplace_back(each);
+    arguments.push_back(file);
     for (const char* each : {"--save", "model.safetensors"}) arguments.emplace_back(*each == 'm' ? folder / each : each);
     const auto ended = run(program, arguments);
     INFO(program << ": " << ended.err);
@@ -119,8 +91,8 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
       {"mnist_hybrid", {"--threads", "4", "--pp", "2", "--batch-size", "128", "--schedule", "zero-bubble"}}};
   for (const auto& [program, arguments] : ways) {
     const auto [spread, learnt] = course(program, arguments);
-    REQUIRE(spread.size() == close_steps);
-    for (std::size_t step = 0; step < close_steps; ++step) {
+    REQUIRE(spread.size() == single.size());
+    for (std::size_t step = 0; step < 20; ++step) {
       CAPTURE(program, arguments.back(), step);
       CHECK(std::abs(spread[step] - single[step]) <= 1e-5 * single[step]);
     }
@@ -128,8 +100,7 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
     for (std::size_t i = 0; i < learnt.size(); ++i) {
       CHECK(learnt[i].name == parameters[i].name);
       CHECK(learnt[i].shape == parameters[i].shape);
-      CAPTURE(program, arguments.back(), learnt[i].name);
-      CHECK(pdp::testing::relative_difference(learnt[i].values, parameters[i].values) < 1e-3);
+      CHECK(pdp::testing::relative_difference(learnt[i].values, parameters[i].values) < 1e-2);
     }
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -17,8 +19,7 @@
 namespace pdp::data {
 
 /// Handwritten digits: 784 values each (28 rows of 28), a class number from 0 to 9. Copies share the bytes.
-/// A value is (byte / 255 - 0.1307) / 0.3081: the mean and the deviation of MNIST's training set, as everybody takes them. It is computed
-/// as (byte - 255 * 0.1307) * (1 / (255 * 0.3081)), which no compiler makes one instruction of, so that it is the same everywhere.
+/// A value is (byte / 255 - 0.1307) / 0.3081: the mean and the deviation of MNIST's training set, as everybody takes them.
 class Digits {
  public:
   using Target = std::int32_t;
@@ -44,7 +45,7 @@ class Digits {
     for (std::size_t i = 0; i < which.size(); ++i) {
       if (i + ahead < which.size())
         for (std::size_t byte = 0; byte < pixels; byte += line) __builtin_prefetch(image(which[i + ahead]) + byte);
-      normalise(image(which[i]), x.data() + i * pixels);
+      std::transform(image(which[i]), image(which[i]) + pixels, x.data() + i * pixels, [](std::uint8_t byte) { return normalised[byte]; });
       y[i] = bytes_->labels[static_cast<std::size_t>(first_ + which[i])];
     }
   }
@@ -69,11 +70,12 @@ class Digits {
   [[nodiscard]] const std::uint8_t* image(Index sample) const {
     return bytes_->images.data() + static_cast<std::size_t>((first_ + sample) * pixels);
   }
-  static void normalise(const std::uint8_t* __restrict from, float* __restrict to) {
-    constexpr double mean = 0.1307, deviation = 0.3081;
-    constexpr auto shift = static_cast<float>(255 * mean), factor = static_cast<float>(1 / (255 * deviation));
-    for (Index i = 0; i < pixels; ++i) to[i] = (static_cast<float>(from[i]) - shift) * factor;
-  }
+
+  static constexpr std::array<float, 256> normalised = [] {
+    std::array<float, 256> values{};
+    for (std::size_t byte = 0; byte < values.size(); ++byte) values[byte] = (static_cast<float>(byte) / 255.0f - 0.1307f) / 0.3081f;
+    return values;
+  }();
 
   static void check(const Idx& images, const std::string& images_name, const Idx& labels, const std::string& labels_name) {
     if (images.extents.size() != 3 || images.extents[1] != 28 || images.extents[2] != 28) {
