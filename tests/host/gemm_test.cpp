@@ -101,6 +101,19 @@ TEMPLATE_TEST_CASE("matrix products equal a naive loop across the borders of the
   }
 }
 
+TEST_CASE("products of one form, and of more forms than kernels are kept for, equal a naive loop, in every thread", "[host]") {
+  const auto multiply = [] {
+    for (const bool accumulate : {false, true})
+      for (int again = 0; again < 2; ++again) {  // other operands, in other places, with larger ones between them
+        for (const Form form : {Form::plain, Form::nt}) check_product<float>({}, form, 33, 20, 31, accumulate);
+        for (const Form form : {Form::plain, Form::nt}) check_product<float>({}, form, 64, 300, 300, accumulate);
+      }
+    for (Index rows = 16; rows < 300; ++rows) check_product<float>({}, rows % 2 == 0 ? Form::plain : Form::nt, rows, 3, 5, rows % 3 == 0);
+  };
+  multiply();
+  std::thread{multiply}.join();
+}
+
 TEST_CASE("a product takes the threads that it may have, and no more", "[host]") {
   const std::string name = products_name(Cpu{});
   if (!pdp::host::has_onednn({}) || name.find("without OpenMP") != std::string::npos) return;

@@ -1,5 +1,5 @@
-// Counts every allocation of the program but those of oneDNN, on all of its threads: malloc and its kin, and with them operator new, which
-// calls them. For one source of an executable only. A sanitizer keeps its own malloc; then nothing is counted.
+// Counts every allocation of the program but those of oneDNN, on all of its threads: operator new, malloc and its kin. For one source of an
+// executable only. A sanitizer keeps its own; then nothing is counted.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #if defined(__clang__) && __has_include(<mm_malloc.h>)
 #include <mm_malloc.h>  // declares posix_memalign, and must do so before the definition
@@ -20,8 +21,8 @@ namespace allocations {
 constexpr bool are_counted = !PDP_TEST_SANITIZED;
 inline std::atomic<long> count{0};
 
-/// Counts an allocation that this address asks for. oneDNN packs the operands of each product in memory that it takes and gives back; what
-/// it does is its own matter.
+/// Counts an allocation that this address asks for. For each product oneDNN takes memory and gives it back: where it lists a kernel's
+/// operands, or where it packs them. What it does is its own matter.
 inline void note(void* caller) {
   static thread_local bool looks = false;  // dladdr may allocate
   Dl_info place{};
@@ -70,6 +71,19 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noex
   *memory = __libc_memalign(alignment, bytes);
   return *memory == nullptr ? ENOMEM : 0;
 }
+}
+
+// Not left to the C++ library, which would be the caller of malloc then, whoever has called it. The others call these
+// two, and what gives memory back calls free.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  allocations::note(__builtin_return_address(0));
+  if (void* const memory = __libc_malloc(bytes)) return memory;
+  throw std::bad_alloc{};
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  allocations::note(__builtin_return_address(0));
+  if (void* const memory = __libc_memalign(static_cast<std::size_t>(alignment), bytes)) return memory;
+  throw std::bad_alloc{};
 }
 
 #endif

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "learnt.hpp"
 #include "tasks.hpp"
 
 namespace comm = pdp::comm;
@@ -66,28 +67,6 @@ struct Renumbered {
     return plan;
   }
 };
-
-struct Learnt {
-  std::vector<double> losses;
-  std::vector<float> parameters;
-  friend bool operator==(const Learnt&, const Learnt&) = default;
-};
-
-/// What each rank has after three epochs of 7 steps, the last of which is short.
-template <class Comm, class TaskType, class S>
-std::vector<Learnt> learn(const TaskType& task, const S& strategy, int ranks) {
-  const auto samples = tasks::samples(200);
-  return pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
-    pdp::Trainer trainer{world, strategy, task, {.global_batch = 31, .seed = 3}};
-    Learnt found;
-    trainer.fit(
-        samples, {.epochs = 3}, [](const pdp::Epoch&) {},
-        [&](std::int64_t, const auto& totals) { found.losses.push_back(totals.mean_loss()); });
-    trainer.engine().stage().for_each_parameter(
-        [&](const auto&, std::span<float> values) { found.parameters.insert(found.parameters.end(), values.begin(), values.end()); });
-    return found;
-  });
-}
 
 }  // namespace
 

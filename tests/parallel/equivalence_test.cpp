@@ -7,6 +7,7 @@
 #include <pdp/testing/equivalence.hpp>
 
 #include "catch.hpp"
+#include "learnt.hpp"
 #include "tasks.hpp"
 #include "two_halves.hpp"
 
@@ -141,4 +142,20 @@ TEMPLATE_TEST_CASE("ranks that keep slices give the losses of one process, short
       const parallel::Zero strategy{.stage = stage, .accumulate = accumulate, .unit_elements = unit_elements};
       check(serial_equivalence<TestType>(tasks::residual_classifier(3), samples, strategy, ranks));
     }
+}
+
+TEMPLATE_TEST_CASE("what is learnt twice is the same, to the bit, however it is spread", "[parallel][equivalence]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
+  const auto task = tasks::residual_classifier(3);
+  const auto same = [&task](const auto& strategy, int ranks) {
+    const auto first = learn<TestType>(task, strategy, ranks);
+    CHECK(first[0].losses.back() < first[0].losses.front());
+    CHECK(learn<TestType>(task, strategy, ranks) == first);
+  };
+  for (const int ranks : {2, 3}) {
+    same(parallel::DataParallel{.accumulate = 2}, ranks);
+    for (const int stage : {1, 2}) same(parallel::Zero{.stage = stage, .unit_elements = 64}, ranks);
+    same(parallel::Pipeline<>{.micro_batches = 3}, ranks);
+    same(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 3, .join_weights = 2}, ranks);
+  }
 }

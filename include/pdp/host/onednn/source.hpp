@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include <optional>
 #include <string>
 
 #include <pdp/core/error.hpp>
+#include <pdp/host/onednn/kernels.hpp>
 #include <pdp/host/onednn/parallel.hpp>
 #include <pdp/host/onednn/product.hpp>
 
@@ -44,9 +46,14 @@ class OpenMpThreads {
 
 void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
   const detail::OpenMpThreads guard{threads};
-  const auto letter = [](const Operand& operand) { return operand.is_transposed ? 'T' : 'N'; };
-  const dnnl_status_t status = dnnl_sgemm(letter(left), letter(right), c.rows, c.cols, depth, 1, left.data, left.stride, right.data,
-                                          right.stride, accumulate ? 1 : 0, c.data, c.cols);
+  thread_local Kernels kernels;  // for a call has no state of its own to keep them in
+  const auto plain = [&] {
+    const auto letter = [](const Operand& operand) { return operand.is_transposed ? 'T' : 'N'; };
+    return dnnl_sgemm(letter(left), letter(right), c.rows, c.cols, depth, 1, left.data, left.stride, right.data, right.stride,
+                      accumulate ? 1 : 0, c.data, c.cols);
+  };
+  const std::optional<dnnl_status_t> by_kernel = kernels.run(left, right, c, depth, accumulate, threads);
+  const dnnl_status_t status = by_kernel ? *by_kernel : plain();
   if (status != dnnl_success)
     throw Error{text("oneDNN refused to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
                      " (dnnl_status_t ", static_cast<int>(status),
