@@ -45,6 +45,9 @@ struct EquivalenceOptions {
 /// Sums in another order differ in their last bits, and training amplifies that. So the reference runs a second time with the rows of each
 /// batch permuted, which changes nothing but that order. The first steps must agree within the tolerance; later ones may differ by
 /// drift_factor times the most that the control run has differed by until then, and never need to agree better than the tolerance.
+///
+/// A model with Relu may fail in the first steps without a mistake: where the input of one is within rounding of 0, two orders give two
+/// gradients. Then it passes with another seed; a mistake does not.
 class Equivalence {
  public:
   Equivalence(std::vector<double> single, std::vector<double> control, std::vector<std::vector<double>> by_rank,

@@ -43,7 +43,8 @@ class Kernel {
     scratch_.set_data_handle(scratch);
     const std::array<dnnl_exec_arg_t, 4> operands{
         {{DNNL_ARG_SRC, left_.get()}, {DNNL_ARG_WEIGHTS, right_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_SCRATCHPAD, scratch_.get()}}};
-    return dnnl_primitive_execute(kernel_.get(), stream.get(), static_cast<int>(operands.size()), operands.data());
+    const dnnl_status_t status = dnnl_primitive_execute(kernel_.get(), stream.get(), static_cast<int>(operands.size()), operands.data());
+    return status == dnnl_success ? dnnl_stream_wait(stream.get()) : status;  // with OpenMP it is complete by now, with SYCL not
   }
 
  private:

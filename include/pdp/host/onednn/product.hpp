@@ -15,8 +15,8 @@ struct Operand {
   bool is_transposed;
 };
 
-/// c (+)= left right by oneDNN, on so many threads; `depth` numbers are added up for each element. oneDNN packs its operands in memory that
-/// it takes from malloc and gives back. Throws Error where oneDNN refuses.
+/// c (+)= left right by oneDNN, on so many threads; `depth` numbers are added up for each element. The calling thread keeps the kernels
+/// that oneDNN makes for the size. oneDNN takes memory from malloc, and gives it back. Throws Error where oneDNN refuses.
 [[gnu::weak]] void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads);
 
 /// Such as "oneDNN 2.6.3".
