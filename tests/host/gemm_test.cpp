@@ -81,7 +81,7 @@ TEMPLATE_TEST_CASE("matrix products equal a naive loop, for every small size, no
   const Cpu cpu{.threads = GENERATE(1, 2), .products = GENERATE(Products::best, Products::eigen)};
   const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
   const bool accumulate = GENERATE(false, true);
-  for (const Index m : {0, 1, 2, 7, 9})
+  for (const Index m : {0, 1, 2, 7, 9, 16, 17})
     for (const Index n : {0, 1, 3, 8, 17})
       for (const Index k : {0, 1, 5, 16}) {
         INFO("rows " << m << ", cols " << n << ", depth " << k << ", form " << static_cast<int>(form) << ", accumulate " << accumulate);
@@ -109,6 +109,8 @@ TEST_CASE("products of one form, and of more forms than kernels are kept for, eq
         for (const Form form : {Form::plain, Form::nt}) check_product<float>({}, form, 64, 300, 300, accumulate);
       }
     for (Index rows = 16; rows < 300; ++rows) check_product<float>({}, rows % 2 == 0 ? Form::plain : Form::nt, rows, 3, 5, rows % 3 == 0);
+    for (const Form form : {Form::plain, Form::nt, Form::tn}) check_product<float>({}, form, 64, 300, 300, true);
+    check_product<float>({}, Form::tn, 64, 48, 64, false);
   };
   multiply();
   std::thread{multiply}.join();

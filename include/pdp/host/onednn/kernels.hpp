@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <pdp/core/buffer.hpp>
 #include <pdp/host/onednn/product.hpp>
@@ -93,7 +94,7 @@ class Kernels {
   /// c (+)= left right; gives nothing, and leaves c as it is, where oneDNN's plain product is the better one. The calling thread has been
   /// given as many threads as the form says.
   std::optional<dnnl_status_t> run(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
-    // A gradient of weights has few terms in each sum, and a single row is soon done: there the plain product is level or faster.
+    // For gradients of weights it is mixed, and the plain product is faster where they are largest, and for a single row.
     constexpr Index least_rows = 16;
     if (left.is_transposed || c.rows < least_rows) return {};
     std::optional<Kernel>* const kernel =
@@ -108,15 +109,15 @@ class Kernels {
     constexpr std::size_t most = 256;
     if (const auto found = kernels_.find(form); found != kernels_.end()) return &found->second;
     if (kernels_.size() == most) return nullptr;
-    std::optional<Kernel>& made = kernels_[form];
+    std::optional<Kernel> made;
     try {
       made.emplace(engine_, form);
     } catch (const dnnl::error&) {  // the plain product says what is wrong, if anything is
     }
     if (made && !made->has_blocks()) made.reset();
-    if (made && static_cast<Index>(made->scratch_bytes()) > scratch_.size())
+    if (made && static_cast<Index>(made->scratch_bytes()) > scratch_.size())  // before it is kept: there may be no memory
       scratch_ = Buffer<std::byte>{static_cast<Index>(made->scratch_bytes())};
-    return &made;
+    return &kernels_.emplace(form, std::move(made)).first->second;
   }
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
