@@ -27,7 +27,7 @@ namespace {
 constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 10}}, pdp::loss::CrossEntropy{},
                          pdp::optim::Adam{}};
 
-/// Allocations of all ranks together in steps 4 to 22 of a fit: the loader's thread, the step and its messages. Step 3 is the first with
+/// Allocations of all ranks together in steps 4 to 23 of a fit: the loader's thread, the step and its messages. Step 3 is the first with
 /// fewer rows, for which oneDNN's kernels are made.
 template <class Comm, class Strategy, class P = pdp::Float32>
 long allocations_in_a_fit(int ranks, const Strategy& strategy, const parallel::GradientPolicy& policy = {}, P precision = {}) {
