@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -18,42 +19,78 @@ namespace pdp::host::onednn {
 
 namespace detail {
 
-/// The number of threads that OpenMP gives to what the calling thread starts, while it lives; then what it was before. Looked up, since
-/// oneDNN brings the OpenMP that it was built with, or none: then there is nothing to say.
+/// How many threads OpenMP gives to what the calling thread starts, while it lives; then what it was before. oneDNN cuts its work for as
+/// many as OpenMP promises, and is wrong where it gets fewer: so here no more are promised than OpenMP may give (OMP_THREAD_LIMIT,
+/// OMP_MAX_ACTIVE_LEVELS), and it may not choose to give fewer (OMP_DYNAMIC). Its functions are looked up, since oneDNN brings the OpenMP
+/// that it was built with, or none: then there is nothing to say.
 class OpenMpThreads {
  public:
-  explicit OpenMpThreads(int threads) {
-    static const auto get = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
-    static const auto set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-    if (get == nullptr || set == nullptr) return;
-    before_ = get();
-    if (before_ == threads) return;
-    set(threads);
-    set_ = set;
+  explicit OpenMpThreads(int wanted) : threads_{wanted} {
+    const Functions& openmp = functions();
+    if (!openmp.complete()) return;
+    const bool is_serial = openmp.get_active_level() >= openmp.get_max_active_levels();
+    threads_ = is_serial ? 1 : std::clamp(openmp.get_thread_limit(), 1, wanted);
+    before_ = openmp.get_max_threads();
+    if (before_ != threads_) openmp.set_num_threads(threads_);
+    was_dynamic_ = threads_ > 1 && openmp.get_dynamic() != 0;
+    if (was_dynamic_) openmp.set_dynamic(0);
   }
   ~OpenMpThreads() {
-    if (set_ != nullptr) set_(before_);
+    const Functions& openmp = functions();
+    if (!openmp.complete()) return;
+    if (was_dynamic_) openmp.set_dynamic(1);
+    if (before_ != threads_) openmp.set_num_threads(before_);
   }
   OpenMpThreads(const OpenMpThreads&) = delete;
   OpenMpThreads& operator=(const OpenMpThreads&) = delete;
 
+  /// As many as there will be: those that were wanted, or fewer.
+  [[nodiscard]] int count() const { return threads_; }
+
  private:
-  int before_ = 0;
-  void (*set_)(int) = nullptr;
+  using Get = int (*)();
+  using Set = void (*)(int);
+  struct Functions {
+    Get get_active_level, get_max_active_levels, get_thread_limit, get_max_threads, get_dynamic;
+    Set set_num_threads, set_dynamic;
+    [[nodiscard]] bool complete() const {
+      return get_active_level && get_max_active_levels && get_thread_limit && get_max_threads && get_dynamic && set_num_threads &&
+             set_dynamic;
+    }
+  };
+  static const Functions& functions() {
+    const auto find = [](const char* name) { return ::dlsym(RTLD_DEFAULT, name); };
+    const auto get = [&](const char* name) { return reinterpret_cast<Get>(find(name)); };
+    const auto set = [&](const char* name) { return reinterpret_cast<Set>(find(name)); };
+    static const Functions found{get("omp_get_active_level"), get("omp_get_max_active_levels"), get("omp_get_thread_limit"),
+                                 get("omp_get_max_threads"),  get("omp_get_dynamic"),           set("omp_set_num_threads"),
+                                 set("omp_set_dynamic")};
+    return found;
+  }
+
+  int threads_, before_ = 0;
+  bool was_dynamic_ = false;
 };
 
 }  // namespace detail
 
 void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
-  const detail::OpenMpThreads guard{threads};
-  thread_local Kernels kernels;  // for a call has no state of its own to keep them in
+  const detail::OpenMpThreads given{threads};
   const auto plain = [&] {
     const auto letter = [](const Operand& operand) { return operand.is_transposed ? 'T' : 'N'; };
     return dnnl_sgemm(letter(left), letter(right), c.rows, c.cols, depth, 1, left.data, left.stride, right.data, right.stride,
                       accumulate ? 1 : 0, c.data, c.cols);
   };
-  const std::optional<dnnl_status_t> by_kernel = kernels.run(left, right, c, depth, accumulate, threads);
-  const dnnl_status_t status = by_kernel ? *by_kernel : plain();
+  const auto by_kernel = [&]() -> std::optional<dnnl_status_t> {
+    try {
+      thread_local Kernels kernels;  // for a call has no state of its own to keep them in
+      return kernels.run(left, right, c, depth, accumulate, given.count());
+    } catch (const dnnl::error&) {  // before anything was computed; the plain product says what is wrong, if anything is
+      return {};
+    }
+  };
+  const std::optional<dnnl_status_t> tried = by_kernel();
+  const dnnl_status_t status = tried ? *tried : plain();
   if (status != dnnl_success)
     throw Error{text("oneDNN refused to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
                      " (dnnl_status_t ", static_cast<int>(status),
