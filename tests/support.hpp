@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <pdp/core/shape.hpp>
@@ -43,11 +44,22 @@ double difference(const A& values, const B& expected) {
 }
 
 /// An optimizer's pass by one gradient, into the parameters alone.
-template <std::size_t Fields, class T, class Rule, class Step>
-void update(const pdp::host::Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T> gradients,
+template <std::size_t Fields, class T, class Rule>
+void update(const pdp::host::Cpu& cpu, const Rule& rule, const pdp::StepInfo& step, std::span<T> parameters, std::span<const T> gradients,
             std::span<T> state) {
   const T* const only = gradients.data();
-  pdp::host::update<Fields>(cpu, rule, step, parameters, std::span{&only, 1}, state);
+  const pdp::StepNumbers numbers{.info = step};
+  pdp::host::update<Fields>(cpu, rule, &numbers, parameters, std::span{&only, 1}, state);
+}
+
+/// What a loss finds, with its scale as a value.
+template <class Loss, class T, class Target>
+pdp::LossSums sums_of(const Loss& loss, pdp::Matrix<const T> output, std::span<Target> targets, std::type_identity_t<T> scale,
+                      pdp::Matrix<T> gradient) {
+  const double of_rows = static_cast<double>(scale);
+  pdp::LossSums sums;
+  loss(pdp::host::Cpu{}, output, std::span<const std::remove_const_t<Target>>{targets}, &of_rows, gradient, &sums);
+  return sums;
 }
 
 /// What the call throws as an E; nothing where it throws no E.

@@ -53,6 +53,7 @@
 #include <pdp/core/precision.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/core/step.hpp>
 #include <pdp/core/version.hpp>
 #include <pdp/core/view.hpp>
 #include <pdp/data/dataset.hpp>
@@ -73,6 +74,7 @@
 #include <pdp/host/gemm.hpp>
 #include <pdp/host/lanes.hpp>
 #include <pdp/host/loss.hpp>
+#include <pdp/host/memory.hpp>
 #include <pdp/host/onednn/parallel.hpp>
 #include <pdp/host/onednn/product.hpp>
 #include <pdp/host/parts.hpp>

@@ -15,6 +15,33 @@ using pdp::host::Cpu;
 
 namespace {
 
+// Losses with the scale, and what they find, as values.
+
+template <class T>
+LossSums cross_entropy_of(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, std::type_identity_t<T> scale,
+                          Matrix<T> gradient) {
+  const double of_rows = static_cast<double>(scale);
+  LossSums sums;
+  softmax_cross_entropy(cpu, logits, classes, &of_rows, gradient, &sums);
+  return sums;
+}
+template <class T>
+LossSums cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
+                                Matrix<const T> parts, std::type_identity_t<T> scale, Matrix<T> gradient) {
+  const double of_rows = static_cast<double>(scale);
+  LossSums sums;
+  softmax_cross_entropy_of_parts(cpu, logits, classes, first, parts, &of_rows, gradient, &sums);
+  return sums;
+}
+template <class T>
+LossSums squared_error_of(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, std::type_identity_t<T> scale,
+                          Matrix<T> gradient) {
+  const double of_rows = static_cast<double>(scale);
+  LossSums sums;
+  squared_error(cpu, output, target, &of_rows, gradient, &sums);
+  return sums;
+}
+
 struct Expected {
   LossSums sums;
   std::vector<double> gradient;
@@ -59,8 +86,8 @@ TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equa
   const TestType scale = TestType{1} / 64;
 
   std::vector<TestType> gradient(logits.size() + 1, TestType{99});
-  const LossSums sums = softmax_cross_entropy(cpu, Matrix<const TestType>{logits.data(), rows, cols}, std::span{classes}, scale,
-                                              Matrix<TestType>{gradient.data(), rows, cols});
+  const LossSums sums = cross_entropy_of(cpu, Matrix<const TestType>{logits.data(), rows, cols}, std::span{classes}, scale,
+                                         Matrix<TestType>{gradient.data(), rows, cols});
   CHECK(gradient.back() == 99);
   gradient.pop_back();
 
@@ -75,8 +102,8 @@ TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[h
   const auto logits = support::normal<TestType>(9 * 11, 4);
   const auto classes = some_classes(9, 11);
   std::vector<TestType> gradient(logits.size());
-  softmax_cross_entropy(cpu, Matrix<const TestType>{logits.data(), 9, 11}, std::span{classes}, TestType{1},
-                        Matrix<TestType>{gradient.data(), 9, 11});
+  cross_entropy_of(cpu, Matrix<const TestType>{logits.data(), 9, 11}, std::span{classes}, TestType{1},
+                   Matrix<TestType>{gradient.data(), 9, 11});
   for (Index r = 0; r < 9; ++r) {
     double sum = 0;
     for (Index c = 0; c < 11; ++c) sum += static_cast<double>(gradient[static_cast<std::size_t>(r * 11 + c)]);
@@ -90,7 +117,7 @@ TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
   const std::vector<std::int32_t> classes{0, 1, 2};
   std::vector<float> gradient(9);
   const LossSums sums =
-      softmax_cross_entropy(cpu, Matrix<const float>{logits.data(), 3, 3}, std::span{classes}, 1.0f, Matrix<float>{gradient.data(), 3, 3});
+      cross_entropy_of(cpu, Matrix<const float>{logits.data(), 3, 3}, std::span{classes}, 1.0f, Matrix<float>{gradient.data(), 3, 3});
   CHECK(sums.loss == Approx(0 + 100 + std::log(3)));
   CHECK(sums.correct == 1);
   const std::vector<double> expected{0, 0, 0, 1, -1, 0, 1.0 / 3, 1.0 / 3, -2.0 / 3};
@@ -106,19 +133,19 @@ TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and noth
   const Matrix<const TestType> x{logits.data(), 6, cols}, y{target.data(), 6, cols};
   const Matrix<TestType> to{gradient.data(), 6, cols};
 
-  const LossSums with = softmax_cross_entropy(cpu, x, std::span{classes}, TestType{1}, to);
-  const LossSums without = softmax_cross_entropy(cpu, x, std::span{classes}, TestType{1}, Matrix<TestType>{});
+  const LossSums with = cross_entropy_of(cpu, x, std::span{classes}, TestType{1}, to);
+  const LossSums without = cross_entropy_of(cpu, x, std::span{classes}, TestType{1}, Matrix<TestType>{});
   CHECK(without.loss == Approx(with.loss).epsilon(few_ulps<TestType>));
   CHECK(without.correct == with.correct);
 
-  CHECK(squared_error(cpu, x, y, TestType{1}, Matrix<TestType>{}).loss == squared_error(cpu, x, y, TestType{1}, to).loss);
+  CHECK(squared_error_of(cpu, x, y, TestType{1}, Matrix<TestType>{}).loss == squared_error_of(cpu, x, y, TestType{1}, to).loss);
 }
 
 TEST_CASE("of equal largest outputs the first one counts as the model's answer", "[host]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits{1, 3, 3, 1, 3, 3};
   const std::vector<std::int32_t> classes{1, 2};
-  CHECK(softmax_cross_entropy(cpu, Matrix<const float>{logits.data(), 2, 3}, std::span{classes}, 1.0f, Matrix<float>{}).correct == 1);
+  CHECK(cross_entropy_of(cpu, Matrix<const float>{logits.data(), 2, 3}, std::span{classes}, 1.0f, Matrix<float>{}).correct == 1);
 }
 
 TEST_CASE("the loss of a row that is nearly right is not lost beside the 1 of its largest logit", "[host][tensor]") {
@@ -129,12 +156,12 @@ TEST_CASE("the loss of a row that is nearly right is not lost beside the 1 of it
   std::vector<float> gradient(4), parts(2 * 4);
   const Matrix<const float> x{logits.data(), 1, 4}, left{logits.data(), 1, 2}, right{logits.data() + 2, 1, 2};
   const Matrix<float> none{};
-  CHECK(softmax_cross_entropy(cpu, x, std::span{classes}, 1.0f, Matrix<float>{gradient.data(), 1, 4}).loss == Approx(loss));
-  CHECK(softmax_cross_entropy(cpu, x, std::span{classes}, 1.0f, none).loss == Approx(loss));
+  CHECK(cross_entropy_of(cpu, x, std::span{classes}, 1.0f, Matrix<float>{gradient.data(), 1, 4}).loss == Approx(loss));
+  CHECK(cross_entropy_of(cpu, x, std::span{classes}, 1.0f, none).loss == Approx(loss));
   softmax_part(cpu, left, std::span{classes}, 0, 4, Matrix<float>{parts.data(), 1, 4});
   softmax_part(cpu, right, std::span{classes}, 2, 4, Matrix<float>{parts.data() + 4, 1, 4});
   const Matrix<const float> both{parts.data(), 2, 4};
-  CHECK(softmax_cross_entropy_of_parts(cpu, left, std::span{classes}, 0, both, 1.0f, none).loss == Approx(loss));
+  CHECK(cross_entropy_of_parts(cpu, left, std::span{classes}, 0, both, 1.0f, none).loss == Approx(loss));
 }
 
 TEST_CASE("a class that there is no output for is refused with its row, itself and the number of outputs", "[host]") {
@@ -143,7 +170,7 @@ TEST_CASE("a class that there is no output for is refused with its row, itself a
     std::vector<float> logits(static_cast<std::size_t>(3 * cols));
     const std::vector<std::int32_t> classes{0, 0, label};
     return support::message_of<pdp::ConfigError>([&] {
-      softmax_cross_entropy(cpu, Matrix<const float>{logits.data(), 3, cols}, std::span{classes}, 1.0f, Matrix<float>{});
+      cross_entropy_of(cpu, Matrix<const float>{logits.data(), 3, cols}, std::span{classes}, 1.0f, Matrix<float>{});
     });
   };
   CHECK(!message(9, 10));
@@ -160,8 +187,8 @@ TEST_CASE("a loss of outputs that are no numbers is none", "[host]") {
     const std::vector<std::int32_t> classes{0};
     const std::vector<float> target{0, 0, 0};
     const Matrix<const float> x{logits.data(), 1, 3};
-    CHECK(std::isnan(softmax_cross_entropy(cpu, x, std::span{classes}, 1.0f, Matrix<float>{}).loss));
-    CHECK(std::isnan(squared_error(cpu, x, Matrix<const float>{target.data(), 1, 3}, 1.0f, Matrix<float>{}).loss));
+    CHECK(std::isnan(cross_entropy_of(cpu, x, std::span{classes}, 1.0f, Matrix<float>{}).loss));
+    CHECK(std::isnan(squared_error_of(cpu, x, Matrix<const float>{target.data(), 1, 3}, 1.0f, Matrix<float>{}).loss));
   }
 }
 
@@ -172,8 +199,8 @@ TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in doub
   const TestType scale = TestType{1} / 8;
   std::vector<TestType> gradient(output.size() + 1, TestType{99});
   const LossSums sums =
-      squared_error(cpu, Matrix<const TestType>{output.data(), rows, cols}, Matrix<const TestType>{target.data(), rows, cols}, scale,
-                    Matrix<TestType>{gradient.data(), rows, cols});
+      squared_error_of(cpu, Matrix<const TestType>{output.data(), rows, cols}, Matrix<const TestType>{target.data(), rows, cols}, scale,
+                       Matrix<TestType>{gradient.data(), rows, cols});
   CHECK(gradient.back() == 99);
   gradient.pop_back();
 
@@ -213,8 +240,8 @@ TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of 
   for (Index part = 0; part < parts; ++part) {
     const Matrix<const TestType> each{columns[static_cast<std::size_t>(part)].data(), rows, own}, all{known.data(), parts * rows, numbers};
     std::vector<TestType> gradient(static_cast<std::size_t>(rows * own));
-    const LossSums sums = softmax_cross_entropy_of_parts(cpu, each, std::span<const std::int32_t>{classes}, part * own, all, scale,
-                                                         Matrix<TestType>{gradient.data(), rows, own});
+    const LossSums sums = cross_entropy_of_parts(cpu, each, std::span<const std::int32_t>{classes}, part * own, all, scale,
+                                                 Matrix<TestType>{gradient.data(), rows, own});
     CHECK(sums.correct == expected.sums.correct);
     CHECK(sums.loss == Approx(expected.sums.loss).epsilon(few_ulps<TestType>).margin(few_ulps<TestType> * static_cast<double>(rows)));
     for (Index r = 0; r < rows; ++r)
@@ -222,8 +249,8 @@ TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of 
         CHECK(std::abs(static_cast<double>(gradient[static_cast<std::size_t>(r * own + c)]) -
                        expected.gradient[static_cast<std::size_t>(r * cols + part * own + c)]) <=
               few_ulps<TestType> * static_cast<double>(scale));
-    CHECK(softmax_cross_entropy_of_parts(cpu, each, std::span<const std::int32_t>{classes}, part * own, all, scale, Matrix<TestType>{})
-              .loss == sums.loss);
+    CHECK(cross_entropy_of_parts(cpu, each, std::span<const std::int32_t>{classes}, part * own, all, scale, Matrix<TestType>{}).loss ==
+          sums.loss);
   }
 }
 
@@ -246,15 +273,38 @@ TEST_CASE("columns that rule their classes out altogether leave the loss of the 
   softmax_part(cpu, Matrix<const float>{low.data(), 1, 2}, std::span<const std::int32_t>{classes}, 0, 4, Matrix<float>{known.data(), 1, 4});
   softmax_part(cpu, Matrix<const float>{high.data(), 1, 2}, std::span<const std::int32_t>{classes}, 2, 4,
                Matrix<float>{known.data() + 4, 1, 4});
-  const double expected = softmax_cross_entropy(cpu, Matrix<const float>{all.data(), 1, 4}, std::span<const std::int32_t>{classes}, 1.0f,
-                                                Matrix<float>{whole.data(), 1, 4})
+  const double expected = cross_entropy_of(cpu, Matrix<const float>{all.data(), 1, 4}, std::span<const std::int32_t>{classes}, 1.0f,
+                                           Matrix<float>{whole.data(), 1, 4})
                               .loss;
   CHECK(std::isfinite(expected));
   for (const Index first : {0, 2}) {
     const LossSums sums =
-        softmax_cross_entropy_of_parts(cpu, Matrix<const float>{all.data() + first, 1, 2}, std::span<const std::int32_t>{classes}, first,
-                                       Matrix<const float>{known.data(), 2, 4}, 1.0f, Matrix<float>{gradient.data(), 1, 2});
+        cross_entropy_of_parts(cpu, Matrix<const float>{all.data() + first, 1, 2}, std::span<const std::int32_t>{classes}, first,
+                               Matrix<const float>{known.data(), 2, 4}, 1.0f, Matrix<float>{gradient.data(), 1, 2});
     CHECK(sums.loss == Approx(expected));
     for (std::size_t c = 0; c < 2; ++c) CHECK(gradient[c] == Approx(whole[static_cast<std::size_t>(first) + c]).margin(1e-7));
   }
+}
+
+TEST_CASE("what losses find is added to what is there", "[host]") {
+  const std::vector<float> logits{1, 2, 3}, targets{1, 2, 5};
+  const std::vector<std::int32_t> classes{2};
+  const Matrix<const float> x{logits.data(), 1, 3}, y{targets.data(), 1, 3};
+  const Matrix<float> none{};
+  const double scale = 1;
+  LossSums sums{10, 20};
+  softmax_cross_entropy(Cpu{}, x, std::span<const std::int32_t>{classes}, &scale, none, &sums);
+  CHECK(sums.loss == Approx(10 + cross_entropy_of(Cpu{}, x, classes, 1, none).loss));
+  CHECK(sums.correct == 21);
+  std::vector<float> known(4);
+  softmax_part(Cpu{}, x, std::span<const std::int32_t>{classes}, 0, 3, Matrix<float>{known.data(), 1, 4});
+  sums = {10, 20};
+  softmax_cross_entropy_of_parts(Cpu{}, x, std::span<const std::int32_t>{classes}, 0, Matrix<const float>{known.data(), 1, 4}, &scale, none,
+                                 &sums);
+  CHECK(sums.loss == Approx(10 + cross_entropy_of(Cpu{}, x, classes, 1, none).loss));
+  CHECK(sums.correct == 21);
+  sums = {10, 20};
+  squared_error(Cpu{}, x, y, &scale, none, &sums);
+  CHECK(sums.loss == Approx(10 + 4.0 / 3));
+  CHECK(sums.correct == 20);
 }

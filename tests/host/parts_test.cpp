@@ -106,7 +106,7 @@ TEST_CASE("several threads compute what one does, to the bit", "[host]") {
     std::vector<float> w = x, state(2 * x.size());
     const pdp::optim::Adam rule{.lr = 0.01f};
     for (std::int64_t step = 1; step <= 3; ++step)
-      support::update<2>(cpu, rule, rule.constants({step, 1}), std::span{w}, std::span{g}, std::span{state});
+      support::update<2>(cpu, rule, pdp::StepInfo{step, 1}, std::span{w}, std::span{g}, std::span{state});
     return w;
   });
 }

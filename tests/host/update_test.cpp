@@ -73,8 +73,9 @@ void check_against_scalar(const Cpu& cpu, const Rule& rule, Index count, double 
 
   for (int number = 1; number <= 5; ++number) {
     const auto gradients = support::normal<T>(count, 10 + number);
-    const auto step = optim::constants(rule, optim::StepInfo{number, 1.0f / static_cast<float>(number)});
-    support::update<fields>(cpu, rule, step, std::span{parameters}.first(size), std::span<const T>{gradients},
+    const optim::StepInfo info{number, 1.0f / static_cast<float>(number)};
+    const auto step = optim::constants(rule, info);
+    support::update<fields>(cpu, rule, info, std::span{parameters}.first(size), std::span<const T>{gradients},
                             std::span{state}.first(fields * size));
     for (std::size_t i = 0; i < size; ++i) rule.update(scalar_parameters[i], static_cast<double>(gradients[i]), scalar_state[i], step);
   }
@@ -153,7 +154,7 @@ TEST_CASE("what an update does to an element does not depend on where a span is 
   auto whole = support::normal(count, 1), cut = whole;
   std::vector<float> whole_state(2 * count), left_state(2 * 37), right_state(2 * 63);
   for (int number = 1; number <= 3; ++number) {
-    const auto step = rule.constants({number, 1});
+    const optim::StepInfo step{number, 1};
     support::update<2>(Cpu{}, rule, step, std::span{whole}, std::span<const float>{gradients}, std::span{whole_state});
     support::update<2>(Cpu{}, rule, step, std::span{cut}.first(37), std::span<const float>{gradients}.first(37), std::span{left_state});
     support::update<2>(Cpu{}, rule, step, std::span{cut}.subspan(37), std::span<const float>{gradients}.subspan(37),
@@ -180,8 +181,9 @@ TEST_CASE("an update adds up gradients in their order, and leaves copies of the 
   auto updated = support::normal(static_cast<Index>(count), 9), expected = updated;
   std::vector<float> state(2 * count), expected_state = state;
   for (int number = 1; number <= 2; ++number) {
-    const auto step = rule.constants({number, 1});
-    pdp::host::update<2>(cpu, rule, step, std::span{updated}, std::span<const float* const>{from}, std::span{state},
+    const optim::StepInfo step{number, 1};
+    const pdp::StepNumbers numbers{.info = step};
+    pdp::host::update<2>(cpu, rule, &numbers, std::span{updated}, std::span<const float* const>{from}, std::span{state},
                          std::span<float* const>{to});
     support::update<2>(Cpu{.registers = cpu.registers}, rule, step, std::span{expected}, std::span<const float>{sum},
                        std::span{expected_state});
@@ -193,4 +195,34 @@ TEST_CASE("an update adds up gradients in their order, and leaves copies of the 
     each.pop_back();
     CHECK(pdp::testing::same_bits(each, expected));
   }
+}
+
+TEMPLATE_TEST_CASE("an update multiplies gradients by the factor of the step, and leaves everything as it is in one that is skipped",
+                   "[host][optim]", float, double) {
+  using T = TestType;
+  const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
+  const auto ranks = static_cast<std::size_t>(GENERATE(1, 2));
+  const Descent rule{};
+  const std::vector<T> gradient{1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12, 13, -14, 15, -16, 17};
+  const std::vector<const T*> from(ranks, gradient.data());
+  std::vector<T> parameters(gradient.size(), T{100}), copied = parameters;
+  T* const to = copied.data();
+  const auto apply = [&](const pdp::StepNumbers& numbers) {
+    constexpr std::size_t fields = optim::state_fields<Descent>;
+    pdp::host::update<fields>(cpu, rule, &numbers, std::span{parameters}, std::span<const T* const>{from}, std::span<T>{},
+                              std::span<T* const>{&to, 1});
+  };
+  apply({.skips = true});
+  CHECK(parameters == std::vector<T>(gradient.size(), T{100}));
+  CHECK(copied == parameters);
+
+  std::vector<T> once = parameters;
+  const pdp::StepNumbers whole{};
+  std::vector<T> scaled;
+  for (const T each : gradient) scaled.push_back(each * T{0.25} * static_cast<T>(ranks));
+  const T* const one = scaled.data();
+  pdp::host::update<optim::state_fields<Descent>>(cpu, rule, &whole, std::span{once}, std::span{&one, 1}, std::span<T>{});
+  apply({.factor = 0.25});
+  CHECK(parameters == once);
+  CHECK(copied == once);
 }

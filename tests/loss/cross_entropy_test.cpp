@@ -36,7 +36,8 @@ TEST_CASE("CrossEntropy of equal outputs is the logarithm of their number", "[lo
   const Index cols = GENERATE(as<Index>{}, 1, 2, 10, 1000);
   const std::vector<float> outputs(static_cast<std::size_t>(cols), 5.0f);
   const std::vector<std::int32_t> classes{static_cast<std::int32_t>(cols - 1)};
-  const LossSums sums = CrossEntropy{}(Cpu{}, Matrix<const float>{outputs.data(), 1, cols}, std::span{classes}, 1.0f, Matrix<float>{});
+  const LossSums sums =
+      support::sums_of(CrossEntropy{}, Matrix<const float>{outputs.data(), 1, cols}, std::span{classes}, 1.0f, Matrix<float>{});
   CHECK(sums.loss == Approx(std::log(static_cast<double>(cols))).margin(1e-6));
 }
 
@@ -47,7 +48,7 @@ TEST_CASE("the gradient of CrossEntropy is that of its differences, times the sc
   const auto classes = some_classes(rows, cols);
   std::vector<double> gradient(outputs.size());
   const auto loss = [&](Matrix<double> to) {
-    return CrossEntropy{}(Cpu{}, Matrix<const double>{outputs.data(), rows, cols}, std::span{classes}, scale, to).loss;
+    return support::sums_of(CrossEntropy{}, Matrix<const double>{outputs.data(), rows, cols}, std::span{classes}, scale, to).loss;
   };
   loss({gradient.data(), rows, cols});
 
@@ -71,15 +72,15 @@ TEST_CASE("shares of a batch add up to the whole: sums by rows, gradients by one
   const auto classes = some_classes(rows, cols);
   const float scale = 1.0f / rows;
   std::vector<float> whole_gradient(outputs.size()), gradient(outputs.size());
-  const LossSums whole = CrossEntropy{}(Cpu{}, Matrix<const float>{outputs.data(), rows, cols}, std::span{classes}, scale,
-                                        Matrix<float>{whole_gradient.data(), rows, cols});
+  const LossSums whole = support::sums_of(CrossEntropy{}, Matrix<const float>{outputs.data(), rows, cols}, std::span{classes}, scale,
+                                          Matrix<float>{whole_gradient.data(), rows, cols});
   for (const auto& cuts : {std::vector<Index>{0, 11, 11}, std::vector<Index>{0, 1, 4, 11}, std::vector<Index>{0, 0, 5, 5, 11}}) {
     LossSums sums;
     for (std::size_t share = 0; share + 1 < cuts.size(); ++share) {
       const Index first = cuts[share], count = cuts[share + 1] - first;
-      const LossSums part = CrossEntropy{}(Cpu{}, Matrix<const float>{outputs.data() + first * cols, count, cols},
-                                           std::span{classes}.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-                                           scale, Matrix<float>{gradient.data() + first * cols, count, cols});
+      const LossSums part = support::sums_of(CrossEntropy{}, Matrix<const float>{outputs.data() + first * cols, count, cols},
+                                             std::span{classes}.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                                             scale, Matrix<float>{gradient.data() + first * cols, count, cols});
       sums.loss += part.loss;
       sums.correct += part.correct;
     }

@@ -24,8 +24,8 @@ TEST_CASE("MeanSquaredError takes a vector as wide as the output, and has no acc
 TEST_CASE("MeanSquaredError is the mean over the outputs of a sample, summed over the samples", "[loss]") {
   const std::vector<float> outputs{1, 2, 3, 4, 5, 6}, targets{1, 0, 0, 4, 5, 9};
   std::vector<float> gradient(6);
-  const LossSums sums = MeanSquaredError{}(Cpu{}, Matrix<const float>{outputs.data(), 2, 3}, std::span<const float>{targets}, 0.5f,
-                                           Matrix<float>{gradient.data(), 2, 3});
+  const LossSums sums = support::sums_of(MeanSquaredError{}, Matrix<const float>{outputs.data(), 2, 3}, std::span<const float>{targets},
+                                         0.5f, Matrix<float>{gradient.data(), 2, 3});
   CHECK(sums.loss == Approx((4.0 + 9.0) / 3 + 9.0 / 3));
   CHECK(sums.correct == 0);
   CHECK(support::difference(gradient, std::vector<double>{0, 2.0 / 3, 1, 0, 0, -1}) < 1e-6);
@@ -38,7 +38,9 @@ TEST_CASE("the gradient of MeanSquaredError is that of its differences, times th
   const auto targets = support::normal<double>(rows * cols, 2);
   std::vector<double> gradient(outputs.size());
   const auto loss = [&](Matrix<double> to) {
-    return MeanSquaredError{}(Cpu{}, Matrix<const double>{outputs.data(), rows, cols}, std::span<const double>{targets}, scale, to).loss;
+    return support::sums_of(MeanSquaredError{}, Matrix<const double>{outputs.data(), rows, cols}, std::span<const double>{targets}, scale,
+                            to)
+        .loss;
   };
   loss({gradient.data(), rows, cols});
 
@@ -61,9 +63,9 @@ TEST_CASE("shares of a batch of vectors add up to the whole", "[loss]") {
   const auto outputs = support::normal(rows * cols, 2), targets = support::normal(rows * cols, 3);
   std::vector<float> whole_gradient(outputs.size()), gradient(outputs.size());
   const auto part = [&](Index first, Index count, std::vector<float>& to) {
-    return MeanSquaredError{}(Cpu{}, Matrix<const float>{outputs.data() + first * cols, count, cols},
-                              std::span{targets}.subspan(static_cast<std::size_t>(first * cols), static_cast<std::size_t>(count * cols)),
-                              1.0f / rows, Matrix<float>{to.data() + first * cols, count, cols})
+    return support::sums_of(MeanSquaredError{}, Matrix<const float>{outputs.data() + first * cols, count, cols},
+                            std::span{targets}.subspan(static_cast<std::size_t>(first * cols), static_cast<std::size_t>(count * cols)),
+                            1.0f / rows, Matrix<float>{to.data() + first * cols, count, cols})
         .loss;
   };
   const double whole = part(0, rows, whole_gradient);

@@ -158,7 +158,7 @@ TEST_CASE("a unit is not shared where a rank computes with its parameters after 
 TEST_CASE("ranks that lay out their units differently are told so, and do not add up what does not belong together",
           "[parallel][common_memory]") {
   CHECK(verify(outline, plans(Renumbered{}, outline, 2)));
-  CHECK(learn<comm::Tcp>(tasks::classifier, Renumbered{}, 2)[0].losses.size() == 21);
+  CHECK(learn<comm::Tcp>(tasks::classifier, Renumbered{}, 2)[0].losses.size() == 9);
   // Each finds out by itself, before it changes what the others have.
   const auto found = pdp::testing::ranks<comm::Thread>(2, [](comm::Thread& world) {
     pdp::Trainer trainer{world, Renumbered{}, tasks::classifier, {.global_batch = 32}};

@@ -116,15 +116,13 @@ struct ShardedSquaredError : pdp::loss::MeanSquaredError {
     }
   }
   template <class D, class T>
-  pdp::LossSums join(const D&, pdp::Matrix<const T> own, std::span<const T> targets, pdp::Index first, pdp::Index columns,
-                     pdp::Matrix<const T> parts, T scale, pdp::Matrix<T> gradient) const {
-    pdp::LossSums sums;
-    for (const T part : parts.values()) sums.loss += static_cast<double>(part) / static_cast<double>(columns);
+  void join(const D&, pdp::Matrix<const T> own, std::span<const T> targets, pdp::Index first, pdp::Index columns,
+            pdp::Matrix<const T> parts, const double* scale, pdp::Matrix<T> gradient, pdp::LossSums* sums) const {
+    for (const T part : parts.values()) sums->loss += static_cast<double>(part) / static_cast<double>(columns);
     for (pdp::Index r = 0; r < own.rows && gradient.data != nullptr; ++r)
       for (pdp::Index c = 0; c < own.cols; ++c)
-        gradient.row(r)[c] =
-            (own.row(r)[c] - targets[static_cast<std::size_t>(r * columns + first + c)]) * (2 * scale / static_cast<T>(columns));
-    return sums;
+        gradient.row(r)[c] = (own.row(r)[c] - targets[static_cast<std::size_t>(r * columns + first + c)]) *
+                             (2 * static_cast<T>(*scale) / static_cast<T>(columns));
   }
   template <class T>
   static T square(T x) {

@@ -29,10 +29,10 @@ constexpr nn::Sequential model{nn::Linear{6, 16}, nn::Tanh{}, nn::Linear{16, 3}}
 /// The mean over a rank's own rows, which is right on one rank only: means of means, and sums of means, weigh rows unevenly.
 struct OwnMean : pdp::loss::CrossEntropy {
   template <class D, class T>
-  pdp::LossSums operator()(const D& device, pdp::Matrix<const T> output, std::span<const Target> classes, T scale,
-                           pdp::Matrix<T> gradient) const {
-    if (scale != 0) scale = 1 / static_cast<T>(output.rows);
-    return pdp::loss::CrossEntropy::operator()(device, output, classes, scale, gradient);
+  void operator()(const D& device, pdp::Matrix<const T> output, std::span<const Target> classes, const double*, pdp::Matrix<T> gradient,
+                  pdp::LossSums* sums) const {
+    const double scale = 1 / static_cast<double>(output.rows);
+    pdp::loss::CrossEntropy::operator()(device, output, classes, &scale, gradient, sums);
   }
 };
 constexpr pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}, pdp::optim::Linear{.steps = 100, .to = 0.5f}};

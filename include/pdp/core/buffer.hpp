@@ -16,7 +16,7 @@ constexpr std::size_t alignment = 64;
 /// The next multiple of an aligned block of T, so that what follows in an arena starts aligned too.
 template <class T>
 constexpr Index padded(Index elements) {
-  constexpr Index block = static_cast<Index>(alignment / sizeof(T));
+  constexpr Index block = std::max<Index>(1, static_cast<Index>(alignment / sizeof(T)));
   return (elements + block - 1) / block * block;
 }
 

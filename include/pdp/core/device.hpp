@@ -3,41 +3,68 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <utility>
 
+#include <pdp/core/random.hpp>
+#include <pdp/core/step.hpp>
 #include <pdp/core/view.hpp>
 
 namespace pdp {
 
-/// What a loss finds in the rows it is given. Sums, not means, so that shares of a batch add up.
-struct LossSums {
-  double loss = 0;
-  double correct = 0;  // rows whose largest output is that of their class; 0 where there are no classes
-};
+/// Memory of a device, which owns it and is zero at first: data(), size(), span().
+template <class D, class T>
+using DeviceMemory = decltype(allocate<T>(std::declval<const D&>(), Index{}));
 
-/// Where a model computes. A device gives the bodies of these free operations, found by its own namespace; layers call them and know
-/// nothing else of it.
+namespace detail {
+struct NoOperations {
+  void operator()() const {}
+};
+}  // namespace detail
+
+/// Where a model computes. A device gives the bodies of these free operations, found by its own namespace; layers, losses and the engine
+/// call them and know nothing else of it.
+///
+/// Pointers, spans and matrices are in the device's memory, but where a comment says "of the host". An operation may return before it is
+/// carried out, and comes after all that were called before it; so what it finds is left in the device's memory, too, and on_host() is what
+/// waits. Operations do not throw for what they find there.
 ///
 /// gemm: c (+)= a b, gemm_nt: c (+)= a b^T, gemm_tn: c (+)= a^T b. A gradient that is accumulated adds to what is there.
 template <class D, class T = float>
-concept Device = std::copyable<D> && requires(const D& device, Matrix<const T> in, Matrix<T> out, std::span<const std::int32_t> classes,
-                                              const T* row, T* sums, bool accumulate) {
+concept Device = std::copyable<D> &&
+    requires(const D& device, Matrix<const T> in, Matrix<T> out, std::span<const T> read, std::span<T> written,
+             std::span<const std::int32_t> classes, const T* row, T* values, bool accumulate, const double* scale, double* sum,
+             LossSums* sums, StepNumbers* numbers, std::int64_t* count, typename D::Recordings& recordings) {
+  { D::uses_host_memory } -> std::convertible_to<bool>;  // what the host has, the device may read where it lies
+  { allocate<T>(device, Index{}).span() } -> std::same_as<std::span<T>>;
+  zero(device, written);
+  upload(device, read, values);  // `read`: of the host, free to change on return
+  on_host(device, read);         // the values, as a range of the host's
+  store(device, T{}, values);    // one small value
+  fill_uniform(device, random::Key{}, double{}, random::Elements{}, written);
+
   gemm(device, in, in, out, accumulate);
   gemm_nt(device, in, in, out, accumulate);
   gemm_tn(device, in, in, out, accumulate);
-  add_row(device, row, out);               // to every row of out
-  sum_rows(device, in, sums, accumulate);  // sums (+)= the sum of the rows
+  add_row(device, row, out);                 // to every row of out
+  sum_rows(device, in, values, accumulate);  // values (+)= the sum of the rows
   relu(device, in, out);
   relu_backward(device, in, in, out);  // output of the forward pass, its gradient -> gradient of the input
   hyperbolic_tangent(device, in, out);
   hyperbolic_tangent_backward(device, in, in, out);
   add(device, in, in, out);
   copy(device, in, out);
-  scale(device, T{}, out);  // out *= a number
-  { sum_of_squares(device, in) } -> std::same_as<double>;
-  { softmax_cross_entropy(device, in, classes, T{}, out) } -> std::same_as<LossSums>;  // an empty `out`: no gradient is wanted
+
+  // Losses: what they find is added to `sums`; an empty `out`: no gradient is wanted.
+  softmax_cross_entropy(device, in, classes, scale, out, sums);
   softmax_part(device, in, classes, Index{}, Index{}, out);  // the same of logits whose columns are divided, in two halves
-  { softmax_cross_entropy_of_parts(device, in, classes, Index{}, in, T{}, out) } -> std::same_as<LossSums>;
-  { squared_error(device, in, in, T{}, out) } -> std::same_as<LossSums>;
+  softmax_cross_entropy_of_parts(device, in, classes, Index{}, in, scale, out, sums);
+  squared_error(device, in, in, scale, out, sums);
+
+  sum_of_squares(device, in, sum);  // added to *sum
+  judge(device, numbers, count, double{}, bool{});
+
+  // Operations that body() calls, which are the same whenever the key is: a device may record them, and not call it again.
+  replay(device, recordings, std::span<const Index>{}, detail::NoOperations{});
 };
 
 }  // namespace pdp

@@ -95,6 +95,24 @@ void fill_uniform(Key key, Index first, std::span<T> values) {
   }
 }
 
+/// Uniform in [-bound, bound).
+template <std::floating_point T>
+T uniform_between(Key key, double bound, Index element) {
+  return static_cast<T>(bound) * (2 * uniform<T>(key, element) - 1);
+}
+
+/// Numbers of elements that lie on a grid, row by row: `cols` a row (0: all), of which the first row here begins at column `first`.
+struct Elements {
+  Index first = 0, cols = 0;
+  Index begin = 0, row_step = 0, col_step = 1;
+
+  [[nodiscard]] constexpr Index operator[](Index index) const {
+    const Index at = first + index;
+    if (cols == 0) return begin + at;
+    return begin + at / cols * row_step + at % cols * col_step;
+  }
+};
+
 /// Normal with mean 0 and deviation 1, by Box and Muller: elements 2i and 2i + 1 come from block i. Not bit-equal across C libraries.
 template <std::floating_point T = float>
 T normal(Key key, Index element) {

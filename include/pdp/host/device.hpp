@@ -9,6 +9,7 @@
 #include <pdp/host/convert.hpp>
 #include <pdp/host/gemm.hpp>
 #include <pdp/host/loss.hpp>
+#include <pdp/host/memory.hpp>
 #include <pdp/host/parts.hpp>
 #include <pdp/host/rows.hpp>
 #include <pdp/host/tag.hpp>

@@ -7,8 +7,9 @@
 #include <limits>
 #include <span>
 
-#include <pdp/core/device.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/step.hpp>
+#include <pdp/core/view.hpp>
 #include <pdp/host/elementary.hpp>
 #include <pdp/host/tag.hpp>
 
@@ -80,14 +81,15 @@ template <class V, class T>
 
 }  // namespace detail
 
-/// Cross-entropy of the softmax of each row of logits against its class. The gradient is (softmax - one_hot) * scale; none is computed into
-/// an empty matrix. The largest logit is taken off first, so that no exponential overflows. Throws ConfigError on a class that there is no
-/// logit for.
+/// Cross-entropy of the softmax of each row of logits against its class. The gradient is (softmax - one_hot) * *row_scale; none is computed
+/// into an empty matrix. The largest logit is taken off first, so that no exponential overflows. Throws ConfigError on a class that there
+/// is no logit for.
 template <class T>
-LossSums softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, T scale, Matrix<T> gradient) {
-  LossSums sums;
+void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
+                           Matrix<T> gradient, LossSums* sums) {
+  const T scale = static_cast<T>(*row_scale);
   for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, logits.cols));
-  with_simd(cpu.simd(), [=, &sums]<Simd S>() {
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     const Index width = logits.cols;
     const bool writes = gradient.data != nullptr;
@@ -118,9 +120,9 @@ LossSums softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span
       }
       found.loss += std::log(total) + static_cast<double>(largest) - static_cast<double>(x[label]);
     }
-    sums = found;
+    sums->loss += found.loss;
+    sums->correct += found.correct;
   });
-  return sums;
 }
 
 /// What some columns of the logits, those from `first` on, say of each row's cross-entropy, in four numbers: the largest of them, the sum
@@ -150,10 +152,10 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
 /// first. `logits`, `gradient`: the columns from `first` on. Sums are joined as in Milakov and Gimelshein, "Online normalizer calculation
 /// for softmax", arXiv:1805.02867.
 template <class T>
-LossSums softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
-                                        Matrix<const T> parts, T scale, Matrix<T> gradient) {
-  LossSums sums;
-  with_simd(cpu.simd(), [=, &sums]<Simd S>() {
+void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
+                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums) {
+  const T scale = static_cast<T>(*row_scale);
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     LossSums found;
     for (Index r = 0; r < logits.rows; ++r) {
@@ -177,17 +179,18 @@ LossSums softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, 
       found.correct += best[3] != 0 ? 1 : 0;
       found.loss += std::log(total) + static_cast<double>(best[0]) - logit;
     }
-    sums = found;
+    sums->loss += found.loss;
+    sums->correct += found.correct;
   });
-  return sums;
 }
 
-/// The squared error of each row, divided by its width. The gradient is 2 (output - target) / width * scale; none is computed into an empty
-/// matrix.
+/// The squared error of each row, divided by its width. The gradient is 2 (output - target) / width * *row_scale; none is computed into an
+/// empty matrix.
 template <class T>
-LossSums squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, T scale, Matrix<T> gradient) {
-  LossSums sums;
-  with_simd(cpu.simd(), [=, &sums]<Simd S>() {
+void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, const double* row_scale, Matrix<T> gradient,
+                   LossSums* sums) {
+  const T scale = static_cast<T>(*row_scale);
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     const T width = static_cast<T>(output.cols), factor = 2 * scale / width;
     const bool writes = gradient.data != nullptr;
@@ -210,9 +213,9 @@ LossSums squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> t
       }
       found.loss += static_cast<double>(sum / width);
     }
-    sums = found;
+    sums->loss += found.loss;
+    sums->correct += found.correct;
   });
-  return sums;
 }
 
 }  // namespace pdp::host

@@ -62,17 +62,10 @@ void add(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> 
                  [=]<class V>(Index i, auto io) { io.store(io.load(left.data + i) + io.load(right.data + i), out.data + i); });
 }
 
-/// values *= factor.
+/// *sum += the square of the norm, in double: of floats it is finite unless one of them is not.
 template <class T>
-void scale(const Cpu& cpu, T factor, Matrix<T> values) {
-  elementwise<T>(cpu, values.size(), [=]<class V>(Index i, auto io) { io.store(io.load(values.data + i) * factor, values.data + i); });
-}
-
-/// The square of the norm, in double: of floats it is finite unless one of them is not.
-template <class T>
-double sum_of_squares(const Cpu& cpu, Matrix<const T> values) {
-  double sum = 0;
-  with_simd(cpu.simd(), [=, &sum]<Simd S>() {
+void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum) {
+  with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<double, S>;
     using Loaded = detail::Vector<T, V::count* static_cast<int>(sizeof(T))>;
     constexpr Index chains = 4;  // sums side by side, as a compiler may not reorder a single one
@@ -91,10 +84,10 @@ double sum_of_squares(const Cpu& cpu, Matrix<const T> values) {
       c = c + square(from + 2 * V::count);
       d = d + square(from + 3 * V::count);
     }
-    sum = ((a + b) + (c + d)).sum();
-    for (; i < values.size(); ++i) sum += static_cast<double>(values.data[i]) * static_cast<double>(values.data[i]);
+    double found = ((a + b) + (c + d)).sum();
+    for (; i < values.size(); ++i) found += static_cast<double>(values.data[i]) * static_cast<double>(values.data[i]);
+    *sum += found;
   });
-  return sum;
 }
 
 template <class T>

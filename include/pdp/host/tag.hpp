@@ -11,6 +11,9 @@ enum class Products { best, eigen };
 
 /// What is used of the processor that runs the program.
 struct Cpu {
+  static constexpr bool uses_host_memory = true;
+  struct Recordings {};
+
   int threads = 1;  // that products, and loops over many numbers, may use where oneDNN has some
   Products products = Products::best;
   std::optional<Simd> registers{};  // unless given, the widest

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include <pdp/core/step.hpp>
 #include <pdp/core/view.hpp>
 #include <pdp/host/elementwise.hpp>
 #include <pdp/host/parts.hpp>
@@ -12,11 +13,15 @@
 namespace pdp::host {
 
 /// One pass of an optimizer's rule over parameters, whose gradients are the sums of those at `gradients`, added up in that order: one or
-/// more pieces of as many numbers. What the parameters become is also written to `copies`. `state`: Fields numbers for each, field after
-/// field; or nothing, where the rule needs to keep none. `step`: what the rule wants to know of it. Denormals count as zero in all of it.
-template <std::size_t Fields, class T, class Rule, class Step>
-void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> parameters, std::span<const T* const> gradients,
+/// more pieces of as many numbers; times the factor that `numbers` say, unless they say that the step is skipped. What the parameters
+/// become is also written to `copies`. `state`: Fields numbers for each, field after field; or nothing, where the rule needs to keep none.
+/// Denormals count as zero in all of it.
+template <std::size_t Fields, class T, class Rule>
+void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::span<T> parameters, std::span<const T* const> gradients,
             std::span<T> state, std::span<T* const> copies = {}) {
+  if (numbers->skips) return;
+  const auto step = constants(rule, numbers->info);
+  const T factor = static_cast<T>(numbers->factor);
   const auto count = static_cast<Index>(parameters.size());
   const bool keeps = !state.empty();
   const auto of_some = [=]<class V>(Index i, auto io) {
@@ -28,6 +33,7 @@ void update(const Cpu& cpu, const Rule& rule, const Step& step, std::span<T> par
     V w = io.load(parameters.data() + i);
     V gradient = io.load(gradients.front() + i);
     for (const T* const more : gradients.subspan(1)) gradient = gradient + io.load(more + i);
+    gradient = gradient * factor;
     static_assert(Fields == 0 || sizeof(State) == sizeof fields);
     if constexpr (Fields > 0) {  // a State is vectors and nothing else
       rule.update(w, gradient, *reinterpret_cast<State*>(fields.data()), step);

@@ -13,8 +13,9 @@ struct CrossEntropy {
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }
 
   template <class D, class T>
-  LossSums operator()(const D& device, Matrix<const T> output, std::span<const Target> classes, T scale, Matrix<T> gradient) const {
-    return softmax_cross_entropy(device, output, classes, scale, gradient);
+  void operator()(const D& device, Matrix<const T> output, std::span<const Target> classes, const double* scale, Matrix<T> gradient,
+                  LossSums* sums) const {
+    softmax_cross_entropy(device, output, classes, scale, gradient, sums);
   }
 
   /// Of each row: the largest logit, the sum of the exponentials of the others, the logit of the class (0 where another rank has it), and
@@ -25,9 +26,9 @@ struct CrossEntropy {
     softmax_part(device, own, classes, first, columns, out);
   }
   template <class D, class T>
-  LossSums join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index, Matrix<const T> parts, T scale,
-                Matrix<T> gradient) const {
-    return softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient);
+  void join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index, Matrix<const T> parts,
+            const double* scale, Matrix<T> gradient, LossSums* sums) const {
+    softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient, sums);
   }
 };
 

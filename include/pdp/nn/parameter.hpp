@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/core/error.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/nn/initializer.hpp>
 
@@ -70,12 +71,15 @@ struct Parameter {
     return transposed ? std::vector<Index>{all_cols, all_rows} : std::vector<Index>{all_rows, all_cols};
   }
   [[nodiscard]] constexpr Index file_elements() const { return elements() * row_part.count * col_part.count; }
-  /// The number that an element of the tensor in memory has in a file.
-  [[nodiscard]] constexpr Index file_element(Index element) const {
-    if (cols == 0) return row_part.index * rows + element;
-    const Index row = row_part.index * rows + element / cols, col = col_part.index * cols + element % cols;
-    return transposed ? col * rows * row_part.count + row : row * cols * col_part.count + col;
+  /// The numbers that the elements of the tensor in memory have in a file, from `first` on.
+  [[nodiscard]] constexpr random::Elements file_numbers(Index first) const {
+    const Index row = row_part.index * rows, col = col_part.index * cols;
+    if (cols == 0) return {.first = first, .begin = row};
+    const Index all_rows = rows * row_part.count, all_cols = cols * col_part.count;
+    if (transposed) return {first, cols, col * all_rows + row, 1, all_rows};
+    return {first, cols, row * all_cols + col, all_cols, 1};
   }
+  [[nodiscard]] constexpr Index file_element(Index element) const { return file_numbers(element)[0]; }
   /// "0.weight"; "weight" where the layer is the whole model.
   [[nodiscard]] std::string full_name() const {
     const std::string at = layer.str();

@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <pdp/core/buffer.hpp>
-#include <pdp/core/random.hpp>
+#include <pdp/core/device.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
 
@@ -39,8 +38,8 @@ struct Run {
   int buffer = 0;
 };
 
-/// Memory that somebody else keeps, for the parameters of each run and for their gradients, where a rank keeps all of them: zero, and
-/// aligned as a Buffer. Empty where there is none; either list may end early.
+/// Memory of the device that somebody else keeps, for the parameters of each run and for their gradients, where a rank keeps all of them:
+/// zero, and aligned as a Buffer. Empty where there is none; either list may end early.
 template <class T>
 struct Lent {
   std::vector<std::span<T>> values{}, gradients{};
@@ -52,12 +51,13 @@ constexpr Index slice_elements(const Outline& model, const Run& run) {
 }
 
 /// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one
-/// piece and all gradients in another, in runs of layers ("units") in the order in which they are given, but for what lies in memory that
-/// it was lent.
+/// piece of the device's memory and all gradients in another, in runs of layers ("units") in the order in which they are given, but for
+/// what lies in memory that it was lent.
 template <Block Model, class D, class T>
 class Stage {
  public:
   using Element = T;
+  using Device = D;
 
   /// Parameters start from (seed, name, element), whatever the units are.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
@@ -159,6 +159,8 @@ class Stage {
   }
 
  private:
+  using Memory = DeviceMemory<D, T>;
+
   struct Unit {
     Run run;
     Index slice_elements = 0;
@@ -210,14 +212,14 @@ class Stage {
       if (!unit.run.keeps_values) need(value_buffers, unit);
       if (!unit.run.keeps_gradients) need(gradient_buffers, unit);
     }
-    values_ = Buffer<T>{values};
-    gradients_ = Buffer<T>{gradients};
-    for (const Index elements : value_buffers) value_buffers_.emplace_back(elements);
-    for (const Index elements : gradient_buffers) gradient_buffers_.emplace_back(elements);
+    values_ = allocate<T>(device_, values);
+    gradients_ = allocate<T>(device_, gradients);
+    for (const Index elements : value_buffers) value_buffers_.push_back(allocate<T>(device_, elements));
+    for (const Index elements : gradient_buffers) gradient_buffers_.push_back(allocate<T>(device_, elements));
     T *next_values = values_.data(), *next_gradients = gradients_.data();
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
-      const auto place = [&](T* from_others, bool keeps, T*& next, std::vector<Buffer<T>>& buffers, T*& whole, T*& own) {
+      const auto place = [&](T* from_others, bool keeps, T*& next, std::vector<Memory>& buffers, T*& whole, T*& own) {
         T*& from = from_others != nullptr ? from_others : next;
         whole = keeps ? from : buffers[static_cast<std::size_t>(unit.run.buffer)].data();
         own = keeps ? from + unit.run.slice * unit.slice_elements : from;
@@ -241,13 +243,9 @@ class Stage {
   }
 
   void initialize(std::uint64_t seed) {
-    for_each_kept([seed](const Parameter& parameter, Index first, std::span<T> values) {
-      const double bound = parameter.initializer.bound(parameter.fan_in, parameter.fan_out);
+    for_each_kept([&](const Parameter& parameter, Index first, std::span<T> values) {
       const random::Key key = random::make_key(seed, std::string_view{parameter.full_name()});
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const Index element = parameter.file_element(first + static_cast<Index>(i));
-        values[i] = static_cast<T>(bound) * (2 * random::uniform<T>(key, element) - 1);
-      }
+      fill_uniform(device_, key, parameter.initializer.bound(parameter.fan_in, parameter.fan_out), parameter.file_numbers(first), values);
     });
   }
 
@@ -268,8 +266,8 @@ class Stage {
   Outline outline_;
   std::vector<Place> places_;  // of layers
   std::vector<Unit> units_;
-  Buffer<T> values_, gradients_;
-  std::vector<Buffer<T>> value_buffers_, gradient_buffers_;  // of units of which a slice is kept
+  Memory values_, gradients_;
+  std::vector<Memory> value_buffers_, gradient_buffers_;  // of units of which a slice is kept
 };
 
 }  // namespace pdp::nn

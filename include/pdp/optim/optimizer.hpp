@@ -2,16 +2,14 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
+
+#include <pdp/core/step.hpp>
 
 namespace pdp::optim {
 
-/// What a rule may know of the step it is applied in.
-struct StepInfo {
-  std::int64_t number = 1;  // of the update, from 1
-  float lr_factor = 1;      // of the learning-rate schedule
-};
+using pdp::constants;
+using pdp::StepInfo;
 
 /// An elementwise rule over a parameter, its gradient (the mean over the global batch) and a state of its own, zero at first.
 ///
@@ -43,15 +41,6 @@ constexpr std::size_t needed_state_fields(const O& rule) {
                 })
     return rule.keeps_state() ? state_fields<O> : 0;
   return state_fields<O>;
-}
-
-/// What update() wants to know of a step.
-template <Optimizer O>
-auto constants(const O& rule, const StepInfo& step) {
-  if constexpr (requires { rule.constants(step); })
-    return rule.constants(step);
-  else
-    return step;
 }
 
 }  // namespace pdp::optim

@@ -52,7 +52,9 @@ void check_parameters(C& world, Stage& stage, const Plan& plan) {
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
     const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
                     (parameter.is_divided() ? plan.tensor.index : 0);
-    if (holds(at->second)) own[static_cast<std::size_t>(at - tensors.begin())] = detail::hash_of(std::span<const T>{values});
+    if (!holds(at->second)) return;
+    const auto& read = on_host(stage.device(), std::span<const T>{values});
+    own[static_cast<std::size_t>(at - tensors.begin())] = detail::hash_of(std::span<const T>{read});
   });
   std::vector<std::int64_t> lowest = own, highest = own;
   for (std::int64_t& hash : highest)

@@ -83,7 +83,8 @@ template <comm::Communicator C, class Stage>
   for (const Contributions::Part& part : from.parts()) {
     if (part.rank != world.rank()) continue;
     const std::span<T> values = part.sliced ? stage.own_values(part.unit) : stage.values(part.unit);
-    own.insert(own.end(), values.begin(), values.end());
+    const auto& read = on_host(stage.device(), std::span<const T>{values});
+    own.insert(own.end(), read.begin(), read.end());
   }
   world.gather(std::as_const(own), all, from.counts(), 0);
   return all;

@@ -45,6 +45,7 @@ class Engine {
         memory_{sees_memory ? UnitMemory<C, T>{groups_, plan_, nn::outline(model, input)} : UnitMemory<C, T>{plan_}},
         worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
+        judges_{std::ranges::any_of(plan_.evaluate, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
         takes_norm_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::norm_start; })},
         marks_(plan_.units.size()),
@@ -91,25 +92,35 @@ class Engine {
     }
     own_rows_ = takes_loss_ && counts_ ? batch.x.rows : 0;
     global_rows_ = batch.global_rows;
-    run(step_, times_.data());
-    return {worker_.sums[0], worker_.sums[1], static_cast<double>(global_rows_), worker_.norm.norm(), worker_.norm.skips()};
+    if constexpr (!D::uses_host_memory)
+      if (global_rows_ == 0) count_rows();  // before the rest, as the host cannot look at a number in a list that is replayed
+    if (global_rows_ > 0) worker_.set_global_rows(global_rows_);
+    counts_rows_ = global_rows_ == 0;
+    if (times_.empty())
+      replay(worker_.device(), recordings_, std::array<Index, 2>{0, batch.x.rows}, [this] { run(step_); });
+    else
+      run(step_, times_.data());
+    const StepNumbers found = worker_.numbers();
+    if (found.skips && worker_.norm.stops()) stop();
+    return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips};
   }
 
   /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
     worker_.begin(batch, false);
-    run(evaluate_);
-    return {worker_.sums[0], worker_.sums[1], static_cast<double>(worker_.judged_rows)};
+    replay(worker_.device(), recordings_, std::array<Index, 2>{1, batch.x.rows}, [this] { run(evaluate_); });
+    const LossSums found = worker_.numbers().sums;
+    return {found.loss, found.correct, judges_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
   /// The model's output for this rank's rows. It lives until the next call.
   Matrix<const T> predict(Matrix<const T> x) {
     worker_.begin_prediction(x);
-    run(evaluate_);
+    replay(worker_.device(), recordings_, std::array<Index, 2>{2, x.rows}, [this] { run(evaluate_); });
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
-    return worker_.join_output([&](std::span<const T> own, std::span<T> all) { group.all_gather(own, all); });
+    return worker_.join_output([&](std::span<const T> own, std::span<T> all) { join(group, own, all).wait(); });
   }
 
  private:
@@ -161,16 +172,18 @@ class Engine {
     C& group = groups_[i.group];
     switch (i.op) {
       case Op::count_start:
-        if (global_rows_ > 0) break;
+        if (!counts_rows_) break;
         global_rows_ = own_rows_;
         counting_ = group.all_reduce_async(std::span{&global_rows_, 1}, comm::Sum{});
         break;
       case Op::count_wait:
+        if (!counts_rows_) break;
         counting_.wait();
-        if (global_rows_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
+        check_global_rows();
+        worker_.set_global_rows(global_rows_);
         break;
       case Op::loss:
-        worker_.run(i, global_rows_);
+        worker_.run(i);
         break;
       case Op::forward:
       case Op::backward_input:
@@ -200,7 +213,7 @@ class Engine {
         break;
       case Op::share_loss:
         worker_.run(i);
-        group.all_gather(std::span<const T>{worker_.own_parts()}, worker_.all_parts());
+        join(group, std::span<const T>{worker_.own_parts()}, worker_.all_parts()).wait();
         break;
       case Op::reduce_start:
         worker_.watch(i.unit);
@@ -222,19 +235,41 @@ class Engine {
         group.broadcast(stage().values(i.unit), i.peer);
         break;
       case Op::norm_start:
-        square_ = worker_.squares();
-        norming_ = group.all_reduce_async(std::span{&square_, 1}, comm::Sum{});
+        worker_.add_squares();
+        norming_ = group.all_reduce_async(worker_.square(), comm::Sum{});
         break;
       case Op::norm_wait:
         norming_.wait();
-        if (worker_.norm.judge(square_)) stop(group);
+        worker_.judge();
         break;
       case Op::totals_start:
-        totalling_ = group.all_reduce_async(worker_.sums, comm::Sum{});
+        totalling_ = group.all_reduce_async(worker_.sums(), comm::Sum{});
         break;
       case Op::totals_wait:
         totalling_.wait();
         break;
+    }
+  }
+
+  void check_global_rows() const {
+    if (global_rows_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
+  }
+  void count_rows() {
+    global_rows_ = own_rows_;
+    exchange(std::span{&global_rows_, 1}, [this](std::span<Index> rows) { groups_.world().all_reduce(rows, comm::Sum{}); });
+    check_global_rows();
+  }
+  /// Calls call(values) with values of the host: where the communicator's calls take a device's memory, with a copy there, which comes
+  /// back.
+  template <class E, class Call>
+  void exchange(std::span<E> values, Call&& call) {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      auto there = allocate<E>(worker_.device(), static_cast<Index>(values.size()));
+      upload(worker_.device(), std::span<const E>{values}, there.data());
+      call(there.span());
+      std::ranges::copy(on_host(worker_.device(), std::span<const E>{there.span()}), values.begin());
+    } else {
+      call(values);
     }
   }
 
@@ -247,6 +282,26 @@ class Engine {
     }
   }
 
+  /// Each rank of a group gets its slice of a sum, or all get the whole of what each has a slice of. Where it is alone, nothing travels,
+  /// and the device copies what is its own.
+  template <class E>
+  Work scatter_sum(C& group, std::span<const E> whole, std::span<E> slice) {
+    if (group.size() > 1) return group.reduce_scatter_async(whole, slice, comm::Sum{});
+    keep(whole, slice);
+    return {};
+  }
+  template <class E>
+  Work join(C& group, std::span<const E> slice, std::span<E> whole) {
+    if (group.size() > 1) return group.all_gather_async(slice, whole);
+    keep(slice, whole);
+    return {};
+  }
+  template <class E>
+  void keep(std::span<const E> from, std::span<E> to) {
+    const auto count = static_cast<Index>(to.size());
+    if (from.data() != to.data()) copy(worker_.device(), Matrix<const E>{from.data(), 1, count}, Matrix<E>{to.data(), 1, count});
+  }
+
   /// Each rank gets the sum of a unit's gradients, or its slice of it: reduce() starts it, and end_reduction() has what came.
   Work reduce(C& group, const Instruction& i) {
     if constexpr (sees_memory)
@@ -255,10 +310,10 @@ class Engine {
     if constexpr (rounds) {
       const std::span<Reduced> sent = rounded_.round(stage(), i.unit);
       if (is_whole) return group.all_reduce_async(sent, comm::Sum{});
-      return group.reduce_scatter_async(std::span<const Reduced>{sent}, rounded_.own(stage(), i.unit), comm::Sum{});
+      return scatter_sum(group, std::span<const Reduced>{sent}, rounded_.own(stage(), i.unit));
     } else {
       if (is_whole) return group.all_reduce_async(stage().gradients(i.unit), comm::Sum{});
-      return group.reduce_scatter_async(std::span<const T>{stage().gradients(i.unit)}, sum_of(i), comm::Sum{});
+      return scatter_sum(group, std::span<const T>{stage().gradients(i.unit)}, sum_of(i));
     }
   }
   void end_reduction(const Instruction& i) {
@@ -278,7 +333,7 @@ class Engine {
   Work gather(C& group, const Instruction& i) {
     if constexpr (sees_memory)
       if (is_common(i)) return meet(group, i);
-    return group.all_gather_async(std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+    return join(group, std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
   }
   /// Waits for the ranks of a group at a unit, of which each has to be at the same one. All of them learn the least mark and the greatest,
   /// so that where these differ none goes on to look at what another still writes.
@@ -305,11 +360,11 @@ class Engine {
   [[nodiscard]] std::span<T> sum_of(const Instruction& i) { return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit); }
 
   /// Says on every rank whose gradient was not finite, and which tensor of it: nearest to the loss, and there on the lowest rank.
-  [[noreturn]] void stop(C& world) {
-    std::int64_t found = worker_.norm.culprit_layer() < 0
-                             ? -1
-                             : std::int64_t{worker_.norm.culprit_layer()} * world.size() + (world.size() - 1 - world.rank());
-    world.all_reduce(std::span{&found, 1}, comm::Max{});
+  [[noreturn]] void stop() {
+    C& world = groups_.world();
+    const auto culprit = worker_.norm.culprit(worker_.device());
+    std::int64_t found = culprit.layer < 0 ? -1 : std::int64_t{culprit.layer} * world.size() + (world.size() - 1 - world.rank());
+    exchange(std::span{&found, 1}, [&world](std::span<std::int64_t> values) { world.all_reduce(values, comm::Max{}); });
     constexpr const char* what_to_do =
         "and no parameter has been changed; look at the samples of that step, lower the learning rate, or skip such steps "
         "(NonFinite::skip)";
@@ -318,10 +373,10 @@ class Engine {
           text("step ", steps() - 1, ": the gradient is finite on each rank, but its sum over all ranks is not, ", what_to_do)};
     const int rank = world.size() - 1 - static_cast<int>(found % world.size());
     std::array<std::byte, 64> letters{};  // a name that is longer is cut
-    std::string name = worker_.norm.culprit();
+    std::string name = culprit.name;
     std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),
                    [](char letter) { return static_cast<std::byte>(letter); });
-    world.broadcast(letters, rank);
+    exchange(std::span<std::byte>{letters}, [&](std::span<std::byte> values) { world.broadcast(values, rank); });
     name.clear();
     for (const std::byte letter : letters)
       if (letter != std::byte{}) name += static_cast<char>(letter);
@@ -339,10 +394,12 @@ class Engine {
   UnitMemory<C, T> memory_;
   Worker worker_;
   RoundedGradients<typename Worker::Stage, Reduced> rounded_;  // where they travel so
-  bool takes_loss_, counts_;  // each row counts on the rank that takes its loss, and on the first where a group takes it together
-  bool takes_norm_;           // of the whole gradient, before it is applied
+  bool takes_loss_, judges_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the first
+                                       // where a group takes it together
+  bool takes_norm_;                    // of the whole gradient, before it is applied
   Index own_rows_ = 0, global_rows_ = 0;
-  double square_ = 0;  // of the norm of the gradient
+  bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
+  typename D::Recordings recordings_;
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};

@@ -11,12 +11,13 @@
 
 namespace pdp::parallel {
 
-/// What a rank knows of the norm of a step's gradient, and what it does about it. Without a word to any other rank.
+/// What a rank's device finds out for the norm of a step's gradient: without a word to any other rank, and to the host only when it asks.
 ///
 /// The norm is of parameters alone: between them, and behind them, a unit's memory holds what it happens to hold.
 template <class Stage>
 class GradientNorm {
   using T = typename Stage::Element;
+  using D = typename Stage::Device;
 
  public:
   GradientNorm() = default;
@@ -28,84 +29,83 @@ class GradientNorm {
       throw PlanError{
           "the gradient is to be clipped, or looked at, but the plan does not take its norm; make it with plan_for(policy, plan)"};
     units_.resize(plan.units.size());
+    Index tensors = 0;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
       unit.is_reduced = std::ranges::any_of(
           plan.step, [u](const Instruction& i) { return i.op == Op::reduce_start && i.unit == static_cast<std::int16_t>(u); });
       unit.counts = counts[u];
       stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
-        unit.whole.push_back({parameter, layer, whole});
+        unit.whole.push_back({parameter, layer, whole, tensors++});
         const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
         if (!own.empty() && !others_have_it) unit.own.push_back(own);
       });
     }
+    if (policy.non_finite == NonFinite::stop) watched_ = allocate<double>(stage.device(), tensors);
+    skipped_ = allocate<std::int64_t>(stage.device(), 1);
   }
 
-  void begin() {
-    culprit_ = nullptr;
-    factor_ = 1;
-    skips_ = false;
+  void begin(const D& device) {
+    if (watched_.size() > 0) zero(device, watched_.span());
   }
   /// Looks at a unit's gradients before they are added to those of other ranks, and what they are is lost.
-  template <class D>
   void watch(const D& device, int unit) {
     if (policy_.non_finite != NonFinite::stop) return;
     for (const Tensor& tensor : units_[static_cast<std::size_t>(unit)].whole)
-      if ((culprit_ == nullptr || tensor.layer > culprit_->layer) && !std::isfinite(squares(device, tensor.values))) culprit_ = &tensor;
+      add_squares(device, tensor.values, watched_.data() + tensor.number);
   }
-  /// This rank's part of the square of the norm, when all gradients are in.
-  template <class D>
-  [[nodiscard]] double squares(const D& device) {
-    double sum = 0;
+  /// Adds this rank's part of the square of the norm to *sum, when all gradients are in.
+  void add_squares(const D& device, double* sum) {
     for (std::size_t u = 0; u < units_.size(); ++u) {
       if (!units_[u].is_reduced) watch(device, static_cast<int>(u));
       if (!units_[u].counts) continue;
-      for (const std::span<T> own : units_[u].own) sum += squares(device, own);
+      for (const std::span<T> own : units_[u].own) add_squares(device, own, sum);
     }
-    return sum;
   }
-  /// `square`: of all ranks. Whether the step has to stop.
-  bool judge(double square) {
-    norm_ = std::sqrt(square);
-    if (!std::isfinite(norm_) && policy_.non_finite != NonFinite::ignore) {
-      skips_ = true;
-      return policy_.non_finite == NonFinite::stop;
-    }
-    // As torch.nn.utils.clip_grad_norm_ has it.
-    if (const double factor = policy_.clip_norm / (norm_ + 1e-6); policy_.clip_norm != 0 && !(factor >= 1)) factor_ = factor;
-    return false;
+  /// What becomes of the gradient, when the square is that of all ranks.
+  void judge(const D& device, StepNumbers* numbers) {
+    using pdp::judge;
+    judge(device, numbers, skipped_.data(), policy_.clip_norm, policy_.non_finite != NonFinite::ignore);
   }
 
-  [[nodiscard]] double norm() const { return norm_; }
-  /// What the gradient is multiplied with.
-  [[nodiscard]] double factor() const { return factor_; }
-  [[nodiscard]] bool skips() const { return skips_; }
+  /// Whether a step that is skipped is the last one.
+  [[nodiscard]] bool stops() const { return policy_.non_finite == NonFinite::stop; }
   /// The tensor of this rank's own gradient that was not finite and is nearest to the loss, where backward begins: its layer, or -1 where
   /// all were; and its name.
-  [[nodiscard]] int culprit_layer() const { return culprit_ == nullptr ? -1 : culprit_->layer; }
-  [[nodiscard]] std::string culprit() const { return culprit_ == nullptr ? std::string{} : culprit_->parameter.full_name(); }
+  struct Culprit {
+    int layer = -1;
+    std::string name{};
+  };
+  [[nodiscard]] Culprit culprit(const D& device) const {
+    const auto squares = on_host(device, watched_.span());
+    const Tensor* found = nullptr;
+    for (const Unit& unit : units_)
+      for (const Tensor& tensor : unit.whole)
+        if ((found == nullptr || tensor.layer > found->layer) && !std::isfinite(squares[static_cast<std::size_t>(tensor.number)]))
+          found = &tensor;
+    return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
+  }
 
  private:
   struct Tensor {
     nn::Parameter parameter;
     int layer;
     std::span<T> values;
+    Index number;  // among those of all units
   };
   struct Unit {
     bool is_reduced = false, counts = false;
     std::vector<Tensor> whole;
     std::vector<std::span<T>> own;  // what this rank keeps of each
   };
-  template <class D>
-  static double squares(const D& device, std::span<T> values) {
-    return sum_of_squares(device, Matrix<const T>{values.data(), 1, static_cast<Index>(values.size())});
+  static void add_squares(const D& device, std::span<T> values, double* sum) {
+    sum_of_squares(device, Matrix<const T>{values.data(), 1, static_cast<Index>(values.size())}, sum);
   }
 
   GradientPolicy policy_;
   std::vector<Unit> units_;
-  const Tensor* culprit_ = nullptr;
-  double norm_ = 0, factor_ = 1;
-  bool skips_ = false;
+  DeviceMemory<D, double> watched_;        // of each tensor, its square, where a step may be the last one
+  DeviceMemory<D, std::int64_t> skipped_;  // steps until now
 };
 
 }  // namespace pdp::parallel

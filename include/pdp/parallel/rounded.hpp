@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <pdp/core/buffer.hpp>
+#include <pdp/core/device.hpp>
 #include <pdp/core/view.hpp>
 #include <pdp/parallel/strategy.hpp>
 
@@ -29,7 +29,7 @@ class RoundedGradients {
       elements[place] = std::max(elements[place], padded<Reduced>(whole) + own);
       places_.push_back(place);
     }
-    for (const Index each : elements) memory_.emplace_back(each);
+    for (const Index each : elements) memory_.push_back(allocate<Reduced>(stage.device(), each));
   }
 
   /// The whole of a unit, rounded.
@@ -58,7 +58,7 @@ class RoundedGradients {
   }
 
   std::vector<std::size_t> places_;  // of units
-  std::vector<Buffer<Reduced>> memory_;
+  std::vector<DeviceMemory<typename Stage::Device, Reduced>> memory_;
 };
 
 }  // namespace pdp::parallel

@@ -52,7 +52,8 @@ template <nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrec
 class Worker {
  public:
   using T = typename P::compute;
-  using StepBatch = Batch<T, typename Loss::Target>;
+  using Target = typename Loss::Target;
+  using StepBatch = Batch<T, Target>;
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
   static_assert(Device<D, T>, "pdp: the device lacks one of the operations of core/device.hpp for this element type");
@@ -68,13 +69,17 @@ class Worker {
         micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
     const Index fields = static_cast<Index>(optim::needed_state_fields(optimizer_));
     for (std::size_t u = 0; u < plan.units.size(); ++u)
-      optimizer_state_.emplace_back(fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size()));
+      optimizer_state_.push_back(allocate<T>(device, fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size())));
+    numbers_ = allocate<StepNumbers>(device, 1);
+    uncounted_ = allocate<LossSums>(device, 1);
     make_memory(plan);
     make_scratch(plan);
     make_parts();
+    make_input();
   }
 
   [[nodiscard]] Stage& stage() { return stage_; }
+  [[nodiscard]] const D& device() const { return stage_.device(); }
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
@@ -82,32 +87,29 @@ class Worker {
   void begin(const StepBatch& batch, bool training, float lr_factor = 1) {
     check(batch, training ? limits_.rows : micro_rows_);
     training_ = training;
-    batch_ = batch;
-    sums = {};
-    judged_rows = 0;
     if (training) {
-      if (norm.skips()) ++skipped_;
-      norm.begin();
-      info_ = {++steps_ - skipped_, lr_factor};
+      norm.begin(device());
+      ++steps_;
     }
-    bind_input(batch.x);
+    store(device(), StepNumbers{.info = {steps_, lr_factor}}, numbers_.data());
+    bind(batch);
   }
+  /// Tells the loss how many rows there are on all ranks.
+  void set_global_rows(Index rows) { store(device(), 1 / static_cast<double>(rows), &numbers_.data()->scale); }
   void begin_prediction(Matrix<const T> x) {
     check_rows(x, micro_rows_);
     training_ = false;
-    batch_ = {x, {}, 0};
-    bind_input(x);
+    bind({x, {}, 0});
   }
 
-  /// `global_rows`: for the loss.
-  void run(const Instruction& i, Index global_rows = 0) {
+  void run(const Instruction& i) {
     switch (i.op) {
       case Op::forward:
         return stage_.forward(slot(i), i.first, i.last);
       case Op::share_loss:
         return share_loss(slot(i), i.first);
       case Op::loss:
-        return take_loss(slot(i), i.first, global_rows);
+        return take_loss(slot(i), i.first);
       case Op::backward_input:
         return stage_.backward_input(slot(i), i.first, i.last);
       case Op::backward_weight:
@@ -120,13 +122,10 @@ class Worker {
   /// Updates this rank's slice of a unit: by its gradients, or by the sum of those at `gradients` where some are given. What it becomes is
   /// left at `copies`, too, unless the step is skipped. Where the norm of the gradient is taken, none are given: it is of sums.
   void apply(int unit, std::span<const T* const> gradients = {}, std::span<T* const> copies = {}) {
-    if (norm.skips()) return;
-    const std::span<T> own = stage_.own_gradients(unit);
-    if (norm.factor() != 1) scale(stage_.device(), static_cast<T>(norm.factor()), Matrix<T>{own.data(), 1, static_cast<Index>(own.size())});
-    const T* const own_data = own.data();
-    if (gradients.empty()) gradients = {&own_data, 1};
-    update<optim::state_fields<Optimizer>>(stage_.device(), optimizer_, optim::constants(optimizer_, info_), stage_.own_values(unit),
-                                           gradients, optimizer_state_[static_cast<std::size_t>(unit)].span(), copies);
+    const T* const own = stage_.own_gradients(unit).data();
+    if (gradients.empty()) gradients = {&own, 1};
+    update<optim::state_fields<Optimizer>>(device(), optimizer_, numbers_.data(), stage_.own_values(unit), gradients,
+                                           optimizer_state_[static_cast<std::size_t>(unit)].span(), copies);
   }
 
   /// An instruction with those that follow it, `count` in all, whose rows may be taken together (see joined). Calls between() after each
@@ -155,21 +154,32 @@ class Worker {
   [[nodiscard]] std::span<T> boundary(const Instruction& i) {
     return (i.tensor == parallel::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
   }
-  /// The model's output for the rows of a prediction.
-  [[nodiscard]] Matrix<const T> output() const { return stage_.activation(evaluation_slots_.front(), stage_.outline().size()); }
+  /// The model's output for the rows of a prediction, in memory of the host.
+  [[nodiscard]] Matrix<const T> output() {
+    const Matrix<const T> own = device_output();
+    if constexpr (D::uses_host_memory) {
+      return own;
+    } else {
+      const auto& read = on_host(device(), own.values());
+      output_.assign(read.begin(), read.end());
+      return {output_.data(), own.rows, own.cols};
+    }
+  }
 
   /// The same where each rank of a group has some columns of it: `gather(own, all)` brings these together.
   template <class Gather>
   [[nodiscard]] Matrix<const T> join_output(const Gather& gather) {
-    const Matrix<const T> own = output();
-    const Index size = own.rows * own.cols, count = part_.count;
-    joined_.resize(static_cast<std::size_t>(2 * size * count));
-    const std::span<T> all = std::span{joined_}.first(static_cast<std::size_t>(size * count));
+    const Matrix<const T> own = device_output();
+    const Index size = own.size(), count = part_.count;
+    if (gathered_.size() < size * count) gathered_ = allocate<T>(device(), size * count);
+    const std::span<T> all = gathered_.span().first(static_cast<std::size_t>(size * count));
     gather(own.values(), all);
-    const Matrix<T> whole{joined_.data() + size * count, own.rows, own.cols * count};
+    const auto& read = on_host(device(), std::span<const T>{all});
+    output_.resize(all.size());
+    const Matrix<T> whole{output_.data(), own.rows, own.cols * count};
     for (Index r = 0; r < own.rows; ++r)
       for (Index rank = 0; rank < count; ++rank)
-        std::copy_n(all.data() + rank * size + r * own.cols, own.cols, whole.row(r) + rank * own.cols);
+        std::copy_n(read.data() + rank * size + r * own.cols, own.cols, whole.row(r) + rank * own.cols);
     return whole;
   }
   /// What this rank knows of the loss of a micro-batch's rows from its columns of the output, and room for what all of its group know.
@@ -186,22 +196,30 @@ class Worker {
     const std::span<T> own = stage_.own_gradients(unit);
     const Index elements = static_cast<Index>(own.size());
     const Matrix<T> sum{own.data(), 1, elements};
-    add(stage_.device(), Matrix<const T>{sum}, Matrix<const T>{scratch(unit).data(), 1, elements}, sum);
+    add(device(), Matrix<const T>{sum}, Matrix<const T>{scratch(unit).data(), 1, elements}, sum);
   }
 
-  /// The norm of the gradient, where the plan takes it.
-  void watch(int unit) { norm.watch(stage_.device(), unit); }
-  [[nodiscard]] double squares() { return norm.squares(stage_.device()); }
+  /// The norm of the gradient, where the plan takes it: of each unit before it is reduced, then this rank's part of the square, and what
+  /// becomes of the step when the square is that of all ranks.
+  void watch(int unit) { norm.watch(device(), unit); }
+  void add_squares() { norm.add_squares(device(), &numbers_.data()->square); }
+  void judge() { norm.judge(device(), numbers_.data()); }
+
+  /// What the device knows of a step, which ranks add up: its loss and right rows, and the square of the norm of its gradient.
+  [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 2}; }
+  [[nodiscard]] std::span<double> square() { return {&numbers_.data()->square, 1}; }
+  /// All that it knows, when it is through.
+  [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }
 
   GradientNorm<Stage> norm;
-  std::array<double, 2> sums{};  // of the rows whose loss this rank has taken: loss, correct
-  Index judged_rows = 0;         // how many they are
 
  private:
+  [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(evaluation_slots_.front(), stage_.outline().size()); }
+
   void make_memory(const Plan& plan) {
     const nn::Outline& model = stage_.outline();
     const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
-    memory_ = Buffer<T>{std::max(step.size(), evaluation.size()) * micro_rows_};
+    memory_ = allocate<T>(device(), std::max(step.size(), evaluation.size()) * micro_rows_);
     const auto slots = [&](const Memory& memory, int micro_batches) {
       std::vector<Slot> made(static_cast<std::size_t>(micro_batches), Slot{model.size()});
       const auto at = [&](Kind kind, int m, int number) {
@@ -231,7 +249,7 @@ class Worker {
       if (elements.size() <= number) elements.resize(number + 1);
       elements[number] = std::max(elements[number], static_cast<Index>(stage_.own_gradients(i.unit).size()));
     }
-    for (const Index each : elements) scratch_.emplace_back(each);
+    for (const Index each : elements) scratch_.push_back(allocate<T>(device(), each));
   }
 
   /// For a loss of columns that are divided over a group.
@@ -240,8 +258,17 @@ class Worker {
     if constexpr (takes_shards)
       if (stage_.outline().output_is_sharded) {
         part_limit_ = micro_rows_ * Loss::part_numbers;
-        parts_ = Buffer<T>{part_limit_ * (1 + part_.count)};
+        parts_ = allocate<T>(device(), part_limit_ * (1 + part_.count));
       }
+  }
+
+  /// For what a device cannot read where the host has it.
+  void make_input() {
+    if constexpr (!D::uses_host_memory) {
+      const nn::Outline& model = stage_.outline();
+      input_ = allocate<T>(device(), limits_.rows * model.width(0));
+      target_input_ = allocate<Target>(device(), limits_.rows * loss_.target_elements(model.output_width()));
+    }
   }
 
   void check_rows(Matrix<const T> x, Index limit) const {
@@ -258,8 +285,16 @@ class Worker {
       throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
   }
 
-  /// Cuts the batch in micro-batches. The input is read where the caller holds it.
-  void bind_input(Matrix<const T> x) {
+  /// Cuts the batch in micro-batches. The input is read where the caller holds it, if the device can.
+  void bind(StepBatch batch) {
+    if constexpr (!D::uses_host_memory) {
+      upload(device(), batch.x.values(), input_.data());
+      upload(device(), batch.targets, target_input_.data());
+      batch.x.data = input_.data();
+      batch.targets = target_input_.span().first(batch.targets.size());
+    }
+    batch_ = batch;
+    const Matrix<const T> x = batch.x;
     const auto& layers = stage_.outline().layers;
     Index first = 0;
     for (Slot& slot : training_ ? step_slots_ : evaluation_slots_) {
@@ -289,7 +324,7 @@ class Worker {
   }
 
   /// The targets of a micro-batch's rows.
-  [[nodiscard]] std::span<const typename Loss::Target> targets(const Slot& slot) const {
+  [[nodiscard]] std::span<const Target> targets(const Slot& slot) const {
     const Index width = loss_.target_elements(stage_.outline().output_width());
     const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
     return batch_.targets.subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(slot.rows * width));
@@ -303,26 +338,22 @@ class Worker {
       if (!has_loss(slot)) return;
       part_elements_ = slot.rows * Loss::part_numbers;
       const Matrix<const T> own = stage_.activation(slot, boundary);
-      loss_.part(stage_.device(), own, targets(slot), part_.index * own.cols, part_.count * own.cols,
+      loss_.part(device(), own, targets(slot), part_.index * own.cols, part_.count * own.cols,
                  Matrix<T>{own_parts().data(), slot.rows, Loss::part_numbers});
     }
   }
-  void take_loss(Slot& slot, int boundary, Index global_rows) {
+  void take_loss(Slot& slot, int boundary) {
     if (!has_loss(slot)) return;
-    const T scale = training_ ? static_cast<T>(1) / static_cast<T>(global_rows) : T{};
     const Matrix<const T> output = stage_.activation(slot, boundary);
     const Matrix<T> gradient = training_ ? stage_.gradient(slot, boundary) : Matrix<T>{};
-    const LossSums found = [&] {
-      if constexpr (takes_shards)
-        if (stage_.outline().output_is_sharded)
-          return loss_.join(stage_.device(), output, targets(slot), part_.index * output.cols, part_.count * output.cols,
-                            Matrix<const T>{all_parts().data(), slot.rows * part_.count, Loss::part_numbers}, scale, gradient);
-      return loss_(stage_.device(), output, targets(slot), scale, gradient);
-    }();
-    if (part_.index > 0) return;  // all ranks of the group find the same; it counts once
-    sums[0] += found.loss;
-    sums[1] += found.correct;
-    judged_rows += slot.rows;
+    const bool counts = part_.index == 0;  // all ranks of the group find the same
+    const double* const scale = &numbers_.data()->scale;
+    LossSums* const sums = counts ? &numbers_.data()->sums : uncounted_.data();
+    if constexpr (takes_shards)
+      if (stage_.outline().output_is_sharded)
+        return loss_.join(device(), output, targets(slot), part_.index * output.cols, part_.count * output.cols,
+                          Matrix<const T>{all_parts().data(), slot.rows * part_.count, Loss::part_numbers}, scale, gradient, sums);
+    loss_(device(), output, targets(slot), scale, gradient, sums);
   }
 
   static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
@@ -333,18 +364,22 @@ class Worker {
   Stage stage_;
   Limits limits_;
   Index micro_rows_;  // of a full micro-batch
-  Buffer<T> memory_;  // of boundaries and what layers save
-  std::vector<Buffer<T>> optimizer_state_;
-  std::vector<Buffer<T>> scratch_;
+  DeviceMemory<D, StepNumbers> numbers_;
+  DeviceMemory<D, LossSums> uncounted_;
+  DeviceMemory<D, T> memory_;  // of boundaries and what layers save
+  std::vector<DeviceMemory<D, T>> optimizer_state_;
+  std::vector<DeviceMemory<D, T>> scratch_;
   std::vector<std::size_t> scratch_of_;  // units
   std::vector<Slot> step_slots_, evaluation_slots_;
-  Buffer<T> parts_;                           // this rank's, then those of all
+  DeviceMemory<D, T> parts_;                  // this rank's, then those of all
   Index part_elements_ = 0, part_limit_ = 0;  // of this rank's: at present, at most
-  std::vector<T> joined_;                     // the output of a prediction, as it comes and as it is given
-  std::int64_t steps_ = 0, skipped_ = 0;
+  DeviceMemory<D, T> input_;                  // of a step, where the device cannot read the caller's memory
+  DeviceMemory<D, Target> target_input_;
+  DeviceMemory<D, T> gathered_;  // the output of a prediction from all ranks that have columns of it
+  std::vector<T> output_;        // the same, as it is given
+  std::int64_t steps_ = 0;
   bool training_ = false;
   StepBatch batch_;
-  optim::StepInfo info_;
 };
 
 }  // namespace pdp::parallel

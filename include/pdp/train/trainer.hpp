@@ -28,7 +28,7 @@ namespace pdp {
 /// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
 ///
 /// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step.
-template <class C, class S, class TaskType, SupportedPrecision P = Float32>
+template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = host::Cpu>
 class Trainer {
   static_assert(comm::Communicator<C>,
                 "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
@@ -37,15 +37,22 @@ class Trainer {
                 "parallel::Strategy asks for");
   using Model =
       decltype(parallel::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
-  using Engine = parallel::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
+  using Engine = parallel::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
  public:
   using T = typename Engine::T;
   using Target = typename Engine::Target;
   using Totals = parallel::Totals;
 
-  /// `precision`: as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
-  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options, P precision = {})
+  /// On the cores of this machine. `precision`: as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
+  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
+          P precision = {}) requires std::same_as<D, host::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
+    const std::string useless = options.useless_threads(host::usable_cores());
+    if (!useless.empty() && world.rank() == 0) fmt::print(stderr, "pdp: {}\n", useless);
+  }
+
+  /// On a device.
+  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
       : world_{world},
         task_{task},
         options_{options},
@@ -61,10 +68,8 @@ class Trainer {
                 task.optimizer,
                 {share_of(options, plan_.share), options.seed},
                 options.gradient_policy(),
-                options.cpu()} {
+                device} {
     static_cast<void>(precision);
-    const std::string useless = options.useless_threads(host::usable_cores());
-    if (!useless.empty() && world.rank() == 0) fmt::print(stderr, "pdp: {}\n", useless);
   }
 
   [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
@@ -264,7 +269,9 @@ void print_epoch(const C& world, const Epoch& epoch) {
 
 template <class C, class S, class TaskType>
 Trainer(C&, const S&, const TaskType&, const TrainerOptions&) -> Trainer<C, S, TaskType>;
-template <class C, class S, class TaskType, class P>
+template <class C, class S, class TaskType, SupportedPrecision P>
 Trainer(C&, const S&, const TaskType&, const TrainerOptions&, P) -> Trainer<C, S, TaskType, P>;
+template <class C, class S, class TaskType, Device D, SupportedPrecision P = Float32>
+Trainer(C&, const S&, const TaskType&, const TrainerOptions&, const D&, P = {}) -> Trainer<C, S, TaskType, P, D>;
 
 }  // namespace pdp

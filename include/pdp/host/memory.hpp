@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/core/step.hpp>
+#include <pdp/host/tag.hpp>
+
+/// The memory of a CPU is the host's, so what moves between the two is copied, or stays where it is.
+namespace pdp::host {
+
+template <class T>
+[[nodiscard]] Buffer<T> allocate(const Cpu&, Index elements) {
+  return Buffer<T>{elements};
+}
+
+template <class T>
+void zero(const Cpu&, std::span<T> values) {
+  std::ranges::fill(values, T{});
+}
+
+template <class T>
+void upload(const Cpu&, std::span<const T> from, T* to) {
+  std::ranges::copy(from, to);
+}
+
+template <class T>
+[[nodiscard]] std::span<const T> on_host(const Cpu&, std::span<const T> values) {
+  return values;
+}
+
+template <class T>
+void store(const Cpu&, const T& value, T* to) {
+  *to = value;
+}
+
+/// Uniform in [-bound, bound), each by the number of its element.
+template <class T>
+void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[static_cast<Index>(i)]);
+}
+
+/// A CPU keeps no record: the operations that body() calls are carried out there.
+template <class Body>
+void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
+  body();
+}
+
+inline void judge(const Cpu&, StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite) {
+  pdp::judge(*numbers, *skipped, clip_norm, skips_non_finite);
+}
+
+}  // namespace pdp::host
