@@ -11,11 +11,11 @@ elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VER
 endif()
 
 add_library(pdp_develop INTERFACE)
-target_compile_options(pdp_develop INTERFACE -Wall -Wextra -Wconversion -Wshadow)
+target_compile_options(pdp_develop INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wshadow>")
 # pdp uses nothing that Asio has deprecated; its users may.
 target_compile_definitions(pdp_develop INTERFACE ASIO_NO_DEPRECATED)
 if(PDP_WARNINGS_AS_ERRORS)
-  target_compile_options(pdp_develop INTERFACE -Werror)
+  target_compile_options(pdp_develop INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>" "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
 endif()
 if(PDP_NATIVE)
   target_compile_options(pdp_develop INTERFACE -march=native)
@@ -72,6 +72,16 @@ if(TARGET pdp_hierarchical)
       PUBLIC ${gloo}
       PRIVATE pdp_gloo)
   endif()
+endif()
+
+# pdp::cuda, likewise. The runtime knows nothing of sanitizers.
+if(TARGET pdp_cuda AND PDP_SANITIZE STREQUAL "none")
+  add_library(pdp_gpu STATIC)
+  set_target_properties(pdp_gpu PROPERTIES LINKER_LANGUAGE CXX)
+  target_link_libraries(
+    pdp_gpu
+    PUBLIC pdp CUDA::cublasLt CUDA::cudart
+    PRIVATE pdp_cuda pdp_develop)
 endif()
 
 # What multiplies in pdp's own programs: oneDNN where it is found, else Eigen. Each program compiles the source, as a library's object that

@@ -5,7 +5,7 @@
 #   pdp_all_headers   every header, sorted
 #   includes_H        what H includes itself of pdp
 #   quoted_H          what H includes between quotes
-#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, nccl, onednn) whose library H includes itself
+#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, cuda, nccl, onednn) whose library H includes itself
 macro(pdp_scan_includes include_dir)
   file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_dir}/pdp/*.hpp")
   list(SORT pdp_all_headers)
@@ -27,8 +27,10 @@ macro(pdp_scan_includes include_dir)
         list(APPEND needs_${header} mpi)
       elseif(line MATCHES "include[ \t]*<gloo/")
         list(APPEND needs_${header} gloo)
-      elseif(line MATCHES "include[ \t]*<(nccl|cuda_runtime_api)\\.h>")
+      elseif(line MATCHES "include[ \t]*<nccl\\.h>")
         list(APPEND needs_${header} nccl)
+      elseif(line MATCHES "include[ \t]*<(cuda_runtime_api|cublasLt)\\.h>")
+        list(APPEND needs_${header} cuda)
       elseif(line MATCHES "include[ \t]*<oneapi/dnnl/")
         list(APPEND needs_${header} onednn)
       elseif(line MATCHES "include[ \t]*\"([^\"]+)\"")
@@ -54,8 +56,8 @@ macro(pdp_closure header out)
   endwhile()
 endmacro()
 
-# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp has all of launch. After
-# pdp_scan_includes.
+# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp has all of launch, and nccl all of cuda's
+# library. After pdp_scan_includes.
 macro(pdp_components_of header out)
   pdp_closure("${header}" reached)
   set(${out} "")
@@ -66,11 +68,14 @@ macro(pdp_components_of header out)
   if("tcp" IN_LIST ${out})
     list(REMOVE_ITEM ${out} launch)
   endif()
+  if("nccl" IN_LIST ${out})
+    list(REMOVE_ITEM ${out} cuda)
+  endif()
 endmacro()
 
-# pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <nccl> <onednn>): splits the headers, as absolute paths.
+# pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <cuda> <nccl> <onednn>): splits the headers, as absolute paths.
 # One that needs several components counts as tcp's; tests/layering refuses it.
-function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo nccl onednn)
+function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo cuda nccl onednn)
   pdp_scan_includes("${include_dir}")
   set(list_ "")
   set(list_launch "")
@@ -78,6 +83,7 @@ function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo n
   set(list_safetensors "")
   set(list_mpi "")
   set(list_gloo "")
+  set(list_cuda "")
   set(list_nccl "")
   set(list_onednn "")
   foreach(candidate IN LISTS pdp_all_headers)
@@ -94,6 +100,7 @@ function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo n
   set(${safetensors} ${list_safetensors} PARENT_SCOPE)
   set(${mpi} ${list_mpi} PARENT_SCOPE)
   set(${gloo} ${list_gloo} PARENT_SCOPE)
+  set(${cuda} ${list_cuda} PARENT_SCOPE)
   set(${nccl} ${list_nccl} PARENT_SCOPE)
   set(${onednn} ${list_onednn} PARENT_SCOPE)
 endfunction()

@@ -50,6 +50,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/label.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/shape.hpp>

@@ -70,6 +70,10 @@ concept RankOrdered = Group<C> && C::rank_ordered;
 template <class C>
 concept HasDeviceBuffers = Group<C> && C::device_buffers;
 
+/// A backend declares that its groups have one rank each, so that a call in place does nothing, wherever the memory is.
+template <class C>
+concept Alone = Group<C> && C::alone;
+
 /// A backend has a name, by which a command line chooses it and errors call it.
 template <class C>
 concept Named = requires {

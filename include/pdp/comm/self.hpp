@@ -36,12 +36,13 @@ class Self : public BasicCommunicator<Member<SelfTransport>> {
  public:
   /// What a command line calls it: --comm self.
   static constexpr std::string_view name{"self"};
+  static constexpr bool alone = true;
 
   Self() : BasicCommunicator{Member{SelfTransport{}}} {}
   Self(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Self split(int color, int key) { return BasicCommunicator::split(color, key); }
 };
 
-static_assert(Communicator<Self> && HasReduceScatter<Self> && FailsFast<Self>);
+static_assert(Communicator<Self> && HasReduceScatter<Self> && FailsFast<Self> && Alone<Self>);
 
 }  // namespace pdp::comm

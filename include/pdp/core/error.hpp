@@ -92,6 +92,12 @@ class UsageError : public ConfigError {
   using ConfigError::ConfigError;
 };
 
+/// What a device, such as a GPU, or its driver refuses: it is out of memory, or something that it was given has failed.
+class DeviceError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A file that is missing, cannot be written, or does not hold what it should.
 class FileError : public Error {
  public:

@@ -54,11 +54,11 @@ constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
 using Block = std::array<std::uint32_t, 4>;
 
 /// The 128 bits at one place of the stream. The counter is `low` + 2^64 `high`.
-inline Block bits(Key key, std::uint64_t low, std::uint64_t high = 0) {
-  using Philox = r123::Philox4x32_R<10>;
-  const auto word = [](std::uint64_t value, int half) { return static_cast<std::uint32_t>(value >> (32 * half)); };
-  const Philox::ctr_type counter{{word(low, 0), word(low, 1), word(high, 0), word(high, 1)}};
-  const Philox::key_type philox_key{{word(key.value, 0), word(key.value, 1)}};
+template <class Philox = r123::Philox4x32_R<10>>  // a template, so that a device may call it
+constexpr Block bits(Key key, std::uint64_t low, std::uint64_t high = 0) {
+  const auto word = [](std::uint64_t value, int which) { return static_cast<std::uint32_t>(value >> (32 * which)); };
+  const typename Philox::ctr_type counter{{word(low, 0), word(low, 1), word(high, 0), word(high, 1)}};
+  const typename Philox::key_type philox_key{{word(key.value, 0), word(key.value, 1)}};
   const auto words = Philox{}(counter, philox_key);
   return {words.v[0], words.v[1], words.v[2], words.v[3]};
 }
@@ -80,7 +80,7 @@ constexpr T uniform_in(const Block& block, Index which) {
 
 /// Uniform in [0, 1). Element i is number i % per_block of block i / per_block. `element` is 0 or more.
 template <std::floating_point T = float>
-T uniform(Key key, Index element) {
+constexpr T uniform(Key key, Index element) {
   return uniform_in<T>(bits(key, static_cast<std::uint64_t>(element / per_block<T>)), element % per_block<T>);
 }
 
@@ -97,7 +97,7 @@ void fill_uniform(Key key, Index first, std::span<T> values) {
 
 /// Uniform in [-bound, bound).
 template <std::floating_point T>
-T uniform_between(Key key, double bound, Index element) {
+constexpr T uniform_between(Key key, double bound, Index element) {
   return static_cast<T>(bound) * (2 * uniform<T>(key, element) - 1);
 }
 

@@ -10,6 +10,9 @@ namespace pdp::loss {
 /// A loss of a model's output against targets, row by row. `Target`: the type of a target's elements; target_elements(outputs): how many of
 /// them a sample has. It adds what it finds in the rows to `sums`, and gives a gradient that is multiplied by `*scale` (one over the global
 /// number of rows), so that whatever is reduced afterwards is a plain sum. No gradient is computed into an empty matrix.
+///
+/// What makes a target wrong is an optional member, check(targets, outputs), called with targets that the host has for a device that cannot
+/// say so.
 template <class L, class D, class T = float>
 concept Loss = std::copyable<L> &&
     requires(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,

@@ -19,13 +19,14 @@ struct AdamMoments {
     float root_correction;  // 1 / sqrt(1 - beta2^t)
   };
 
-  static Constants constants(float lr, float beta1, float beta2, const StepInfo& step) {
-    const auto left = [&step](float beta) { return 1 - std::pow(static_cast<double>(beta), static_cast<double>(step.number)); };
+  template <class Real = double>  // a template, so that a device may call it
+  static constexpr Constants constants(float lr, float beta1, float beta2, const StepInfo& step) {
+    const auto left = [&step](float beta) { return 1 - std::pow(static_cast<Real>(beta), static_cast<Real>(step.number)); };
     return {lr * step.lr_factor, static_cast<float>(1 / left(beta1)), static_cast<float>(1 / std::sqrt(left(beta2)))};
   }
 
   template <class V>
-  static void update(V& w, const V& g, State<V>& state, const Constants& step, float beta1, float beta2, float eps) {
+  static constexpr void update(V& w, const V& g, State<V>& state, const Constants& step, float beta1, float beta2, float eps) {
     using std::sqrt;
     state.mean = beta1 * state.mean + (1 - beta1) * g;
     state.square = beta2 * state.square + (1 - beta2) * (g * g);
@@ -44,10 +45,13 @@ struct Adam {
   template <class V>
   using State = AdamMoments::State<V>;
 
-  [[nodiscard]] AdamMoments::Constants constants(const StepInfo& step) const { return AdamMoments::constants(lr, beta1, beta2, step); }
+  template <class Step>
+  [[nodiscard]] constexpr AdamMoments::Constants constants(const Step& step) const {
+    return AdamMoments::constants(lr, beta1, beta2, step);
+  }
 
   template <class V>
-  void update(V& w, const V& g, State<V>& state, const AdamMoments::Constants& step) const {
+  constexpr void update(V& w, const V& g, State<V>& state, const AdamMoments::Constants& step) const {
     const V decayed = g + weight_decay * w;
     AdamMoments::update(w, decayed, state, step, beta1, beta2, eps);
   }
@@ -64,10 +68,13 @@ struct AdamW {
   template <class V>
   using State = AdamMoments::State<V>;
 
-  [[nodiscard]] AdamMoments::Constants constants(const StepInfo& step) const { return AdamMoments::constants(lr, beta1, beta2, step); }
+  template <class Step>
+  [[nodiscard]] constexpr AdamMoments::Constants constants(const Step& step) const {
+    return AdamMoments::constants(lr, beta1, beta2, step);
+  }
 
   template <class V>
-  void update(V& w, const V& g, State<V>& state, const AdamMoments::Constants& step) const {
+  constexpr void update(V& w, const V& g, State<V>& state, const AdamMoments::Constants& step) const {
     w = w - step.rate * weight_decay * w;
     AdamMoments::update(w, g, state, step, beta1, beta2, eps);
   }

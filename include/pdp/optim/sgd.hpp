@@ -20,7 +20,7 @@ struct Sgd {
   [[nodiscard]] constexpr bool keeps_state() const { return momentum != 0; }
 
   template <class V>
-  void update(V& w, const V& g, State<V>& state, const StepInfo& step) const {
+  constexpr void update(V& w, const V& g, State<V>& state, const StepInfo& step) const {
     const V decayed = g + weight_decay * w;
     state.velocity = momentum * state.velocity + decayed;
     w = w - step.lr_factor * lr * (nesterov ? decayed + momentum * state.velocity : state.velocity);

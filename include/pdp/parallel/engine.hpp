@@ -26,6 +26,10 @@ namespace pdp::parallel {
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32,
           class D = host::Cpu>
 class Engine {
+  static_assert(
+      comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
+      "pdp: the model computes in memory of another kind than the communicator's calls take: cuda::Device goes with comm::Nccl, or "
+      "with comm::Self, and host::Cpu with all others");
   using Worker = parallel::Worker<Model, Loss, Optimizer, P, D>;  // all that does not depend on the communicator
 
  public:

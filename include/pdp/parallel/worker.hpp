@@ -288,6 +288,7 @@ class Worker {
   /// Cuts the batch in micro-batches. The input is read where the caller holds it, if the device can.
   void bind(StepBatch batch) {
     if constexpr (!D::uses_host_memory) {
+      if constexpr (requires { loss_.check(batch.targets, Index{}); }) loss_.check(batch.targets, stage_.outline().output_width());
       upload(device(), batch.x.values(), input_.data());
       upload(device(), batch.targets, target_input_.data());
       batch.x.data = input_.data();

@@ -2,42 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <pdp/comm/nccl/library.hpp>
+#include <pdp/cuda/devices.hpp>
 
 namespace pdp::comm::nccl {
-
-/// "13.0" of 13000.
-inline std::string version_of_cuda(int number) { return text(number / 1000, '.', number % 1000 / 10); }
-
-/// The GPUs that this process may use. Throws ConfigError where there is none, which says what is missing.
-inline int count_devices(int rank) {
-  int count = 0;
-  const cudaError_t result = cudaGetDeviceCount(&count);
-  if (result == cudaSuccess && count > 0) return count;
-  static_cast<void>(cudaGetLastError());
-  const std::string begin = text("rank ", rank, " cannot use NCCL: ");
-  if (result == cudaErrorInsufficientDriver) {
-    int driver = 0;
-    static_cast<void>(cudaDriverGetVersion(&driver));
-    const std::string needs = version_of_cuda(CUDART_VERSION);
-    if (driver == 0)
-      throw ConfigError{text(begin, "there is no NVIDIA driver on this machine, so no GPU can be used; install one for CUDA ", needs,
-                             ", or choose another communicator")};
-    throw ConfigError{text(begin, "the NVIDIA driver of this machine is for CUDA ", version_of_cuda(driver),
-                           ", but this program was built with CUDA ", needs, "; install a newer driver, or build with an older toolkit")};
-  }
-  if (result != cudaSuccess && result != cudaErrorNoDevice)
-    throw ConfigError{text(begin, "cudaGetDeviceCount failed: ", cudaGetErrorString(result))};
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  throw ConfigError{text(begin, "there is no GPU that this process may use",
-                         visible != nullptr ? text(" (CUDA_VISIBLE_DEVICES is '", visible, "')") : std::string{})};
-}
 
 /// What a rank tells rank 0 of itself: its host, the device that its user has chosen, or -1, and the GPUs that it may use, by their
 /// addresses on the host's bus. Or what is wrong with it.
@@ -80,7 +53,7 @@ inline Report Report::of(int rank, int chosen) {
   report.chosen = chosen;
   std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, report.host);
   try {
-    const int count = count_devices(rank);
+    const int count = cuda::count_devices(text("rank ", rank, " cannot use NCCL"), "choose another communicator");
     if (chosen >= count)
       throw ConfigError{text("rank ", rank, " was told to use device ", chosen, ", but has ", count, count == 1 ? " GPU" : " GPUs",
                              "; devices count from 0")};

@@ -1,7 +1,6 @@
 #pragma once
 
-#if __has_include(<nccl.h>) && __has_include(<cuda_runtime_api.h>)
-#include <cuda_runtime_api.h>
+#if __has_include(<nccl.h>)
 #include <nccl.h>
 #if NCCL_VERSION_CODE < 21900
 #error "pdp needs NCCL 2.19 or newer: communicators that do not block and can be split, and memory of NCCL's own"
@@ -15,6 +14,7 @@
 #include <pdp/comm/operation.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/cuda/library.hpp>
 
 namespace pdp::comm::nccl {
 
@@ -73,21 +73,6 @@ inline void check_cuda(const char* function, cudaError_t result) {
     throw CommunicationError{text(function, " failed: ", cudaGetErrorString(result))};
 }
 
-/// Makes a device the one that this thread's calls of CUDA are for, for as long as it lives.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    if (cudaGetDevice(&before_) != cudaSuccess || before_ == device) return;
-    changed_ = cudaSetDevice(device) == cudaSuccess;
-  }
-  OnDevice(OnDevice&&) = delete;
-  ~OnDevice() {
-    if (changed_) cudaSetDevice(before_);
-  }
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-};
+using cuda::OnDevice;
 
 }  // namespace pdp::comm::nccl

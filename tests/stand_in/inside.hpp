@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "stand_in.hpp"
 
@@ -19,13 +20,16 @@ namespace stand_in {
 
 using Lock = std::unique_lock<std::mutex>;
 
+using Task = std::function<void(Lock&)>;
+
 struct Stream {
-  std::deque<std::function<void(Lock&)>> tasks;  // the first one is being carried out
+  std::deque<Task> tasks;                       // the first one is being carried out
+  std::unique_ptr<std::vector<Task>> captured;  // where they go instead, while the stream is captured
   int device = 0;
   int coming = 0;  // what NCCL was told, and has not put here yet
   bool destroyed = false;
 
-  void enqueue(std::function<void(Lock&)> task);
+  void enqueue(Task task);
 };
 struct Event {
   int device = 0;
@@ -44,11 +48,15 @@ struct Everything {
   std::set<cudaStream_t> streams;
   std::set<std::shared_ptr<Stream>> running;  // those that were destroyed with something left to do, too
   std::map<int, cudaStream_t> default_streams;
+  std::map<int, int> products;  // of cuBLASLt, by their epilogue
+  int graphs_launched = 0;
   int live = 0;
 };
 Everything& everything();
 
 [[noreturn]] void misuse(const std::string& what);
+/// Of what cannot be done while the calling thread captures a stream.
+void refuse_captured(const Stream& stream, const char* what);
 Stream& stream_of(cudaStream_t stream);
 /// The block that all of the memory lies in, or null.
 const Block* block_of(const void* memory, std::size_t bytes);
@@ -58,6 +66,12 @@ int& current_device();
 
 struct CUstream_st {
   std::shared_ptr<stand_in::Stream> state;
+};
+struct CUgraph_st {
+  std::vector<stand_in::Task> tasks;
+};
+struct CUgraphExec_st {
+  std::vector<stand_in::Task> tasks;
 };
 struct CUevent_st {
   std::shared_ptr<stand_in::Event> state;

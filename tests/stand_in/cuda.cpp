@@ -18,6 +18,14 @@ void reset() {
   settings().devices = 8;
   settings().driver = 13000;
   settings().looks_until_launched = 0;
+  settings().room = std::size_t{1} << 40;
+  settings().is_old = false;
+  settings().epilogues = true;
+  {
+    const std::lock_guard lock{everything().mutex};
+    everything().products.clear();
+    everything().graphs_launched = 0;
+  }
   for (auto& each : settings().error) each = ncclSuccess;
 }
 
@@ -40,7 +48,21 @@ int& current_device() {
   return device;
 }
 
-void Stream::enqueue(std::function<void(Lock&)> task) {
+int products(int epilogue) {
+  const std::lock_guard lock{everything().mutex};
+  const auto found = everything().products.find(epilogue);
+  return found == everything().products.end() ? 0 : found->second;
+}
+int graphs_launched() {
+  const std::lock_guard lock{everything().mutex};
+  return everything().graphs_launched;
+}
+void refuse_captured(const Stream& stream, const char* what) {
+  if (stream.captured != nullptr) misuse(std::string{what} + " on a stream that is being captured");
+}
+
+void Stream::enqueue(Task task) {
+  if (captured != nullptr) return captured->push_back(std::move(task));
   tasks.push_back(std::move(task));
   everything().changed.notify_all();
 }
@@ -168,6 +190,14 @@ cudaError_t cudaSetDevice(int device) {
   current_device() = device;
   return cudaSuccess;
 }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "Stand-in");
+  properties->totalGlobalMem = settings().room;
+  properties->major = 5;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) { return settings().is_old ? cudaErrorInvalidValue : cudaSuccess; }
 cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
   std::snprintf(address, static_cast<std::size_t>(length), "0000:%02X:00.0", device + 1);
   return cudaSuccess;
@@ -175,6 +205,31 @@ cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, bytes, false); }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }
+cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
+  {
+    const std::lock_guard lock{everything().mutex};
+    refuse_captured(stream_of(stream), "memory is asked for");
+  }
+  if (bytes > settings().room) return cudaErrorMemoryAllocation;
+  return allocate(memory, bytes, false);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  const std::lock_guard lock{everything().mutex};
+  const auto* const begin = static_cast<std::byte*>(memory);
+  const auto found = everything().blocks.find(begin);
+  if (found == everything().blocks.end() || found->second.pinned) misuse("memory that was freed before, or is not of a device");
+  Stream& state = stream_of(stream);
+  refuse_captured(state, "memory is freed");
+  state.enqueue([=](Lock&) {
+    everything().blocks.erase(begin);
+    ::operator delete (memory, std::align_val_t{256});
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  *free = *total = settings().room;
+  return cudaSuccess;
+}
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) { return allocate(memory, bytes, true); }
 cudaError_t cudaFreeHost(void* memory) { return release(memory, true); }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
@@ -228,6 +283,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Lock lock{everything().mutex};
   Stream& state = stream_of(stream);
+  refuse_captured(state, "a wait");
   everything().changed.wait(lock, [&] { return state.tasks.empty(); });
   return cudaSuccess;
 }
@@ -235,6 +291,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const std::lock_guard lock{everything().mutex};
   Stream& state = stream_of(stream);
   check_ready(state, "a wait for an event");
+  refuse_captured(state, "a wait for an event");
   state.enqueue([own = event->state, number = event->state->recorded](Lock& held) {
     everything().changed.wait(held, [&] { return own->reached >= number; });
   });
@@ -257,6 +314,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock{everything().mutex};
   Stream& state = stream_of(stream);
   check_ready(state, "an event");
+  refuse_captured(state, "an event");
   if (event->state->device != state.device) misuse("an event is recorded on a stream of another device");
   state.enqueue([own = event->state, number = ++event->state->recorded](Lock&) { own->reached = number; });
   return cudaSuccess;
@@ -264,4 +322,55 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard lock{everything().mutex};
   return event->state->reached >= event->state->recorded ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  Lock lock{everything().mutex};
+  everything().changed.wait(lock, [&] { return event->state->reached >= event->state->recorded; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const std::lock_guard lock{everything().mutex};
+  if (stream == nullptr) misuse("the default stream cannot be captured");
+  Stream& state = stream_of(stream);
+  refuse_captured(state, "a capture");
+  state.captured = std::make_unique<std::vector<Task>>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock{everything().mutex};
+  Stream& state = stream_of(stream);
+  if (state.captured == nullptr) misuse("the end of a capture that has not begun");
+  *graph = new CUgraph_st{std::move(*state.captured)};
+  state.captured.reset();
+  ++everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  const std::lock_guard lock{everything().mutex};
+  *made = new CUgraphExec_st{graph->tasks};
+  ++everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::lock_guard lock{everything().mutex};
+  delete graph;
+  --everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  const std::lock_guard lock{everything().mutex};
+  Stream& state = stream_of(stream);
+  refuse_captured(state, "a graph");
+  ++everything().graphs_launched;
+  state.enqueue([tasks = graph->tasks](Lock& own) {
+    for (const Task& task : tasks) task(own);
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const std::lock_guard lock{everything().mutex};
+  delete graph;
+  --everything().live;
+  return cudaSuccess;
 }

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 
 namespace stand_in {
 
@@ -23,6 +24,9 @@ struct Settings {
   std::atomic<int> driver{13000};  // 0: there is none
   /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
   std::atomic<int> looks_until_launched{0};
+  std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for memory of its pool
+  std::atomic<bool> is_old{false};                      // a device that the program has no kernels for
+  std::atomic<bool> epilogues{true};                    // whether cuBLASLt can do more than a product
   /// What NCCL says of the communicators on a device, at any time.
   std::array<std::atomic<ncclResult_t>, 8> error{};
 };
@@ -31,6 +35,11 @@ void reset();
 
 /// What was made and not given back: communicators, streams, events, pieces of memory, registrations.
 int live();
+
+/// How often a product with this epilogue of cuBLASLt was begun, or recorded, since the last reset().
+int products(int epilogue);
+/// How many graphs were launched since the last reset().
+int graphs_launched();
 
 /// Keeps a stream from going on, for as long as it lives.
 class Hold {

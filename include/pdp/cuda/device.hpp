@@ -1,0 +1,14 @@
+#pragma once
+
+#include <pdp/core/device.hpp>
+#include <pdp/cuda/graph.hpp>
+#include <pdp/cuda/handle.hpp>
+#include <pdp/cuda/memory.hpp>
+#include <pdp/cuda/operations.hpp>
+#include <pdp/cuda/update.hpp>
+
+namespace pdp {
+
+static_assert(Device<cuda::Device>);
+
+}  // namespace pdp

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+// The library's own: what cudaStream_t points to.
+struct CUstream_st;
+
+namespace pdp::cuda {
+
+using Stream = CUstream_st*;  // cudaStream_t
+
+/// What a program may want of a GPU otherwise than it is without a word.
+struct DeviceOptions {
+  int index = 0;       // of those that this process may use
+  bool tf32 = false;   // products of floats in TF32: faster, with 10 bits of precision in their operands
+  bool graphs = true;  // a step is recorded once for each number of rows, and replayed as one CUDA graph
+};
+
+class State;
+
+/// A GPU, and a stream of its own, on which operations are carried out one after another. Copies are of the same stream.
+///
+/// Of several on one GPU, each has a stream, and so they may run side by side. Not for two threads at once.
+class Device {
+ public:
+  /// The device cannot read what the host has.
+  static constexpr bool uses_host_memory = false;
+
+  /// Lists of operations that were recorded, by what they depend on; see replay().
+  class Recordings;
+
+  /// Throws ConfigError where there is no driver, no GPU, none of that index, or one that is too old.
+  explicit Device(const DeviceOptions& options = {});
+
+  [[nodiscard]] int index() const;
+  /// Whether steps are recorded as graphs.
+  [[nodiscard]] bool records() const;
+  [[nodiscard]] Stream stream() const;
+  /// Waits until all that was called is carried out. Throws DeviceError where something has failed.
+  void synchronize() const;
+  /// "NVIDIA H200, GPU 0, 140 GiB, CUDA 13.0".
+  [[nodiscard]] std::string describe() const;
+
+  [[nodiscard]] State& state() const { return *state_; }
+  [[nodiscard]] const std::shared_ptr<State>& shared_state() const { return state_; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+inline std::string describe(const Device& device) { return device.describe(); }
+
+}  // namespace pdp::cuda

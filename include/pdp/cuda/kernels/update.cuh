@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <span>
+#include <type_traits>
+
+#include <pdp/core/error.hpp>
+#include <pdp/cuda/kernels/launch.cuh>
+#include <pdp/cuda/update.hpp>
+
+namespace pdp::cuda {
+
+namespace kernel {
+
+/// Pointers that travel as an argument.
+template <class T>
+struct Pointers {
+  T* at[most_gradients];
+  int count;
+};
+
+template <std::size_t Fields, class Rule>
+__global__ void __launch_bounds__(block_threads) update(Rule rule, const StepNumbers* numbers, float* parameters, Index count,
+                                                        Pointers<const float> gradients, float* state, Pointers<float> copies) {
+  using Step = decltype(constants(rule, StepInfo{}));
+  using State = typename Rule::template State<float>;
+  static_assert(std::is_trivially_copyable_v<Step>, "pdp: what a rule's constants() gives has to be trivially copyable for a GPU");
+  static_assert(Fields == 0 || sizeof(State) == Fields * sizeof(float));
+  if (numbers->skips) return;
+  // Once for a block: what a rule does for a step, such as two powers in double, is more than what it does for an element.
+  alignas(Step) __shared__ unsigned char memory[sizeof(Step)];
+  if (threadIdx.x == 0) new (memory) Step(constants(rule, numbers->info));
+  __syncthreads();
+  const Step& step = *reinterpret_cast<const Step*>(memory);
+  const float factor = static_cast<float>(numbers->factor);
+  for (Index i = Index{blockIdx.x} * block_threads + threadIdx.x; i < count; i += Index{gridDim.x} * block_threads) {
+    float gradient = gradients.at[0][i];
+    for (int other = 1; other < gradients.count; ++other) gradient += gradients.at[other][i];
+    gradient *= factor;
+    float w = parameters[i];
+    State own{};
+    if constexpr (Fields > 0) {
+      float* const fields = reinterpret_cast<float*>(&own);  // a State is numbers and nothing else
+      if (state != nullptr)
+        for (std::size_t k = 0; k < Fields; ++k) fields[k] = state[static_cast<Index>(k) * count + i];
+      rule.update(w, gradient, own, step);
+      if (state != nullptr)
+        for (std::size_t k = 0; k < Fields; ++k) state[static_cast<Index>(k) * count + i] = fields[k];
+    } else {
+      rule.update(w, gradient, own, step);
+    }
+    parameters[i] = w;
+    for (int copy = 0; copy < copies.count; ++copy) copies.at[copy][i] = w;
+  }
+}
+
+}  // namespace kernel
+
+template <std::size_t Fields, class Rule>
+void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
+            std::span<const float* const> gradients, std::span<float> state, std::span<float* const> copies) {
+  if (gradients.size() > most_gradients || copies.size() > most_gradients)
+    throw ConfigError{
+        text("an update on a GPU takes the gradients of at most ", most_gradients, " ranks, but there are ", gradients.size())};
+  const auto count = static_cast<Index>(parameters.size());
+  if (count == 0) return;
+  const auto pointers = []<class T>(std::span<T* const> from) {
+    kernel::Pointers<T> all{};
+    for (T* const each : from) all.at[all.count++] = each;
+    return all;
+  };
+  constexpr unsigned most_blocks = 4 * 1024;
+  launch(device, kernel::update<Fields, Rule>, blocks_for(count, block_threads, most_blocks), block_threads, rule, numbers,
+         parameters.data(), count, pointers(gradients), state.empty() ? nullptr : state.data(), pointers(copies));
+}
+
+}  // namespace pdp::cuda

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/shape.hpp>
+#include <pdp/cuda/handle.hpp>
+
+namespace pdp::cuda {
+
+/// Bytes of a GPU's memory, from its pool, zero at first. They go back to it in the order of the device's stream.
+class Block {
+ public:
+  Block() = default;
+  /// Throws DeviceError where there is no room.
+  Block(const Device& device, std::size_t bytes);
+  Block(Block&& other) noexcept : state_{std::move(other.state_)}, memory_{std::exchange(other.memory_, nullptr)} {}
+  Block& operator=(Block&& other) noexcept {
+    std::swap(state_, other.state_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~Block();
+
+  [[nodiscard]] void* data() const { return memory_; }
+
+ private:
+  std::shared_ptr<State> state_;
+  void* memory_ = nullptr;
+};
+
+/// Trivial elements in a GPU's memory, zero at first.
+template <class T>
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Device& device, Index elements)
+      : block_{device, static_cast<std::size_t>(elements) * sizeof(T)}, size_{static_cast<std::size_t>(elements)} {}
+
+  [[nodiscard]] T* data() { return static_cast<T*>(block_.data()); }
+  [[nodiscard]] const T* data() const { return static_cast<const T*>(block_.data()); }
+  [[nodiscard]] Index size() const { return data() == nullptr ? 0 : static_cast<Index>(size_); }
+  [[nodiscard]] std::span<T> span() { return {data(), static_cast<std::size_t>(size())}; }
+  [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size())}; }
+
+ private:
+  Block block_;
+  std::size_t size_ = 0;
+};
+
+// The same for bytes; see the functions below.
+void zero_bytes(const Device& device, void* memory, std::size_t bytes);
+void upload_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
+void download_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
+void store_bytes(const Device& device, const void* value, std::size_t bytes, void* to);
+
+template <class T>
+[[nodiscard]] Memory<T> allocate(const Device& device, Index elements) {
+  return {device, elements};
+}
+
+template <class T>
+void zero(const Device& device, std::span<T> values) {
+  zero_bytes(device, values.data(), values.size_bytes());
+}
+
+/// Copies from the host, through memory that the device reaches; so `from` is free to change on return.
+template <class T>
+void upload(const Device& device, std::span<const T> from, T* to) {
+  upload_bytes(device, from.data(), to, from.size_bytes());
+}
+
+/// Copies to the host, when all that was called is carried out. Throws DeviceError where something has failed.
+template <class T>
+[[nodiscard]] std::vector<T> on_host(const Device& device, std::span<const T> values) {
+  std::vector<T> copied(values.size());
+  download_bytes(device, values.data(), copied.data(), values.size_bytes());
+  return copied;
+}
+
+/// A value that travels as an argument of a launch.
+template <class T>
+void store(const Device& device, const T& value, T* to) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 128);
+  store_bytes(device, &value, sizeof value, to);
+}
+
+}  // namespace pdp::cuda

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <pdp/core/view.hpp>
+#include <pdp/cuda/library.hpp>
+
+namespace pdp::cuda {
+
+inline void check_cublas(const char* function, cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
+    throw DeviceError{text(function, " failed: ", cublasLtGetStatusString(status))};
+}
+
+/// All that a product's algorithm is chosen for: c (+)= left right, rows x depth by depth x cols, where either may lie transposed; and what
+/// else it does on its way.
+struct ProductForm {
+  /// A bias is added to each row of c, or the columns of `right` are summed up for one.
+  enum class Epilogue { none, add_bias, sum_right };
+
+  Index rows, cols, depth;
+  bool left_is_transposed, right_is_transposed, accumulate;
+  Epilogue epilogue = Epilogue::none;
+  friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
+};
+
+/// Products of matrices by cuBLASLt. Its matrices lie column by column, so it is given c^T = right^T left^T.
+class Products {
+ public:
+  Products(int device, bool tf32) : device_{device}, tf32_{tf32} {
+    const OnDevice on{device};
+    check_cublas("cublasLtCreate", cublasLtCreate(&handle_));
+    if (const cudaError_t result = cudaMalloc(&workspace_, workspace_bytes); result != cudaSuccess) {
+      cublasLtDestroy(handle_);
+      check("cudaMalloc", result);
+    }
+  }
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+  ~Products() {
+    const OnDevice on{device_};
+    plans_.clear();
+    cudaFree(workspace_);
+    cublasLtDestroy(handle_);
+  }
+
+  /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt has no algorithm for that.
+  bool run(const ProductForm& form, const float* left, const float* right, float* c, float* bias, cudaStream_t stream) {
+    auto found = plans_.find(form);
+    if (found == plans_.end()) found = plans_.emplace(form, make_plan(form)).first;
+    if (!found->second) return false;
+    Plan& plan = *found->second;
+    if (form.epilogue != ProductForm::Epilogue::none) {
+      const void* const pointer = bias;
+      check_cublas("cublasLtMatmulDescSetAttribute",
+                   cublasLtMatmulDescSetAttribute(plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof pointer));
+    }
+    const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
+    check_cublas("cublasLtMatmul", cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add,
+                                                  c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream));
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+
+  struct Free {
+    void operator()(cublasLtMatmulDesc_t each) const { cublasLtMatmulDescDestroy(each); }
+    void operator()(cublasLtMatrixLayout_t each) const { cublasLtMatrixLayoutDestroy(each); }
+    void operator()(cublasLtMatmulPreference_t each) const { cublasLtMatmulPreferenceDestroy(each); }
+  };
+  template <class Pointer>
+  using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Free>;
+  using Layout = Owned<cublasLtMatrixLayout_t>;
+  struct Plan {
+    Owned<cublasLtMatmulDesc_t> product;
+    Layout left, right, c;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+
+  static Layout layout(Index rows, Index cols) {
+    cublasLtMatrixLayout_t made = nullptr;
+    check_cublas("cublasLtMatrixLayoutCreate",
+                 cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), rows));
+    return Layout{made};
+  }
+
+  /// Nothing where there is no algorithm for the form's epilogue.
+  [[nodiscard]] std::optional<Plan> make_plan(const ProductForm& form) const {
+    Plan made;
+    cublasLtMatmulDesc_t product = nullptr;
+    check_cublas("cublasLtMatmulDescCreate",
+                 cublasLtMatmulDescCreate(&product, tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    made.product.reset(product);
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+      check_cublas("cublasLtMatmulDescSetAttribute", cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof value));
+    };
+    const auto operation = [](bool is_transposed) { return is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, operation(form.right_is_transposed));
+    set(CUBLASLT_MATMUL_DESC_TRANSB, operation(form.left_is_transposed));
+    using enum ProductForm::Epilogue;
+    if (form.epilogue != none)
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, form.epilogue == add_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADA);
+    made.right = form.right_is_transposed ? layout(form.depth, form.cols) : layout(form.cols, form.depth);
+    made.left = form.left_is_transposed ? layout(form.rows, form.depth) : layout(form.depth, form.rows);
+    made.c = layout(form.cols, form.rows);
+
+    cublasLtMatmulPreference_t preference = nullptr;
+    check_cublas("cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate(&preference));
+    const Owned<cublasLtMatmulPreference_t> owned{preference};
+    check_cublas("cublasLtMatmulPreferenceSetAttribute",
+                 cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
+                                                      sizeof workspace_bytes));
+    cublasLtMatmulHeuristicResult_t best{};
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(),
+                                                                 made.c.get(), preference, 1, &best, &count);
+    const bool has_one = status == CUBLAS_STATUS_SUCCESS && count > 0;
+    if (!has_one && form.epilogue != none) return {};
+    check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
+    if (!has_one)
+      throw DeviceError{text("cuBLASLt has no algorithm for a product of ", form.rows, " x ", form.depth, " by ", form.depth, " x ",
+                             form.cols, " floats on GPU ", device_)};
+    made.algorithm = best.algo;
+    return made;
+  }
+
+  int device_;
+  bool tf32_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<ProductForm, std::optional<Plan>> plans_;
+};
+
+}  // namespace pdp::cuda

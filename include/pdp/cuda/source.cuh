@@ -1,0 +1,185 @@
+#pragma once
+
+/// What the headers of this folder declare, compiled once for a program by nvcc: one .cu of it includes this file. CMake's target pdp::cuda
+/// adds that source.
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include <pdp/cuda/device.hpp>
+#include <pdp/cuda/devices.hpp>
+#include <pdp/cuda/kernels/elementwise.cuh>
+#include <pdp/cuda/kernels/loss.cuh>
+#include <pdp/cuda/kernels/sums.cuh>
+#include <pdp/cuda/kernels/update.cuh>
+#include <pdp/cuda/state.hpp>
+
+namespace pdp::cuda {
+
+namespace kernel {
+
+/// A small value that travels as an argument.
+struct Value {
+  static constexpr std::size_t most = 128;
+  unsigned char bytes[most];
+};
+__global__ void store(Value value, unsigned size, unsigned char* to) {
+  if (threadIdx.x < size) to[threadIdx.x] = value.bytes[threadIdx.x];
+}
+
+__global__ void judge(StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite) {
+  pdp::judge(*numbers, *skipped, clip_norm, skips_non_finite);
+}
+
+}  // namespace kernel
+
+// ---- The device ----------------------------------------------------------------------------------------------------
+
+/// Throws ConfigError where the device is not there, or too old for the kernels of this program.
+inline void check_device(const DeviceOptions& options) {
+  const std::string begin = text("cannot compute on GPU ", options.index);
+  const int count = count_devices(begin, "compute on the CPU");
+  if (options.index < 0 || options.index >= count)
+    throw ConfigError{text(begin, ": this process may use ", count, count == 1 ? " GPU, number 0" : " GPUs, numbers 0 to ",
+                           count == 1 ? std::string{} : text(count - 1))};
+  cudaFuncAttributes attributes{};
+  const OnDevice on{options.index};
+  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel::store)) == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  cudaDeviceProp properties{};
+  check("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, options.index));
+  throw ConfigError{
+      text(begin, " (", properties.name, ", compute capability ", properties.major, ".", properties.minor,
+           "): this program has no code for it; it is compiled for 8.0 and newer unless CMAKE_CUDA_ARCHITECTURES says otherwise")};
+}
+
+Device::Device(const DeviceOptions& options) : state_{(check_device(options), std::make_shared<State>(options))} {}
+int Device::index() const { return state_->options().index; }
+bool Device::records() const { return state_->options().graphs; }
+Stream Device::stream() const { return state_->stream(); }
+void Device::synchronize() const {
+  const OnDevice on{index()};
+  check("cudaStreamSynchronize", cudaStreamSynchronize(state_->stream()));
+}
+std::string Device::describe() const {
+  cudaDeviceProp properties{};
+  check("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, index()));
+  return text(properties.name, ", GPU ", index(), ", ", properties.totalGlobalMem >> 30, " GiB, CUDA ", version_text(CUDART_VERSION),
+              state_->options().tf32 ? ", products in TF32" : "");
+}
+
+// ---- Memory --------------------------------------------------------------------------------------------------------
+
+Block::Block(const Device& device, std::size_t bytes) : state_{device.shared_state()} {
+  if (bytes == 0) return;
+  const OnDevice on{device.index()};
+  const cudaStream_t stream = state_->stream();
+  if (const cudaError_t result = cudaMallocAsync(&memory_, bytes, stream); result != cudaSuccess) {
+    memory_ = nullptr;
+    static_cast<void>(cudaGetLastError());
+    std::size_t free = 0, total = 0;
+    if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) check("cudaMallocAsync", result);
+    throw DeviceError{text("GPU ", device.index(), " has no room for ", bytes, " bytes: ", free, " of its ", total,
+                           " are free; take a smaller batch, or spread the model over more GPUs")};
+  }
+  check("cudaMemsetAsync", cudaMemsetAsync(memory_, 0, bytes, stream));
+}
+Block::~Block() {
+  if (memory_ == nullptr) return;
+  const OnDevice on{state_->options().index};
+  cudaFreeAsync(memory_, state_->stream_as_it_is());
+}
+
+void zero_bytes(const Device& device, void* memory, std::size_t bytes) {
+  const OnDevice on{device.index()};
+  if (bytes > 0) check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, device.stream()));
+}
+void upload_bytes(const Device& device, const void* from, void* to, std::size_t bytes) {
+  const OnDevice on{device.index()};
+  device.state().staging().upload(from, to, bytes, device.stream());
+}
+void download_bytes(const Device& device, const void* from, void* to, std::size_t bytes) {
+  const OnDevice on{device.index()};
+  device.state().staging().download(from, to, bytes, device.stream());
+}
+void store_bytes(const Device& device, const void* value, std::size_t bytes, void* to) {
+  kernel::Value sent{};
+  std::memcpy(sent.bytes, value, bytes);
+  launch(device, kernel::store, 1, static_cast<unsigned>(kernel::Value::most), sent, static_cast<unsigned>(bytes),
+         static_cast<unsigned char*>(to));
+}
+
+namespace detail {
+
+template <class T>
+void copy(const Device& device, Matrix<const T> from, Matrix<T> to) {
+  const OnDevice on{device.index()};
+  const std::size_t bytes = static_cast<std::size_t>(from.size()) * sizeof(T);
+  if (bytes > 0) check("cudaMemcpyAsync", cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDeviceToDevice, device.stream()));
+}
+
+// ---- Products ------------------------------------------------------------------------------------------------------
+
+inline void product(const Device& device, const ProductForm& form, const float* left, const float* right, Matrix<float> c) {
+  if (c.size() == 0) return;
+  if (form.depth > 0) return device.state().take(form, left, right, c.data);
+  if (!form.accumulate) zero(device, c.values());
+}
+
+}  // namespace detail
+
+void copy(const Device& device, Matrix<const float> from, Matrix<float> to) { detail::copy(device, from, to); }
+void copy(const Device& device, Matrix<const BFloat16> from, Matrix<BFloat16> to) { detail::copy(device, from, to); }
+
+void gemm(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate) {
+  detail::product(device, {c.rows, c.cols, a.cols, false, false, accumulate}, a.data, b.data, c);
+}
+void gemm_nt(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate) {
+  detail::product(device, {c.rows, c.cols, a.cols, false, true, accumulate}, a.data, b.data, c);
+}
+void gemm_tn(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate) {
+  detail::product(device, {c.rows, c.cols, a.rows, true, false, accumulate}, a.data, b.data, c);
+}
+
+void judge(const Device& device, StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite) {
+  launch(device, kernel::judge, 1, 1, numbers, skipped, clip_norm, skips_non_finite);
+}
+
+// ---- Graphs --------------------------------------------------------------------------------------------------------
+
+Graph::~Graph() {
+  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+}
+void Graph::launch(const Device& device) const {
+  const OnDevice on{device.index()};
+  check("cudaGraphLaunch", cudaGraphLaunch(graph_, device.stream()));
+}
+
+Recording::Recording(const Device& device) : device_{device} {
+  const OnDevice on{device.index()};
+  check("cudaStreamBeginCapture", cudaStreamBeginCapture(device.stream(), cudaStreamCaptureModeThreadLocal));
+}
+Graph Recording::finish() {
+  const OnDevice on{device_.index()};
+  const cudaStream_t stream = device_.stream();  // with the product that may still wait
+  finished_ = true;
+  cudaGraph_t written = nullptr;
+  check("cudaStreamEndCapture", cudaStreamEndCapture(stream, &written));
+  Graph graph;
+  const cudaError_t result = cudaGraphInstantiate(&graph.graph_, written, 0);
+  cudaGraphDestroy(written);
+  check("cudaGraphInstantiate", result);
+  return graph;
+}
+Recording::~Recording() {
+  if (finished_) return;
+  const OnDevice on{device_.index()};
+  device_.state().forget();
+  cudaGraph_t written = nullptr;
+  if (cudaStreamEndCapture(device_.state().stream_as_it_is(), &written) == cudaSuccess) cudaGraphDestroy(written);
+}
+
+}  // namespace pdp::cuda

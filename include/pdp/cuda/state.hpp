@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <pdp/cuda/handle.hpp>
+#include <pdp/cuda/library.hpp>
+#include <pdp/cuda/products.hpp>
+#include <pdp/cuda/staging.hpp>
+
+namespace pdp::cuda {
+
+/// Where the blocks of a kernel leave what each has added up, for the last of them; see kernels/sums.cuh.
+struct Partials {
+  static constexpr unsigned most_blocks = 1024;
+  static constexpr unsigned numbers = 2;  // of a block
+
+  double* values = nullptr;
+  unsigned* arrived = nullptr;  // blocks; 0 between kernels
+};
+
+/// What all that use a device have in common: its stream, and the memory that its operations need. All of it is made at once, as nothing
+/// may be allocated while operations are recorded.
+class State {
+ public:
+  explicit State(const DeviceOptions& options) : options_{options} {
+    const OnDevice on{options.index};
+    check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    void* memory = nullptr;
+    const std::size_t partials = Partials::most_blocks * Partials::numbers * sizeof(double);
+    check("cudaMalloc", cudaMalloc(&memory, partials + sizeof(unsigned)));
+    check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, partials + sizeof(unsigned), stream_));
+    partials_ = {static_cast<double*>(memory), reinterpret_cast<unsigned*>(static_cast<std::byte*>(memory) + partials)};
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    const OnDevice on{options_.index};
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+    if (partials_.values != nullptr) cudaFree(partials_.values);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  [[nodiscard]] const DeviceOptions& options() const { return options_; }
+  [[nodiscard]] const Partials& partials() const { return partials_; }
+  [[nodiscard]] Staging& staging() { return staging_; }
+  /// The stream, for what comes after all that was called.
+  [[nodiscard]] cudaStream_t stream() {
+    begin_product();
+    return stream_;
+  }
+  [[nodiscard]] cudaStream_t stream_as_it_is() const { return stream_; }
+
+  /// Forgets a product that waits.
+  void forget() { waiting_.reset(); }
+
+  /// Takes a product down. It begins with the next operation, which may be one that cuBLASLt can do on its way.
+  void take(const ProductForm& form, const float* left, const float* right, float* c) {
+    begin_product();
+    waiting_ = {form, left, right, c};
+  }
+  /// Adds a row to each row of what the waiting product gives, which begins. Gives false, and does nothing, where it is no such product.
+  bool add_row(const float* row, Matrix<float> rows) {
+    if (!waiting_ || waiting_->c != rows.data || waiting_->form.rows != rows.rows || waiting_->form.cols != rows.cols) return false;
+    return begin_with(ProductForm::Epilogue::add_bias, const_cast<float*>(row));  // read only
+  }
+  /// Sums up the columns of what the waiting product has as its right operand.
+  bool sum_rows(Matrix<const float> rows, float* sums) {
+    if (!waiting_ || waiting_->right != rows.data || waiting_->form.depth != rows.rows || waiting_->form.cols != rows.cols ||
+        waiting_->form.right_is_transposed)
+      return false;
+    return begin_with(ProductForm::Epilogue::sum_right, sums);
+  }
+
+ private:
+  struct Product {
+    ProductForm form;
+    const float *left, *right;
+    float* c;
+  };
+
+  void begin_product() {
+    if (!waiting_) return;
+    const Product product = *std::exchange(waiting_, std::nullopt);
+    products_.run(product.form, product.left, product.right, product.c, nullptr, stream_);
+  }
+  bool begin_with(ProductForm::Epilogue epilogue, float* bias) {
+    Product product = *waiting_;
+    product.form.epilogue = epilogue;
+    if (!products_.run(product.form, product.left, product.right, product.c, bias, stream_)) return false;
+    waiting_.reset();
+    return true;
+  }
+
+  DeviceOptions options_;
+  cudaStream_t stream_ = nullptr;
+  Partials partials_;
+  Products products_{options_.index, options_.tf32};
+  Staging staging_{options_.index};
+  std::optional<Product> waiting_;
+};
+
+}  // namespace pdp::cuda

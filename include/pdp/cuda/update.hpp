@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <pdp/core/step.hpp>
+#include <pdp/cuda/handle.hpp>
+
+namespace pdp::cuda {
+
+/// One pass of an optimizer's rule over parameters, as host::update. At most `most_gradients` gradients, and as many copies.
+///
+/// The kernel of a rule is compiled by nvcc: those of pdp's own rules come with the CMake target pdp::cuda. For a rule of a program's own,
+/// whose update() and constants() are constexpr, one of its .cu files includes pdp/cuda/kernels/update.cuh and says
+/// `template pdp::cuda::Update<Rule> pdp::cuda::update<fields, Rule>;`, where its State has that many fields. A program that lacks it does
+/// not link.
+template <std::size_t Fields, class Rule>
+void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
+            std::span<const float* const> gradients, std::span<float> state, std::span<float* const> copies = {});
+
+inline constexpr std::size_t most_gradients = 8;
+
+template <class Rule>
+using Update = void(const Device&, const Rule&, const StepNumbers*, std::span<float>, std::span<const float* const>, std::span<float>,
+                    std::span<float* const>);
+
+}  // namespace pdp::cuda

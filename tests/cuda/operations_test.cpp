@@ -1,0 +1,375 @@
+#include <pdp/optim/adam.hpp>
+#include <pdp/optim/sgd.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "gpu.hpp"
+#include "support.hpp"
+
+// Every operation of a GPU against the same operation of a CPU.
+
+using gpu::Copy;
+using pdp::BFloat16;
+using pdp::Index;
+using pdp::LossSums;
+using pdp::Matrix;
+using pdp::StepNumbers;
+using pdp::host::Cpu;
+
+namespace {
+
+constexpr double few_ulps = 16 * static_cast<double>(std::numeric_limits<float>::epsilon());
+
+/// Values with one behind them that must stay.
+std::vector<float> guarded(Index elements, int seed) {
+  auto values = support::normal(elements, seed);
+  values.push_back(12345);
+  return values;
+}
+
+/// operation(device, inputs..., output), of matrices of one shape, on both; `inputs` and `output` start with normal numbers.
+template <std::size_t Inputs, class Operation>
+void check_elementwise(const pdp::cuda::Device& device, Index rows, Index cols, const Operation& operation) {
+  std::vector<std::vector<float>> in;
+  std::vector<Copy<float>> there;
+  for (std::size_t i = 0; i < Inputs; ++i) in.push_back(guarded(rows * cols, static_cast<int>(i)));
+  for (const auto& each : in) there.emplace_back(device, each);
+  auto out = guarded(rows * cols, 9);
+  Copy<float> out_there{device, out};
+  const auto call = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    operation(Cpu{}, Matrix<const float>{in[I].data(), rows, cols}..., Matrix<float>{out.data(), rows, cols});
+    operation(device, std::as_const(there[I]).matrix(rows, cols)..., out_there.matrix(rows, cols));
+  };
+  call(std::make_index_sequence<Inputs>{});
+  INFO(rows << " rows of " << cols);
+  CHECK(support::difference(out_there.values(), out) < few_ulps);
+}
+
+std::vector<std::int32_t> some_classes(Index rows, Index cols) {
+  std::vector<std::int32_t> classes;
+  for (Index r = 0; r < rows; ++r) classes.push_back(static_cast<std::int32_t>((r * 5 + 1) % cols));
+  return classes;
+}
+
+}  // namespace
+
+TEST_CASE("a GPU's elementwise operations equal those of a CPU", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const Index rows : {0, 1, 5, 64})
+    for (const Index cols : {1, 7, 33, 257}) {
+      check_elementwise<1>(*device, rows, cols, [](const auto& on, auto x, auto y) { relu(on, x, y); });
+      check_elementwise<2>(*device, rows, cols, [](const auto& on, auto y, auto g, auto to) { relu_backward(on, y, g, to); });
+      check_elementwise<1>(*device, rows, cols, [](const auto& on, auto x, auto y) { hyperbolic_tangent(on, x, y); });
+      check_elementwise<2>(*device, rows, cols, [](const auto& on, auto y, auto g, auto to) { hyperbolic_tangent_backward(on, y, g, to); });
+      check_elementwise<2>(*device, rows, cols, [](const auto& on, auto a, auto b, auto to) { add(on, a, b, to); });
+      check_elementwise<1>(*device, rows, cols, [](const auto& on, auto from, auto to) { copy(on, from, to); });
+      check_elementwise<1>(*device, rows, cols, [](const auto& on, auto row, auto to) { add_row(on, row.data, to); });
+    }
+}
+
+TEST_CASE("a GPU keeps what is no number, and has a ReLU of it as a CPU has", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const std::vector<float> x{NAN, -NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-42f};
+  std::vector<float> expected(x.size());
+  const Copy<float> there{*device, x};
+  Copy<float> y{*device, expected};
+  relu(Cpu{}, Matrix<const float>{x.data(), 1, 7}, Matrix<float>{expected.data(), 1, 7});
+  relu(*device, there.matrix(1, 7), y.matrix(1, 7));
+  CHECK(pdp::testing::same_bits(y.values(), expected));
+}
+
+TEST_CASE("a GPU's products equal a CPU's in all forms, with a bias or its gradient on their way, or without", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  struct Sizes {
+    Index m, n, k;
+  };
+  for (const auto& [m, n, k] : {Sizes{1, 1, 1}, Sizes{5, 3, 7}, Sizes{64, 10, 33}, Sizes{17, 64, 16}, Sizes{3, 5, 0}, Sizes{0, 5, 3}})
+    for (const bool accumulate : {false, true})
+      for (const int form : {0, 1, 2}) {
+        INFO(m << " x " << k << " by " << k << " x " << n << ", form " << form << ", accumulate " << accumulate);
+        const auto a = support::normal(m * k, 1), b = support::normal(k * n, 2);
+        auto c = guarded(m * n, 3), sums = guarded(n, 4);
+        const auto row = support::normal(n, 5);
+        const Copy<float> a_there{*device, a}, b_there{*device, b}, row_there{*device, row};
+        Copy<float> c_there{*device, c}, sums_there{*device, sums};
+        const auto on = [&](const auto& computes, const float* left, const float* right, float* out, const float* bias, float* of_bias) {
+          const Matrix<float> to{out, m, n};
+          if (form == 0) gemm(computes, Matrix<const float>{left, m, k}, Matrix<const float>{right, k, n}, to, accumulate);
+          if (form == 1) gemm_nt(computes, Matrix<const float>{left, m, k}, Matrix<const float>{right, n, k}, to, accumulate);
+          if (form == 2) gemm_tn(computes, Matrix<const float>{left, k, m}, Matrix<const float>{right, k, n}, to, accumulate);
+          if (form == 0) add_row(computes, bias, to);
+          if (form == 2) sum_rows(computes, Matrix<const float>{right, k, n}, of_bias, accumulate);
+        };
+        on(Cpu{}, a.data(), b.data(), c.data(), row.data(), sums.data());
+        on(*device, a_there.read().data(), b_there.read().data(), c_there.data(), row_there.read().data(), sums_there.data());
+        CHECK(support::difference(c_there.values(), c) < 1e-5);
+        CHECK(support::difference(sums_there.values(), sums) < 1e-5);
+      }
+}
+
+TEST_CASE("a row that is added to something else than the last product, and sums of other rows, are no part of it", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto a = support::normal(12, 1), b = support::normal(12, 2), row = support::normal(3, 3), other = support::normal(12, 4);
+  const Copy<float> a_there{*device, a}, b_there{*device, b}, row_there{*device, row};
+  Copy<float> other_there{*device, other}, c{*device, std::vector<float>(9)}, sums{*device, std::vector<float>(3)};
+  gemm_tn(*device, a_there.matrix(4, 3), b_there.matrix(4, 3), c.matrix(3, 3), false);
+  add_row(*device, row_there.read().data(), other_there.matrix(4, 3));
+  gemm_tn(*device, a_there.matrix(4, 3), b_there.matrix(4, 3), c.matrix(3, 3), false);
+  sum_rows(*device, std::as_const(other_there).matrix(4, 3), sums.data(), false);
+
+  auto expected = other;
+  std::vector<float> product(9), expected_sums(3);
+  add_row(Cpu{}, row.data(), Matrix<float>{expected.data(), 4, 3});
+  gemm_tn(Cpu{}, Matrix<const float>{a.data(), 4, 3}, Matrix<const float>{b.data(), 4, 3}, Matrix<float>{product.data(), 3, 3}, false);
+  sum_rows(Cpu{}, Matrix<const float>{expected.data(), 4, 3}, expected_sums.data(), false);
+  CHECK(support::difference(other_there.values(), expected) < few_ulps);
+  CHECK(support::difference(c.values(), product) < 1e-5);
+  CHECK(support::difference(sums.values(), expected_sums) < 1e-5);
+}
+
+TEST_CASE("a GPU's sums of rows equal a CPU's", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const Index rows : {0, 1, 5, 129})
+    for (const Index cols : {1, 31, 32, 33, 200})
+      for (const bool accumulate : {false, true}) {
+        const auto x = support::normal(rows * cols, 1);
+        auto sums = guarded(cols, 2);
+        const Copy<float> there{*device, x};
+        Copy<float> sums_there{*device, sums};
+        sum_rows(Cpu{}, Matrix<const float>{x.data(), rows, cols}, sums.data(), accumulate);
+        sum_rows(*device, there.matrix(rows, cols), sums_there.data(), accumulate);
+        INFO(rows << " rows of " << cols);
+        CHECK(support::difference(sums_there.values(), sums) < 1e-5);
+      }
+}
+
+TEST_CASE("a GPU's sum of squares is a CPU's, the same in every run, and not finite where a number is not", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const Index count : {0, 1, 31, 1000, 20'000}) {
+    auto x = support::normal(count, 1);
+    double expected = 3;
+    sum_of_squares(Cpu{}, Matrix<const float>{x.data(), 1, count}, &expected);
+    const auto found = [&] {
+      const Copy<float> there{*device, x};
+      Copy<double> sum{*device, {3.0}};
+      sum_of_squares(*device, there.matrix(1, count), sum.data());
+      return sum.values().front();
+    };
+    const double first = found();
+    CHECK(first == Approx(expected).epsilon(1e-12));
+    CHECK(found() == first);
+    if (count == 0) continue;
+    x.back() = NAN;
+    CHECK(!std::isfinite(found()));
+  }
+}
+
+TEST_CASE("a GPU's cross-entropy equals a CPU's, with a gradient or without", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const Index rows : {0, 1, 9, 130})
+    for (const Index cols : {1, 2, 10, 33, 100})
+      for (const float spread : {0.0f, 1.0f, 30.0f}) {
+        auto x = support::normal(rows * cols, 1);
+        for (float& each : x) each *= spread;
+        const auto classes = some_classes(rows, cols);
+        const double scale = 1.0 / 64;
+        auto gradient = guarded(rows * cols, 2);
+        LossSums sums{1, 2};
+        const Copy<float> there{*device, x};
+        const Copy<std::int32_t> classes_there{*device, classes};
+        const Copy<double> scale_there{*device, {scale}};
+        Copy<float> gradient_there{*device, gradient};
+        Copy<LossSums> sums_there{*device, {sums}}, without{*device, {sums}};
+        softmax_cross_entropy(Cpu{}, Matrix<const float>{x.data(), rows, cols}, std::span{classes}, &scale,
+                              Matrix<float>{gradient.data(), rows, cols}, &sums);
+        softmax_cross_entropy(*device, there.matrix(rows, cols), classes_there.read(), scale_there.read().data(),
+                              gradient_there.matrix(rows, cols), sums_there.data());
+        softmax_cross_entropy(*device, there.matrix(rows, cols), classes_there.read(), scale_there.read().data(), Matrix<float>{},
+                              without.data());
+        INFO(rows << " rows of " << cols << ", spread " << spread);
+        const LossSums found = sums_there.values().front();
+        CHECK(found.loss == Approx(sums.loss).epsilon(1e-6));
+        CHECK(found.correct == sums.correct);
+        CHECK(without.values().front().loss == found.loss);
+        CHECK(without.values().front().correct == found.correct);
+        CHECK(support::difference(gradient_there.values(), gradient) < few_ulps);
+      }
+}
+
+TEST_CASE("a GPU's cross-entropy of columns that are divided is that of all of them", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr Index rows = 20, own = 7, parts = 3, cols = own * parts;
+  for (const float spread : {0.0f, 1.0f, 30.0f}) {
+    auto x = support::normal(rows * cols, 1);
+    for (float& each : x) each *= spread;
+    const auto classes = some_classes(rows, cols);
+    const double scale = 1.0 / rows;
+    std::vector<float> gradient(x.size());
+    LossSums sums;
+    softmax_cross_entropy(Cpu{}, Matrix<const float>{x.data(), rows, cols}, std::span{classes}, &scale,
+                          Matrix<float>{gradient.data(), rows, cols}, &sums);
+    const Copy<std::int32_t> classes_there{*device, classes};
+    const Copy<double> scale_there{*device, {scale}};
+    Copy<float> known{*device, std::vector<float>(parts * rows * 4)};
+    std::vector<Copy<float>> columns;
+    for (Index part = 0; part < parts; ++part) {
+      std::vector<float> each;
+      for (Index r = 0; r < rows; ++r) each.insert(each.end(), x.begin() + r * cols + part * own, x.begin() + r * cols + (part + 1) * own);
+      columns.emplace_back(*device, each);
+      softmax_part(*device, std::as_const(columns.back()).matrix(rows, own), classes_there.read(), part * own, cols,
+                   Matrix<float>{known.data() + part * rows * 4, rows, 4});
+    }
+    for (Index part = 0; part < parts; ++part) {
+      Copy<float> found{*device, std::vector<float>(rows * own)};
+      Copy<LossSums> found_sums{*device, {LossSums{}}};
+      softmax_cross_entropy_of_parts(*device, std::as_const(columns[static_cast<std::size_t>(part)]).matrix(rows, own),
+                                     classes_there.read(), part * own, std::as_const(known).matrix(parts * rows, 4),
+                                     scale_there.read().data(), found.matrix(rows, own), found_sums.data());
+      CHECK(found_sums.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+      CHECK(found_sums.values().front().correct == sums.correct);
+      std::vector<float> expected;
+      for (Index r = 0; r < rows; ++r)
+        expected.insert(expected.end(), gradient.begin() + r * cols + part * own, gradient.begin() + r * cols + (part + 1) * own);
+      CHECK(support::difference(found.values(), expected) < few_ulps);
+    }
+  }
+}
+
+TEST_CASE("a GPU's squared error equals a CPU's", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const Index rows : {0, 1, 70})
+    for (const Index cols : {1, 33, 784}) {
+      const auto x = support::normal(rows * cols, 1), y = support::normal(rows * cols, 2);
+      auto gradient = guarded(rows * cols, 3);
+      const double scale = 1.0 / 8;
+      LossSums sums{5, 6};
+      const Copy<float> x_there{*device, x}, y_there{*device, y};
+      const Copy<double> scale_there{*device, {scale}};
+      Copy<float> gradient_there{*device, gradient};
+      Copy<LossSums> sums_there{*device, {sums}};
+      squared_error(Cpu{}, Matrix<const float>{x.data(), rows, cols}, Matrix<const float>{y.data(), rows, cols}, &scale,
+                    Matrix<float>{gradient.data(), rows, cols}, &sums);
+      squared_error(*device, x_there.matrix(rows, cols), y_there.matrix(rows, cols), scale_there.read().data(),
+                    gradient_there.matrix(rows, cols), sums_there.data());
+      CHECK(sums_there.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+      CHECK(sums_there.values().front().correct == 6);
+      CHECK(support::difference(gradient_there.values(), gradient) < few_ulps);
+    }
+}
+
+TEST_CASE("a GPU starts parameters with a CPU's values, to the bit", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto key = pdp::random::make_key(7, "0.weight");
+  for (const pdp::random::Elements& elements :
+       {pdp::random::Elements{}, pdp::random::Elements{.first = 5, .cols = 10, .begin = 3, .row_step = 1, .col_step = 20}}) {
+    std::vector<float> values(1003);
+    Copy<float> there{*device, values};
+    fill_uniform(Cpu{}, key, 0.3, elements, std::span{values});
+    fill_uniform(*device, key, 0.3, elements, there.span());
+    CHECK(pdp::testing::same_bits(there.values(), values));
+  }
+}
+
+TEST_CASE("a GPU rounds to bfloat16 and back as a CPU does, to the bit", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  auto values = support::normal(1001, 1);
+  values.insert(values.end(), {NAN, INFINITY, -INFINITY, -0.0f, 3.4e38f, 1e-45f});
+  const auto count = static_cast<Index>(values.size());
+  std::vector<BFloat16> rounded(values.size());
+  std::vector<float> back(values.size());
+  const Copy<float> there{*device, values};
+  Copy<BFloat16> rounded_there{*device, rounded};
+  Copy<float> back_there{*device, back};
+  convert(Cpu{}, Matrix<const float>{values.data(), 1, count}, Matrix<BFloat16>{rounded.data(), 1, count});
+  convert(Cpu{}, Matrix<const BFloat16>{rounded.data(), 1, count}, Matrix<float>{back.data(), 1, count});
+  convert(*device, there.matrix(1, count), rounded_there.matrix(1, count));
+  convert(*device, std::as_const(rounded_there).matrix(1, count), back_there.matrix(1, count));
+  CHECK(pdp::testing::same_bits(back_there.values(), back));
+}
+
+TEST_CASE("a GPU judges a gradient as a CPU does", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const double square : {0.0, 4.0, 100.0, HUGE_VAL, std::nan("")})
+    for (const double clip : {0.0, 1.0})
+      for (const bool skips : {false, true}) {
+        StepNumbers numbers{.info = {9, 1}, .square = square};
+        std::int64_t skipped = 2;
+        Copy<StepNumbers> numbers_there{*device, {numbers}};
+        Copy<std::int64_t> skipped_there{*device, {skipped}};
+        judge(Cpu{}, &numbers, &skipped, clip, skips);
+        judge(*device, numbers_there.data(), skipped_there.data(), clip, skips);
+        const StepNumbers found = numbers_there.values().front();
+        CHECK(found.info.number == numbers.info.number);
+        CHECK(pdp::testing::same_bits(std::vector{found.norm, found.factor}, std::vector{numbers.norm, numbers.factor}));
+        CHECK(found.skips == numbers.skips);
+        CHECK(skipped_there.values().front() == skipped);
+      }
+}
+
+namespace {
+
+template <std::size_t Fields, class Rule>
+void check_update(const pdp::cuda::Device& device, const Rule& rule, std::size_t ranks, const StepNumbers& first) {
+  constexpr std::size_t count = 1001;
+  auto parameters = guarded(count, 1);
+  std::vector<float> state(pdp::optim::needed_state_fields(rule) * count), copied = guarded(count, 3);
+  Copy<float> parameters_there{device, parameters}, state_there{device, state}, copied_there{device, copied};
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    StepNumbers numbers = first;
+    numbers.info = {step, 1.0f / static_cast<float>(step)};
+    const Copy<StepNumbers> numbers_there{device, {numbers}};
+    std::vector<std::vector<float>> gradients;
+    std::vector<Copy<float>> there;
+    std::vector<const float*> from, from_there;
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      gradients.push_back(support::normal(count, static_cast<int>(10 * step + static_cast<std::int64_t>(rank))));
+    for (const auto& each : gradients) {
+      from.push_back(each.data());
+      there.emplace_back(device, each);
+    }
+    for (const auto& each : there) from_there.push_back(each.read().data());
+    float* const to = copied.data();
+    float* const to_there = copied_there.data();
+    pdp::host::update<Fields>(Cpu{}, rule, &numbers, std::span{parameters}.first(count), std::span<const float* const>{from},
+                              std::span{state}, std::span<float* const>{&to, 1});
+    pdp::cuda::update<Fields>(device, rule, numbers_there.read().data(), parameters_there.span().first(count),
+                              std::span<const float* const>{from_there}, state_there.span(), std::span<float* const>{&to_there, 1});
+  }
+  CHECK(support::difference(parameters_there.values(), parameters) < 1e-5);
+  CHECK(support::difference(state_there.values(), state) < 1e-5);
+  CHECK(support::difference(copied_there.values(), copied) < 1e-5);
+}
+
+}  // namespace
+
+TEST_CASE("a GPU's updates equal a CPU's by each of pdp's rules: of several gradients, scaled, or skipped", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const std::size_t ranks : {std::size_t{1}, std::size_t{3}})
+    for (const StepNumbers& numbers : {StepNumbers{}, StepNumbers{.factor = 0.25}, StepNumbers{.skips = true}}) {
+      check_update<1>(*device, pdp::optim::Sgd{.lr = 0.1f, .weight_decay = 0.01f}, ranks, numbers);
+      check_update<1>(*device, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f, .nesterov = true}, ranks, numbers);
+      check_update<2>(*device, pdp::optim::Adam{.lr = 0.01f, .weight_decay = 0.1f}, ranks, numbers);
+      check_update<2>(*device, pdp::optim::AdamW{.lr = 0.01f}, ranks, numbers);
+    }
+  const std::vector<const float*> many(9, nullptr);
+  CHECK_THROWS_WITH(pdp::cuda::update<1>(*device, pdp::optim::Sgd{}, nullptr, std::span<float>{}, std::span<const float* const>{many},
+                                         std::span<float>{}),
+                    Contains("at most 8 ranks") && Contains("there are 9"));
+}

@@ -1,0 +1,112 @@
+#include <pdp/comm/self.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <cublasLt.h>
+
+#include <vector>
+
+#include "catch.hpp"
+#include "gpu.hpp"
+#include "parallel/tasks.hpp"
+#include "stand_in.hpp"
+#include "support.hpp"
+
+// What can be seen of a machine that does as it is told only.
+
+using pdp::cuda::Device;
+using pdp::cuda::DeviceOptions;
+
+namespace {
+
+struct Fixture {
+  Fixture() { stand_in::reset(); }
+  ~Fixture() {
+    CHECK(stand_in::live() == before);
+    stand_in::reset();
+  }
+  int before = stand_in::live();
+};
+
+std::string refusal(const DeviceOptions& options = {}) {
+  return support::message_of<pdp::ConfigError>([&] { static_cast<void>(Device{options}); }).value();
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "without a GPU that can be used, what is missing is said", "[cuda][bad input]") {
+  stand_in::settings().driver = 0;
+  CHECK_THAT(refusal(),
+             Contains("cannot compute on GPU 0: there is no NVIDIA driver on this machine") && Contains("or compute on the CPU"));
+  stand_in::settings().driver = 12020;
+  CHECK_THAT(refusal(), Contains("is for CUDA 12.2, but this program was built with CUDA 13.0"));
+  stand_in::settings().driver = 13000;
+  stand_in::settings().devices = 0;
+  CHECK_THAT(refusal(), Contains("there is no GPU that this process may use") && Contains("; compute on the CPU"));
+  stand_in::settings().devices = 2;
+  CHECK_THAT(refusal({.index = 2}), Contains("cannot compute on GPU 2: this process may use 2 GPUs, numbers 0 to 1"));
+  CHECK_THAT(refusal({.index = -1}), Contains("cannot compute on GPU -1"));
+  stand_in::settings().devices = 1;
+  CHECK_THAT(refusal({.index = 1}), Contains("this process may use 1 GPU, number 0"));
+  stand_in::settings().is_old = true;
+  CHECK_THAT(refusal(), Contains("(Stand-in, compute capability 5.0): this program has no code for it"));
+}
+
+TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and how much is free", "[cuda][bad input]") {
+  stand_in::settings().room = 1000;
+  const Device device;
+  CHECK_THAT(support::message_of<pdp::DeviceError>([&] { static_cast<void>(allocate<float>(device, 1000)); }).value(),
+             Contains("GPU 0 has no room for 4000 bytes: 1000 of its 1000 are free"));
+}
+
+TEST_CASE_METHOD(Fixture, "a step is recorded once for each number of rows, and launched as one graph", "[cuda]") {
+  {
+    const Device device;
+    pdp::comm::Self self;
+    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
+    const int launched = stand_in::graphs_launched();
+    const auto products = [] { return stand_in::products(CUBLASLT_EPILOGUE_DEFAULT) + stand_in::products(CUBLASLT_EPILOGUE_BIAS); };
+    const auto step = [&](pdp::Index rows) {
+      trainer.step(support::normal(rows * tasks::samples(1).sample_shape().elements(), 1),
+                   std::vector<std::int32_t>(static_cast<std::size_t>(rows)));
+      return products();
+    };
+    const int first = step(16);
+    CHECK(step(16) == first);  // nothing was given to the device anew
+    CHECK(step(7) > first);
+    const int both = products();
+    CHECK(step(16) == both);
+    CHECK(step(7) == both);
+    CHECK(stand_in::graphs_launched() - launched == 5);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "biases and their gradients are computed on the way of the products, where cuBLASLt can", "[cuda]") {
+  for (const bool can : {true, false}) {
+    stand_in::reset();
+    stand_in::settings().epilogues = can;
+    const Device device;
+    pdp::comm::Self self;
+    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
+    const auto totals = trainer.step(support::normal(16 * tasks::samples(1).sample_shape().elements(), 1), std::vector<std::int32_t>(16));
+    CHECK(std::isfinite(totals.loss));
+    CHECK((stand_in::products(CUBLASLT_EPILOGUE_BIAS) > 0) == can);
+    CHECK((stand_in::products(CUBLASLT_EPILOGUE_BGRADA) > 0) == can);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and the device goes on", "[cuda]") {
+  const Device device;
+  gpu::Copy<float> x{device, {1, -2, 3}};
+  Device::Recordings recordings;
+  const auto record = [&](bool fails) {
+    replay(device, recordings, std::vector<pdp::Index>{1}, [&] {
+      relu(device, std::as_const(x).matrix(1, 3), x.matrix(1, 3));
+      if (fails) throw pdp::ConfigError{"no"};
+    });
+  };
+  CHECK_THROWS_AS(record(true), pdp::ConfigError);
+  CHECK(x.values() == std::vector<float>{1, -2, 3});
+  record(false);
+  CHECK(x.values() == std::vector<float>{1, 0, 3});
+}

@@ -1,0 +1,159 @@
+#include <pdp/comm/self.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/parallel/tensor_parallel.hpp>
+#include <pdp/parallel/zero.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "gpu.hpp"
+#include "parallel/tasks.hpp"
+#include "support.hpp"
+
+namespace parallel = pdp::parallel;
+using pdp::Trainer;
+
+namespace {
+
+struct Course {
+  std::vector<double> losses, correct, norms;
+  std::vector<float> parameters;
+};
+
+/// Some epochs, of which each ends with a short step.
+template <class S, class TaskType, class... How>
+Course train(const S& strategy, const TaskType& task, const pdp::TrainerOptions& options, int epochs, const How&... how) {
+  pdp::comm::Self self;
+  Trainer trainer{self, strategy, task, options, how...};
+  Course course;
+  trainer.fit(
+      tasks::samples(100), {.epochs = epochs}, [](const pdp::Epoch&) {},
+      [&](std::int64_t, const auto& totals) {
+        course.losses.push_back(totals.mean_loss());
+        course.correct.push_back(totals.correct);
+        course.norms.push_back(totals.gradient_norm);
+      });
+  for (const auto& tensor : trainer.parameters())
+    course.parameters.insert(course.parameters.end(), tensor.values.begin(), tensor.values.end());
+  return course;
+}
+
+double largest_difference(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) largest = std::max(largest, std::abs(found[i] - expected[i]) / std::abs(expected[i]));
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("a model is trained on a GPU as on a CPU, by every strategy on one rank", "[cuda][equivalence]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto task = tasks::residual_classifier(2);
+  const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = GENERATE(0.0, 0.5)};
+  const auto check = [&](const auto& strategy) {
+    const Course expected = train(strategy, task, options, 3), found = train(strategy, task, options, 3, *device);
+    CHECK(largest_difference(found.losses, expected.losses) < 1e-5);
+    CHECK(found.correct == expected.correct);
+    CHECK(found.losses.back() < found.losses.front());
+    if (options.clip_norm > 0) CHECK(largest_difference(found.norms, expected.norms) < 1e-4);
+  };
+  check(parallel::Single{});
+  check(parallel::DataParallel{.accumulate = 3});
+  check(parallel::Zero{.stage = 2, .accumulate = 2});
+  check(parallel::Zero{.stage = 3});
+  check(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 3});
+  check(parallel::TensorParallel{});
+}
+
+TEST_CASE("the losses of a GPU stay within 1e-4 of a CPU's over 50 steps", "[cuda][equivalence]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr pdp::nn::Sequential model{pdp::nn::Linear{8, 32}, pdp::nn::Tanh{}, pdp::nn::Linear{32, 16}, pdp::nn::Tanh{},
+                                      pdp::nn::Linear{16, 4}};
+  const pdp::Task adam{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-2f}, pdp::optim::Cosine{.steps = 60}};
+  const pdp::Task sgd{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
+  const pdp::TrainerOptions options{.global_batch = 8, .seed = 5};
+  CHECK(largest_difference(train(parallel::Single{}, adam, options, 4, *device).losses,
+                           train(parallel::Single{}, adam, options, 4).losses) < 1e-4);
+  CHECK(largest_difference(train(parallel::Single{}, sgd, options, 4, *device).losses, train(parallel::Single{}, sgd, options, 4).losses) <
+        1e-4);
+}
+
+TEST_CASE("what a GPU learns twice is the same, to the bit, with graphs or without", "[cuda]") {
+  const auto recorded = gpu::device(), again = gpu::device(), plain = gpu::device({.graphs = false});
+  if (!recorded) return;
+  const auto task = tasks::residual_classifier(2);
+  const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
+  const Course first = train(parallel::Single{}, task, options, 2, *recorded);
+  for (const auto& other : {again, plain}) {
+    const Course course = train(parallel::Single{}, task, options, 2, *other);
+    CHECK(course.losses == first.losses);
+    CHECK(pdp::testing::same_bits(course.parameters, first.parameters));
+  }
+}
+
+TEST_CASE("parameters go to a GPU and come back, and its outputs are those of a CPU", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto task = tasks::residual_classifier(2);
+  const auto data = tasks::samples(50);
+  pdp::comm::Self self, other;
+  Trainer on_cpu{self, parallel::Single{}, task, {.global_batch = 16, .seed = 9}};
+  Trainer on_gpu{other, parallel::Single{}, task, {.global_batch = 16, .seed = 8}, *device};
+  on_gpu.set_parameters(on_cpu.parameters(), "memory");
+  const auto here = on_cpu.parameters(), there = on_gpu.parameters();
+  REQUIRE(here.size() == there.size());
+  for (std::size_t i = 0; i < here.size(); ++i) CHECK(pdp::testing::same_bits(here[i].values, there[i].values));
+  const auto inputs = support::normal(37 * data.sample_shape().elements(), 4);
+  CHECK(support::difference(on_gpu.predict(inputs), on_cpu.predict(inputs)) < 1e-5);
+  const auto expected = on_cpu.evaluate(data), found = on_gpu.evaluate(data);
+  CHECK(found.rows == 50);
+  CHECK(found.correct == expected.correct);
+  CHECK(found.loss == Approx(expected.loss).epsilon(1e-6));
+  on_gpu.check_parameters();
+}
+
+TEST_CASE("gradients that are not finite are skipped on a GPU, or end the training with their name", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto task = tasks::residual_classifier(2);
+  const auto steps = [&](parallel::NonFinite policy) {
+    pdp::comm::Self self;
+    Trainer trainer{self, parallel::Single{}, task, {.global_batch = 8, .seed = 3, .non_finite = policy}, *device};
+    std::vector<std::int32_t> classes(8);
+    auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
+    for (int step = 0; step < 4; ++step) {
+      const float was = std::exchange(x[3], step == 2 ? NAN : x[3]);
+      const auto before = trainer.parameters();
+      const auto totals = trainer.step(x, classes);
+      CHECK(totals.skipped == (step == 2));
+      const auto after = trainer.parameters();
+      CHECK(pdp::testing::same_bits(before[0].values, after[0].values) == (step == 2));
+      x[3] = was;
+    }
+  };
+  steps(parallel::NonFinite::skip);
+  CHECK_THAT(support::message_of<pdp::NonFiniteGradient>([&] { steps(parallel::NonFinite::stop); }).value(),
+             Contains("step 2: the gradient of ") && Contains(" on rank 0 is not finite"));
+}
+
+TEST_CASE("a class that there is no output for is refused before a GPU is asked", "[cuda][bad input]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  pdp::comm::Self self;
+  Trainer trainer{self, parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, *device};
+  const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
+  std::vector<std::int32_t> classes(8);
+  classes[5] = 77;
+  CHECK_THAT(support::message_of<pdp::ConfigError>([&] { trainer.step(x, classes); }).value(), Contains("row 5 of a batch is of class 77"));
+  classes[5] = 0;
+  CHECK(std::isfinite(trainer.step(x, classes).loss));
+}

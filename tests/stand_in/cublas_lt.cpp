@@ -1,0 +1,169 @@
+#include <cublasLt.h>
+
+#include <cstring>
+#include <string>
+
+#include "inside.hpp"
+
+// Matrices lie column by column; see NVIDIA's manual of cublasLtMatmul().
+
+struct cublasLtContext {};
+struct cublasLtMatmulPreference {
+  std::size_t workspace = 0;
+};
+struct cublasLtMatrixLayout {
+  std::uint64_t rows, cols;
+  std::int64_t stride;
+  friend bool operator==(const cublasLtMatrixLayout&, const cublasLtMatrixLayout&) = default;
+};
+struct cublasLtMatmulDesc {
+  cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  float* bias = nullptr;
+};
+
+using namespace stand_in;
+
+namespace {
+
+struct Sizes {
+  std::uint64_t m, n, k;
+};
+/// Where the operands do not fit each other, `fits` is false.
+Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, const cublasLtMatrixLayout& b,
+               const cublasLtMatrixLayout& d) {
+  const bool a_t = desc.a == CUBLAS_OP_T, b_t = desc.b == CUBLAS_OP_T;
+  const Sizes sizes{a_t ? a.cols : a.rows, b_t ? b.rows : b.cols, a_t ? a.rows : a.cols};
+  if ((b_t ? b.cols : b.rows) != sizes.k || d.rows != sizes.m || d.cols != sizes.n) misuse("cublasLtMatmul of matrices that do not fit");
+  for (const cublasLtMatrixLayout* each : {&a, &b, &d})
+    if (each->stride < static_cast<std::int64_t>(each->rows) || each->rows == 0 || each->cols == 0)
+      misuse("a matrix layout with nothing in it, or with too small a stride");
+  return sizes;
+}
+void check_memory(const void* memory, const cublasLtMatrixLayout& layout) {
+  if (block_of(memory, (layout.stride * (layout.cols - 1) + layout.rows) * sizeof(float)) == nullptr)
+    misuse("cublasLtMatmul of memory that is not of a device");
+}
+
+}  // namespace
+
+const char* cublasLtGetStatusString(cublasStatus_t) { return "a status of the stand-in"; }
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = new cublasLtContext;
+  const std::lock_guard lock{everything().mutex};
+  ++everything().live;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  const std::lock_guard lock{everything().mutex};
+  --everything().live;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t, cudaDataType_t) {
+  *made = new cublasLtMatmulDesc;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete desc;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const void* value,
+                                              std::size_t bytes) {
+  const auto set = [&](auto& to) {
+    if (bytes != sizeof to) misuse("an attribute of a product of another size");
+    std::memcpy(&to, value, bytes);
+  };
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      set(desc->a);
+      break;
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      set(desc->b);
+      break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      set(desc->epilogue);
+      break;
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      set(desc->bias);
+      break;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t, std::uint64_t rows, std::uint64_t cols,
+                                          std::int64_t stride) {
+  *made = new cublasLtMatrixLayout{rows, cols, stride};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  *made = new cublasLtMatmulPreference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t,
+                                                    const void* value, std::size_t bytes) {
+  if (bytes != sizeof preference->workspace) misuse("a preference of another size");
+  std::memcpy(&preference->workspace, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t* found,
+                                              int* count) {
+  static_cast<void>(sizes_of(*desc, *a, *b, *d));
+  if (*c != *d || wanted < 1) misuse("cublasLtMatmulAlgoGetHeuristic with nothing to find, or with matrices c and d that differ");
+  *count = 0;
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *count = 1;
+  found->workspaceSize = preference->workspace;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t layout_a, const void* b, cublasLtMatrixLayout_t layout_b, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t layout_c, void* d, cublasLtMatrixLayout_t layout_d,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
+  if (algorithm == nullptr || c != d || *layout_c != *layout_d) misuse("cublasLtMatmul without an algorithm, or not in place");
+  const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
+  const Sizes sizes = sizes_of(*desc, *layout_a, *layout_b, *layout_d);
+  const std::lock_guard lock{everything().mutex};
+  check_memory(a, *layout_a);
+  check_memory(b, *layout_b);
+  check_memory(d, *layout_d);
+  if (block_of(workspace, workspace_bytes) == nullptr) misuse("cublasLtMatmul with a workspace that is not of a device");
+  const bool has_bias = desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  if (has_bias && block_of(desc->bias, sizes.m * sizeof(float)) == nullptr) misuse("cublasLtMatmul with a bias that is not of a device");
+  ++everything().products[desc->epilogue];
+  stream_of(stream).enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock&) {
+    const auto at = [](const void* matrix, const cublasLtMatrixLayout& layout, bool is_transposed, std::uint64_t row, std::uint64_t col) {
+      const std::uint64_t in_memory =
+          is_transposed ? row * static_cast<std::uint64_t>(layout.stride) + col : col * static_cast<std::uint64_t>(layout.stride) + row;
+      return static_cast<double>(static_cast<const float*>(matrix)[in_memory]);
+    };
+    const bool a_t = product.a == CUBLAS_OP_T, b_t = product.b == CUBLAS_OP_T;
+    float* const to = static_cast<float*>(d);
+    for (std::uint64_t row = 0; row < sizes.m; ++row) {
+      for (std::uint64_t col = 0; col < sizes.n; ++col) {
+        double sum = 0;
+        for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l) * at(b, of_b, b_t, l, col);
+        float& out = to[col * static_cast<std::uint64_t>(of_d.stride) + row];
+        double value = static_cast<double>(by) * sum;
+        if (keep != 0) value += static_cast<double>(keep * out);  // what is not kept may be anything
+        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += static_cast<double>(product.bias[row]);
+        out = static_cast<float>(value);
+      }
+      if (product.epilogue == CUBLASLT_EPILOGUE_BGRADA) {
+        double sum = 0;
+        for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l);
+        product.bias[row] = static_cast<float>(sum);
+      }
+    }
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
