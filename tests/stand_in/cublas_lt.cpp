@@ -41,7 +41,7 @@ Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, co
   return sizes;
 }
 void check_memory(const void* memory, const cublasLtMatrixLayout& layout) {
-  if (block_of(memory, (layout.stride * (layout.cols - 1) + layout.rows) * sizeof(float)) == nullptr)
+  if (block_of(memory, (static_cast<std::uint64_t>(layout.stride) * (layout.cols - 1) + layout.rows) * sizeof(float)) == nullptr)
     misuse("cublasLtMatmul of memory that is not of a device");
 }
 
