@@ -135,6 +135,7 @@
 #include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
 #include <pdp/parallel/groups.hpp>
+#include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/instruction.hpp>
 #include <pdp/parallel/memory.hpp>

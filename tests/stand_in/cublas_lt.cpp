@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -140,7 +141,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const bool has_bias = desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
   if (has_bias && block_of(desc->bias, sizes.m * sizeof(float)) == nullptr) misuse("cublasLtMatmul with a bias that is not of a device");
   ++everything().products[desc->epilogue];
-  stream_of(stream).enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock&) {
+  stream_of(stream).enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock& own) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings().product_milliseconds};
+    everything().changed.wait_until(own, end, [end] { return std::chrono::steady_clock::now() >= end; });
     const auto at = [](const void* matrix, const cublasLtMatrixLayout& layout, bool is_transposed, std::uint64_t row, std::uint64_t col) {
       const std::uint64_t in_memory =
           is_transposed ? row * static_cast<std::uint64_t>(layout.stride) + col : col * static_cast<std::uint64_t>(layout.stride) + row;

@@ -26,6 +26,7 @@ struct Settings {
   std::atomic<int> looks_until_launched{0};
   std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for memory of its pool
   std::atomic<bool> is_old{false};                      // a device that the program has no kernels for
+  std::atomic<int> product_milliseconds{0};             // that a product of cuBLASLt takes, while other streams go on
   std::atomic<bool> epilogues{true};                    // whether cuBLASLt can do more than a product
   /// What NCCL says of the communicators on a device, at any time.
   std::array<std::atomic<ncclResult_t>, 8> error{};

@@ -37,6 +37,10 @@ class Device {
   /// Whether steps are recorded as graphs.
   [[nodiscard]] bool records() const;
   [[nodiscard]] Stream stream() const;
+  /// Gives the stream what waits for the operation after it, as a product does; for those who have the stream already.
+  void begin_all() const;
+  /// Whether all that was called is carried out. Throws DeviceError where something has failed.
+  [[nodiscard]] bool is_idle() const;
   /// Waits until all that was called is carried out. Throws DeviceError where something has failed.
   void synchronize() const;
   /// "NVIDIA H200, GPU 0, 140 GiB, CUDA 13.0".

@@ -60,6 +60,13 @@ Device::Device(const DeviceOptions& options) : state_{(check_device(options), st
 int Device::index() const { return state_->options().index; }
 bool Device::records() const { return state_->options().graphs; }
 Stream Device::stream() const { return state_->stream(); }
+void Device::begin_all() const { static_cast<void>(state_->stream()); }
+bool Device::is_idle() const {
+  const OnDevice on{index()};
+  const cudaError_t result = cudaStreamQuery(state_->stream());
+  if (result != cudaErrorNotReady) check("cudaStreamQuery", result);
+  return result == cudaSuccess;
+}
 void Device::synchronize() const {
   const OnDevice on{index()};
   check("cudaStreamSynchronize", cudaStreamSynchronize(state_->stream()));

@@ -14,6 +14,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/nn/parameter.hpp>
+#include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -59,13 +60,14 @@ void check_parameters(C& world, Stage& stage, const Plan& plan) {
   std::vector<std::int64_t> lowest = own, highest = own;
   for (std::int64_t& hash : highest)
     if (hash == largest) hash = least;  // of no rank that holds it
-  world.all_reduce(lowest, comm::Min{});
-  world.all_reduce(highest, comm::Max{});
+  HostCalls calls{world, stage.device()};
+  calls.all_reduce(std::span{lowest}, comm::Min{});
+  calls.all_reduce(std::span{highest}, comm::Max{});
 
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (highest[t] == least || lowest[t] == highest[t]) continue;
     std::vector<std::int64_t> by_rank(static_cast<std::size_t>(world.size()));
-    world.all_gather(std::span<const std::int64_t>{&own[t], 1}, by_rank);
+    calls.all_gather(std::span<const std::int64_t>{&own[t], 1}, std::span{by_rank});
     const auto first = std::ranges::find_if(by_rank, [](std::int64_t hash) { return hash != largest; });
     const auto other = std::find_if(first, by_rank.end(), [&](std::int64_t hash) { return hash != largest && hash != *first; });
     throw ParametersDiffer{text(tensors[t].first, " is not the same on all ranks that hold it: rank ", other - by_rank.begin(),

@@ -9,6 +9,7 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/nn/stage.hpp>
+#include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -86,7 +87,7 @@ template <comm::Communicator C, class Stage>
     const auto& read = on_host(stage.device(), std::span<const T>{values});
     own.insert(own.end(), read.begin(), read.end());
   }
-  world.gather(std::as_const(own), all, from.counts(), 0);
+  HostCalls{world, stage.device()}.gather(std::span<const T>{own}, std::span{all}, std::span{from.counts()}, 0);
   return all;
 }
 

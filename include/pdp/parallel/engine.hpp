@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/groups.hpp>
+#include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/timeline.hpp>
 #include <pdp/parallel/unit_memory.hpp>
@@ -55,6 +57,7 @@ class Engine {
         marks_(plan_.units.size()),
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
+    if constexpr (comm::HasDeviceBuffers<C>) use_device(world);
     if constexpr (rounds) rounded_ = {stage(), plan_};
     setup_ = program(plan_.setup);
     std::vector<bool> counts;
@@ -101,10 +104,10 @@ class Engine {
     if (global_rows_ > 0) worker_.set_global_rows(global_rows_);
     counts_rows_ = global_rows_ == 0;
     if (times_.empty())
-      replay(worker_.device(), recordings_, std::array<Index, 2>{0, batch.x.rows}, [this] { run(step_); });
+      carry_out_all(0, batch.x.rows, step_);
     else
       run(step_, times_.data());
-    const StepNumbers found = worker_.numbers();
+    const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) stop();
     return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips};
   }
@@ -113,21 +116,30 @@ class Engine {
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
     worker_.begin(batch, false);
-    replay(worker_.device(), recordings_, std::array<Index, 2>{1, batch.x.rows}, [this] { run(evaluate_); });
-    const LossSums found = worker_.numbers().sums;
+    carry_out_all(1, batch.x.rows, evaluate_);
+    const LossSums found = numbers().sums;
     return {found.loss, found.correct, judges_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
   /// The model's output for this rank's rows. It lives until the next call.
   Matrix<const T> predict(Matrix<const T> x) {
     worker_.begin_prediction(x);
-    replay(worker_.device(), recordings_, std::array<Index, 2>{2, x.rows}, [this] { run(evaluate_); });
+    carry_out_all(2, x.rows, evaluate_);
+    settle();
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
     return worker_.join_output([&](std::span<const T> own, std::span<T> all) { join(group, own, all).wait(); });
   }
 
  private:
+  /// Calls are to come after what the device was given before them.
+  void use_device(C& world) {
+    if (world.device() != worker_.device().index())
+      throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
+                             worker_.device().index(), "; make both for the same one")};
+    world.caller(worker_.device().stream());
+  }
+
   using Clock = std::chrono::steady_clock;
 
   /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.
@@ -157,6 +169,12 @@ class Engine {
     return made;
   }
 
+  /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
+  void carry_out_all(Index kind, Index rows, const Program& program) {
+    if (comm::HasDeviceBuffers<C> && groups_.world().size() > 1) return run(program);
+    replay(worker_.device(), recordings_, std::array<Index, 2>{kind, rows}, [&] { run(program); });
+  }
+
   /// `times`: where to write when each instruction began and ended; may be null.
   void run(const Program& program, Timed* times = nullptr) {
     for (std::size_t at = 0; at < program.list->size();) {
@@ -174,6 +192,7 @@ class Engine {
   void carry_out(const Program& program, std::size_t at) {
     const Instruction& i = (*program.list)[at];
     C& group = groups_[i.group];
+    if constexpr (comm::HasDeviceBuffers<C>) worker_.device().begin_all();  // or a call would come before what it is to come after
     switch (i.op) {
       case Op::count_start:
         if (!counts_rows_) break;
@@ -213,18 +232,18 @@ class Engine {
       case Op::send_wait:
       case Op::receive_wait:
       case Op::sum_wait:
-        messages_[program.handles[at]].wait();
+        wait(messages_[program.handles[at]]);
         break;
       case Op::share_loss:
         worker_.run(i);
-        join(group, std::span<const T>{worker_.own_parts()}, worker_.all_parts()).wait();
+        wait(join(group, std::span<const T>{worker_.own_parts()}, worker_.all_parts()));
         break;
       case Op::reduce_start:
         worker_.watch(i.unit);
         reductions_[static_cast<std::size_t>(i.unit)] = reduce(group, i);
         break;
       case Op::reduce_wait:
-        reductions_[static_cast<std::size_t>(i.unit)].wait();
+        wait(reductions_[static_cast<std::size_t>(i.unit)]);
         check_met(i);
         end_reduction(i);
         break;
@@ -232,7 +251,7 @@ class Engine {
         gathers_[static_cast<std::size_t>(i.unit)] = gather(group, i);
         break;
       case Op::gather_wait:
-        gathers_[static_cast<std::size_t>(i.unit)].wait();
+        wait(gathers_[static_cast<std::size_t>(i.unit)]);
         check_met(i);
         break;
       case Op::broadcast:
@@ -243,16 +262,49 @@ class Engine {
         norming_ = group.all_reduce_async(worker_.square(), comm::Sum{});
         break;
       case Op::norm_wait:
-        norming_.wait();
+        wait(norming_);
         worker_.judge();
         break;
       case Op::totals_start:
         totalling_ = group.all_reduce_async(worker_.sums(), comm::Sum{});
         break;
       case Op::totals_wait:
-        totalling_.wait();
+        wait(totalling_);
         break;
     }
+  }
+
+  /// Until a call is complete, or so that what the device is given from now on comes after it.
+  void wait(Work&& work) { wait(work); }
+  void wait(Work& work) {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      if (work.pending()) work.wait_on(worker_.device().stream());
+    } else {
+      work.wait();
+    }
+  }
+
+  /// Until the device has carried out all that it was given, or the world has failed, or its deadline is over.
+  void settle() {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      C& world = groups_.world();
+      const auto until = comm::Clock::now() + world.deadline();
+      while (!worker_.device().is_idle()) {
+        world.progress();
+        if (comm::Clock::now() >= until) {
+          const std::string reason = text(
+              "rank ", world.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
+              "has failed, or makes other calls, or a step needs a longer deadline");
+          world.abort(reason);
+          throw Timeout{reason};
+        }
+        std::this_thread::yield();
+      }
+    }
+  }
+  [[nodiscard]] StepNumbers numbers() {
+    settle();
+    return worker_.numbers();
   }
 
   void check_global_rows() const {
@@ -260,22 +312,10 @@ class Engine {
   }
   void count_rows() {
     global_rows_ = own_rows_;
-    exchange(std::span{&global_rows_, 1}, [this](std::span<Index> rows) { groups_.world().all_reduce(rows, comm::Sum{}); });
+    host_calls().all_reduce(std::span{&global_rows_, 1}, comm::Sum{});
     check_global_rows();
   }
-  /// Calls call(values) with values of the host: where the communicator's calls take a device's memory, with a copy there, which comes
-  /// back.
-  template <class E, class Call>
-  void exchange(std::span<E> values, Call&& call) {
-    if constexpr (comm::HasDeviceBuffers<C>) {
-      auto there = allocate<E>(worker_.device(), static_cast<Index>(values.size()));
-      upload(worker_.device(), std::span<const E>{values}, there.data());
-      call(there.span());
-      std::ranges::copy(on_host(worker_.device(), std::span<const E>{there.span()}), values.begin());
-    } else {
-      call(values);
-    }
-  }
+  [[nodiscard]] auto host_calls() { return HostCalls{groups_.world(), worker_.device()}; }
 
   /// Layer by layer: what is in flight moves in between. Of an evaluation nothing is, and ranks may have gone.
   void compute(const Instruction& i, bool in_a_step) {
@@ -368,7 +408,7 @@ class Engine {
     C& world = groups_.world();
     const auto culprit = worker_.norm.culprit(worker_.device());
     std::int64_t found = culprit.layer < 0 ? -1 : std::int64_t{culprit.layer} * world.size() + (world.size() - 1 - world.rank());
-    exchange(std::span{&found, 1}, [&world](std::span<std::int64_t> values) { world.all_reduce(values, comm::Max{}); });
+    host_calls().all_reduce(std::span{&found, 1}, comm::Max{});
     constexpr const char* what_to_do =
         "and no parameter has been changed; look at the samples of that step, lower the learning rate, or skip such steps "
         "(NonFinite::skip)";
@@ -380,7 +420,7 @@ class Engine {
     std::string name = culprit.name;
     std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),
                    [](char letter) { return static_cast<std::byte>(letter); });
-    exchange(std::span<std::byte>{letters}, [&](std::span<std::byte> values) { world.broadcast(values, rank); });
+    host_calls().broadcast(std::span<std::byte>{letters}, rank);
     name.clear();
     for (const std::byte letter : letters)
       if (letter != std::byte{}) name += static_cast<char>(letter);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -31,15 +32,15 @@ struct Timeline {
 };
 
 /// Brings the times of all ranks together on rank 0; gives an empty timeline on the others. Every rank makes this call. `plans`: of all.
-template <comm::Communicator C>
-[[nodiscard]] Timeline collect_timeline(C& world, const std::vector<Plan>& plans, std::span<const Timed> own) {
+template <comm::Communicator C, class D>
+[[nodiscard]] Timeline collect_timeline(C& world, const D& device, const std::vector<Plan>& plans, std::span<const Timed> own) {
   std::vector<double> sent, all;
   for (const Timed& each : own) sent.insert(sent.end(), {each.begin, each.end});
   std::vector<std::size_t> counts;
   for (const Plan& plan : plans) counts.push_back(2 * plan.step.size());
   if (world.rank() == 0)
     for (const std::size_t count : counts) all.resize(all.size() + count);
-  world.gather(std::as_const(sent), all, counts, 0);
+  HostCalls{world, device}.gather(std::span<const double>{sent}, std::span{all}, std::span<const std::size_t>{counts}, 0);
   Timeline timeline;
   std::size_t at = 0;
   for (std::size_t rank = 0; rank < plans.size() && world.rank() == 0; ++rank) {

@@ -15,6 +15,7 @@
 #include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/engine.hpp>
+#include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/verify.hpp>
 #include <pdp/train/log.hpp>
@@ -147,7 +148,7 @@ class Trainer {
       sums[1] += totals.correct;
       sums[2] += totals.rows;
     }
-    world_.all_reduce(sums, comm::Sum{});
+    host_calls().all_reduce(std::span<double>{sums}, comm::Sum{});
     return {sums[0], sums[1], sums[2]};
   }
   template <data::Dataset Data>
@@ -164,7 +165,7 @@ class Trainer {
     const Index chunk = engine_.evaluation_rows();
     Index chunks = (rows.rows + chunk - 1) / chunk;
     const auto is_compute = [](const parallel::Instruction& i) { return i.op == parallel::Op::forward || i.op == parallel::Op::loss; };
-    if (!std::ranges::all_of(plan_.evaluate, is_compute)) world_.all_reduce(std::span{&chunks, 1}, comm::Max{});
+    if (!std::ranges::all_of(plan_.evaluate, is_compute)) host_calls().all_reduce(std::span{&chunks, 1}, comm::Max{});
     for (Index number = 0; number < chunks; ++number) {
       const Index first = std::min(number * chunk, rows.rows);
       const auto part = engine_.predict({rows.row(first), std::min(chunk, rows.rows - first), rows.cols}).values();
@@ -195,7 +196,7 @@ class Trainer {
   [[nodiscard]] parallel::Timeline timeline() {
     const std::span<const parallel::Timed> own = engine_.times().empty() ? std::span<const parallel::Timed>{recorded_} : engine_.times();
     if (own.empty()) return {};
-    return parallel::collect_timeline(world_, carried_out_plans(), own);
+    return parallel::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), own);
   }
 
   /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
@@ -212,6 +213,8 @@ class Trainer {
     }
     return parallel::plan_for(policy, strategy.plan(model, {world.rank(), world.size()}));
   }
+
+  [[nodiscard]] auto host_calls() { return parallel::HostCalls{world_, engine_.stage().device()}; }
 
   /// Of all ranks, as their engines carry them out.
   [[nodiscard]] std::vector<parallel::Plan> carried_out_plans() {
