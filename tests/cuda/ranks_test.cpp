@@ -1,5 +1,6 @@
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/self.hpp>
+#include <pdp/launch/run.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/pipeline.hpp>
@@ -156,4 +157,27 @@ TEST_CASE("a rank whose peer makes no step finds out by its deadline", "[cuda][n
     return message.value_or("no timeout");
   });
   CHECK_THAT(messages[0], Contains("rank 0 ") && Contains("deadline"));
+}
+
+TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]") {
+  stand_in::reset();
+  std::atomic<int> rows = 0;
+  const auto train = [&](comm::Nccl& world) {
+    Trainer trainer{world,
+                    parallel::DataParallel{},
+                    tasks::residual_classifier(2),
+                    {.global_batch = 15, .seed = 3},
+                    pdp::cuda::Device{{.index = world.device()}}};
+    const auto x = support::normal(5 * tasks::samples(1).sample_shape().elements(), world.rank());
+    rows += static_cast<int>(trainer.step(x, std::vector<std::int32_t>(5)).rows);
+  };
+  CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3}, train) == 0);  // with a barrier, when the devices are gone
+  CHECK(rows == 3 * 15);
+  stand_in::settings().devices = 2;
+  CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3}, train) == 1);
+  CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 2}, [](comm::Nccl& world) {
+          world.deadline(std::chrono::milliseconds{100});  // NCCL tells nobody of a rank that has failed
+          if (world.rank() == 1) throw pdp::ShapeError{"no"};
+        }) == 1);
+  stand_in::reset();
 }

@@ -12,6 +12,7 @@
 
 #include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
@@ -85,28 +86,45 @@ int run_process(const Start& start, const Report& report, F& function) {
   return code;
 }
 
-/// `World`: what the function is called with, comm::Thread or an Any that holds it.
-template <class World, class F>
-int run_threads(int count, F& function) {
+/// A rank that is a thread, and not yet connected to the others.
+template <class Comm>
+struct Seat {
+  InProcessStore& store;
+  int rank, size;
+  comm::TimePoint deadline;
+  explicit operator Comm() const { return Comm::connect(store, rank, size, deadline); }
+};
+
+/// Runs ranks as threads. `World`: what the function is called with, and made from a seat on the thread of its rank: comm::Thread, an Any
+/// that holds it, or a communicator of devices.
+template <class World, class AnySeat, class F>
+int run_threads(std::vector<AnySeat> all, F& function) {
+  const auto count = static_cast<int>(all.size());
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
   int first_code = 0;
   {
     std::vector<std::jthread> threads;
-    std::vector<comm::Thread> worlds =
-        comm::Thread::world(count);  // goes before the threads do: a rank without a thread is gone for the others
-    while (!worlds.empty()) {
-      threads.emplace_back([&, world = std::move(worlds.back())]() mutable {
+    std::vector<AnySeat> seats = std::move(all);  // goes before the threads do: a rank without a thread is gone for the others
+    while (!seats.empty()) {
+      threads.emplace_back([&, own = static_cast<int>(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
         const auto tell = [&](const Problem& problem, int rank) {
           const std::lock_guard lock{mutex};
           auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
           if (!first) first.emplace(rank, problem);
         };
-        const int code = carry_out(World{std::move(world)}, function, tell);
+        int code = 0;
+        try {
+          code = carry_out(static_cast<World>(std::move(seat)), function, tell);
+        } catch (...) {  // it could not be connected
+          const Problem problem = Problem::current();
+          tell(problem, own);
+          code = problem.exit_code();
+        }
         const std::lock_guard lock{mutex};
         if (first_code == 0) first_code = code;
       });
-      worlds.pop_back();
+      seats.pop_back();
     }
   }
   if (!root) root = std::move(consequence);
@@ -146,7 +164,8 @@ static_assert(comm::Thread::name == Options::comm_of_threads);
 /// returned, if anything.
 ///
 /// Of several communicators, options.comm (--comm) names the one to use, and the first is used where it names none. `function` is compiled
-/// once then, and called with a comm::Any& that holds it; with comm::Thread in it where ranks are threads.
+/// once then, and called with a comm::Any& that holds it; with comm::Thread in it where ranks are threads. A communicator of devices, such
+/// as comm::Nccl, connects threads itself.
 template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
   using ThreadWorld = std::conditional_t<sizeof...(Others) == 0, comm::Thread, comm::Any>;
@@ -158,10 +177,17 @@ int run(const Options& options, F&& function) {
         if (std::array{ConnectsThroughStore<Comm>, ConnectsThroughStore<Others>...}[start.comm]) return run_processes(options);
       detail::refuse_processes<Comm, Others...>(start, *options.processes());
     }
-    if constexpr (std::is_invocable_v<F&, ThreadWorld&>)
-      return detail::run_threads<ThreadWorld>(*options.threads, function);
-    else
+    if constexpr (sizeof...(Others) == 0 && comm::HasDeviceBuffers<Comm> && ConnectsThroughStore<Comm>) {
+      InProcessStore store;
+      const comm::TimePoint deadline = comm::Clock::now() + start.place.timeout;
+      std::vector<detail::Seat<Comm>> seats;
+      for (int rank = 0; rank < *options.threads; ++rank) seats.push_back({store, rank, *options.threads, deadline});
+      return detail::run_threads<Comm>(std::move(seats), function);
+    } else if constexpr (std::is_invocable_v<F&, ThreadWorld&>) {
+      return detail::run_threads<ThreadWorld>(comm::Thread::world(*options.threads), function);
+    } else {
       throw UsageError{"--threads: the ranks of this program cannot be threads"};
+    }
   } catch (...) {
     const Problem problem = Problem::current();
     Report::print(problem, -1);

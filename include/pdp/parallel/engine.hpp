@@ -23,6 +23,23 @@
 
 namespace pdp::parallel {
 
+namespace detail {
+
+/// What the calls of a communicator of devices come after.
+template <class C>
+struct CallerOf {
+  struct None {};
+  using type = None;
+};
+template <comm::HasDeviceBuffers C>
+struct CallerOf<C> {
+  using type = decltype(std::declval<const C&>().caller());
+};
+template <class C>
+using Caller = typename CallerOf<C>::type;
+
+}  // namespace detail
+
 /// Carries out a plan: the one loop that all strategies share. It never sees the strategy. All memory is made here, from the plan; a step
 /// allocates nothing. It borrows the communicator.
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32,
@@ -70,6 +87,9 @@ class Engine {
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+  ~Engine() {
+    if constexpr (comm::HasDeviceBuffers<C>) groups_.world().caller(caller_before_);  // the device's stream may end with it
+  }
 
   /// The plan that it carries out: the one that it was given, unless the ranks see each other's memory.
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -137,6 +157,7 @@ class Engine {
     if (world.device() != worker_.device().index())
       throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
                              worker_.device().index(), "; make both for the same one")};
+    caller_before_ = world.caller();
     world.caller(worker_.device().stream());
   }
 
@@ -444,6 +465,7 @@ class Engine {
   Index own_rows_ = 0, global_rows_ = 0;
   bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
+  [[no_unique_address]] detail::Caller<C> caller_before_{};  // of the world
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};
