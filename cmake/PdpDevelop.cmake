@@ -74,14 +74,14 @@ if(TARGET pdp_hierarchical)
   endif()
 endif()
 
-# pdp::cuda, likewise. The runtime knows nothing of sanitizers.
-if(TARGET pdp_cuda AND PDP_SANITIZE STREQUAL "none")
+# pdp::cuda and pdp::nccl, likewise. Their libraries know nothing of sanitizers.
+if(TARGET pdp_cuda AND TARGET pdp_nccl AND PDP_SANITIZE STREQUAL "none")
   add_library(pdp_gpu STATIC)
   set_target_properties(pdp_gpu PROPERTIES LINKER_LANGUAGE CXX)
   target_link_libraries(
     pdp_gpu
-    PUBLIC pdp CUDA::cublasLt CUDA::cudart
-    PRIVATE pdp_cuda pdp_develop)
+    PUBLIC pdp CUDA::cublasLt CUDA::cudart ${nccl} OpenSSL::Crypto ${CMAKE_DL_LIBS}
+    PRIVATE pdp_cuda pdp_nccl pdp_develop)
 endif()
 
 # What multiplies in pdp's own programs: oneDNN where it is found, else Eigen. Each program compiles the source, as a library's object that

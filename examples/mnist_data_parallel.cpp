@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   const auto flags =
       examples::parse(argc, argv, "Trains a classifier of handwritten digits on several devices of one process.", {.devices = true});
 
-  return examples::run(flags.launch,
-                       [&](auto& world) { examples::train_digits(world, pdp::parallel::DataParallel{}, flags, flags.batch_size); });
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    examples::train_digits(world, pdp::parallel::DataParallel{}, flags, flags.batch_size, device...);
+  });
 }

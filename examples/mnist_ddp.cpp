@@ -22,12 +22,12 @@ constexpr pdp::Task digit_classifier{
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks.", {.ranks = true});
 
-  return examples::run(flags.launch, [&](auto& world) {
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     const pdp::TrainerOptions options{.global_batch = flags.batch_size * world.size(), .seed = flags.seed};
     if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, Strategy{}, world, options).text());
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
-    pdp::Trainer trainer{world, Strategy{}, digit_classifier, options};
+    pdp::Trainer trainer{world, Strategy{}, digit_classifier, options, device...};
     if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
     if (!flags.load.empty()) trainer.set_parameters(examples::load(flags.load), flags.load);
     examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};

@@ -12,7 +12,8 @@ int main(int argc, char** argv) {
                                      {.ranks = true, .pipelined = true});
   const int pieces = flags.pipelined ? static_cast<int>((flags.batch_size + 19) / 20) : 1;
 
-  return examples::run(flags.launch, [&](auto& world) {
-    examples::train_digits(world, pdp::parallel::Pipeline<pdp::parallel::GPipe>{.micro_batches = pieces}, flags, flags.batch_size);
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    examples::train_digits(world, pdp::parallel::Pipeline<pdp::parallel::GPipe>{.micro_batches = pieces}, flags, flags.batch_size,
+                           device...);
   });
 }

@@ -20,5 +20,7 @@ int main(int argc, char** argv) {
   const auto flags =
       examples::parse(argc, argv, "Trains a classifier of handwritten digits in a pipeline of ranks.", {.ranks = true, .schedule = true});
 
-  return examples::run(flags.launch, [&](auto& world) { examples::train_digits(world, pipeline(flags), flags, flags.batch_size); });
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    examples::train_digits(world, pipeline(flags), flags, flags.batch_size, device...);
+  });
 }

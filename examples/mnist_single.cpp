@@ -5,6 +5,7 @@
 #include "common/flags.hpp"
 #include "common/parameters.hpp"
 #include "common/record.hpp"
+#include "common/run.hpp"
 #include "common/timeline.hpp"
 
 namespace nn = pdp::nn;
@@ -18,12 +19,12 @@ constexpr pdp::Task digit_classifier{
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits.", {});
 
-  return pdp::launch::run<Comm>(flags.launch, [&](auto& world) {
+  const auto train = [&](auto& world, const auto&... device) {
     const pdp::TrainerOptions options{.global_batch = flags.batch_size * world.size(), .seed = flags.seed};
     if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, Strategy{}, world, options).text());
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
-    pdp::Trainer trainer{world, Strategy{}, digit_classifier, options};
+    pdp::Trainer trainer{world, Strategy{}, digit_classifier, options, device...};
     if (!flags.save.empty() && world.rank() == 0) examples::check_writable(flags.save);
     if (!flags.load.empty()) trainer.set_parameters(examples::load(flags.load), flags.load);
     examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};
@@ -41,5 +42,7 @@ int main(int argc, char** argv) {
     timeline.write();
 
     pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));
-  });
+  };
+  if (flags.device == "cuda" && !flags.plan) return examples::run_on_gpus(flags.launch, train);
+  return pdp::launch::run<Comm>(flags.launch, train);
 }

@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   const auto flags =
       examples::parse(argc, argv, "Trains a classifier of handwritten digits whose layers are divided over the ranks.", {.ranks = true});
 
-  return examples::run(flags.launch,
-                       [&](auto& world) { examples::train_digits(world, pdp::parallel::TensorParallel{}, flags, flags.batch_size); });
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    examples::train_digits(world, pdp::parallel::TensorParallel{}, flags, flags.batch_size, device...);
+  });
 }

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on ranks that keep slices (ZeRO).",
                                      {.ranks = true, .stage = true});
 
-  return examples::run(flags.launch, [&](auto& world) {
-    examples::train_digits(world, pdp::parallel::Zero{.stage = flags.stage}, flags, flags.batch_size * world.size());
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    examples::train_digits(world, pdp::parallel::Zero{.stage = flags.stage}, flags, flags.batch_size * world.size(), device...);
   });
 }

@@ -15,14 +15,14 @@ inline constexpr pdp::Task digit_classifier{
                         pdp::nn::Relu{}, pdp::nn::Linear{64, 10}},
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
 
-/// Trains it, spread by a strategy, as the flags say.
-template <class World, pdp::parallel::Strategy S>
-void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch) {
+/// Trains it, spread by a strategy, as the flags say: on the cores of this machine, or on a device.
+template <class World, pdp::parallel::Strategy S, class... Device>
+void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, strategy, world, options).text());
   const pdp::data::Mnist digits{flags.data};
   Record record{flags, world.rank()};
-  pdp::Trainer trainer{world, strategy, digit_classifier, options};
+  pdp::Trainer trainer{world, strategy, digit_classifier, options, device...};
   if (!flags.save.empty() && world.rank() == 0) check_writable(flags.save);
   if (!flags.load.empty()) trainer.set_parameters(load(flags.load), flags.load);
   TimelineFile timeline{trainer, flags.timeline, world.rank()};

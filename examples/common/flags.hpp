@@ -13,13 +13,14 @@ struct Flags {
   int epochs = 3;
   std::int64_t batch_size = 128;  // of a rank; the whole batch where it is scattered over devices
   std::uint64_t seed = 0;
-  std::string data;      // folder of the digits
-  std::string save;      // parameters are written here after each epoch
-  std::string load;      // and read from here before the first
-  std::string log;       // one JSON object an epoch
-  std::string losses;    // step,loss for each step
-  std::string timeline;  // a step as it ran
-  bool plan = false;     // what each rank holds and does is printed, and nothing trained
+  std::string data;            // folder of the digits
+  std::string save;            // parameters are written here after each epoch
+  std::string load;            // and read from here before the first
+  std::string log;             // one JSON object an epoch
+  std::string losses;          // step,loss for each step
+  std::string timeline;        // a step as it ran
+  std::string device = "cpu";  // or cuda
+  bool plan = false;           // what each rank holds and does is printed, and nothing trained
 
   int stage = 1;                                          // of ZeRO
   bool pipelined = false;                                 // in pieces of at most 20 samples

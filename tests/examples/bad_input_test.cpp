@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -87,6 +88,7 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
                                                    {{"--comm", "thread"}, {"--comm thread", "--threads N"}},
                                                    {{"--comm", "shm", "--threads", "2"}, {"--comm shm", "--threads 2"}},
                                                    {{"--comm", ""}, {"--comm", "tcp, shm"}},
+                                                   {{"--device", "abacus"}, {"--device", "abacus"}},
                                                    {{"--epochs", "-1"}, {"epochs"}},
                                                    {{"--port", "70000"}, {"port"}}};
   for (const auto& [arguments, words] : cases) {
@@ -159,10 +161,23 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
   check_error(run("mnist_ddp", {"--ranks", "2", "--load", other}), 1, {other, "0.weight", "[2, 3]", "[64, 784]"});
 }
 
+TEST_CASE("without a GPU, what was to compute on one ends with exit code 1 and one line that says what is missing",
+          "[examples][bad input]") {
+  for (const char* program : {"mnist_single", "mnist_ddp", "mnist_data_parallel", "mnist_model_parallel", "mnist_pipeline", "mnist_zero",
+                              "mnist_tensor_parallel", "mnist_hybrid"}) {
+    INFO(program);
+    const Ended ended = run(program, {"--device", "cuda", "--epochs", "0"}, {{"CUDA_VISIBLE_DEVICES", ""}});
+    CHECK(ended.code == 1);
+    CHECK(ended.out.empty());
+    CHECK_THAT(ended.err, Contains("GPU") && EndsWith("compute on the CPU\n"));
+    CHECK(std::ranges::count(ended.err, '\n') == 1);
+  }
+}
+
 TEST_CASE("every flag is explained by --help, which is no error", "[examples]") {
   const Ended ended = run("mnist_ddp", {"--help"});
   CHECK(ended.code == 0);
   for (const char* flag : {"--ranks", "--threads", "--comm", "--nodes", "--gpus", "--nr", "--ip", "--port", "--epochs", "--batch-size",
-                           "--batch_size", "--savefile", "--load", "--data", "--seed", "--log", "--losses"})
+                           "--batch_size", "--savefile", "--load", "--device", "--data", "--seed", "--log", "--losses"})
     CHECK_THAT(ended.out, Contains(flag));
 }

@@ -53,6 +53,9 @@ class Device {
   std::shared_ptr<State> state_;
 };
 
+/// How many GPUs this process may use. Throws ConfigError, which says what is missing, where there is none.
+int devices();
+
 inline std::string describe(const Device& device) { return device.describe(); }
 
 }  // namespace pdp::cuda

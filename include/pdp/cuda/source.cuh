@@ -56,6 +56,8 @@ inline void check_device(const DeviceOptions& options) {
            "): this program has no code for it; it is compiled for 8.0 and newer unless CMAKE_CUDA_ARCHITECTURES says otherwise")};
 }
 
+int devices() { return count_devices("cannot compute on a GPU", "compute on the CPU"); }
+
 Device::Device(const DeviceOptions& options) : state_{(check_device(options), std::make_shared<State>(options))} {}
 int Device::index() const { return state_->options().index; }
 bool Device::records() const { return state_->options().graphs; }

@@ -45,9 +45,9 @@ struct Adam {
   template <class V>
   using State = AdamMoments::State<V>;
 
-  template <class Step>
-  [[nodiscard]] constexpr AdamMoments::Constants constants(const Step& step) const {
-    return AdamMoments::constants(lr, beta1, beta2, step);
+  template <class Real = double>
+  [[nodiscard]] constexpr AdamMoments::Constants constants(const StepInfo& step) const {
+    return AdamMoments::constants<Real>(lr, beta1, beta2, step);
   }
 
   template <class V>
@@ -68,9 +68,9 @@ struct AdamW {
   template <class V>
   using State = AdamMoments::State<V>;
 
-  template <class Step>
-  [[nodiscard]] constexpr AdamMoments::Constants constants(const Step& step) const {
-    return AdamMoments::constants(lr, beta1, beta2, step);
+  template <class Real = double>
+  [[nodiscard]] constexpr AdamMoments::Constants constants(const StepInfo& step) const {
+    return AdamMoments::constants<Real>(lr, beta1, beta2, step);
   }
 
   template <class V>
