@@ -157,3 +157,31 @@ TEST_CASE("a class that there is no output for is refused before a GPU is asked"
   classes[5] = 0;
   CHECK(std::isfinite(trainer.step(x, classes).loss));
 }
+
+TEST_CASE("steps may be started one after another, on batches that lie on the GPU", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto task = tasks::residual_classifier(2);
+  const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
+  constexpr pdp::Index rows = 8;
+  std::vector<std::vector<float>> x;
+  std::vector<gpu::Copy<float>> x_there;
+  for (int number = 0; number < 3; ++number) x.push_back(support::normal(rows * width, number));
+  for (const auto& each : x) x_there.emplace_back(*device, each);
+  const std::vector<std::int32_t> classes{0, 1, 2, 0, 1, 2, 0, 1};
+  const gpu::Copy<std::int32_t> classes_there{*device, classes};
+
+  const auto parameters_after = [&](auto&& step) {
+    pdp::comm::Self self;
+    Trainer trainer{self, parallel::Single{}, task, {.global_batch = rows, .seed = 3}, *device};
+    for (std::size_t number = 0; number < 7; ++number) step(trainer, number % 3);
+    const double loss = trainer.finish().loss;  // of the last
+    return std::pair{loss, trainer.parameters().front().values};
+  };
+  const auto expected = parameters_after([&](auto& trainer, std::size_t which) { trainer.start(x[which], classes, rows); });
+  const auto found = parameters_after([&](auto& trainer, std::size_t which) {
+    trainer.engine().start({std::as_const(x_there[which]).matrix(rows, width), classes_there.read(), rows, /*on_device*/ true});
+  });
+  CHECK(found.first == expected.first);
+  CHECK(pdp::testing::same_bits(found.second, expected.second));
+}

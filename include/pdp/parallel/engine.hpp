@@ -112,7 +112,13 @@ class Engine {
 
   /// One step of training, on every rank at once. Gives the totals over all ranks, from before the update.
   Totals step(const StepBatch& batch, float lr_factor = 1) {
-    worker_.begin(batch, true, lr_factor);
+    start(batch, lr_factor);
+    return finish();
+  }
+  /// Its two halves: start() may return before the device is through, and the batch is free to change then, unless it lies on the device;
+  /// finish() gives the totals of the step that was started last.
+  void start(const StepBatch& batch, float lr_factor = 1) {
+    worker_.check(batch, true);
     if (!times_.empty()) {
       groups_.world().barrier();
       origin_ = Clock::now();
@@ -121,12 +127,14 @@ class Engine {
     global_rows_ = batch.global_rows;
     if constexpr (!D::uses_host_memory)
       if (global_rows_ == 0) count_rows();  // before the rest, as the host cannot look at a number in a list that is replayed
-    if (global_rows_ > 0) worker_.set_global_rows(global_rows_);
+    worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = global_rows_});
     counts_rows_ = global_rows_ == 0;
     if (times_.empty())
       carry_out_all(0, batch.x.rows, step_);
     else
       run(step_, times_.data());
+  }
+  Totals finish() {
     const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) stop();
     return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips};
@@ -135,6 +143,7 @@ class Engine {
   /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
+    worker_.check(batch, false);
     worker_.begin(batch, false);
     carry_out_all(1, batch.x.rows, evaluate_);
     const LossSums found = numbers().sums;
@@ -193,7 +202,10 @@ class Engine {
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
     if (comm::HasDeviceBuffers<C> && groups_.world().size() > 1) return run(program);
-    replay(worker_.device(), recordings_, std::array<Index, 2>{kind, rows}, [&] { run(program); });
+    const auto place = [](const void* memory) { return static_cast<Index>(reinterpret_cast<std::intptr_t>(memory)); };
+    const auto& batch = worker_.batch();
+    replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(batch.x.data), place(batch.targets.data())},
+           [&] { run(program); });
   }
 
   /// `times`: where to write when each instruction began and ended; may be null.

@@ -25,7 +25,14 @@ template <class T, class Target>
 struct Batch {
   Matrix<const T> x;
   std::span<const Target> targets;
-  Index global_rows = 0;  // over all ranks; 0: not known, the ranks count it together
+  Index global_rows = 0;   // over all ranks; 0: not known, the ranks count it together
+  bool on_device = false;  // whether it lies in the device's memory, and not in the host's
+};
+
+/// What is known of a step when it begins.
+struct StepBegin {
+  float lr_factor = 1;
+  Index global_rows = 0;  // 0: not known yet
 };
 
 /// What a step or an evaluation reports.
@@ -83,17 +90,29 @@ class Worker {
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
-  /// Begins a step or an evaluation on this rank's rows.
-  void begin(const StepBatch& batch, bool training, float lr_factor = 1) {
-    check(batch, training ? limits_.rows : micro_rows_);
+  /// Throws ShapeError or ConfigError on a batch that does not fit.
+  void check(const StepBatch& batch, bool training) const {
+    check_rows(batch.x, training ? limits_.rows : micro_rows_);
+    const Index wanted = batch.x.rows * loss_.target_elements(stage_.outline().output_width());
+    if (static_cast<Index>(batch.targets.size()) != wanted)
+      throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
+    if constexpr (!D::uses_host_memory && requires { loss_.check(batch.targets, Index{}); })
+      if (!batch.on_device) loss_.check(batch.targets, stage_.outline().output_width());
+  }
+
+  /// Begins a step or an evaluation on this rank's rows, which have been checked.
+  void begin(const StepBatch& batch, bool training, const StepBegin& step = {}) {
     training_ = training;
     if (training) {
       norm.begin(device());
       ++steps_;
     }
-    store(device(), StepNumbers{.info = {steps_, lr_factor}}, numbers_.data());
+    const double scale = step.global_rows > 0 ? 1 / static_cast<double>(step.global_rows) : 0;
+    store(device(), StepNumbers{.info = {steps_, step.lr_factor}, .scale = scale}, numbers_.data());
     bind(batch);
   }
+  /// The rows that were begun with, where the device has them.
+  [[nodiscard]] const StepBatch& batch() const { return batch_; }
   /// Tells the loss how many rows there are on all ranks.
   void set_global_rows(Index rows) { store(device(), 1 / static_cast<double>(rows), &numbers_.data()->scale); }
   void begin_prediction(Matrix<const T> x) {
@@ -278,22 +297,16 @@ class Worker {
     if (x.rows > 0 && x.cols != stage_.outline().width(0))
       throw ShapeError{text("samples of ", x.cols, " values were given, but the model takes ", stage_.outline().width(0))};
   }
-  void check(const StepBatch& batch, Index limit) const {
-    check_rows(batch.x, limit);
-    const Index wanted = batch.x.rows * loss_.target_elements(stage_.outline().output_width());
-    if (static_cast<Index>(batch.targets.size()) != wanted)
-      throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
-  }
 
   /// Cuts the batch in micro-batches. The input is read where the caller holds it, if the device can.
   void bind(StepBatch batch) {
-    if constexpr (!D::uses_host_memory) {
-      if constexpr (requires { loss_.check(batch.targets, Index{}); }) loss_.check(batch.targets, stage_.outline().output_width());
-      upload(device(), batch.x.values(), input_.data());
-      upload(device(), batch.targets, target_input_.data());
-      batch.x.data = input_.data();
-      batch.targets = target_input_.span().first(batch.targets.size());
-    }
+    if constexpr (!D::uses_host_memory)
+      if (!batch.on_device) {
+        upload(device(), batch.x.values(), input_.data());
+        upload(device(), batch.targets, target_input_.data());
+        batch.x.data = input_.data();
+        batch.targets = target_input_.span().first(batch.targets.size());
+      }
     batch_ = batch;
     const Matrix<const T> x = batch.x;
     const auto& layers = stage_.outline().layers;

@@ -82,9 +82,15 @@ class Trainer {
   /// ranks of a pipeline, or of a tensor-parallel group, have one share, and bring the same rows.
   /// `global_rows`: of all ranks together, where the caller knows it. Gives the totals over all ranks, from before the update.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
-    const float factor = task_.schedule.factor(engine_.steps());
-    return engine_.step({rows_of(x), targets, global_rows}, factor);
+    start(x, targets, global_rows);
+    return finish();
   }
+  /// Its two halves: start() may return before a device is through with the step, and the rows are free to change then; finish() gives its
+  /// totals.
+  void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
+    engine_.start({rows_of(x), targets, global_rows}, task_.schedule.factor(engine_.steps()));
+  }
+  Totals finish() { return engine_.finish(); }
 
   /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
   /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank. Called again, it goes
@@ -98,21 +104,24 @@ class Trainer {
     for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
       const int epoch = epochs_;
       Progress progress{fit.progress && world_.rank() == 0};
-      const auto start = std::chrono::steady_clock::now();
+      const auto begin = std::chrono::steady_clock::now();
       Totals sums;
       loader.start(epoch);
-      while (const auto* batch = loader.next()) {
-        const Totals totals = step(batch->x, batch->y, batch->global_rows);
+      for (const auto* batch = loader.next(); batch != nullptr;) {
+        const Index number = batch->step;
+        start(batch->x, batch->y, batch->global_rows);
+        batch = loader.next();  // while a device computes
+        const Totals totals = finish();
         if (!totals.skipped) {  // its loss is seldom a number
           sums.loss += totals.loss;
           sums.correct += totals.correct;
           sums.rows += totals.rows;
         }
         on_step(engine_.steps() - 1, totals);
-        progress.show(epoch, batch->step + 1, loader.steps(), sums.mean_loss());
+        progress.show(epoch, number + 1, loader.steps(), sums.mean_loss());
       }
       progress.wipe();
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       on_epoch(Epoch{epoch, sums.mean_loss(), sums.accuracy(), seconds.count()});
     }
   }
