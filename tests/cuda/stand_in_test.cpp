@@ -59,7 +59,7 @@ TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and h
              Contains("GPU 0 has no room for 4000 bytes: 1000 of its 1000 are free"));
 }
 
-TEST_CASE_METHOD(Fixture, "a step is recorded once for each number of rows, and launched as one graph", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each number of rows, and launched as one graph", "[cuda]") {
   {
     const Device device;
     pdp::comm::Self self;
@@ -71,10 +71,12 @@ TEST_CASE_METHOD(Fixture, "a step is recorded once for each number of rows, and 
                    std::vector<std::int32_t>(static_cast<std::size_t>(rows)));
       return products();
     };
-    const int first = step(16);
-    CHECK(step(16) == first);  // nothing was given to the device anew
-    CHECK(step(7) > first);
-    const int both = products();
+    const int first = step(16);   // as it is
+    const int second = step(16);  // and recorded
+    CHECK(second == 2 * first);
+    CHECK(step(16) == second);  // nothing was given to the device anew
+    CHECK(step(7) > second);
+    const int both = step(7);
     CHECK(step(16) == both);
     CHECK(step(7) == both);
     CHECK(stand_in::graphs_launched() - launched == 5);
@@ -105,6 +107,7 @@ TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and th
       if (fails) throw pdp::ConfigError{"no"};
     });
   };
+  replay(device, recordings, std::vector<pdp::Index>{1}, [] {});  // as it is
   CHECK_THROWS_AS(record(true), pdp::ConfigError);
   CHECK(x.values() == std::vector<float>{1, -2, 3});
   record(false);

@@ -11,6 +11,7 @@
 struct cublasLtContext {};
 struct cublasLtMatmulPreference {
   std::size_t workspace = 0;
+  std::uint32_t alignment = 256;  // the least of those of all operands
 };
 struct cublasLtMatrixLayout {
   std::uint64_t rows, cols;
@@ -108,10 +109,11 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   delete preference;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t,
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, std::size_t bytes) {
-  if (bytes != sizeof preference->workspace) misuse("a preference of another size");
-  std::memcpy(&preference->workspace, value, bytes);
+  const bool is_workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  if (bytes != (is_workspace ? sizeof preference->workspace : sizeof preference->alignment)) misuse("a preference of another size");
+  std::memcpy(is_workspace ? static_cast<void*>(&preference->workspace) : &preference->alignment, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -124,6 +126,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
   *count = 1;
   found->workspaceSize = preference->workspace;
+  found->algo.data[0] = preference->alignment;  // as if it took no others
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
@@ -131,6 +134,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void* c, cublasLtMatrixLayout_t layout_c, void* d, cublasLtMatrixLayout_t layout_d,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   if (algorithm == nullptr || c != d || *layout_c != *layout_d) misuse("cublasLtMatmul without an algorithm, or not in place");
+  for (const void* const operand : {a, b, static_cast<const void*>(d)})
+    if (reinterpret_cast<std::uintptr_t>(operand) % algorithm->data[0] != 0)
+      misuse("cublasLtMatmul of an operand that is not aligned as its algorithm was told");
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   const Sizes sizes = sizes_of(*desc, *layout_a, *layout_b, *layout_d);
   const std::lock_guard lock{everything().mutex};

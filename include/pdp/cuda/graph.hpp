@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -51,34 +52,35 @@ class Recording {
 
 class Device::Recordings {
  public:
-  /// The graph of a key; null where there is none yet.
-  [[nodiscard]] const Graph* find(std::span<const Index> key) const {
-    const auto found = graphs_.find({key.begin(), key.end()});
-    return found == graphs_.end() ? nullptr : &found->second;
-  }
-  /// Whether more are kept: each holds memory of the device, and batches of ever new sizes are not to fill it.
-  [[nodiscard]] bool has_room() const { return graphs_.size() < most; }
-  const Graph& keep(std::span<const Index> key, Graph graph) {
-    return graphs_.emplace(std::vector<Index>{key.begin(), key.end()}, std::move(graph)).first->second;
+  /// The place of a key's graph, empty at first; null where there are as many as there may be: each holds memory of the device, and batches
+  /// of ever new sizes are not to fill it.
+  [[nodiscard]] std::optional<Graph>* find(std::span<const Index> key, bool& is_new) {
+    const std::vector<Index> own{key.begin(), key.end()};
+    is_new = false;
+    if (const auto found = graphs_.find(own); found != graphs_.end()) return &found->second;
+    if (graphs_.size() == most) return nullptr;
+    is_new = true;
+    return &graphs_[own];
   }
 
  private:
   static constexpr std::size_t most = 64;
-  std::map<std::vector<Index>, Graph> graphs_;
+  std::map<std::vector<Index>, std::optional<Graph>> graphs_;
 };
 
-/// Carries out the operations that body() gives to the device. They are the same whenever the key is, and so body() may be called only once
-/// for each key.
+/// Carries out the operations that body() gives to the device. They are the same whenever the key is: so body() is called as it is the
+/// first time, when CUDA loads the kernels that it has not loaded yet, the second time for a record, and then no more.
 template <class Body>
 void replay(const Device& device, Device::Recordings& recordings, std::span<const Index> key, Body&& body) {
-  const Graph* graph = recordings.find(key);
-  if (graph == nullptr) {
-    if (!device.records() || !recordings.has_room()) return body();
+  bool is_new = false;
+  std::optional<Graph>* const graph = device.records() ? recordings.find(key, is_new) : nullptr;
+  if (graph == nullptr || is_new) return body();
+  if (!*graph) {
     Recording recording{device};
     body();
-    graph = &recordings.keep(key, recording.finish());
+    *graph = recording.finish();
   }
-  graph->launch(device);
+  (*graph)->launch(device);
 }
 
 }  // namespace pdp::cuda

@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,7 @@ struct ProductForm {
   Index rows, cols, depth;
   bool left_is_transposed, right_is_transposed, accumulate;
   Epilogue epilogue = Epilogue::none;
+  std::uint32_t alignment = 4;  // in bytes, of all operands: a batch begins where its caller has it
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 
@@ -54,7 +56,8 @@ class Products {
   }
 
   /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt has no algorithm for that.
-  bool run(const ProductForm& form, const float* left, const float* right, float* c, float* bias, cudaStream_t stream) {
+  bool run(ProductForm form, const float* left, const float* right, float* c, float* bias, cudaStream_t stream) {
+    form.alignment = alignment_of(left, right, c);
     auto found = plans_.find(form);
     if (found == plans_.end()) found = plans_.emplace(form, make_plan(form)).first;
     if (!found->second) return false;
@@ -87,6 +90,12 @@ class Products {
     cublasLtMatmulAlgo_t algorithm;
   };
 
+  /// As many bytes as all of them are multiples of, up to as many as cuBLASLt asks for.
+  static std::uint32_t alignment_of(const void* left, const void* right, const void* c) {
+    const auto bits = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
+    return std::uint32_t{1} << std::countr_zero(bits(left) | bits(right) | bits(c) | std::uintptr_t{256});
+  }
+
   static Layout layout(Index rows, Index cols) {
     cublasLtMatrixLayout_t made = nullptr;
     check_cublas("cublasLtMatrixLayoutCreate",
@@ -117,9 +126,14 @@ class Products {
     cublasLtMatmulPreference_t preference = nullptr;
     check_cublas("cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate(&preference));
     const Owned<cublasLtMatmulPreference_t> owned{preference};
-    check_cublas("cublasLtMatmulPreferenceSetAttribute",
-                 cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
-                                                      sizeof workspace_bytes));
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check_cublas("cublasLtMatmulPreferenceSetAttribute",
+                   cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+    for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(operand, form.alignment);
     cublasLtMatmulHeuristicResult_t best{};
     int count = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(),

@@ -99,7 +99,12 @@ Block::Block(const Device& device, std::size_t bytes) : state_{device.shared_sta
 Block::~Block() {
   if (memory_ == nullptr) return;
   const OnDevice on{state_->options().index};
-  cudaFreeAsync(memory_, state_->stream_as_it_is());
+  try {
+    cudaFreeAsync(memory_, state_->stream());  // after a product that waits, which may write there
+  } catch (const Error&) {
+    state_->forget();
+    cudaFreeAsync(memory_, state_->stream_as_it_is());
+  }
 }
 
 void zero_bytes(const Device& device, void* memory, std::size_t bytes) {

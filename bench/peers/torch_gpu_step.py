@@ -1,0 +1,94 @@
+"""How long a training step of PyTorch takes on a GPU, with the models, losses, optimizers and batches of bench/common/configs.hpp.
+
+    torch_gpu_step.py --config toy|mnist|ae|wide --mode eager|graph [--tf32] [--steps N] [--pairs P]
+
+On a batch that lies on the GPU. eager: as a program says it. graph: forward, backward and the optimizer's step captured as one CUDA graph. The
+optimizers are PyTorch's fused ones. Prints one JSON object; median_us is the median over blocks of N steps, timed by events of the GPU.
+bench/peers/run_gpu starts it.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+
+sys.dont_write_bytecode = True  # no __pycache__ among the sources
+
+import blocks
+import torch
+import torch_step
+
+torch_step.torch = torch  # whose functions are used here
+
+
+def training_step(config, mode):
+    """A function that makes one step, and one that gives the last loss."""
+    device = torch.device("cuda")
+    torch.manual_seed(0)
+    model, loss = torch_step.chained(torch_step.layers_of(config)).to(device), torch_step.loss_of(config)
+    x, y = (tensor.to(device) for tensor in torch_step.batches(config, config.rows)[0])
+    make = torch.optim.Adam if config.adam else torch.optim.SGD
+    more = {"capturable": True} if config.adam and mode == "graph" else {}
+    optimizer = make(model.parameters(), lr=config.lr, fused=True, **more)
+    found = [None]
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        found[0] = loss(model(x), y)
+        found[0].backward()
+        optimizer.step()
+
+    if mode == "eager":
+        return step, lambda: found[0].item()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(11):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    optimizer.zero_grad(set_to_none=True)
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay, lambda: found[0].item()
+
+
+def timed(step, count):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        step()
+    end.record()
+    end.synchronize()
+    return 1000 * begin.elapsed_time(end) / count
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    add = parser.add_argument
+    add("--config", type=blocks.one_of(torch_step.CONFIGS), required=True, help=", ".join(torch_step.CONFIGS))
+    add("--mode", type=blocks.one_of(("eager", "graph")), required=True, help="eager or graph")
+    add("--tf32", action="store_true", help="products in TF32")
+    add("--steps", type=blocks.at_least(1), default=1000, help="of a block (default: 1000)")
+    add("--pairs", type=blocks.at_least(1), default=11, help="blocks (default: 11)")
+    return parser.parse_args()
+
+
+def main():
+    flags = parse()
+    if not torch.cuda.is_available():
+        print("torch_gpu_step.py: PyTorch finds no GPU", file=sys.stderr)
+        return 1
+    torch.backends.cuda.matmul.allow_tf32 = flags.tf32
+    step, last_loss = training_step(torch_step.CONFIGS[flags.config], flags.mode)
+    timed(step, 20)
+    first = last_loss()
+    median_us = statistics.median(timed(step, flags.steps) for _ in range(flags.pairs))
+    figures = {"median_us": round(median_us, 3), "first_loss": first, "last_loss": last_loss()}
+    how = {"peer": "pytorch", "version": torch.__version__, "device": torch.cuda.get_device_name()}
+    print(json.dumps({**how, **vars(flags), **figures}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
