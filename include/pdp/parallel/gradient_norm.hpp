@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/core/device.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
 
 namespace pdp::parallel {
