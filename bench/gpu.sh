@@ -33,25 +33,28 @@ attempt() {
   fi
 }
 
+# The programs look for libraries in build/gpu/lib first, wherever the checkout is.
 build() {
   local program library
-  cmake -S . -B $built -G Ninja -D CMAKE_BUILD_TYPE=Release -D PDP_WARNINGS_AS_ERRORS=ON &&
+  cmake -S . -B $built -G Ninja -D CMAKE_BUILD_TYPE=Release -D PDP_WARNINGS_AS_ERRORS=ON -D PDP_ONEDNN=OFF -D CMAKE_DISABLE_FIND_PACKAGE_MPI=ON \
+    -D CMAKE_DISABLE_FIND_PACKAGE_Gloo=ON -D 'CMAKE_BUILD_RPATH=$ORIGIN/../lib;$ORIGIN/../../lib' &&
     cmake --build $built --target test_cuda_device test_comm_nccl_device gpu_step mnist_single mnist_ddp || return 1
-  mkdir -p $built/lib
+  rm -rf $built/lib
+  mkdir $built/lib
   for program in "${programs[@]}"; do
     ldd "$program" | awk '$3 ~ /^\// { print $3 }'
-  done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libcuda|libcudart|libcublas[^/]*|libnccl)\.so' |
+  done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux[^/]*|libcuda|libcudart|libcublas[^/]*|libnccl)\.so' |
     while read -r library; do cp -L "$library" $built/lib/ || exit 1; done
 }
 
 readonly programs=($built/tests/cuda/test_cuda_device $built/tests/comm_nccl/test_comm_nccl_device $built/bench/gpu/gpu_step
   $built/examples/mnist_single $built/examples/mnist_ddp)
 
-# CUDA's libraries where the system does not know them: those of the toolkit, or of Python's packages.
+# CUDA's libraries, where neither the system nor the toolkit has them in its usual place: those of Python's packages.
 find_libraries() {
   local folders
   folders=$(python3 -c 'import glob, sysconfig; print(":".join(glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/*/lib")))' 2>/dev/null)
-  export LD_LIBRARY_PATH="$PWD/$built/lib:/usr/local/cuda/lib64:$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/cuda/lib64${folders:+:$folders}"
 }
 
 # No test may be skipped here.
