@@ -206,10 +206,35 @@ cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, bytes, false); }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }
-cudaError_t cudaMallocAsync(void** memory, std::size_t bytes, cudaStream_t stream) {
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (device < 0 || peer < 0 || device >= settings().devices || peer >= settings().devices || device == peer)
+    misuse("cudaDeviceCanAccessPeer of a device that is not there, or of one alone");
+  *can = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  const std::lock_guard lock{everything().mutex};
+  *pool = new CUmemPoolHandle_st{properties->location.id};
+  ++everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  const std::lock_guard lock{everything().mutex};
+  delete pool;
+  --everything().live;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (access[i].location.id == pool->device) misuse("a pool's own device needs no access to it");
+  return cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
   {
     const std::lock_guard lock{everything().mutex};
     refuse_captured(stream_of(stream), "memory is asked for");
+    if (stream_of(stream).device != pool->device) misuse("memory of a pool on a stream of another device");
   }
   if (bytes > settings().room) return cudaErrorMemoryAllocation;
   return allocate(memory, bytes, false);

@@ -67,6 +67,9 @@ int& current_device();
 struct CUstream_st {
   std::shared_ptr<stand_in::Stream> state;
 };
+struct CUmemPoolHandle_st {
+  int device;
+};
 struct CUgraph_st {
   std::vector<stand_in::Task> tasks;
 };

@@ -86,11 +86,11 @@ Block::Block(const Device& device, std::size_t bytes) : state_{device.shared_sta
   if (bytes == 0) return;
   const OnDevice on{device.index()};
   const cudaStream_t stream = state_->stream();
-  if (const cudaError_t result = cudaMallocAsync(&memory_, bytes, stream); result != cudaSuccess) {
+  if (const cudaError_t result = state_->pool().allocate(&memory_, bytes, stream); result != cudaSuccess) {
     memory_ = nullptr;
     static_cast<void>(cudaGetLastError());
     std::size_t free = 0, total = 0;
-    if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) check("cudaMallocAsync", result);
+    if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) check("cudaMallocFromPoolAsync", result);
     throw DeviceError{text("GPU ", device.index(), " has no room for ", bytes, " bytes: ", free, " of its ", total,
                            " are free; take a smaller batch, or spread the model over more GPUs")};
   }

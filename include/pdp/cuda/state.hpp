@@ -6,6 +6,7 @@
 
 #include <pdp/cuda/handle.hpp>
 #include <pdp/cuda/library.hpp>
+#include <pdp/cuda/pool.hpp>
 #include <pdp/cuda/products.hpp>
 #include <pdp/cuda/staging.hpp>
 
@@ -45,6 +46,7 @@ class State {
   [[nodiscard]] const DeviceOptions& options() const { return options_; }
   [[nodiscard]] const Partials& partials() const { return partials_; }
   [[nodiscard]] Staging& staging() { return staging_; }
+  [[nodiscard]] Pool& pool() { return pool_; }
   /// The stream, for what comes after all that was called.
   [[nodiscard]] cudaStream_t stream() {
     begin_product();
@@ -96,6 +98,7 @@ class State {
   DeviceOptions options_;
   cudaStream_t stream_ = nullptr;
   Partials partials_;
+  Pool pool_{options_.index};
   Products products_{options_.index, options_.tf32};
   Staging staging_{options_.index};
   std::optional<Product> waiting_;
