@@ -1,4 +1,5 @@
 // Added to whatever links pdp::cuda.
+#include <pdp/comm/operation.hpp>
 #include <pdp/cuda/source.cuh>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
@@ -7,3 +8,23 @@
 template pdp::cuda::Update<pdp::optim::Sgd> pdp::cuda::update<1, pdp::optim::Sgd>;
 template pdp::cuda::Update<pdp::optim::Adam> pdp::cuda::update<2, pdp::optim::Adam>;
 template pdp::cuda::Update<pdp::optim::AdamW> pdp::cuda::update<2, pdp::optim::AdamW>;
+template pdp::cuda::Update<pdp::optim::Sgd, pdp::BFloat16> pdp::cuda::update<1, pdp::optim::Sgd>;
+template pdp::cuda::Update<pdp::optim::Adam, pdp::BFloat16> pdp::cuda::update<2, pdp::optim::Adam>;
+template pdp::cuda::Update<pdp::optim::AdamW, pdp::BFloat16> pdp::cuda::update<2, pdp::optim::AdamW>;
+template pdp::cuda::Update<pdp::optim::Sgd, pdp::Float16> pdp::cuda::update<1, pdp::optim::Sgd>;
+template pdp::cuda::Update<pdp::optim::Adam, pdp::Float16> pdp::cuda::update<2, pdp::optim::Adam>;
+template pdp::cuda::Update<pdp::optim::AdamW, pdp::Float16> pdp::cuda::update<2, pdp::optim::AdamW>;
+
+namespace pdp::cuda {
+
+// Those of the reductions of pdp's communicators.
+using comm::Sum, comm::Product, comm::Min, comm::Max, comm::BitAnd, comm::BitOr;
+template struct Reductions<float, Sum, Product, Min, Max>;
+template struct Reductions<double, Sum, Product, Min, Max>;
+template struct Reductions<BFloat16, Sum, Product, Min, Max>;
+template struct Reductions<unsigned char, Sum, Product, Min, Max, BitAnd, BitOr>;
+template struct Reductions<std::int8_t, Sum, Product, Min, Max, BitAnd, BitOr>;
+template struct Reductions<std::int32_t, Sum, Product, Min, Max, BitAnd, BitOr>;
+template struct Reductions<std::int64_t, Sum, Product, Min, Max, BitAnd, BitOr>;
+
+}  // namespace pdp::cuda

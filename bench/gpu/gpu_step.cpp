@@ -1,14 +1,17 @@
 // One training step on a GPU against its floor: the model's matrix products alone, as one graph, in the same run.
 //
-//   gpu_step --config toy|mnist|ae|wide [--tf32] [--no-graphs] [--steps N] [--pairs P]
+//   gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] [--steps N] [--pairs P | --turns]
 //
 // Prints one JSON object. Blocks of N steps on a batch that lies on the GPU, and of as many floors, alternate (A B B A ...) and are timed
-// by events of the GPU; the figures are medians over blocks, for one step.
+// by events of the GPU; the figures are medians over blocks, for one step. With --turns it makes two of each for every line on its standard
+// input and prints an object each time, so that programs may take turns.
 
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,7 +34,8 @@ using pdp::cuda::Memory;
 
 struct Settings {
   std::string config = "mnist";
-  bool tf32 = false, graphs = true;
+  std::string precision = "float32";
+  bool graphs = true, turns = false;
   int steps = 1000, pairs = 11;
 };
 
@@ -62,26 +66,34 @@ class Timer {
   std::array<cudaEvent_t, 2> events_{};
 };
 
+/// Gives the GPU the same for so long that its clocks go up, which takes a part of a second where it has had nothing to do.
+void warm_up(Timer& timed, std::chrono::milliseconds duration, const auto& f) {
+  for (const auto end = std::chrono::steady_clock::now() + duration; std::chrono::steady_clock::now() < end;) timed(20, f);
+}
+
 /// The products of a step on memory of their own: forward, the gradient of each weight, and the gradient of each input but the first.
+template <class T>
 class Floor {
+  using Gradient = pdp::Accumulated<T>;
+
  public:
   Floor(const pdp::cuda::Device& device, const std::vector<Index>& widths, Index rows) : device_{device}, widths_{widths}, rows_{rows} {
     for (std::size_t i = 0; i < widths.size(); ++i) {
-      values_.push_back(filled(rows * widths[i], i));
-      gradients_.push_back(filled(rows * widths[i], 100 + i));
+      values_.push_back(filled<T>(rows * widths[i], i));
+      gradients_.push_back(filled<T>(rows * widths[i], 100 + i));
       if (i == 0) continue;
-      weights_.push_back(filled(widths[i - 1] * widths[i], 200 + i));
-      weight_gradients_.push_back(filled(widths[i - 1] * widths[i], 300 + i));
+      weights_.push_back(filled<T>(widths[i - 1] * widths[i], 200 + i));
+      weight_gradients_.push_back(filled<Gradient>(widths[i - 1] * widths[i], 300 + i));
     }
   }
 
   void run() {
     replay(device_, recordings_, std::array<Index, 1>{0}, [this] {
-      using In = Matrix<const float>;
-      const auto value = [&](std::size_t i) { return Matrix<float>{values_[i].data(), rows_, widths_[i]}; };
-      const auto gradient = [&](std::size_t i) { return Matrix<float>{gradients_[i].data(), rows_, widths_[i]}; };
-      const auto weight = [&](std::vector<Memory<float>>& of, std::size_t i) {
-        return Matrix<float>{of[i].data(), widths_[i], widths_[i + 1]};
+      using In = Matrix<const T>;
+      const auto value = [&](std::size_t i) { return Matrix<T>{values_[i].data(), rows_, widths_[i]}; };
+      const auto gradient = [&](std::size_t i) { return Matrix<T>{gradients_[i].data(), rows_, widths_[i]}; };
+      const auto weight = [&]<class E>(std::vector<Memory<E>>& of, std::size_t i) {
+        return Matrix<E>{of[i].data(), widths_[i], widths_[i + 1]};
       };
       for (std::size_t i = 0; i < weights_.size(); ++i) gemm(device_, In{value(i)}, In{weight(weights_, i)}, value(i + 1), false);
       for (std::size_t i = weights_.size(); i-- > 0;) {
@@ -92,8 +104,9 @@ class Floor {
   }
 
  private:
-  Memory<float> filled(Index elements, std::size_t key) {
-    auto memory = allocate<float>(device_, elements);
+  template <class E>
+  Memory<E> filled(Index elements, std::size_t key) {
+    auto memory = allocate<E>(device_, elements);
     fill_uniform(device_, pdp::random::make_key(1, key), 1, pdp::random::Elements{}, memory.span());
     return memory;
   }
@@ -101,15 +114,16 @@ class Floor {
   const pdp::cuda::Device& device_;
   std::vector<Index> widths_;
   Index rows_;
-  std::vector<Memory<float>> values_, gradients_, weights_, weight_gradients_;
+  std::vector<Memory<T>> values_, gradients_, weights_;
+  std::vector<Memory<Gradient>> weight_gradients_;
   pdp::cuda::Device::Recordings recordings_;
 };
 
-template <class Config>
+template <class Precision, class Config>
 void measure(const Config& config, const Settings& settings) {
-  const pdp::cuda::Device device{{.tf32 = settings.tf32, .graphs = settings.graphs}};
+  const pdp::cuda::Device device{{.tf32 = settings.precision == "tf32", .graphs = settings.graphs}};
   pdp::comm::Self self;
-  pdp::Trainer trainer{self, pdp::parallel::Single{}, config.task, {.global_batch = config.rows}, device};
+  pdp::Trainer trainer{self, pdp::parallel::Single{}, config.task, {.global_batch = config.rows}, device, Precision{}};
   using Target = typename decltype(trainer)::Target;
   const bench::Batches<Target> batches{config.rows, config.widths.front(), config.widths.back(), 0};
   auto x = allocate<float>(device, static_cast<Index>(batches.x().size()));
@@ -119,25 +133,40 @@ void measure(const Config& config, const Settings& settings) {
   const auto step = [&] {
     trainer.engine().start({{x.data(), config.rows, config.widths.front()}, std::as_const(y).span(), config.rows, /*on_device*/ true});
   };
-  Floor floor{device, config.widths, config.rows};
+  Floor<typename Precision::compute> floor{device, config.widths, config.rows};
   Timer timed{device};
   const auto run_floor = [&] { floor.run(); };
-  timed(20, step);
+  step();
   const double first = trainer.finish().mean_loss();
-  timed(20, run_floor);
-  std::vector<double> steps, floors;
-  for (int pair = 0; pair < settings.pairs; ++pair)
-    for (const bool is_step : {pair % 2 == 0, pair % 2 != 0})
-      if (is_step)
-        steps.push_back(timed(settings.steps, step));
-      else
-        floors.push_back(timed(settings.steps, run_floor));
-  const double last = trainer.finish().mean_loss();
-  std::printf(
-      "{\"config\": \"%s\", \"device\": \"%s\", \"tf32\": %s, \"graphs\": %s, \"median_us\": %.3f, \"floor_us\": %.3f, "
-      "\"first_loss\": %.6g, \"last_loss\": %.6g}\n",
-      settings.config.c_str(), device.describe().c_str(), settings.tf32 ? "true" : "false", settings.graphs ? "true" : "false",
-      bench::median(steps), bench::median(floors), first, last);
+  warm_up(timed, std::chrono::milliseconds{500}, step);
+  warm_up(timed, std::chrono::milliseconds{100}, run_floor);
+  const auto make_blocks = [&](int pairs) {
+    std::vector<double> steps, floors;
+    for (int pair = 0; pair < pairs; ++pair)
+      for (const bool is_step : {pair % 2 == 0, pair % 2 != 0})
+        if (is_step)
+          steps.push_back(timed(settings.steps, step));
+        else
+          floors.push_back(timed(settings.steps, run_floor));
+    std::printf(
+        "{\"config\": \"%s\", \"gpu\": \"%s\", \"precision\": \"%s\", \"graphs\": %s, \"median_us\": %.3f, \"floor_us\": %.3f, "
+        "\"first_loss\": %.6g, \"last_loss\": %.6g}\n",
+        settings.config.c_str(), device.describe().c_str(), settings.precision.c_str(), settings.graphs ? "true" : "false",
+        bench::median(steps), bench::median(floors), first, trainer.finish().mean_loss());
+    std::fflush(stdout);
+  };
+  if (!settings.turns) return make_blocks(settings.pairs);
+  for (std::string line; std::getline(std::cin, line);) {
+    warm_up(timed, std::chrono::milliseconds{30}, step);
+    make_blocks(2);
+  }
+}
+
+template <class Config>
+void measure(const Config& config, const Settings& settings) {
+  if (settings.precision == "bfloat16") return measure<pdp::MixedBfloat16>(config, settings);
+  if (settings.precision == "float32" || settings.precision == "tf32") return measure<pdp::Float32>(config, settings);
+  throw pdp::UsageError{pdp::text("--precision ", settings.precision, " is unknown; it is float32, tf32 or bfloat16")};
 }
 
 Settings parse(int argc, char** argv) {
@@ -150,8 +179,10 @@ Settings parse(int argc, char** argv) {
     };
     if (word == "--config")
       settings.config = value();
-    else if (word == "--tf32")
-      settings.tf32 = true;
+    else if (word == "--precision")
+      settings.precision = value();
+    else if (word == "--turns")
+      settings.turns = true;
     else if (word == "--no-graphs")
       settings.graphs = false;
     else if (word == "--steps")
@@ -160,7 +191,8 @@ Settings parse(int argc, char** argv) {
       settings.pairs = bench::number<int>(word, value(), 1);
     else
       throw pdp::UsageError{pdp::text("unknown argument ", word,
-                                      "; usage: gpu_step --config toy|mnist|ae|wide [--tf32] [--no-graphs] [--steps N] [--pairs P]")};
+                                      "; usage: gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] "
+                                      "[--steps N] [--pairs P | --turns]")};
   }
   return settings;
 }

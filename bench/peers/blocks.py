@@ -8,15 +8,19 @@ import os
 import platform
 import random
 import re
+import select
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
 from collections import namedtuple
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENOUGH_PAIRS = 11  # for a figure to quote
+PRECISIONS = ("float32", "tf32", "bfloat16")  # of a step on a GPU
 
 
 class Failure(Exception):
@@ -65,7 +69,10 @@ def run(command, timeout, env=None):
 
 def run_object(command, timeout, expected, times):
     """The one JSON object that a command prints. It must hold what is expected, and a number above 0 under each of the names in times."""
-    out = run(command, timeout)
+    return object_of(run(command, timeout), command, expected, times)
+
+
+def object_of(out, command, expected, times):
     try:
         found = json.loads(out)
         right = all(found[name] == value for name, value in expected.items()) and all(float(found[name]) > 0 for name in times)
@@ -75,6 +82,46 @@ def run_object(command, timeout, expected, times):
         words = " ".join(map(str, command))
         raise Failure(f"{words}: expected one JSON object with {json.dumps(expected)} and {', '.join(times)} above 0; found:\n{out[:500]}")
     return found
+
+
+class Served:
+    """A program that stays, and for each line on its standard input makes a block and prints a JSON object."""
+
+    def __init__(self, command, timeout, expected, times):
+        self.command, self.timeout, self.expected, self.times = [str(word) for word in command], timeout, expected, times
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, start_new_session=True, preexec_fn=die_with_parent
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.communicate()
+        self.log.close()
+
+    def block(self):
+        words = " ".join(self.command)
+        try:
+            self.process.stdin.write(b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        line, end = b"", time.monotonic() + self.timeout
+        while not line.endswith(b"\n"):
+            if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+                raise Failure(f"{words}: no answer within {self.timeout} s; --timeout gives it longer")
+            some = os.read(self.process.stdout.fileno(), 65536)
+            if not some:
+                self.log.seek(0)
+                raise Failure(f"{words}: exit status {self.process.wait()}\n" + "\n".join(self.log.read().strip().splitlines()[-12:]))
+            line += some
+        return object_of(line.decode(), words.split(), self.expected, self.times)
 
 
 def started(main):

@@ -1,16 +1,19 @@
 """How long a training step of PyTorch takes on a GPU, with the models, losses, optimizers and batches of bench/common/configs.hpp.
 
-    torch_gpu_step.py --config toy|mnist|ae|wide --mode eager|graph [--tf32] [--steps N] [--pairs P]
+    torch_gpu_step.py --config toy|mnist|ae|wide --mode eager|graph [--precision float32|tf32|bfloat16]
+                      [--steps N] [--pairs P | --turns]
 
 On a batch that lies on the GPU. eager: as a program says it. graph: forward, backward and the optimizer's step captured as one CUDA graph. The
-optimizers are PyTorch's fused ones. Prints one JSON object; median_us is the median over blocks of N steps, timed by events of the GPU.
-bench/peers/run_gpu starts it.
+optimizers are PyTorch's fused ones. bfloat16: under torch.autocast, on parameters in float32. Prints one JSON object; median_us is the median
+over blocks of N steps, timed by events of the GPU. With --turns it makes two blocks for every line on its standard input, and prints an object
+each time. bench/peers/run_gpu starts it.
 """
 
 import argparse
 import json
 import statistics
 import sys
+import time
 
 sys.dont_write_bytecode = True  # no __pycache__ among the sources
 
@@ -21,7 +24,7 @@ import torch_step
 torch_step.torch = torch  # whose functions are used here
 
 
-def training_step(config, mode):
+def training_step(config, mode, precision):
     """A function that makes one step, and one that gives the last loss."""
     device = torch.device("cuda")
     torch.manual_seed(0)
@@ -34,7 +37,8 @@ def training_step(config, mode):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        found[0] = loss(model(x), y)
+        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16", cache_enabled=mode == "eager"):
+            found[0] = loss(model(x), y)
         found[0].backward()
         optimizer.step()
 
@@ -63,14 +67,22 @@ def timed(step, count):
     return 1000 * begin.elapsed_time(end) / count
 
 
+def warm_up(step, seconds):
+    """Until the clocks of a GPU that had nothing to do have gone up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        timed(step, 20)
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
     add("--config", type=blocks.one_of(torch_step.CONFIGS), required=True, help=", ".join(torch_step.CONFIGS))
     add("--mode", type=blocks.one_of(("eager", "graph")), required=True, help="eager or graph")
-    add("--tf32", action="store_true", help="products in TF32")
+    add("--precision", type=blocks.one_of(blocks.PRECISIONS), default="float32", help=", ".join(blocks.PRECISIONS) + " (default: float32)")
     add("--steps", type=blocks.at_least(1), default=1000, help="of a block (default: 1000)")
     add("--pairs", type=blocks.at_least(1), default=11, help="blocks (default: 11)")
+    add("--turns", action="store_true", help="two blocks for every line on the standard input")
     return parser.parse_args()
 
 
@@ -79,14 +91,24 @@ def main():
     if not torch.cuda.is_available():
         print("torch_gpu_step.py: PyTorch finds no GPU", file=sys.stderr)
         return 1
-    torch.backends.cuda.matmul.allow_tf32 = flags.tf32
-    step, last_loss = training_step(torch_step.CONFIGS[flags.config], flags.mode)
-    timed(step, 20)
+    torch.backends.cuda.matmul.allow_tf32 = flags.precision == "tf32"
+    step, last_loss = training_step(torch_step.CONFIGS[flags.config], flags.mode, flags.precision)
+    step()
     first = last_loss()
-    median_us = statistics.median(timed(step, flags.steps) for _ in range(flags.pairs))
-    figures = {"median_us": round(median_us, 3), "first_loss": first, "last_loss": last_loss()}
-    how = {"peer": "pytorch", "version": torch.__version__, "device": torch.cuda.get_device_name()}
-    print(json.dumps({**how, **vars(flags), **figures}), flush=True)
+    warm_up(step, 0.5)
+
+    def make_blocks(count):
+        median_us = statistics.median(timed(step, flags.steps) for _ in range(count))
+        figures = {"median_us": round(median_us, 3), "first_loss": first, "last_loss": last_loss()}
+        how = {"peer": "pytorch", "version": torch.__version__, "device": torch.cuda.get_device_name()}
+        print(json.dumps({**how, **vars(flags), **figures}), flush=True)
+
+    if not flags.turns:
+        make_blocks(flags.pairs)
+        return 0
+    for _ in sys.stdin:
+        warm_up(step, 0.03)
+        make_blocks(2)
     return 0
 
 

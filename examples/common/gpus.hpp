@@ -1,13 +1,13 @@
 #pragma once
 
+#include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/nccl.hpp>
-#include <pdp/comm/self.hpp>
 #include <pdp/cuda/device.hpp>
 #include <pdp/launch/run.hpp>
 
 namespace examples {
 
-/// Runs `function(world, device)` on every rank, each with a GPU of its own.
+/// Runs `function(world, device)` on every rank: processes with a GPU of their own each, or threads that have the GPUs in turn.
 template <class F>
 int run_on_gpus(const pdp::launch::Options& options, F&& function) {
   try {
@@ -17,12 +17,12 @@ int run_on_gpus(const pdp::launch::Options& options, F&& function) {
     pdp::launch::Report::print(problem, -1);
     return problem.exit_code();
   }
-  return pdp::launch::run<pdp::comm::Nccl>(options, [&](pdp::comm::Nccl& world) {
+  const auto on_rank = [&](auto& world) {
     const pdp::cuda::Device device{{.index = world.device()}};
-    if (world.size() > 1) return function(world, device);
-    pdp::comm::Self self;  // so that a step is one graph
-    function(self, device);
-  });
+    function(world, device);
+  };
+  if (options.threads) return pdp::launch::run<pdp::comm::CudaThread>(options, on_rank);
+  return pdp::launch::run<pdp::comm::Nccl>(options, on_rank);
 }
 
 }  // namespace examples

@@ -123,6 +123,7 @@
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/after_device.hpp>
 #include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>

@@ -15,11 +15,13 @@ TEST_CASE("a Precision takes for each role what was said, else what the role bef
   SUCCEED();
 }
 
-TEST_CASE("a Precision is supported where one floating-point element type serves all roles, or gradients are rounded", "[core]") {
+TEST_CASE("a Precision is supported where one floating-point type serves all roles, or bfloat16 some beside float", "[core]") {
   static_assert(SupportedPrecision<Precision<float>> && SupportedPrecision<Precision<double, double, double>>);
   static_assert(SupportedPrecision<Precision<float, float, pdp::BFloat16>> &&
                 !SupportedPrecision<Precision<double, double, pdp::BFloat16>>);
   static_assert(!SupportedPrecision<Precision<float, float, double>> && !SupportedPrecision<Precision<float, double, float>>);
+  static_assert(SupportedPrecision<Precision<pdp::BFloat16, float, pdp::BFloat16>> && !SupportedPrecision<Precision<pdp::BFloat16>> &&
+                !SupportedPrecision<Precision<pdp::BFloat16, double>> && !SupportedPrecision<Precision<double, float>>);
   static_assert(!SupportedPrecision<Precision<std::int32_t>> && !SupportedPrecision<Precision<long double>> && !SupportedPrecision<float>);
   SUCCEED();
 }

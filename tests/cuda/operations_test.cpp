@@ -307,19 +307,29 @@ TEST_CASE("a GPU judges a gradient as a CPU does", "[cuda]") {
   if (!device) return;
   for (const double square : {0.0, 4.0, 100.0, HUGE_VAL, std::nan("")})
     for (const double clip : {0.0, 1.0})
-      for (const bool skips : {false, true}) {
-        StepNumbers numbers{.info = {9, 1}, .square = square};
-        std::int64_t skipped = 2;
-        Copy<StepNumbers> numbers_there{*device, {numbers}};
-        Copy<std::int64_t> skipped_there{*device, {skipped}};
-        judge(Cpu{}, &numbers, &skipped, clip, skips);
-        judge(*device, numbers_there.data(), skipped_there.data(), clip, skips);
-        const StepNumbers found = numbers_there.values().front();
-        CHECK(found.info.number == numbers.info.number);
-        CHECK(pdp::testing::same_bits(std::vector{found.norm, found.factor}, std::vector{numbers.norm, numbers.factor}));
-        CHECK(found.skips == numbers.skips);
-        CHECK(skipped_there.values().front() == skipped);
-      }
+      for (const bool skips : {false, true})
+        for (const bool scales : {false, true}) {
+          const pdp::GradientRule rule{clip, skips, scales, {.interval = 3}};
+          StepNumbers numbers{.info = {9, 1}, .scale = 0.125, .square = square};
+          pdp::StepHistory history{.skipped = 2, .loss_scale = scales ? 8.0 : 1.0, .finite = 2};
+          Copy<StepNumbers> numbers_there{*device, {numbers}};
+          Copy<pdp::StepHistory> history_there{*device, {history}};
+          scale_loss(Cpu{}, &numbers, &history);
+          judge(Cpu{}, &numbers, &history, rule);
+          scale_loss(*device, numbers_there.data(), history_there.data());
+          judge(*device, numbers_there.data(), history_there.data(), rule);
+          const StepNumbers found = numbers_there.values().front();
+          CHECK(found.info.number == numbers.info.number);
+          CHECK(found.scale == numbers.scale);
+          CHECK(found.loss_scale == numbers.loss_scale);
+          const auto equal = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+          CHECK((equal(found.norm, numbers.norm) && equal(found.factor, numbers.factor)));
+          CHECK(found.skips == numbers.skips);
+          const pdp::StepHistory after = history_there.values().front();
+          CHECK(after.skipped == history.skipped);
+          CHECK(after.loss_scale == history.loss_scale);
+          CHECK(after.finite == history.finite);
+        }
 }
 
 namespace {

@@ -28,6 +28,9 @@ struct Fixture {
   int before = stand_in::live();
 };
 
+template <class>
+struct FixtureOf : Fixture {};
+
 std::string refusal(const DeviceOptions& options = {}) {
   return support::message_of<pdp::ConfigError>([&] { static_cast<void>(Device{options}); }).value();
 }
@@ -83,13 +86,38 @@ TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each nu
   }
 }
 
-TEST_CASE_METHOD(Fixture, "biases and their gradients are computed on the way of the products, where cuBLASLt can", "[cuda]") {
-  for (const bool can : {true, false}) {
+TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is its thread's current one", "[cuda]") {
+  const Device device{{.index = 2}};
+  pdp::comm::Self self;
+  pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
+  for (int step = 0; step < 3; ++step)
+    CHECK(std::isfinite(
+        trainer.step(support::normal(4 * tasks::samples(1).sample_shape().elements(), 1), std::vector<std::int32_t>(4)).loss));
+  int current = -1;
+  CHECK(cudaGetDevice(&current) == cudaSuccess);
+  CHECK(current == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it is added all the same", "[cuda]") {
+  const Device device;
+  const gpu::Copy<float> a{device, {1, 2}}, b{device, {3, 4}}, row{device, {0, 5, 6}};
+  gpu::Copy<float> c{device, std::vector<float>(4)};
+  gemm(device, a.matrix(2, 1), b.matrix(1, 2), c.matrix(2, 2), false);
+  add_row(device, row.read().data() + 1, c.matrix(2, 2));
+  CHECK(c.values() == std::vector<float>{8, 10, 11, 14});
+  CHECK(stand_in::products(CUBLASLT_EPILOGUE_BIAS) == 0);
+}
+
+TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases and their gradients are computed on the way of the products, where cuBLASLt can", "[cuda]",
+                          pdp::Float32, pdp::MixedBfloat16, pdp::MixedFloat16) {
+  for (const int can_until : {2, 1, 0}) {  // it is carried out, an algorithm is found, none is
     stand_in::reset();
-    stand_in::settings().epilogues = can;
+    stand_in::settings().epilogues = can_until > 0;
+    stand_in::settings().epilogues_run = can_until > 1;
+    const bool can = can_until > 1;
     const Device device;
     pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
+    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device, TestType{}};
     const auto totals = trainer.step(support::normal(16 * tasks::samples(1).sample_shape().elements(), 1), std::vector<std::int32_t>(16));
     CHECK(std::isfinite(totals.loss));
     CHECK((stand_in::products(CUBLASLT_EPILOGUE_BIAS) > 0) == can);

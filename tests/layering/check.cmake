@@ -1,6 +1,6 @@
 # Checks what every header under INCLUDE_DIR/pdp includes: cmake -D INCLUDE_DIR=include -P tests/layering/check.cmake
 #
-#   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others; comm/nccl/ also cuda/;
+#   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others; comm/nccl/ and comm/cuda_thread/ also cuda/;
 #   - pdp's headers are included as <pdp/...> and exist;
 #   - a header needs at most one optional component (tcp: Asio; safetensors: JSON; mpi: MPI; gloo: Gloo; cuda: CUDA; nccl: NCCL; onednn: oneDNN);
 #   - the umbrella pdp/pdp.hpp reaches every header that needs no optional component, and none that needs one; it need not
@@ -27,7 +27,7 @@ set(room_checkpoint core data nn parallel)
 set(room_train all)
 set(room_testing all)
 
-set(parts_of_components "^pdp/(cuda/|comm/gloo|comm/nccl|comm/hierarchical|comm/shm|comm/tcp|data/safetensors|checkpoint/|testing/)")
+set(parts_of_components "^pdp/(cuda/|comm/cuda_thread|comm/gloo|comm/nccl|comm/hierarchical|comm/shm|comm/tcp|data/safetensors|checkpoint/|testing/)")
 
 set(faults "")
 macro(fault text)
@@ -49,7 +49,7 @@ foreach(header IN LISTS pdp_all_headers)
       continue()
     endif()
     set(may "${room_${room}}")
-    if(header MATCHES "^pdp/comm/nccl/")
+    if(header MATCHES "^pdp/comm/(cuda_thread|nccl)/")
       list(APPEND may cuda)
     endif()
   endif()

@@ -149,6 +149,10 @@ void fill_uniform(const Device& device, const Operands&... operands) {
   run(device, [=](const pdp::host::Cpu& cpu) { fill_uniform(cpu, operands...); });
 }
 template <class... Operands>
+void scale_loss(const Device& device, const Operands&... operands) {
+  run(device, [=](const pdp::host::Cpu& cpu) { scale_loss(cpu, operands...); });
+}
+template <class... Operands>
 void judge(const Device& device, const Operands&... operands) {
   run(device, [=](const pdp::host::Cpu& cpu) { judge(cpu, operands...); });
 }

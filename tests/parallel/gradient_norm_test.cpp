@@ -139,6 +139,47 @@ TEMPLATE_TEST_CASE("clipped gradients give the losses of one process, whatever t
   }
 }
 
+TEST_CASE("losses that are scaled by a power of two lead to the same parameters, to the bit, whatever the strategy",
+          "[parallel][gradient]") {
+  const std::vector<std::vector<float>> batches{large(1), large(2), large(3)};
+  for (const Spread& spread : every_strategy())
+    for (const double clip_norm : {0.0, 0.3}) {
+      const Trained plain = train(spread, {.clip_norm = clip_norm, .non_finite = NonFinite::skip}, batches);
+      const Trained scaled = train(spread, {.clip_norm = clip_norm, .loss_scaling = pdp::LossScaling{.initial = 4096}}, batches);
+      CHECK(distance(scaled, plain) == 0);
+      for (std::size_t step = 0; step < batches.size(); ++step) {
+        CHECK(scaled.totals[step].loss == plain.totals[step].loss);
+        CHECK(scaled.totals[step].gradient_norm == plain.totals[step].gradient_norm);
+        CHECK(scaled.totals[step].loss_scale == 4096);
+      }
+    }
+}
+
+TEST_CASE("the scale of losses falls when a gradient is not finite, and grows when some in a row were, on every rank alike",
+          "[parallel][gradient]") {
+  const pdp::LossScaling scaling{.initial = 8, .growth = 4, .backoff = 0.5, .interval = 3};
+  const auto bad = with(large(2), 6, infinity);
+  for (const Spread& spread : every_strategy()) {
+    const Trained found =
+        train(spread, {.loss_scaling = scaling}, {large(1), large(2), bad, large(3), large(4), large(5), large(6), bad, bad, large(7)});
+    std::vector<double> scales;
+    for (const auto& totals : found.totals) scales.push_back(totals.loss_scale);
+    CHECK(scales == std::vector<double>{8, 8, 8, 4, 4, 4, 16, 16, 8, 4});
+    CHECK(found.totals[2].skipped);
+    CHECK(distance(found, train(spread, {.non_finite = NonFinite::skip},
+                                {large(1), large(2), large(3), large(4), large(5), large(6), large(7)})) == 0);
+  }
+}
+
+TEST_CASE("a scaling of losses that would lead nowhere is refused", "[parallel][gradient][bad input]") {
+  for (const pdp::LossScaling& scaling :
+       {pdp::LossScaling{.initial = 0}, pdp::LossScaling{.initial = infinity}, pdp::LossScaling{.growth = 0.5},
+        pdp::LossScaling{.backoff = 1}, pdp::LossScaling{.backoff = 0}, pdp::LossScaling{.interval = 0}})
+    CHECK_THROWS_WITH(train({Single{}, 1}, {.loss_scaling = scaling}, {large(1)}), Contains("losses cannot be scaled by "));
+  CHECK_THROWS_WITH(train({Single{}, 1}, {.non_finite = NonFinite::stop, .loss_scaling = pdp::LossScaling{}}, {large(1)}),
+                    Contains("NonFinite::stop would end the training then; take NonFinite::skip"));
+}
+
 TEST_CASE("a gradient that is not finite is left out on every rank, and training goes on as if the step had not been",
           "[parallel][gradient]") {
   for (const Spread& spread : every_strategy()) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include <pdp/core/dtype.hpp>
+
 #include "inside.hpp"
 
 // Matrices lie column by column; see NVIDIA's manual of cublasLtMatmul().
@@ -14,6 +16,7 @@ struct cublasLtMatmulPreference {
   std::uint32_t alignment = 256;  // the least of those of all operands
 };
 struct cublasLtMatrixLayout {
+  cudaDataType_t type;
   std::uint64_t rows, cols;
   std::int64_t stride;
   friend bool operator==(const cublasLtMatrixLayout&, const cublasLtMatrixLayout&) = default;
@@ -21,7 +24,7 @@ struct cublasLtMatrixLayout {
 struct cublasLtMatmulDesc {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  float* bias = nullptr;
+  void* bias = nullptr;  // of the type of the result
 };
 
 using namespace stand_in;
@@ -31,19 +34,33 @@ namespace {
 struct Sizes {
   std::uint64_t m, n, k;
 };
-/// Where the operands do not fit each other, `fits` is false.
+std::size_t bytes_of(cudaDataType_t type) { return type == CUDA_R_32F ? sizeof(float) : 2; }
+float get(const void* values, cudaDataType_t type, std::uint64_t at) {
+  if (type == CUDA_R_16BF) return static_cast<float>(static_cast<const pdp::BFloat16*>(values)[at]);
+  if (type == CUDA_R_16F) return static_cast<float>(static_cast<const pdp::Float16*>(values)[at]);
+  return static_cast<const float*>(values)[at];
+}
+void set(void* values, cudaDataType_t type, std::uint64_t at, double value) {
+  if (type == CUDA_R_16BF)
+    static_cast<pdp::BFloat16*>(values)[at] = pdp::BFloat16{static_cast<float>(value)};
+  else if (type == CUDA_R_16F)
+    static_cast<pdp::Float16*>(values)[at] = static_cast<pdp::Float16>(static_cast<float>(value));
+  else
+    static_cast<float*>(values)[at] = static_cast<float>(value);
+}
 Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, const cublasLtMatrixLayout& b,
                const cublasLtMatrixLayout& d) {
   const bool a_t = desc.a == CUBLAS_OP_T, b_t = desc.b == CUBLAS_OP_T;
   const Sizes sizes{a_t ? a.cols : a.rows, b_t ? b.rows : b.cols, a_t ? a.rows : a.cols};
   if ((b_t ? b.cols : b.rows) != sizes.k || d.rows != sizes.m || d.cols != sizes.n) misuse("cublasLtMatmul of matrices that do not fit");
+  if (a.type != b.type || (a.type == CUDA_R_32F && d.type != CUDA_R_32F)) misuse("cublasLtMatmul of types that it cannot multiply");
   for (const cublasLtMatrixLayout* each : {&a, &b, &d})
     if (each->stride < static_cast<std::int64_t>(each->rows) || each->rows == 0 || each->cols == 0)
       misuse("a matrix layout with nothing in it, or with too small a stride");
   return sizes;
 }
 void check_memory(const void* memory, const cublasLtMatrixLayout& layout) {
-  if (block_of(memory, (static_cast<std::uint64_t>(layout.stride) * (layout.cols - 1) + layout.rows) * sizeof(float)) == nullptr)
+  if (block_of(memory, (static_cast<std::uint64_t>(layout.stride) * (layout.cols - 1) + layout.rows) * bytes_of(layout.type)) == nullptr)
     misuse("cublasLtMatmul of memory that is not of a device");
 }
 
@@ -92,9 +109,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
   }
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t, std::uint64_t rows, std::uint64_t cols,
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType_t type, std::uint64_t rows, std::uint64_t cols,
                                           std::int64_t stride) {
-  *made = new cublasLtMatrixLayout{rows, cols, stride};
+  *made = new cublasLtMatrixLayout{type, rows, cols, stride};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
@@ -123,6 +140,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   static_cast<void>(sizes_of(*desc, *a, *b, *d));
   if (*c != *d || wanted < 1) misuse("cublasLtMatmulAlgoGetHeuristic with nothing to find, or with matrices c and d that differ");
   *count = 0;
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && (desc->bias == nullptr || reinterpret_cast<std::uintptr_t>(desc->bias) % 16 != 0))
+    misuse("an algorithm for an epilogue without its vector, or with one that is not aligned");
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
   *count = 1;
   found->workspaceSize = preference->workspace;
@@ -139,38 +158,39 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       misuse("cublasLtMatmul of an operand that is not aligned as its algorithm was told");
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   const Sizes sizes = sizes_of(*desc, *layout_a, *layout_b, *layout_d);
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues_run) return CUBLAS_STATUS_NOT_SUPPORTED;
   const std::lock_guard lock{everything().mutex};
   check_memory(a, *layout_a);
   check_memory(b, *layout_b);
   check_memory(d, *layout_d);
   if (block_of(workspace, workspace_bytes) == nullptr) misuse("cublasLtMatmul with a workspace that is not of a device");
   const bool has_bias = desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-  if (has_bias && block_of(desc->bias, sizes.m * sizeof(float)) == nullptr) misuse("cublasLtMatmul with a bias that is not of a device");
+  if (has_bias && block_of(desc->bias, sizes.m * bytes_of(layout_d->type)) == nullptr)
+    misuse("cublasLtMatmul with a bias that is not of a device");
   ++everything().products[desc->epilogue];
-  stream_of(stream).enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock& own) {
+  stream_here(stream, "cublasLtMatmul").enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock& own) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings().product_milliseconds};
     everything().changed.wait_until(own, end, [end] { return std::chrono::steady_clock::now() >= end; });
     const auto at = [](const void* matrix, const cublasLtMatrixLayout& layout, bool is_transposed, std::uint64_t row, std::uint64_t col) {
       const std::uint64_t in_memory =
           is_transposed ? row * static_cast<std::uint64_t>(layout.stride) + col : col * static_cast<std::uint64_t>(layout.stride) + row;
-      return static_cast<double>(static_cast<const float*>(matrix)[in_memory]);
+      return static_cast<double>(get(matrix, layout.type, in_memory));
     };
     const bool a_t = product.a == CUBLAS_OP_T, b_t = product.b == CUBLAS_OP_T;
-    float* const to = static_cast<float*>(d);
     for (std::uint64_t row = 0; row < sizes.m; ++row) {
       for (std::uint64_t col = 0; col < sizes.n; ++col) {
         double sum = 0;
         for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l) * at(b, of_b, b_t, l, col);
-        float& out = to[col * static_cast<std::uint64_t>(of_d.stride) + row];
+        const std::uint64_t out = col * static_cast<std::uint64_t>(of_d.stride) + row;
         double value = static_cast<double>(by) * sum;
-        if (keep != 0) value += static_cast<double>(keep * out);  // what is not kept may be anything
-        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += static_cast<double>(product.bias[row]);
-        out = static_cast<float>(value);
+        if (keep != 0) value += static_cast<double>(keep * get(d, of_d.type, out));  // what is not kept may be anything
+        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += static_cast<double>(get(product.bias, of_d.type, row));
+        set(d, of_d.type, out, value);
       }
       if (product.epilogue == CUBLASLT_EPILOGUE_BGRADA) {
         double sum = 0;
         for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l);
-        product.bias[row] = static_cast<float>(sum);
+        set(product.bias, of_d.type, row, sum);
       }
     }
   });

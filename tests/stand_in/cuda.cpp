@@ -20,7 +20,9 @@ void reset() {
   settings().looks_until_launched = 0;
   settings().room = std::size_t{1} << 40;
   settings().is_old = false;
+  settings().reach = true;
   settings().epilogues = true;
+  settings().epilogues_run = true;
   settings().product_milliseconds = 0;
   {
     const std::lock_guard lock{everything().mutex};
@@ -97,6 +99,12 @@ Stream& stream_of(cudaStream_t stream) {
   cudaStream_t& own = everything().default_streams[current_device()];
   if (own == nullptr) own = make_stream(current_device());
   return *own->state;
+}
+
+Stream& stream_here(cudaStream_t stream, const char* what) {
+  Stream& own = stream_of(stream);
+  if (own.device != current_device()) misuse(std::string{what} + " for a stream of another device than the thread's current one");
+  return own;
 }
 
 const Block* block_of(const void* memory, std::size_t bytes) {
@@ -209,8 +217,14 @@ cudaError_t cudaFree(void* memory) { return release(memory, false); }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (device < 0 || peer < 0 || device >= settings().devices || peer >= settings().devices || device == peer)
     misuse("cudaDeviceCanAccessPeer of a device that is not there, or of one alone");
-  *can = 1;
+  *can = settings().reach ? 1 : 0;
   return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  const std::lock_guard lock{everything().mutex};
+  if (flags != 0 || peer == current_device() || peer < 0 || peer >= settings().devices || !settings().reach)
+    misuse("access to a device that is not there, is the own one, or cannot be reached");
+  return everything().peers.emplace(current_device(), peer).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
 }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   const std::lock_guard lock{everything().mutex};

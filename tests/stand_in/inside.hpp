@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "stand_in.hpp"
@@ -48,7 +49,8 @@ struct Everything {
   std::set<cudaStream_t> streams;
   std::set<std::shared_ptr<Stream>> running;  // those that were destroyed with something left to do, too
   std::map<int, cudaStream_t> default_streams;
-  std::map<int, int> products;  // of cuBLASLt, by their epilogue
+  std::set<std::pair<int, int>> peers;  // devices, and those whose memory they have been given
+  std::map<int, int> products;          // of cuBLASLt, by their epilogue
   int graphs_launched = 0;
   int live = 0;
 };
@@ -58,6 +60,8 @@ Everything& everything();
 /// Of what cannot be done while the calling thread captures a stream.
 void refuse_captured(const Stream& stream, const char* what);
 Stream& stream_of(cudaStream_t stream);
+/// The same, for work that a stream of another device than the thread's current one does not take.
+Stream& stream_here(cudaStream_t stream, const char* what);
 /// The block that all of the memory lies in, or null.
 const Block* block_of(const void* memory, std::size_t bytes);
 int& current_device();

@@ -8,9 +8,31 @@
 
 #include "inside.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+#define PDP_TEST_FIBERS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PDP_TEST_FIBERS
+#endif
+#endif
+#ifdef PDP_TEST_FIBERS
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace stand_in {
 
 namespace {
+
+/// What ThreadSanitizer has to know of a stack that takes turns with others.
+#ifdef PDP_TEST_FIBERS
+void* new_fiber() { return __tsan_create_fiber(0); }
+void* current_fiber() { return __tsan_get_current_fiber(); }
+void announce(void* fiber) { __tsan_switch_to_fiber(fiber, 0); }
+#else
+void* new_fiber() { return nullptr; }
+void* current_fiber() { return nullptr; }
+void announce(void*) {}
+#endif
 
 constexpr std::size_t stack_bytes = 64 * 1024;
 constexpr unsigned warp = 32;
@@ -22,11 +44,13 @@ struct Fiber {
   State state = State::ready;
   unsigned number = 0;
   std::uint64_t given = 0;
+  void* known_as = new_fiber();
 };
 
 /// The block that runs. One at a time, as streams carry out what they have under the one mutex.
 struct Block_ {
   ucontext_t scheduler{};
+  void* scheduler_known_as = nullptr;
   std::vector<Fiber> fibers;  // kept for the next block
   Fiber* current = nullptr;
   const std::function<void()>* body = nullptr;
@@ -40,6 +64,7 @@ void enter() {
   Block_& block = block_that_runs();
   (*block.body)();
   block.current->state = Fiber::State::finished;
+  announce(block.scheduler_known_as);
   swapcontext(&block.current->context, &block.scheduler);
 }
 
@@ -52,6 +77,7 @@ void wait_as(Fiber::State state) {
   Block_& block = block_that_runs();
   Fiber& own = *block.current;
   own.state = state;
+  announce(block.scheduler_known_as);
   swapcontext(&own.context, &block.scheduler);
   set_thread(own.number);
 }
@@ -59,6 +85,7 @@ void wait_as(Fiber::State state) {
 void run_block(unsigned threads) {
   Block_& block = block_that_runs();
   if (block.fibers.size() < threads) block.fibers.resize(threads);
+  block.scheduler_known_as = current_fiber();
   for (unsigned number = 0; number < threads; ++number) {
     Fiber& fiber = block.fibers[number];
     fiber.state = Fiber::State::ready;
@@ -81,6 +108,7 @@ void run_block(unsigned threads) {
       if (fiber.state != Fiber::State::ready) continue;
       block.current = &fiber;
       set_thread(number);
+      announce(fiber.known_as);
       swapcontext(&block.scheduler, &fiber.context);
       moved = true;
     }
@@ -132,7 +160,7 @@ void run_grid(const dim3& grid, const dim3& block, const std::function<void()>& 
 
 void enqueue_grid(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body) {
   const std::lock_guard lock{everything().mutex};
-  stream_of(stream).enqueue([=](Lock&) { run_grid(grid, block, body); });
+  stream_here(stream, "a kernel").enqueue([=](Lock&) { run_grid(grid, block, body); });
 }
 
 }  // namespace stand_in

@@ -26,8 +26,10 @@ struct Settings {
   std::atomic<int> looks_until_launched{0};
   std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for memory of its pool
   std::atomic<bool> is_old{false};                      // a device that the program has no kernels for
+  std::atomic<bool> reach{true};                        // whether devices reach each other's memory
   std::atomic<int> product_milliseconds{0};             // that a product of cuBLASLt takes, while other streams go on
   std::atomic<bool> epilogues{true};                    // whether cuBLASLt can do more than a product
+  std::atomic<bool> epilogues_run{true};                // where it finds an algorithm for that, whether it carries it out
   /// What NCCL says of the communicators on a device, at any time.
   std::array<std::atomic<ncclResult_t>, 8> error{};
 };

@@ -33,11 +33,11 @@ void put(Tensor& tensor, const nn::Parameter& parameter, const auto& values) {
 /// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices or parts of them only.
 template <class Stage>
 [[nodiscard]] std::vector<Tensor> export_parameters(Stage& stage) {
-  using T = typename Stage::Element;
+  using T = typename Stage::Master;
   if (!stage.keeps_whole_units())
     throw ConfigError{"this rank keeps slices of the parameters only; Trainer::parameters() brings them together"};
   std::vector<Tensor> tensors;
-  stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
+  stage.for_each_master([&](const nn::Parameter& parameter, std::span<T> values) {
     if (parameter.is_divided()) throw ConfigError{"this rank has parts of the parameters only; Trainer::parameters() brings them together"};
     put(tensors.emplace_back(tensor_of(parameter)), parameter, on_host(stage.device(), std::span<const T>{values}));
   });
@@ -85,8 +85,7 @@ void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::st
   });
   if (found != tensors.size())
     throw FileError{text(source, " holds the parameters of another model: it has ", tensors.size(), " tensors, this model ", found)};
-  using T = typename Stage::Element;
-  stage.for_each_kept([&](const nn::Parameter& parameter, Index first, std::span<T> values) {
+  stage.for_each_kept([&]<class T>(const nn::Parameter& parameter, Index first, std::span<T> values) {
     const std::vector<float>& from = by_name.at(parameter.full_name())->values;
     const random::Elements numbers = parameter.file_numbers(first);
     std::vector<T> kept(values.size());

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace pdp {
 
@@ -26,6 +27,10 @@ class BFloat16 {
   std::uint16_t bits_ = 0;
 };
 static_assert(sizeof(BFloat16) == 2 && sizeof(Float16) == 2);
+
+/// What sums of many values are kept in: of those of 16 bits, float.
+template <class T>
+using Accumulated = std::conditional_t<sizeof(T) == 2, float, T>;
 
 /// Element types that travel between ranks and lie in files. The values are part of the wire format.
 enum class DType : std::uint8_t { byte = 0, int32 = 1, int64 = 2, float32 = 3, float64 = 4, int8 = 5, float16 = 6, bfloat16 = 7 };

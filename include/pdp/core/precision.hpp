@@ -16,17 +16,24 @@ struct Precision {
 
 using Float32 = Precision<float>;
 using Float64 = Precision<double>;
+/// Layers compute in bfloat16, on parameters that are kept as floats and rounded for it; gradients of parameters are floats.
+/// Micikevicius et al., "Mixed precision training", ICLR 2018.
+using MixedBfloat16 = Precision<BFloat16, float>;
+/// The same in float16: 11 bits of precision instead of 8, and a small range, so that losses are scaled (see LossScaling).
+using MixedFloat16 = Precision<Float16, float>;
 /// Gradients are rounded to bfloat16 before they are added up over ranks, and added in it: half the bytes, 8 bits of precision.
 using Bfloat16Gradients = Precision<float, float, BFloat16>;
 
-/// A policy that the engine can carry out: one floating-point type throughout, or gradients that travel rounded.
+/// A policy that the engine can carry out: one floating-point type throughout; or 16 bits for what layers compute in, or bfloat16 for
+/// gradients that travel, or both, and float for what is kept.
 template <class P>
-concept SupportedPrecision = std::floating_point<typename P::compute> && Element<typename P::compute> &&
-    std::same_as<typename P::compute, typename P::master> &&
-    (std::same_as<typename P::compute, typename P::reduce> ||
-     (std::same_as<typename P::compute, float> && std::same_as<typename P::reduce, BFloat16>));
+concept SupportedPrecision = Element<typename P::compute> && std::floating_point<typename P::master> &&
+    std::same_as<typename P::master, Accumulated<typename P::compute>> &&
+    (std::same_as<typename P::reduce, typename P::master> ||
+     (std::same_as<typename P::master, float> && std::same_as<typename P::reduce, BFloat16>));
 
-static_assert(SupportedPrecision<Float32> && SupportedPrecision<Float64> && SupportedPrecision<Bfloat16Gradients>);
+static_assert(SupportedPrecision<Float32> && SupportedPrecision<Float64> && SupportedPrecision<Bfloat16Gradients> &&
+              SupportedPrecision<MixedBfloat16> && SupportedPrecision<MixedFloat16>);
 static_assert(!SupportedPrecision<Precision<float, double>>);
 
 }  // namespace pdp

@@ -32,7 +32,8 @@ static_assert(sizeof(LossSums) == 2 * sizeof(double));  // ranks add them up as 
 struct StepNumbers {
   // What is known when the step begins.
   StepInfo info{};
-  double scale = 0;  // of the gradient of a row's loss: one over the global number of rows
+  double scale = 0;       // of the gradient of a row's loss: one over the global number of rows, times the next
+  double loss_scale = 1;  // what all gradients are larger by until they are applied
   // What the step finds.
   LossSums sums{};
   double square = 0;   // of the norm of the gradient
@@ -41,19 +42,57 @@ struct StepNumbers {
   bool skips = false;  // whether it is not applied
 };
 
-/// What becomes of a gradient, as the square of its norm says: it is scaled down to a norm of `clip_norm`, unless that is 0, as
-/// torch.nn.utils.clip_grad_norm_ has it; or the step is skipped where the norm is not finite and `skips_non_finite`. `skipped` counts such
-/// steps, which are no updates.
+/// What losses are multiplied by so that gradients in float16 are not too small for it: by as much as possible, which is found out. The
+/// scale falls when a gradient is not finite, and grows when so many steps in a row were. Micikevicius et al., "Mixed precision training",
+/// ICLR 2018; the numbers are those of torch.amp.GradScaler.
+struct LossScaling {
+  double initial = 65536;
+  double growth = 2;
+  double backoff = 0.5;
+  std::int64_t interval = 2000;  // steps
+};
+
+/// What a device keeps of the steps until now.
+struct StepHistory {
+  std::int64_t skipped = 0;  // steps that were no updates
+  double loss_scale = 1;
+  std::int64_t finite = 0;  // steps since the scale has changed
+};
+
+/// How judge() decides.
+struct GradientRule {
+  double clip_norm = 0;           // 0: any
+  bool skips_non_finite = false;  // steps
+  bool scales = false;            // losses
+  LossScaling scaling{};
+};
+
+/// Begins a step whose gradients are scaled.
 template <class Numbers>  // a template, so that a device may call it
-constexpr void judge(Numbers& numbers, std::int64_t& skipped, double clip_norm, bool skips_non_finite) {
-  numbers.info.number -= skipped;
-  numbers.norm = std::sqrt(numbers.square);
-  if (skips_non_finite && !std::isfinite(numbers.norm)) {
+constexpr void scale_loss(Numbers& numbers, const StepHistory& history) {
+  numbers.loss_scale = history.loss_scale;
+  numbers.scale *= history.loss_scale;
+}
+
+/// What becomes of a gradient, as the square of its norm says: it is scaled down to a norm of `clip_norm`, as
+/// torch.nn.utils.clip_grad_norm_ has it; or the step is skipped where the norm is not finite.
+template <class Numbers>
+constexpr void judge(Numbers& numbers, StepHistory& history, const GradientRule& rule) {
+  numbers.info.number -= history.skipped;
+  numbers.norm = std::sqrt(numbers.square) / numbers.loss_scale;
+  numbers.factor = 1 / numbers.loss_scale;
+  if (rule.skips_non_finite && !std::isfinite(numbers.norm)) {
     numbers.skips = true;
-    ++skipped;
+    ++history.skipped;
+    history.finite = 0;
+    if (rule.scales) history.loss_scale *= rule.scaling.backoff;
     return;
   }
-  if (const double factor = clip_norm / (numbers.norm + 1e-6); clip_norm != 0 && !(factor >= 1)) numbers.factor = factor;
+  if (rule.scales && ++history.finite == rule.scaling.interval) {
+    history.finite = 0;
+    history.loss_scale *= rule.scaling.growth;
+  }
+  if (const double factor = rule.clip_norm / (numbers.norm + 1e-6); rule.clip_norm != 0 && !(factor >= 1)) numbers.factor *= factor;
 }
 
 }  // namespace pdp

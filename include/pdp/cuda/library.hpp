@@ -9,6 +9,8 @@
 #error "pdp on GPUs needs the CUDA toolkit, 12 or newer, and the CMake target pdp::cuda"
 #endif
 
+#include <cstddef>
+
 #include <pdp/core/error.hpp>
 
 namespace pdp::cuda {
@@ -35,5 +37,15 @@ class OnDevice {
   int before_ = 0;
   bool changed_ = false;
 };
+
+/// Zeros memory of the thread's current device when this returns: on a stream of its own, so that it waits for nothing else.
+inline void clear(void* memory, std::size_t bytes) {
+  cudaStream_t stream = nullptr;
+  check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const cudaError_t begun = cudaMemsetAsync(memory, 0, bytes, stream), ended = cudaStreamSynchronize(stream);
+  cudaStreamDestroy(stream);
+  check("cudaMemsetAsync", begun);
+  check("cudaStreamSynchronize", ended);
+}
 
 }  // namespace pdp::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 
@@ -11,37 +12,65 @@
 
 /// What core/device.hpp asks of a device, and what each operation means: its body for a CPU in host/ says so, too. All give their work to
 /// the device's stream and return. They throw DeviceError where it cannot be given; what fails later is thrown by a later call.
+///
+/// Values are floats, or of 16 bits: then each operation computes in float and rounds its result once.
 namespace pdp::cuda {
 
-void gemm(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate);
-void gemm_nt(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate);
-void gemm_tn(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate);
+/// Element types that models compute in on a GPU.
+template <class T>
+concept Computed = std::same_as<T, float> || std::same_as<T, BFloat16> || std::same_as<T, Float16>;
 
-void add_row(const Device& device, const float* row, Matrix<float> rows);
-void sum_rows(const Device& device, Matrix<const float> rows, float* sums, bool accumulate);
-void relu(const Device& device, Matrix<const float> x, Matrix<float> y);
-void relu_backward(const Device& device, Matrix<const float> y, Matrix<const float> gradient_y, Matrix<float> gradient_x);
-void hyperbolic_tangent(const Device& device, Matrix<const float> x, Matrix<float> y);
-void hyperbolic_tangent_backward(const Device& device, Matrix<const float> y, Matrix<const float> gradient_y, Matrix<float> gradient_x);
-void add(const Device& device, Matrix<const float> left, Matrix<const float> right, Matrix<float> out);
-void copy(const Device& device, Matrix<const float> from, Matrix<float> to);
-void copy(const Device& device, Matrix<const BFloat16> from, Matrix<BFloat16> to);
-void convert(const Device& device, Matrix<const float> from, Matrix<BFloat16> to);
-void convert(const Device& device, Matrix<const BFloat16> from, Matrix<float> to);
+template <Computed T>
+void gemm(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
+template <Computed T>
+void gemm_nt(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
+template <Computed T>
+void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<Accumulated<T>> c, bool accumulate);
+
+template <Computed T>
+void add_row(const Device& device, const T* row, Matrix<T> rows);
+template <Computed T>
+void sum_rows(const Device& device, Matrix<const T> rows, Accumulated<T>* sums, bool accumulate);
+template <Computed T>
+void relu(const Device& device, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void relu_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
+void hyperbolic_tangent(const Device& device, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void hyperbolic_tangent_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
+void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
+template <Computed T>
+void copy(const Device& device, Matrix<const T> from, Matrix<T> to);
+template <Computed T>
+void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requires(sizeof(T) == 2);
+template <Computed T>
+void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requires(sizeof(T) == 2);
 
 /// Of classes that there is a logit for: the host has checked them (label_of).
-void softmax_cross_entropy(const Device& device, Matrix<const float> logits, std::span<const std::int32_t> classes, const double* scale,
-                           Matrix<float> gradient, LossSums* sums);
-void softmax_part(const Device& device, Matrix<const float> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<float> part);
-void softmax_cross_entropy_of_parts(const Device& device, Matrix<const float> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const float> parts, const double* scale, Matrix<float> gradient, LossSums* sums);
-void squared_error(const Device& device, Matrix<const float> output, Matrix<const float> target, const double* scale,
-                   Matrix<float> gradient, LossSums* sums);
+template <Computed T>
+void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
+                           Matrix<T> gradient, LossSums* sums);
+template <Computed T>
+void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
+                  Matrix<Accumulated<T>> part);
+template <Computed T>
+void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
+                                    Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums);
+template <Computed T>
+void squared_error(const Device& device, Matrix<const T> output, Matrix<const Accumulated<T>> target, const double* scale,
+                   Matrix<T> gradient, LossSums* sums);
 
 void sum_of_squares(const Device& device, Matrix<const float> values, double* sum);
-void judge(const Device& device, StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite);
-/// The bits of the host's.
-void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, std::span<float> values);
+void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history);
+void judge(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule);
+/// The bits of the host's, rounded where they are of fewer.
+template <Computed T>
+void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, T* values, Index count);
+template <Computed T>
+void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
+  fill_uniform(device, key, bound, elements, values.data(), static_cast<Index>(values.size()));
+}
 
 }  // namespace pdp::cuda

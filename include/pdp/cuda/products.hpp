@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/view.hpp>
 #include <pdp/cuda/library.hpp>
 
@@ -31,7 +32,9 @@ struct ProductForm {
   Index rows, cols, depth;
   bool left_is_transposed, right_is_transposed, accumulate;
   Epilogue epilogue = Epilogue::none;
-  std::uint32_t alignment = 4;  // in bytes, of all operands: a batch begins where its caller has it
+  DType type = DType::float32;    // of both operands
+  DType result = DType::float32;  // of c, and of what is added or summed up
+  std::uint32_t alignment = 4;    // in bytes, of all operands: a batch begins where its caller has it
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 
@@ -55,26 +58,31 @@ class Products {
     cublasLtDestroy(handle_);
   }
 
-  /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt has no algorithm for that.
-  bool run(ProductForm form, const float* left, const float* right, float* c, float* bias, cudaStream_t stream) {
+  /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt cannot do that on its way.
+  bool run(ProductForm form, const void* left, const void* right, void* c, void* bias, cudaStream_t stream) {
+    const OnDevice on{device_};
+    const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none;
+    if (has_epilogue && reinterpret_cast<std::uintptr_t>(bias) % bias_alignment != 0) return false;
     form.alignment = alignment_of(left, right, c);
     auto found = plans_.find(form);
-    if (found == plans_.end()) found = plans_.emplace(form, make_plan(form)).first;
+    if (found == plans_.end()) found = plans_.emplace(form, make_plan(form, bias)).first;
     if (!found->second) return false;
     Plan& plan = *found->second;
-    if (form.epilogue != ProductForm::Epilogue::none) {
-      const void* const pointer = bias;
-      check_cublas("cublasLtMatmulDescSetAttribute",
-                   cublasLtMatmulDescSetAttribute(plan.product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof pointer));
-    }
+    if (has_epilogue) set_bias(plan.product.get(), bias);
     const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
-    check_cublas("cublasLtMatmul", cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add,
-                                                  c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream));
+    const cublasStatus_t status = cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
+                                                 plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream);
+    if (has_epilogue && status == CUBLAS_STATUS_NOT_SUPPORTED) {
+      found->second.reset();
+      return false;
+    }
+    check_cublas("cublasLtMatmul", status);
     return true;
   }
 
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+  static constexpr std::uintptr_t bias_alignment = 16;  // of the vectors that an algorithm, chosen with one of them, may get
 
   struct Free {
     void operator()(cublasLtMatmulDesc_t each) const { cublasLtMatmulDescDestroy(each); }
@@ -96,19 +104,28 @@ class Products {
     return std::uint32_t{1} << std::countr_zero(bits(left) | bits(right) | bits(c) | std::uintptr_t{256});
   }
 
-  static Layout layout(Index rows, Index cols) {
+  static void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
+    check_cublas("cublasLtMatmulDescSetAttribute",
+                 cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  }
+
+  static cudaDataType_t type_of(DType type) {
+    return type == DType::float32 ? CUDA_R_32F : type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
+  }
+  static Layout layout(DType type, Index rows, Index cols) {
     cublasLtMatrixLayout_t made = nullptr;
-    check_cublas("cublasLtMatrixLayoutCreate",
-                 cublasLtMatrixLayoutCreate(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), rows));
+    check_cublas("cublasLtMatrixLayoutCreate", cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(rows),
+                                                                          static_cast<std::uint64_t>(cols), rows));
     return Layout{made};
   }
 
   /// Nothing where there is no algorithm for the form's epilogue.
-  [[nodiscard]] std::optional<Plan> make_plan(const ProductForm& form) const {
+  [[nodiscard]] std::optional<Plan> make_plan(const ProductForm& form, const void* bias) const {
     Plan made;
     cublasLtMatmulDesc_t product = nullptr;
+    const bool is_tf32 = tf32_ && form.type == DType::float32;
     check_cublas("cublasLtMatmulDescCreate",
-                 cublasLtMatmulDescCreate(&product, tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+                 cublasLtMatmulDescCreate(&product, is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
     made.product.reset(product);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
       check_cublas("cublasLtMatmulDescSetAttribute", cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof value));
@@ -117,11 +134,13 @@ class Products {
     set(CUBLASLT_MATMUL_DESC_TRANSA, operation(form.right_is_transposed));
     set(CUBLASLT_MATMUL_DESC_TRANSB, operation(form.left_is_transposed));
     using enum ProductForm::Epilogue;
-    if (form.epilogue != none)
+    if (form.epilogue != none) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, form.epilogue == add_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADA);
-    made.right = form.right_is_transposed ? layout(form.depth, form.cols) : layout(form.cols, form.depth);
-    made.left = form.left_is_transposed ? layout(form.rows, form.depth) : layout(form.depth, form.rows);
-    made.c = layout(form.cols, form.rows);
+      set_bias(product, bias);
+    }
+    made.right = form.right_is_transposed ? layout(form.type, form.depth, form.cols) : layout(form.type, form.cols, form.depth);
+    made.left = form.left_is_transposed ? layout(form.type, form.rows, form.depth) : layout(form.type, form.depth, form.rows);
+    made.c = layout(form.result, form.cols, form.rows);
 
     cublasLtMatmulPreference_t preference = nullptr;
     check_cublas("cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate(&preference));
@@ -143,7 +162,7 @@ class Products {
     check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
     if (!has_one)
       throw DeviceError{text("cuBLASLt has no algorithm for a product of ", form.rows, " x ", form.depth, " by ", form.depth, " x ",
-                             form.cols, " floats on GPU ", device_)};
+                             form.cols, " in ", name(form.type), " on GPU ", device_)};
     made.algorithm = best.algo;
     return made;
   }

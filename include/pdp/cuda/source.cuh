@@ -13,6 +13,7 @@
 #include <pdp/cuda/devices.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
+#include <pdp/cuda/kernels/reduce.cuh>
 #include <pdp/cuda/kernels/sums.cuh>
 #include <pdp/cuda/kernels/update.cuh>
 #include <pdp/cuda/state.hpp>
@@ -30,9 +31,8 @@ __global__ void store(Value value, unsigned size, unsigned char* to) {
   if (threadIdx.x < size) to[threadIdx.x] = value.bytes[threadIdx.x];
 }
 
-__global__ void judge(StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite) {
-  pdp::judge(*numbers, *skipped, clip_norm, skips_non_finite);
-}
+__global__ void scale_loss(StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
+__global__ void judge(StepNumbers* numbers, StepHistory* history, GradientRule rule) { pdp::judge(*numbers, *history, rule); }
 
 }  // namespace kernel
 
@@ -66,8 +66,12 @@ void Device::begin_all() const { static_cast<void>(state_->stream()); }
 bool Device::is_idle() const {
   const OnDevice on{index()};
   const cudaError_t result = cudaStreamQuery(state_->stream());
-  if (result != cudaErrorNotReady) check("cudaStreamQuery", result);
-  return result == cudaSuccess;
+  if (result == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+    return false;
+  }
+  check("cudaStreamQuery", result);
+  return true;
 }
 void Device::synchronize() const {
   const OnDevice on{index()};
@@ -126,40 +130,47 @@ void store_bytes(const Device& device, const void* value, std::size_t bytes, voi
          static_cast<unsigned char*>(to));
 }
 
-namespace detail {
-
-template <class T>
+template <Computed T>
 void copy(const Device& device, Matrix<const T> from, Matrix<T> to) {
   const OnDevice on{device.index()};
-  const std::size_t bytes = static_cast<std::size_t>(from.size()) * sizeof(T);
+  const std::size_t bytes = static_cast<std::size_t>(stored(from).size()) * sizeof(T);
   if (bytes > 0) check("cudaMemcpyAsync", cudaMemcpyAsync(to.data, from.data, bytes, cudaMemcpyDeviceToDevice, device.stream()));
 }
 
 // ---- Products ------------------------------------------------------------------------------------------------------
 
-inline void product(const Device& device, const ProductForm& form, const float* left, const float* right, Matrix<float> c) {
-  if (c.size() == 0) return;
-  if (form.depth > 0) return device.state().take(form, left, right, c.data);
-  if (!form.accumulate) zero(device, c.values());
+namespace detail {
+
+template <class T, class C>
+void product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c) {
+  const std::size_t bytes = static_cast<std::size_t>(stored(c).size()) * sizeof(C);
+  if (bytes == 0) return;
+  form.type = dtype_of<T>;
+  form.result = dtype_of<C>;
+  if (form.depth > 0) return device.state().take(form, left.data, right.data, c.data);
+  if (!form.accumulate) zero_bytes(device, c.data, bytes);
 }
 
 }  // namespace detail
 
-void copy(const Device& device, Matrix<const float> from, Matrix<float> to) { detail::copy(device, from, to); }
-void copy(const Device& device, Matrix<const BFloat16> from, Matrix<BFloat16> to) { detail::copy(device, from, to); }
+template <Computed T>
+void gemm(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
+  detail::product(device, {c.rows, c.cols, a.cols, false, false, accumulate}, a, b, c);
+}
+template <Computed T>
+void gemm_nt(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
+  detail::product(device, {c.rows, c.cols, a.cols, false, true, accumulate}, a, b, c);
+}
+template <Computed T>
+void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<Accumulated<T>> c, bool accumulate) {
+  detail::product(device, {c.rows, c.cols, a.rows, true, false, accumulate}, a, b, c);
+}
 
-void gemm(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate) {
-  detail::product(device, {c.rows, c.cols, a.cols, false, false, accumulate}, a.data, b.data, c);
+void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history) {
+  launch(device, kernel::scale_loss, 1, 1, numbers, history);
 }
-void gemm_nt(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate) {
-  detail::product(device, {c.rows, c.cols, a.cols, false, true, accumulate}, a.data, b.data, c);
-}
-void gemm_tn(const Device& device, Matrix<const float> a, Matrix<const float> b, Matrix<float> c, bool accumulate) {
-  detail::product(device, {c.rows, c.cols, a.rows, true, false, accumulate}, a.data, b.data, c);
-}
-
-void judge(const Device& device, StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite) {
-  launch(device, kernel::judge, 1, 1, numbers, skipped, clip_norm, skips_non_finite);
+void judge(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
+  launch(device, kernel::judge, 1, 1, numbers, history, rule);
 }
 
 // ---- Graphs --------------------------------------------------------------------------------------------------------
@@ -195,5 +206,71 @@ Recording::~Recording() {
   cudaGraph_t written = nullptr;
   if (cudaStreamEndCapture(device_.state().stream_as_it_is(), &written) == cudaSuccess) cudaGraphDestroy(written);
 }
+
+}  // namespace pdp::cuda
+
+/// The operations for each element type that a model may compute in.
+namespace pdp::cuda {
+
+template void gemm(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
+template void gemm_nt(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
+template void gemm_tn(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
+template void add_row(const Device&, const float*, Matrix<float>);
+template void sum_rows(const Device&, Matrix<const float>, float*, bool);
+template void relu(const Device&, Matrix<const float>, Matrix<float>);
+template void relu_backward(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
+template void hyperbolic_tangent(const Device&, Matrix<const float>, Matrix<float>);
+template void hyperbolic_tangent_backward(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
+template void add(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
+template void copy(const Device&, Matrix<const float>, Matrix<float>);
+template void softmax_cross_entropy(const Device&, Matrix<const float>, std::span<const std::int32_t>, const double*, Matrix<float>,
+                                    LossSums*);
+template void softmax_part(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Index, Matrix<float>);
+template void softmax_cross_entropy_of_parts(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Matrix<const float>,
+                                             const double*, Matrix<float>, LossSums*);
+template void squared_error(const Device&, Matrix<const float>, Matrix<const float>, const double*, Matrix<float>, LossSums*);
+template void fill_uniform(const Device&, random::Key, double, const random::Elements&, float*, Index);
+
+template void gemm(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
+template void gemm_nt(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
+template void gemm_tn(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<float>, bool);
+template void add_row(const Device&, const BFloat16*, Matrix<BFloat16>);
+template void sum_rows(const Device&, Matrix<const BFloat16>, float*, bool);
+template void relu(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void relu_backward(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void hyperbolic_tangent(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void hyperbolic_tangent_backward(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void add(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void copy(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void convert(const Device&, Matrix<const float>, Matrix<BFloat16>);
+template void convert(const Device&, Matrix<const BFloat16>, Matrix<float>);
+template void softmax_cross_entropy(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, const double*, Matrix<BFloat16>,
+                                    LossSums*);
+template void softmax_part(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index, Index, Matrix<float>);
+template void softmax_cross_entropy_of_parts(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index,
+                                             Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*);
+template void squared_error(const Device&, Matrix<const BFloat16>, Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*);
+template void fill_uniform(const Device&, random::Key, double, const random::Elements&, BFloat16*, Index);
+
+template void gemm(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
+template void gemm_nt(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
+template void gemm_tn(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<float>, bool);
+template void add_row(const Device&, const Float16*, Matrix<Float16>);
+template void sum_rows(const Device&, Matrix<const Float16>, float*, bool);
+template void relu(const Device&, Matrix<const Float16>, Matrix<Float16>);
+template void relu_backward(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
+template void hyperbolic_tangent(const Device&, Matrix<const Float16>, Matrix<Float16>);
+template void hyperbolic_tangent_backward(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
+template void add(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
+template void copy(const Device&, Matrix<const Float16>, Matrix<Float16>);
+template void convert(const Device&, Matrix<const float>, Matrix<Float16>);
+template void convert(const Device&, Matrix<const Float16>, Matrix<float>);
+template void softmax_cross_entropy(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, const double*, Matrix<Float16>,
+                                    LossSums*);
+template void softmax_part(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index, Index, Matrix<float>);
+template void softmax_cross_entropy_of_parts(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index,
+                                             Matrix<const float>, const double*, Matrix<Float16>, LossSums*);
+template void squared_error(const Device&, Matrix<const Float16>, Matrix<const float>, const double*, Matrix<Float16>, LossSums*);
+template void fill_uniform(const Device&, random::Key, double, const random::Elements&, Float16*, Index);
 
 }  // namespace pdp::cuda

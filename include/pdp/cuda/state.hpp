@@ -27,21 +27,21 @@ class State {
  public:
   explicit State(const DeviceOptions& options) : options_{options} {
     const OnDevice on{options.index};
-    check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    void* memory = nullptr;
-    const std::size_t partials = Partials::most_blocks * Partials::numbers * sizeof(double);
-    check("cudaMalloc", cudaMalloc(&memory, partials + sizeof(unsigned)));
-    check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, partials + sizeof(unsigned), stream_));
-    partials_ = {static_cast<double*>(memory), reinterpret_cast<unsigned*>(static_cast<std::byte*>(memory) + partials)};
+    constexpr std::size_t partials = Partials::most_blocks * Partials::numbers * sizeof(double);
+    try {
+      check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+      void* memory = nullptr;
+      check("cudaMalloc", cudaMalloc(&memory, partials + sizeof(unsigned)));
+      partials_ = {static_cast<double*>(memory), reinterpret_cast<unsigned*>(static_cast<std::byte*>(memory) + partials)};
+      check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, partials + sizeof(unsigned), stream_));
+    } catch (...) {
+      release();
+      throw;
+    }
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() {
-    const OnDevice on{options_.index};
-    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-    if (partials_.values != nullptr) cudaFree(partials_.values);
-    if (stream_ != nullptr) cudaStreamDestroy(stream_);
-  }
+  ~State() { release(); }
 
   [[nodiscard]] const DeviceOptions& options() const { return options_; }
   [[nodiscard]] const Partials& partials() const { return partials_; }
@@ -58,19 +58,21 @@ class State {
   void forget() { waiting_.reset(); }
 
   /// Takes a product down. It begins with the next operation, which may be one that cuBLASLt can do on its way.
-  void take(const ProductForm& form, const float* left, const float* right, float* c) {
+  void take(const ProductForm& form, const void* left, const void* right, void* c) {
     begin_product();
     waiting_ = {form, left, right, c};
   }
   /// Adds a row to each row of what the waiting product gives, which begins. Gives false, and does nothing, where it is no such product.
-  bool add_row(const float* row, Matrix<float> rows) {
+  template <class T>
+  bool add_row(const T* row, Matrix<T> rows) {
     if (!waiting_ || waiting_->c != rows.data || waiting_->form.rows != rows.rows || waiting_->form.cols != rows.cols) return false;
-    return begin_with(ProductForm::Epilogue::add_bias, const_cast<float*>(row));  // read only
+    return begin_with(ProductForm::Epilogue::add_bias, const_cast<T*>(row));  // read only
   }
   /// Sums up the columns of what the waiting product has as its right operand.
-  bool sum_rows(Matrix<const float> rows, float* sums) {
+  template <class T>
+  bool sum_rows(Matrix<const T> rows, Accumulated<T>* sums) {
     if (!waiting_ || waiting_->right != rows.data || waiting_->form.depth != rows.rows || waiting_->form.cols != rows.cols ||
-        waiting_->form.right_is_transposed)
+        waiting_->form.right_is_transposed || waiting_->form.result != dtype_of<Accumulated<T>>)
       return false;
     return begin_with(ProductForm::Epilogue::sum_right, sums);
   }
@@ -78,8 +80,8 @@ class State {
  private:
   struct Product {
     ProductForm form;
-    const float *left, *right;
-    float* c;
+    const void *left, *right;
+    void* c;
   };
 
   void begin_product() {
@@ -87,12 +89,19 @@ class State {
     const Product product = *std::exchange(waiting_, std::nullopt);
     products_.run(product.form, product.left, product.right, product.c, nullptr, stream_);
   }
-  bool begin_with(ProductForm::Epilogue epilogue, float* bias) {
+  bool begin_with(ProductForm::Epilogue epilogue, void* bias) {
     Product product = *waiting_;
     product.form.epilogue = epilogue;
     if (!products_.run(product.form, product.left, product.right, product.c, bias, stream_)) return false;
     waiting_.reset();
     return true;
+  }
+
+  void release() noexcept {
+    const OnDevice on{options_.index};
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+    if (partials_.values != nullptr) cudaFree(partials_.values);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
   DeviceOptions options_;

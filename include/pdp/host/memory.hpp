@@ -49,8 +49,9 @@ void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
   body();
 }
 
-inline void judge(const Cpu&, StepNumbers* numbers, std::int64_t* skipped, double clip_norm, bool skips_non_finite) {
-  pdp::judge(*numbers, *skipped, clip_norm, skips_non_finite);
+inline void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
+inline void judge(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
+  pdp::judge(*numbers, *history, rule);
 }
 
 }  // namespace pdp::host

@@ -165,7 +165,7 @@ static_assert(comm::Thread::name == Options::comm_of_threads);
 ///
 /// Of several communicators, options.comm (--comm) names the one to use, and the first is used where it names none. `function` is compiled
 /// once then, and called with a comm::Any& that holds it; with comm::Thread in it where ranks are threads. A communicator of devices, such
-/// as comm::Nccl, connects threads itself.
+/// as comm::Nccl or comm::CudaThread, connects threads itself.
 template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
   using ThreadWorld = std::conditional_t<sizeof...(Others) == 0, comm::Thread, comm::Any>;
@@ -183,6 +183,8 @@ int run(const Options& options, F&& function) {
       std::vector<detail::Seat<Comm>> seats;
       for (int rank = 0; rank < *options.threads; ++rank) seats.push_back({store, rank, *options.threads, deadline});
       return detail::run_threads<Comm>(std::move(seats), function);
+    } else if constexpr (sizeof...(Others) == 0 && comm::HasDeviceBuffers<Comm> && requires { Comm::world(1); }) {
+      return detail::run_threads<Comm>(Comm::world(*options.threads), function);
     } else if constexpr (std::is_invocable_v<F&, ThreadWorld&>) {
       return detail::run_threads<ThreadWorld>(comm::Thread::world(*options.threads), function);
     } else {

@@ -27,11 +27,12 @@ struct CrossEntropy {
   /// whether the largest is that of the class.
   static constexpr Index part_numbers = 4;
   template <class D, class T>
-  void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns, Matrix<T> out) const {
+  void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns,
+            Matrix<Accumulated<T>> out) const {
     softmax_part(device, own, classes, first, columns, out);
   }
   template <class D, class T>
-  void join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index, Matrix<const T> parts,
+  void join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index, Matrix<const Accumulated<T>> parts,
             const double* scale, Matrix<T> gradient, LossSums* sums) const {
     softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient, sums);
   }

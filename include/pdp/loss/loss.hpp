@@ -27,11 +27,12 @@ concept Loss = std::copyable<L> &&
 /// another's. `first`: the number of the first column; `columns`: of all ranks.
 template <class L, class D, class T = float>
 concept ShardedLoss = Loss<L, D, T> &&
-    requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> out, std::span<const typename L::Target> targets, Index first,
-             Index columns, const double* scale, LossSums* sums) {
+    requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> gradient, std::span<const typename L::Target> targets,
+             Index first, Index columns, const double* scale, LossSums* sums, Matrix<Accumulated<T>> out,
+             Matrix<const Accumulated<T>> parts) {
   { L::part_numbers } -> std::convertible_to<Index>;
   loss.part(device, own, targets, first, columns, out);
-  loss.join(device, own, targets, first, columns, own, scale, out, sums);
+  loss.join(device, own, targets, first, columns, parts, scale, gradient, sums);
 };
 
 }  // namespace pdp::loss

@@ -11,9 +11,9 @@ struct MeanSquaredError {
   [[nodiscard]] constexpr Index target_elements(Index outputs) const { return outputs; }
 
   template <class D, class T>
-  void operator()(const D& device, Matrix<const T> output, std::span<const T> targets, const double* scale, Matrix<T> gradient,
+  void operator()(const D& device, Matrix<const T> output, std::span<const Accumulated<T>> targets, const double* scale, Matrix<T> gradient,
                   LossSums* sums) const {
-    squared_error(device, output, Matrix<const T>{targets.data(), output.rows, output.cols}, scale, gradient, sums);
+    squared_error(device, output, Matrix<const Accumulated<T>>{targets.data(), output.rows, output.cols}, scale, gradient, sums);
   }
 };
 

@@ -3,17 +3,19 @@
 #include <concepts>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/view.hpp>
 #include <pdp/nn/parameter.hpp>
 
 namespace pdp::nn {
 
 /// Where the parameters of a layer lie at present: values and gradients, each in one piece, in the layer's own order. Bound anew for every
-/// pass, since gathered parameters move. Gradients are written, or added to where `accumulate` says so.
+/// pass, since gathered parameters move. Gradients are written, or added to where `accumulate` says so; those of values of 16 bits are
+/// floats.
 template <class T>
 struct State {
   const T* value = nullptr;
-  T* gradient = nullptr;
+  Accumulated<T>* gradient = nullptr;
   bool accumulate = false;
 };
 

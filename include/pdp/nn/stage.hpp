@@ -42,7 +42,8 @@ struct Run {
 /// zero, and aligned as a Buffer. Empty where there is none; either list may end early.
 template <class T>
 struct Lent {
-  std::vector<std::span<T>> values{}, gradients{};
+  std::vector<std::span<T>> values{};
+  std::vector<std::span<Accumulated<T>>> gradients{};
 };
 
 /// How many elements each slice of a run has. The whole has as many for each of its slices.
@@ -53,11 +54,17 @@ constexpr Index slice_elements(const Outline& model, const Run& run) {
 /// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one
 /// piece of the device's memory and all gradients in another, in runs of layers ("units") in the order in which they are given, but for
 /// what lies in memory that it was lent.
+///
+/// Where T is of 16 bits, gradients are floats, and this rank's slice of each unit has *masters*: the parameters in float, which an
+/// optimizer updates, and of which the values are what they are rounded to. Micikevicius et al., "Mixed precision training", ICLR 2018.
 template <Block Model, class D, class T>
 class Stage {
  public:
   using Element = T;
+  using Gradient = Accumulated<T>;
+  using Master = Accumulated<T>;
   using Device = D;
+  static constexpr bool has_masters = !std::same_as<T, Master>;
 
   /// Parameters start from (seed, name, element), whatever the units are.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
@@ -72,16 +79,23 @@ class Stage {
   [[nodiscard]] const D& device() const { return device_; }
   /// Whether this rank keeps the whole of all its units, and not slices of some.
   [[nodiscard]] bool keeps_whole_units() const {
-    return std::ranges::all_of(units_, [](const Unit& unit) { return unit.run.keeps_values; });
+    return std::ranges::all_of(units_, [](const Unit& unit) { return has_masters ? unit.run.slices == 1 : unit.run.keeps_values; });
   }
   /// All that this rank keeps, but for what lies in memory that it was lent.
   [[nodiscard]] std::span<T> values() { return values_.span(); }
   /// The whole of a unit; where this rank keeps a slice only, what lies in its buffer at present.
   [[nodiscard]] std::span<T> values(int unit) { return {at(unit).values, at(unit).size()}; }
-  [[nodiscard]] std::span<T> gradients(int unit) { return {at(unit).gradients, at(unit).size()}; }
+  [[nodiscard]] std::span<Gradient> gradients(int unit) { return {at(unit).gradients, at(unit).size()}; }
   /// This rank's slice of a unit.
   [[nodiscard]] std::span<T> own_values(int unit) { return {at(unit).own_values, at(unit).slice_size()}; }
-  [[nodiscard]] std::span<T> own_gradients(int unit) { return {at(unit).own_gradients, at(unit).slice_size()}; }
+  [[nodiscard]] std::span<Gradient> own_gradients(int unit) { return {at(unit).own_gradients, at(unit).slice_size()}; }
+  /// What an optimizer updates: the same as own_values() where these are not rounded.
+  [[nodiscard]] std::span<Master> own_masters(int unit) {
+    if constexpr (has_masters)
+      return {at(unit).own_masters, at(unit).slice_size()};
+    else
+      return own_values(unit);
+  }
 
   void forward(const Slot<T>& slot, int first, int last) {
     for (int number = first; number < last; ++number)
@@ -123,14 +137,34 @@ class Stage {
       visit(parameter, std::span<T>{unit.values + parameter.offset, static_cast<std::size_t>(parameter.elements())});
     });
   }
-  /// Calls visit(parameter, first, values) with what this rank keeps of each parameter: its elements from `first` on.
+  /// The same with what an optimizer updates, of units of which this rank keeps the whole of that.
+  template <class Visit>
+  void for_each_master(Visit&& visit) {
+    visit_parameters([&](const Parameter& parameter, const Unit& unit) {
+      const auto size = static_cast<std::size_t>(parameter.elements());
+      if constexpr (has_masters) {
+        if (unit.run.slices == 1) visit(parameter, std::span<Master>{unit.own_masters + parameter.offset, size});
+      } else {
+        if (unit.run.keeps_values) visit(parameter, std::span<Master>{unit.values + parameter.offset, size});
+      }
+    });
+  }
+  /// Calls visit(parameter, first, values) with what this rank keeps of each parameter: its elements from `first` on; values, and where
+  /// there are masters, these.
   template <class Visit>
   void for_each_kept(Visit&& visit) {
     visit_parameters([&](const Parameter& parameter, const Unit& unit) {
-      const auto [kept, begin, end] = unit.kept();
-      const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
-      if (first < last)
-        visit(parameter, first - parameter.offset, std::span<T>{kept + (first - begin), static_cast<std::size_t>(last - first)});
+      const auto visit_in = [&](auto* values, Index begin, Index end) {
+        const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
+        if (first < last)
+          visit(parameter, first - parameter.offset, std::span{values + (first - begin), static_cast<std::size_t>(last - first)});
+      };
+      const Index begin = unit.run.slice * unit.slice_elements, end = begin + unit.slice_elements;
+      if (unit.run.keeps_values)
+        visit_in(unit.values, 0, unit.run.slices * unit.slice_elements);
+      else
+        visit_in(unit.own_values, begin, end);
+      if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
     });
   }
   /// Calls visit(parameter, layer, gradient, own) with each parameter of a unit, in the order of backward. `gradient` is all of it, there
@@ -143,9 +177,10 @@ class Stage {
       layers_.visit(layer, [&](const auto& each) {
         each.parameters(layers_.path(layer), places_[static_cast<std::size_t>(layer)].offset, [&](const Parameter& parameter) {
           const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
-          const std::span<T> whole{unit.gradients + parameter.offset, static_cast<std::size_t>(parameter.elements())};
+          const std::span<Gradient> whole{unit.gradients + parameter.offset, static_cast<std::size_t>(parameter.elements())};
           visit(parameter, layer, whole,
-                first < last ? std::span<T>{unit.own_gradients + (first - begin), static_cast<std::size_t>(last - first)} : std::span<T>{});
+                first < last ? std::span{unit.own_gradients + (first - begin), static_cast<std::size_t>(last - first)}
+                             : std::span<Gradient>{});
         });
       });
   }
@@ -159,23 +194,13 @@ class Stage {
   }
 
  private:
-  using Memory = DeviceMemory<D, T>;
-
   struct Unit {
     Run run;
     Index slice_elements = 0;
-    T *values = nullptr, *gradients = nullptr;          // of the whole
-    T *own_values = nullptr, *own_gradients = nullptr;  // of this rank's slice
+    T *values = nullptr, *own_values = nullptr;  // of the whole, of this rank's slice
+    Gradient *gradients = nullptr, *own_gradients = nullptr;
+    Master* own_masters = nullptr;
 
-    /// The values that this rank keeps, and which elements of the unit they are.
-    struct Kept {
-      T* values;
-      Index begin, end;
-    };
-    [[nodiscard]] Kept kept() const {
-      if (run.keeps_values) return {values, 0, run.slices * slice_elements};
-      return {own_values, run.slice * slice_elements, (run.slice + 1) * slice_elements};
-    }
     [[nodiscard]] std::size_t slice_size() const { return static_cast<std::size_t>(slice_elements); }
     [[nodiscard]] std::size_t size() const { return slice_size() * static_cast<std::size_t>(run.slices); }
   };
@@ -194,7 +219,7 @@ class Stage {
   }
 
   void make_memory(const Lent<T>& lent) {
-    const auto lent_to = [](const std::vector<std::span<T>>& all, std::size_t unit) {
+    const auto lent_to = [](const auto& all, std::size_t unit) {
       return unit < all.size() && !all[unit].empty() ? all[unit].data() : nullptr;
     };
     const auto need = [](std::vector<Index>& buffers, const Unit& unit) {
@@ -203,30 +228,35 @@ class Stage {
       buffers[number] = std::max(buffers[number], static_cast<Index>(unit.size()));
     };
     const auto kept = [](const Unit& unit, bool whole) { return whole ? static_cast<Index>(unit.size()) : unit.slice_elements; };
-    Index values = 0, gradients = 0;
+    Index values = 0, gradients = 0, masters = 0;
     std::vector<Index> value_buffers, gradient_buffers;  // their elements
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const Unit& unit = units_[u];
       if (lent_to(lent.values, u) == nullptr) values += kept(unit, unit.run.keeps_values);
       if (lent_to(lent.gradients, u) == nullptr) gradients += kept(unit, unit.run.keeps_gradients);
+      masters += unit.slice_elements;
       if (!unit.run.keeps_values) need(value_buffers, unit);
       if (!unit.run.keeps_gradients) need(gradient_buffers, unit);
     }
     values_ = allocate<T>(device_, values);
-    gradients_ = allocate<T>(device_, gradients);
+    gradients_ = allocate<Gradient>(device_, gradients);
+    if constexpr (has_masters) masters_ = allocate<Master>(device_, masters);
     for (const Index elements : value_buffers) value_buffers_.push_back(allocate<T>(device_, elements));
-    for (const Index elements : gradient_buffers) gradient_buffers_.push_back(allocate<T>(device_, elements));
-    T *next_values = values_.data(), *next_gradients = gradients_.data();
+    for (const Index elements : gradient_buffers) gradient_buffers_.push_back(allocate<Gradient>(device_, elements));
+    T* next_values = values_.data();
+    Gradient* next_gradients = gradients_.data();
+    Master* next_masters = has_masters ? masters_.data() : nullptr;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
-      const auto place = [&](T* from_others, bool keeps, T*& next, std::vector<Memory>& buffers, T*& whole, T*& own) {
-        T*& from = from_others != nullptr ? from_others : next;
+      const auto place = [&]<class E>(E* from_others, bool keeps, E*& next, auto& buffers, E*& whole, E*& own) {
+        E*& from = from_others != nullptr ? from_others : next;
         whole = keeps ? from : buffers[static_cast<std::size_t>(unit.run.buffer)].data();
         own = keeps ? from + unit.run.slice * unit.slice_elements : from;
         from += kept(unit, keeps);
       };
       place(lent_to(lent.values, u), unit.run.keeps_values, next_values, value_buffers_, unit.values, unit.own_values);
       place(lent_to(lent.gradients, u), unit.run.keeps_gradients, next_gradients, gradient_buffers_, unit.gradients, unit.own_gradients);
+      if constexpr (has_masters) unit.own_masters = std::exchange(next_masters, next_masters + unit.slice_elements);
     }
   }
 
@@ -243,7 +273,7 @@ class Stage {
   }
 
   void initialize(std::uint64_t seed) {
-    for_each_kept([&](const Parameter& parameter, Index first, std::span<T> values) {
+    for_each_kept([&]<class E>(const Parameter& parameter, Index first, std::span<E> values) {
       const random::Key key = random::make_key(seed, std::string_view{parameter.full_name()});
       fill_uniform(device_, key, parameter.initializer.bound(parameter.fan_in, parameter.fan_out), parameter.file_numbers(first), values);
     });
@@ -266,8 +296,11 @@ class Stage {
   Outline outline_;
   std::vector<Place> places_;  // of layers
   std::vector<Unit> units_;
-  Memory values_, gradients_;
-  std::vector<Memory> value_buffers_, gradient_buffers_;  // of units of which a slice is kept
+  DeviceMemory<D, T> values_;
+  DeviceMemory<D, Gradient> gradients_;
+  DeviceMemory<D, Master> masters_;
+  std::vector<DeviceMemory<D, T>> value_buffers_;  // of units of which a slice is kept
+  std::vector<DeviceMemory<D, Gradient>> gradient_buffers_;
 };
 
 }  // namespace pdp::nn

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,6 @@ std::int64_t hash_of(std::span<const T> values) {
 /// tensor-parallel group, each part is compared with the same part elsewhere.
 template <comm::Communicator C, class Stage>
 void check_parameters(C& world, Stage& stage, const Plan& plan) {
-  using T = typename Stage::Element;
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), largest = std::numeric_limits<std::int64_t>::max();
   const auto holds = [&plan](int layer) {
     return std::ranges::any_of(plan.units, [layer](const Unit& unit) {
@@ -50,13 +50,17 @@ void check_parameters(C& world, Stage& stage, const Plan& plan) {
   });
 
   std::vector<std::int64_t> own(tensors.size(), largest);
-  stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
+  const auto look_at = [&]<class T>(const nn::Parameter& parameter, std::span<T> values) {
     const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
                     (parameter.is_divided() ? plan.tensor.index : 0);
     if (!holds(at->second)) return;
-    const auto& read = on_host(stage.device(), std::span<const T>{values});
-    own[static_cast<std::size_t>(at - tensors.begin())] = detail::hash_of(std::span<const T>{read});
-  });
+    std::int64_t& hash = own[static_cast<std::size_t>(at - tensors.begin())];
+    const std::int64_t before =
+        std::exchange(hash, detail::hash_of(std::span<const T>{on_host(stage.device(), std::span<const T>{values})}));
+    if (before != largest) hash = detail::hash_of(std::span<const std::int64_t>{std::array{before, hash}});
+  };
+  stage.for_each_parameter(look_at);
+  if constexpr (Stage::has_masters) stage.for_each_master(look_at);
   std::vector<std::int64_t> lowest = own, highest = own;
   for (std::int64_t& hash : highest)
     if (hash == largest) hash = least;  // of no rank that holds it

@@ -27,13 +27,14 @@ class Contributions {
     Index at = 0;                   // where they lie, the parts of all ranks behind each other
   };
 
-  /// `plans`: of all ranks.
-  Contributions(const Outline& model, const std::vector<Plan>& plans) : model_{model}, counts_(plans.size(), 0) {
+  /// `plans`: of all ranks. `sliced_from`: the first kind of sharding in which a rank keeps no more than its slice.
+  Contributions(const Outline& model, const std::vector<Plan>& plans, Sharding sliced_from = Sharding::parameters)
+      : model_{model}, counts_(plans.size(), 0) {
     for (std::size_t rank = 0; rank < plans.size(); ++rank)
       for (std::size_t u = 0; u < plans[rank].units.size(); ++u) {
         const Unit& unit = plans[rank].units[u];
         const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
-        const bool sliced = unit.sharding == Sharding::parameters;
+        const bool sliced = unit.sharding >= sliced_from;
         const Part part{static_cast<int>(rank),
                         static_cast<int>(u),
                         unit.first,
@@ -79,11 +80,13 @@ class Contributions {
 /// Brings the parameters of a model, wherever they are kept, to rank 0; gives nothing on the others. Every rank makes this call.
 template <comm::Communicator C, class Stage>
 [[nodiscard]] auto collect(C& world, Stage& stage, const Contributions& from) {
-  using T = typename Stage::Element;
+  using T = typename Stage::Master;
   std::vector<T> own, all(world.rank() == 0 ? static_cast<std::size_t>(from.elements()) : 0);
   for (const Contributions::Part& part : from.parts()) {
     if (part.rank != world.rank()) continue;
-    const std::span<T> values = part.sliced ? stage.own_values(part.unit) : stage.values(part.unit);
+    std::span<T> values = stage.own_masters(part.unit);
+    if constexpr (!Stage::has_masters)
+      if (!part.sliced) values = stage.values(part.unit);
     const auto& read = on_host(stage.device(), std::span<const T>{values});
     own.insert(own.end(), read.begin(), read.end());
   }

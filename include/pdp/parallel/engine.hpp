@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/parallel/after_device.hpp>
 #include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/host_calls.hpp>
@@ -23,41 +24,26 @@
 
 namespace pdp::parallel {
 
-namespace detail {
-
-/// What the calls of a communicator of devices come after.
-template <class C>
-struct CallerOf {
-  struct None {};
-  using type = None;
-};
-template <comm::HasDeviceBuffers C>
-struct CallerOf<C> {
-  using type = decltype(std::declval<const C&>().caller());
-};
-template <class C>
-using Caller = typename CallerOf<C>::type;
-
-}  // namespace detail
-
 /// Carries out a plan: the one loop that all strategies share. It never sees the strategy. All memory is made here, from the plan; a step
 /// allocates nothing. It borrows the communicator.
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32,
           class D = host::Cpu>
 class Engine {
-  static_assert(
-      comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
-      "pdp: the model computes in memory of another kind than the communicator's calls take: cuda::Device goes with comm::Nccl, or "
-      "with comm::Self, and host::Cpu with all others");
+  static_assert(comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
+                "pdp: the model computes in memory of another kind than the communicator's calls take: cuda::Device goes with comm::Nccl, "
+                "comm::CudaThread or comm::Self, and host::Cpu with all others");
   using Worker = parallel::Worker<Model, Loss, Optimizer, P, D>;  // all that does not depend on the communicator
 
  public:
   using T = typename P::compute;
+  using Gradient = typename Worker::Gradient;
+  using Input = typename Worker::Input;
   using Target = typename Loss::Target;
-  using StepBatch = Batch<T, Target>;
+  using StepBatch = typename Worker::StepBatch;
   using Work = typename C::Work;
   using Reduced = typename P::reduce;
-  static constexpr bool rounds = !std::same_as<Reduced, T>;  // gradients on their way
+  static constexpr bool rounds = !std::same_as<Reduced, Gradient>;  // gradients on their way
+  static constexpr bool has_masters = Worker::Stage::has_masters;
   static constexpr bool sees_memory = may_see_memory<C, T> && !rounds;
 
   /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
@@ -74,7 +60,7 @@ class Engine {
         marks_(plan_.units.size()),
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
-    if constexpr (comm::HasDeviceBuffers<C>) use_device(world);
+    if constexpr (comm::HasDeviceBuffers<C>) check_device(world);
     if constexpr (rounds) rounded_ = {stage(), plan_};
     setup_ = program(plan_.setup);
     std::vector<bool> counts;
@@ -83,13 +69,11 @@ class Engine {
     worker_.norm = {worker_.stage(), plan_, policy, counts};
     step_ = program(plan_.step);
     evaluate_ = program(plan_.evaluate);
+    const AfterDevice after{world, worker_.device()};
     run(setup_);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  ~Engine() {
-    if constexpr (comm::HasDeviceBuffers<C>) groups_.world().caller(caller_before_);  // the device's stream may end with it
-  }
 
   /// The plan that it carries out: the one that it was given, unless the ranks see each other's memory.
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -119,6 +103,7 @@ class Engine {
   /// finish() gives the totals of the step that was started last.
   void start(const StepBatch& batch, float lr_factor = 1) {
     worker_.check(batch, true);
+    const AfterDevice after{groups_.world(), worker_.device()};
     if (!times_.empty()) {
       groups_.world().barrier();
       origin_ = Clock::now();
@@ -137,13 +122,14 @@ class Engine {
   Totals finish() {
     const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) stop();
-    return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips};
+    return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips, found.loss_scale};
   }
 
   /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
     worker_.check(batch, false);
+    const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin(batch, false);
     carry_out_all(1, batch.x.rows, evaluate_);
     const LossSums found = numbers().sums;
@@ -151,7 +137,8 @@ class Engine {
   }
 
   /// The model's output for this rank's rows. It lives until the next call.
-  Matrix<const T> predict(Matrix<const T> x) {
+  Matrix<const Input> predict(Matrix<const Input> x) {
+    const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
     carry_out_all(2, x.rows, evaluate_);
     settle();
@@ -161,13 +148,10 @@ class Engine {
   }
 
  private:
-  /// Calls are to come after what the device was given before them.
-  void use_device(C& world) {
+  void check_device(const C& world) const {
     if (world.device() != worker_.device().index())
       throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
                              worker_.device().index(), "; make both for the same one")};
-    caller_before_ = world.caller();
-    world.caller(worker_.device().stream());
   }
 
   using Clock = std::chrono::steady_clock;
@@ -201,11 +185,10 @@ class Engine {
 
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
-    if (comm::HasDeviceBuffers<C> && groups_.world().size() > 1) return run(program);
+    if (comm::HasDeviceBuffers<C> && groups_.world().size() > 1) return run(program);  // no stream is recorded with calls on it
     const auto place = [](const void* memory) { return static_cast<Index>(reinterpret_cast<std::intptr_t>(memory)); };
-    const auto& batch = worker_.batch();
-    replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(batch.x.data), place(batch.targets.data())},
-           [&] { run(program); });
+    const auto [x, targets] = worker_.where();
+    replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(x), place(targets)}, [&] { run(program); });
   }
 
   /// `times`: where to write when each instruction began and ended; may be null.
@@ -251,7 +234,7 @@ class Engine {
         }
         break;
       case Op::update:
-        worker_.apply(i.unit, takes_norm_ ? std::span<const T* const>{} : memory_.gradients(i.unit), memory_.others_values(i.unit));
+        worker_.apply(i.unit, takes_norm_ ? std::span<const Gradient* const>{} : memory_.gradients(i.unit), memory_.others_values(i.unit));
         break;
       case Op::send_start:
         messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
@@ -260,7 +243,7 @@ class Engine {
         messages_[program.handles[at]] = group.recv_async(worker_.boundary(i), i.peer, tag(i));
         break;
       case Op::sum_start:
-        messages_[program.handles[at]] = group.all_reduce_async(worker_.boundary(i), comm::Sum{});
+        messages_[program.handles[at]] = sum(group, worker_.boundary(i));
         break;
       case Op::send_wait:
       case Op::receive_wait:
@@ -269,7 +252,7 @@ class Engine {
         break;
       case Op::share_loss:
         worker_.run(i);
-        wait(join(group, std::span<const T>{worker_.own_parts()}, worker_.all_parts()));
+        wait(join(group, std::span<const Gradient>{worker_.own_parts()}, worker_.all_parts()));
         break;
       case Op::reduce_start:
         worker_.watch(i.unit);
@@ -289,17 +272,19 @@ class Engine {
         break;
       case Op::broadcast:
         group.broadcast(stage().values(i.unit), i.peer);
+        if constexpr (has_masters)
+          if (plan_.units[static_cast<std::size_t>(i.unit)].slices == 1) group.broadcast(stage().own_masters(i.unit), i.peer);
         break;
       case Op::norm_start:
         worker_.add_squares();
-        norming_ = group.all_reduce_async(worker_.square(), comm::Sum{});
+        norming_ = sum(group, worker_.square());
         break;
       case Op::norm_wait:
         wait(norming_);
         worker_.judge();
         break;
       case Op::totals_start:
-        totalling_ = group.all_reduce_async(worker_.sums(), comm::Sum{});
+        totalling_ = sum(group, worker_.sums());
         break;
       case Op::totals_wait:
         wait(totalling_);
@@ -359,8 +344,13 @@ class Engine {
     }
   }
 
-  /// Each rank of a group gets its slice of a sum, or all get the whole of what each has a slice of. Where it is alone, nothing travels,
-  /// and the device copies what is its own.
+  /// Each rank of a group gets a sum, or its slice of one, or all get the whole of what each has a slice of. Where it is alone, nothing
+  /// travels, and the device copies what is its own.
+  template <class E>
+  Work sum(C& group, std::span<E> values) {
+    if (group.size() > 1) return group.all_reduce_async(values, comm::Sum{});
+    return {};
+  }
   template <class E>
   Work scatter_sum(C& group, std::span<const E> whole, std::span<E> slice) {
     if (group.size() > 1) return group.reduce_scatter_async(whole, slice, comm::Sum{});
@@ -386,11 +376,11 @@ class Engine {
     const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
     if constexpr (rounds) {
       const std::span<Reduced> sent = rounded_.round(stage(), i.unit);
-      if (is_whole) return group.all_reduce_async(sent, comm::Sum{});
+      if (is_whole) return sum(group, sent);
       return scatter_sum(group, std::span<const Reduced>{sent}, rounded_.own(stage(), i.unit));
     } else {
-      if (is_whole) return group.all_reduce_async(stage().gradients(i.unit), comm::Sum{});
-      return scatter_sum(group, std::span<const T>{stage().gradients(i.unit)}, sum_of(i));
+      if (is_whole) return sum(group, stage().gradients(i.unit));
+      return scatter_sum(group, std::span<const Gradient>{stage().gradients(i.unit)}, sum_of(i));
     }
   }
   void end_reduction(const Instruction& i) {
@@ -400,7 +390,7 @@ class Engine {
     }
     if constexpr (rounds) {
       const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
-      const std::span<T> to = is_whole ? stage().gradients(i.unit) : sum_of(i);
+      const std::span<Gradient> to = is_whole ? stage().gradients(i.unit) : sum_of(i);
       rounded_.spread(stage(), is_whole ? rounded_.whole(i.unit, to.size()) : rounded_.own(stage(), i.unit), to);
     }
     if (i.accumulate) worker_.add_scratch(i.unit);
@@ -434,7 +424,9 @@ class Engine {
   [[nodiscard]] bool is_common(const Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }
 
   /// Where the sum of this rank's slice comes.
-  [[nodiscard]] std::span<T> sum_of(const Instruction& i) { return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit); }
+  [[nodiscard]] std::span<Gradient> sum_of(const Instruction& i) {
+    return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit);
+  }
 
   /// Says on every rank whose gradient was not finite, and which tensor of it: nearest to the loss, and there on the lowest rank.
   [[noreturn]] void stop() {
@@ -477,7 +469,6 @@ class Engine {
   Index own_rows_ = 0, global_rows_ = 0;
   bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
-  [[no_unique_address]] detail::Caller<C> caller_before_{};  // of the world
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};

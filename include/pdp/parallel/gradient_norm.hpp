@@ -17,7 +17,7 @@ namespace pdp::parallel {
 /// The norm is of parameters alone: between them, and behind them, a unit's memory holds what it happens to hold.
 template <class Stage>
 class GradientNorm {
-  using T = typename Stage::Element;
+  using T = typename Stage::Gradient;
   using D = typename Stage::Device;
 
  public:
@@ -43,7 +43,8 @@ class GradientNorm {
       });
     }
     if (policy.non_finite == NonFinite::stop) watched_ = allocate<double>(stage.device(), tensors);
-    skipped_ = allocate<std::int64_t>(stage.device(), 1);
+    history_ = allocate<StepHistory>(stage.device(), 1);
+    if (policy.loss_scaling) store(stage.device(), StepHistory{.loss_scale = policy.loss_scaling->initial}, history_.data());
   }
 
   void begin(const D& device) {
@@ -63,10 +64,15 @@ class GradientNorm {
       for (const std::span<T> own : units_[u].own) add_squares(device, own, sum);
     }
   }
+  /// When a step's number of rows is known.
+  void scale_loss(const D& device, StepNumbers* numbers) {
+    using pdp::scale_loss;
+    if (policy_.loss_scaling) scale_loss(device, numbers, history_.data());
+  }
   /// What becomes of the gradient, when the square is that of all ranks.
   void judge(const D& device, StepNumbers* numbers) {
     using pdp::judge;
-    judge(device, numbers, skipped_.data(), policy_.clip_norm, policy_.non_finite != NonFinite::ignore);
+    judge(device, numbers, history_.data(), policy_.rule());
   }
 
   /// Whether a step that is skipped is the last one.
@@ -105,8 +111,8 @@ class GradientNorm {
 
   GradientPolicy policy_;
   std::vector<Unit> units_;
-  DeviceMemory<D, double> watched_;        // of each tensor, its square, where a step may be the last one
-  DeviceMemory<D, std::int64_t> skipped_;  // steps until now
+  DeviceMemory<D, double> watched_;       // of each tensor, its square, where a step may be the last one
+  DeviceMemory<D, StepHistory> history_;  // where there is something to keep
 };
 
 }  // namespace pdp::parallel

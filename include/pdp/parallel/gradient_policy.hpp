@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include <pdp/core/step.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -21,11 +23,30 @@ enum class NonFinite : std::uint8_t {
 struct GradientPolicy {
   double clip_norm = 0;  // the largest norm over all parameters; a longer gradient is scaled down to it. 0: any length
   NonFinite non_finite = NonFinite::ignore;
+  std::optional<LossScaling> loss_scaling{};  // of gradients of 16 bits; a step whose gradient is not finite is skipped then
 
-  [[nodiscard]] constexpr bool needs_norm() const { return clip_norm != 0 || non_finite != NonFinite::ignore; }
+  [[nodiscard]] constexpr bool needs_norm() const { return clip_norm != 0 || skips(); }
+  [[nodiscard]] constexpr bool skips() const { return non_finite != NonFinite::ignore || loss_scaling; }
+  [[nodiscard]] GradientRule rule() const { return {clip_norm, skips(), loss_scaling.has_value(), loss_scaling.value_or(LossScaling{})}; }
   void check() const {
+    if (loss_scaling) check(*loss_scaling);
     if (!(clip_norm >= 0) || !std::isfinite(clip_norm))
       throw ConfigError{text("clip_norm = ", clip_norm, " was given; it takes the largest norm that a gradient may have, or 0 for any")};
+  }
+
+ private:
+  void check(const LossScaling& scaling) const {
+    if (non_finite == NonFinite::stop)
+      throw ConfigError{
+          "a model in float16 has gradients that are not finite whenever its losses are scaled too much, and NonFinite::stop would end the "
+          "training then; take NonFinite::skip, or compute in bfloat16"};
+    const auto is_positive = [](double number) { return number > 0 && std::isfinite(number); };
+    if (!is_positive(scaling.initial) || !(scaling.growth >= 1) || !std::isfinite(scaling.growth) || !is_positive(scaling.backoff) ||
+        scaling.backoff >= 1 || scaling.interval < 1)
+      throw ConfigError{text("losses cannot be scaled by ", scaling.initial, " at first, times ", scaling.growth, " after ",
+                             scaling.interval, " steps and times ", scaling.backoff,
+                             " when a gradient is not finite; a scale is above 0, grows by 1 or more after 1 step or more, and falls by ",
+                             "less than 1")};
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/parallel/after_device.hpp>
 
 namespace pdp::parallel {
 
@@ -39,6 +40,7 @@ class HostCalls {
   template <class E, class Call>
   void in_place(std::span<E> values, Call&& call) {
     if constexpr (comm::HasDeviceBuffers<C>) {
+      const AfterDevice after{group_, device_};
       auto there = copy_of(std::span<const E>{values});
       call(there.span());
       std::ranges::copy(on_host(device_, std::span<const E>{there.span()}), values.begin());
@@ -49,6 +51,7 @@ class HostCalls {
   template <class E, class Call>
   void apart(std::span<const E> from, std::span<E> to, Call&& call) {
     if constexpr (comm::HasDeviceBuffers<C>) {
+      const AfterDevice after{group_, device_};
       const auto from_there = copy_of(from);
       auto to_there = allocate<E>(device_, static_cast<Index>(to.size()));
       call(from_there.span(), to_there.span());

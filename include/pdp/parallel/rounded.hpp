@@ -14,7 +14,7 @@ namespace pdp::parallel {
 /// the whole gradient lies in one buffer, one after another, have one place here, too.
 template <class Stage, class Reduced>
 class RoundedGradients {
-  using T = typename Stage::Element;
+  using T = typename Stage::Gradient;
 
  public:
   RoundedGradients() = default;

@@ -18,13 +18,15 @@ namespace pdp::parallel {
 
 /// Whether ranks over a communicator may see each other's memory, by the communicator's type.
 template <class C, class T>
-inline constexpr bool may_see_memory = comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C>;
+inline constexpr bool may_see_memory = comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C> && std::same_as<T, Accumulated<T>>;
 
 /// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
 /// message to reduce gradients to slices and to gather parameters from them: it is enough that they wait for each other before the one and
 /// after the other.
 template <comm::Communicator C, class T>
 class UnitMemory {
+  using Gradient = Accumulated<T>;
+
  public:
   /// Every rank of each group makes this call. A unit of which this rank keeps a slice only gets none.
   UnitMemory(const Groups<C>& groups, const Plan& plan, const Outline& model) : units_(plan.units.size()) {
@@ -52,22 +54,22 @@ class UnitMemory {
   [[nodiscard]] std::int64_t mark(int unit) const { return at(unit).mark; }
 
   /// Of all ranks, in their order: this rank's slice of the gradients.
-  [[nodiscard]] std::span<const T* const> gradients(int unit) const { return at(unit).gradients_of_all; }
+  [[nodiscard]] std::span<const Gradient* const> gradients(int unit) const { return at(unit).gradients_of_all; }
   /// Of all ranks but this one: this rank's slice of the parameters.
   [[nodiscard]] std::span<T* const> others_values(int unit) const { return at(unit).values_of_others; }
 
   /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
   /// else touches this slice.
   template <class D>
-  void reduce(const D& device, int unit, std::span<T> own) {
-    const std::span<const T* const> all = gradients(unit);
+  void reduce(const D& device, int unit, std::span<Gradient> own) {
+    const std::span<const Gradient* const> all = gradients(unit);
     for (std::size_t begin = 0; begin < own.size(); begin += block) {
       const auto elements = static_cast<Index>(std::min(block, own.size() - begin));
-      const auto part = [&](std::size_t rank) { return Matrix<const T>{all[rank] + begin, 1, elements}; };
-      const Matrix<T> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
-      Matrix<const T> before = part(0);
+      const auto part = [&](std::size_t rank) { return Matrix<const Gradient>{all[rank] + begin, 1, elements}; };
+      const Matrix<Gradient> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
+      Matrix<const Gradient> before = part(0);
       for (std::size_t rank = 1; rank < all.size(); ++rank) {  // this rank's own are read before they are written
-        const Matrix<T> to = rank == all.size() - 1 ? sum : scratch;
+        const Matrix<Gradient> to = rank == all.size() - 1 ? sum : scratch;
         add(device, before, part(rank), to);
         before = to;
       }
@@ -76,9 +78,10 @@ class UnitMemory {
 
  private:
   struct Unit {
-    std::span<T> values, gradients;
-    std::vector<const T*> gradients_of_all;  // the gradients of the group's ranks, in this rank's slice
-    std::vector<T*> values_of_others;        // the values of all but this one, there
+    std::span<T> values;
+    std::span<Gradient> gradients;
+    std::vector<const Gradient*> gradients_of_all;  // the gradients of the group's ranks, in this rank's slice
+    std::vector<T*> values_of_others;               // the values of all but this one, there
     std::int64_t mark = 0;
   };
   static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
@@ -115,13 +118,13 @@ class UnitMemory {
         }
       begin += of_values + of_gradients;
     }
-    if (memory.is_common()) scratch_ = Buffer<T>{static_cast<Index>(block)};
+    if (memory.is_common()) scratch_ = Buffer<Gradient>{static_cast<Index>(block)};
   }
   static std::size_t slice(const Outline& model, const nn::Run& run) { return static_cast<std::size_t>(nn::slice_elements(model, run)); }
 
   std::vector<comm::Registered<T>> memory_;
   std::vector<Unit> units_;
-  Buffer<T> scratch_;
+  Buffer<Gradient> scratch_;
 };
 
 }  // namespace pdp::parallel

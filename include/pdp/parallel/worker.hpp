@@ -21,9 +21,9 @@
 namespace pdp::parallel {
 
 /// What a rank brings to a step: its share of a batch, of any number of rows up to what the engine was made for, none included.
-template <class T, class Target>
+template <class Input, class Target>
 struct Batch {
-  Matrix<const T> x;
+  Matrix<const Input> x;
   std::span<const Target> targets;
   Index global_rows = 0;   // over all ranks; 0: not known, the ranks count it together
   bool on_device = false;  // whether it lies in the device's memory, and not in the host's
@@ -42,6 +42,7 @@ struct Totals {
   double rows = 0;
   double gradient_norm = 0;  // before it was clipped; 0 where nobody has asked for it
   bool skipped = false;      // the gradient was not finite, and has not been applied
+  double loss_scale = 1;     // that its gradients were larger by (see LossScaling)
 
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : 0; }
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : 0; }
@@ -59,11 +60,15 @@ template <nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrec
 class Worker {
  public:
   using T = typename P::compute;
+  using Gradient = Accumulated<T>;   // of parameters; their masters and the optimizer's state likewise
+  using Input = typename P::master;  // of a sample, and of what a prediction gives
   using Target = typename Loss::Target;
-  using StepBatch = Batch<T, Target>;
+  using StepBatch = Batch<Input, Target>;
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
-  static_assert(Device<D, T>, "pdp: the device lacks one of the operations of core/device.hpp for this element type");
+  static_assert(
+      Device<D, T>,
+      "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
   Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
@@ -76,7 +81,7 @@ class Worker {
         micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
     const Index fields = static_cast<Index>(optim::needed_state_fields(optimizer_));
     for (std::size_t u = 0; u < plan.units.size(); ++u)
-      optimizer_state_.push_back(allocate<T>(device, fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size())));
+      optimizer_state_.push_back(allocate<Gradient>(device, fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size())));
     numbers_ = allocate<StepNumbers>(device, 1);
     uncounted_ = allocate<LossSums>(device, 1);
     make_memory(plan);
@@ -109,13 +114,17 @@ class Worker {
     }
     const double scale = step.global_rows > 0 ? 1 / static_cast<double>(step.global_rows) : 0;
     store(device(), StepNumbers{.info = {steps_, step.lr_factor}, .scale = scale}, numbers_.data());
+    if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
     bind(batch);
   }
-  /// The rows that were begun with, where the device has them.
-  [[nodiscard]] const StepBatch& batch() const { return batch_; }
+  /// Where the device has the rows that were begun with: their inputs and targets.
+  [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Tells the loss how many rows there are on all ranks.
-  void set_global_rows(Index rows) { store(device(), 1 / static_cast<double>(rows), &numbers_.data()->scale); }
-  void begin_prediction(Matrix<const T> x) {
+  void set_global_rows(Index rows) {
+    store(device(), 1 / static_cast<double>(rows), &numbers_.data()->scale);
+    norm.scale_loss(device(), numbers_.data());
+  }
+  void begin_prediction(Matrix<const Input> x) {
     check_rows(x, micro_rows_);
     training_ = false;
     bind({x, {}, 0});
@@ -140,10 +149,12 @@ class Worker {
 
   /// Updates this rank's slice of a unit: by its gradients, or by the sum of those at `gradients` where some are given. What it becomes is
   /// left at `copies`, too, unless the step is skipped. Where the norm of the gradient is taken, none are given: it is of sums.
-  void apply(int unit, std::span<const T* const> gradients = {}, std::span<T* const> copies = {}) {
-    const T* const own = stage_.own_gradients(unit).data();
+  void apply(int unit, std::span<const Gradient* const> gradients = {}, std::span<T* const> copies = {}) {
+    const Gradient* const own = stage_.own_gradients(unit).data();
     if (gradients.empty()) gradients = {&own, 1};
-    update<optim::state_fields<Optimizer>>(device(), optimizer_, numbers_.data(), stage_.own_values(unit), gradients,
+    T* const values = stage_.own_values(unit).data();
+    if constexpr (Stage::has_masters) copies = {&values, 1};
+    update<optim::state_fields<Optimizer>>(device(), optimizer_, numbers_.data(), stage_.own_masters(unit), gradients,
                                            optimizer_state_[static_cast<std::size_t>(unit)].span(), copies);
   }
 
@@ -174,7 +185,7 @@ class Worker {
     return (i.tensor == parallel::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
   }
   /// The model's output for the rows of a prediction, in memory of the host.
-  [[nodiscard]] Matrix<const T> output() {
+  [[nodiscard]] Matrix<const Input> output() {
     const Matrix<const T> own = device_output();
     if constexpr (D::uses_host_memory) {
       return own;
@@ -187,7 +198,7 @@ class Worker {
 
   /// The same where each rank of a group has some columns of it: `gather(own, all)` brings these together.
   template <class Gather>
-  [[nodiscard]] Matrix<const T> join_output(const Gather& gather) {
+  [[nodiscard]] Matrix<const Input> join_output(const Gather& gather) {
     const Matrix<const T> own = device_output();
     const Index size = own.size(), count = part_.count;
     if (gathered_.size() < size * count) gathered_ = allocate<T>(device(), size * count);
@@ -195,27 +206,27 @@ class Worker {
     gather(own.values(), all);
     const auto& read = on_host(device(), std::span<const T>{all});
     output_.resize(all.size());
-    const Matrix<T> whole{output_.data(), own.rows, own.cols * count};
+    const Matrix<Input> whole{output_.data(), own.rows, own.cols * count};
     for (Index r = 0; r < own.rows; ++r)
       for (Index rank = 0; rank < count; ++rank)
         std::copy_n(read.data() + rank * size + r * own.cols, own.cols, whole.row(r) + rank * own.cols);
     return whole;
   }
   /// What this rank knows of the loss of a micro-batch's rows from its columns of the output, and room for what all of its group know.
-  [[nodiscard]] std::span<T> own_parts() { return parts_.span().first(static_cast<std::size_t>(part_elements_)); }
-  [[nodiscard]] std::span<T> all_parts() {
+  [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(static_cast<std::size_t>(part_elements_)); }
+  [[nodiscard]] std::span<Gradient> all_parts() {
     return parts_.span().subspan(static_cast<std::size_t>(part_limit_), static_cast<std::size_t>(part_elements_ * part_.count));
   }
 
   /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
-  [[nodiscard]] std::span<T> scratch(int unit) {
+  [[nodiscard]] std::span<Gradient> scratch(int unit) {
     return scratch_[scratch_of_[static_cast<std::size_t>(unit)]].span().first(stage_.own_gradients(unit).size());
   }
   void add_scratch(int unit) {
-    const std::span<T> own = stage_.own_gradients(unit);
+    const std::span<Gradient> own = stage_.own_gradients(unit);
     const Index elements = static_cast<Index>(own.size());
-    const Matrix<T> sum{own.data(), 1, elements};
-    add(device(), Matrix<const T>{sum}, Matrix<const T>{scratch(unit).data(), 1, elements}, sum);
+    const Matrix<Gradient> sum{own.data(), 1, elements};
+    add(device(), Matrix<const Gradient>{sum}, Matrix<const Gradient>{scratch(unit).data(), 1, elements}, sum);
   }
 
   /// The norm of the gradient, where the plan takes it: of each unit before it is reduced, then this rank's part of the square, and what
@@ -268,7 +279,7 @@ class Worker {
       if (elements.size() <= number) elements.resize(number + 1);
       elements[number] = std::max(elements[number], static_cast<Index>(stage_.own_gradients(i.unit).size()));
     }
-    for (const Index each : elements) scratch_.push_back(allocate<T>(device(), each));
+    for (const Index each : elements) scratch_.push_back(allocate<Gradient>(device(), each));
   }
 
   /// For a loss of columns that are divided over a group.
@@ -277,20 +288,21 @@ class Worker {
     if constexpr (takes_shards)
       if (stage_.outline().output_is_sharded) {
         part_limit_ = micro_rows_ * Loss::part_numbers;
-        parts_ = allocate<T>(device(), part_limit_ * (1 + part_.count));
+        parts_ = allocate<Gradient>(device(), part_limit_ * (1 + part_.count));
       }
   }
 
-  /// For what a device cannot read where the host has it.
+  /// For what a device cannot read where the host has it, or computes with in another type.
   void make_input() {
     if constexpr (!D::uses_host_memory) {
       const nn::Outline& model = stage_.outline();
-      input_ = allocate<T>(device(), limits_.rows * model.width(0));
+      input_ = allocate<Input>(device(), limits_.rows * model.width(0));
+      if constexpr (rounds_input) rounded_input_ = allocate<T>(device(), limits_.rows * model.width(0));
       target_input_ = allocate<Target>(device(), limits_.rows * loss_.target_elements(model.output_width()));
     }
   }
 
-  void check_rows(Matrix<const T> x, Index limit) const {
+  void check_rows(Matrix<const Input> x, Index limit) const {
     if (x.rows > limit)
       throw ShapeError{text("a batch of ", x.rows, " rows was given, but memory was made for at most ", limit,
                             "; make the trainer with a larger batch, or cut this one")};
@@ -307,8 +319,15 @@ class Worker {
         batch.x.data = input_.data();
         batch.targets = target_input_.span().first(batch.targets.size());
       }
-    batch_ = batch;
-    const Matrix<const T> x = batch.x;
+    batch_.targets = batch.targets;
+    if constexpr (rounds_input) {
+      const Matrix<T> rounded{rounded_input_.data(), batch.x.rows, batch.x.cols};
+      convert(device(), batch.x, rounded);
+      batch_.x = rounded;
+    } else {
+      batch_.x = batch.x;
+    }
+    const Matrix<const T> x = batch_.x;
     const auto& layers = stage_.outline().layers;
     Index first = 0;
     for (Slot& slot : training_ ? step_slots_ : evaluation_slots_) {
@@ -353,7 +372,7 @@ class Worker {
       part_elements_ = slot.rows * Loss::part_numbers;
       const Matrix<const T> own = stage_.activation(slot, boundary);
       loss_.part(device(), own, targets(slot), part_.index * own.cols, part_.count * own.cols,
-                 Matrix<T>{own_parts().data(), slot.rows, Loss::part_numbers});
+                 Matrix<Gradient>{own_parts().data(), slot.rows, Loss::part_numbers});
     }
   }
   void take_loss(Slot& slot, int boundary) {
@@ -366,11 +385,12 @@ class Worker {
     if constexpr (takes_shards)
       if (stage_.outline().output_is_sharded)
         return loss_.join(device(), output, targets(slot), part_.index * output.cols, part_.count * output.cols,
-                          Matrix<const T>{all_parts().data(), slot.rows * part_.count, Loss::part_numbers}, scale, gradient, sums);
+                          Matrix<const Gradient>{all_parts().data(), slot.rows * part_.count, Loss::part_numbers}, scale, gradient, sums);
     loss_(device(), output, targets(slot), scale, gradient, sums);
   }
 
   static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
+  static constexpr bool rounds_input = !std::same_as<T, Input>;
 
   nn::Part part_;  // of layers that are divided
   Loss loss_;
@@ -381,19 +401,20 @@ class Worker {
   DeviceMemory<D, StepNumbers> numbers_;
   DeviceMemory<D, LossSums> uncounted_;
   DeviceMemory<D, T> memory_;  // of boundaries and what layers save
-  std::vector<DeviceMemory<D, T>> optimizer_state_;
-  std::vector<DeviceMemory<D, T>> scratch_;
+  std::vector<DeviceMemory<D, Gradient>> optimizer_state_;
+  std::vector<DeviceMemory<D, Gradient>> scratch_;
   std::vector<std::size_t> scratch_of_;  // units
   std::vector<Slot> step_slots_, evaluation_slots_;
-  DeviceMemory<D, T> parts_;                  // this rank's, then those of all
+  DeviceMemory<D, Gradient> parts_;           // this rank's, then those of all
   Index part_elements_ = 0, part_limit_ = 0;  // of this rank's: at present, at most
-  DeviceMemory<D, T> input_;                  // of a step, where the device cannot read the caller's memory
+  DeviceMemory<D, Input> input_;              // of a step, where the device cannot read the caller's memory
   DeviceMemory<D, Target> target_input_;
+  DeviceMemory<D, T> rounded_input_;
   DeviceMemory<D, T> gathered_;  // the output of a prediction from all ranks that have columns of it
-  std::vector<T> output_;        // the same, as it is given
+  std::vector<Input> output_;    // the same, as it is given
   std::int64_t steps_ = 0;
   bool training_ = false;
-  StepBatch batch_;
+  Batch<T, Target> batch_;  // as the device has it
 };
 
 }  // namespace pdp::parallel

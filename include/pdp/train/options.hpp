@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <pdp/core/error.hpp>
@@ -18,6 +19,8 @@ struct TrainerOptions {
   parallel::NonFinite non_finite =
       parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it; a step that is skipped counts for the schedule
 
+  std::optional<LossScaling> loss_scaling{};  // of a model in float16, which has LossScaling{} without a word
+
   int threads = 1;  // of each rank; more than one takes pdp::onednn, and a core for each
 
   [[nodiscard]] host::Cpu cpu() const {
@@ -34,7 +37,7 @@ struct TrainerOptions {
       return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
     return {};
   }
-  [[nodiscard]] parallel::GradientPolicy gradient_policy() const { return {clip_norm, non_finite}; }
+  [[nodiscard]] parallel::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
 };
 
 struct FitOptions {

@@ -41,7 +41,7 @@ class Trainer {
   using Engine = parallel::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
  public:
-  using T = typename Engine::T;
+  using T = typename Engine::Input;  // of what is given to the model, and comes from it
   using Target = typename Engine::Target;
   using Totals = parallel::Totals;
 
@@ -56,11 +56,11 @@ class Trainer {
   Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
       : world_{world},
         task_{task},
-        options_{options},
+        options_{with_loss_scaling(options)},
         strategy_{strategy},
         input_{input_of(task.model, options)},
         model_{parallel::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
-        plan_{checked_plan(world, strategy, nn::outline(model_, input_), options.gradient_policy())},
+        plan_{checked_plan(world, strategy, nn::outline(model_, input_), options_.gradient_policy())},
         engine_{world,
                 plan_,
                 model_,
@@ -68,7 +68,7 @@ class Trainer {
                 task.loss,
                 task.optimizer,
                 {share_of(options, plan_.share), options.seed},
-                options.gradient_policy(),
+                options_.gradient_policy(),
                 device} {
     static_cast<void>(precision);
   }
@@ -186,7 +186,8 @@ class Trainer {
   /// All parameters of the model, wherever they are held, on rank 0; nothing on the others. Every rank makes this call.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
     auto& stage = engine_.stage();
-    const parallel::Contributions from{stage.outline(), carried_out_plans()};
+    const parallel::Contributions from{stage.outline(), carried_out_plans(),
+                                       Engine::has_masters ? parallel::Sharding::state : parallel::Sharding::parameters};
     const auto all = parallel::collect(world_, stage, from);
     return world_.rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
   }
@@ -212,6 +213,11 @@ class Trainer {
   void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
 
  private:
+  static TrainerOptions with_loss_scaling(TrainerOptions options) {
+    if (std::same_as<typename P::compute, Float16> && !options.loss_scaling) options.loss_scaling.emplace();
+    return options;
+  }
+
   /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
   static constexpr int most_verified = 64;
   static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model, const parallel::GradientPolicy& policy) {

@@ -17,21 +17,6 @@
 
 namespace pdp::comm {
 
-namespace nccl {
-
-/// On a stream of its own, so that it waits for nothing else.
-inline void clear(void* memory, std::size_t bytes) {
-  cudaStream_t stream = nullptr;
-  check_cuda("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const cudaError_t begun = cudaMemsetAsync(memory, 0, bytes, stream);
-  const cudaError_t ended = cudaStreamSynchronize(stream);
-  cudaStreamDestroy(stream);
-  check_cuda("cudaMemsetAsync", begun);
-  check_cuda("cudaStreamSynchronize", ended);
-}
-
-}  // namespace nccl
-
 bool NcclCalls::Work::done() { return !pending() || call_->group->done(*call_); }
 void NcclCalls::Work::wait() {
   if (!pending()) return;
@@ -99,7 +84,7 @@ Region NcclCalls::allocate(std::size_t bytes) {
                                 if (const auto alive = group.lock(); alive && registration != nullptr) alive->withdraw(registration);
                                 ncclMemFree(own);
                               }};
-  nccl::clear(memory, bytes);
+  cuda::clear(memory, bytes);
   return {static_cast<std::byte*>(memory), bytes, std::move(owner)};
 }
 

@@ -15,49 +15,65 @@ __global__ void each(Index count, Body body) {
   for (Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += Index{gridDim.x} * blockDim.x) body(i);
 }
 
+/// What a value is computed with: of 16 bits, too, a float.
+template <class T>
+__device__ inline float as_float(T value) {
+  return static_cast<float>(value);
+}
+
+template <class T>
 struct Relu {
-  const float* x;
-  float* y;
-  __device__ void operator()(Index i) const { y[i] = 0 > x[i] ? 0 : x[i]; }  // so that what is no number stays none
+  const T* x;
+  T* y;
+  __device__ void operator()(Index i) const { y[i] = 0 > as_float(x[i]) ? T{} : x[i]; }  // so that what is no number stays none
 };
+template <class T>
 struct ReluBackward {
-  const float *y, *gradient_y;
-  float* gradient_x;
-  __device__ void operator()(Index i) const { gradient_x[i] = y[i] > 0 ? gradient_y[i] : 0; }
+  const T *y, *gradient_y;
+  T* gradient_x;
+  __device__ void operator()(Index i) const { gradient_x[i] = as_float(y[i]) > 0 ? gradient_y[i] : T{}; }
 };
+template <class T>
 struct Tanh {
-  const float* x;
-  float* y;
-  __device__ void operator()(Index i) const { y[i] = tanhf(x[i]); }
+  const T* x;
+  T* y;
+  __device__ void operator()(Index i) const { y[i] = static_cast<T>(tanhf(as_float(x[i]))); }
 };
+template <class T>
 struct TanhBackward {
-  const float *y, *gradient_y;
-  float* gradient_x;
-  __device__ void operator()(Index i) const { gradient_x[i] = gradient_y[i] * (1 - y[i] * y[i]); }
+  const T *y, *gradient_y;
+  T* gradient_x;
+  __device__ void operator()(Index i) const {
+    const float tangent = as_float(y[i]);
+    gradient_x[i] = static_cast<T>(as_float(gradient_y[i]) * (1 - tangent * tangent));
+  }
 };
+template <class T>
 struct Add {
-  const float *left, *right;
-  float* out;
-  __device__ void operator()(Index i) const { out[i] = left[i] + right[i]; }
+  const T *left, *right;
+  T* out;
+  __device__ void operator()(Index i) const { out[i] = static_cast<T>(as_float(left[i]) + as_float(right[i])); }
 };
+template <class T>
 struct AddRow {
-  const float* row;
-  float* rows;
+  const T* row;
+  T* rows;
   Index cols;
-  __device__ void operator()(Index i) const { rows[i] += row[i % cols]; }
+  __device__ void operator()(Index i) const { rows[i] = static_cast<T>(as_float(rows[i]) + as_float(row[i % cols])); }
 };
 template <class From, class To>
 struct Convert {
   const From* from;
   To* to;
-  __device__ void operator()(Index i) const { to[i] = static_cast<To>(static_cast<float>(from[i])); }
+  __device__ void operator()(Index i) const { to[i] = static_cast<To>(as_float(from[i])); }
 };
+template <class T>
 struct FillUniform {
   random::Key key;
   double bound;
   random::Elements elements;
-  float* values;
-  __device__ void operator()(Index i) const { values[i] = random::uniform_between<float>(key, bound, elements[i]); }
+  T* values;
+  __device__ void operator()(Index i) const { values[i] = static_cast<T>(random::uniform_between<float>(key, bound, elements[i])); }
 };
 
 }  // namespace kernel
@@ -69,32 +85,44 @@ void for_each_element(const Device& device, Index count, const Body& body) {
   if (count > 0) launch(device, kernel::each<Body>, blocks_for(count, block_threads, most_blocks), block_threads, count, body);
 }
 
-void relu(const Device& device, Matrix<const float> x, Matrix<float> y) {
-  for_each_element(device, y.size(), kernel::Relu{x.data, y.data});
+template <Computed T>
+void relu(const Device& device, Matrix<const T> x, Matrix<T> y) {
+  for_each_element(device, stored(y).size(), kernel::Relu<Stored<T>>{stored(x.data), stored(y.data)});
 }
-void relu_backward(const Device& device, Matrix<const float> y, Matrix<const float> gradient_y, Matrix<float> gradient_x) {
-  for_each_element(device, y.size(), kernel::ReluBackward{y.data, gradient_y.data, gradient_x.data});
+template <Computed T>
+void relu_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  for_each_element(device, stored(y).size(),
+                   kernel::ReluBackward<Stored<T>>{stored(y.data), stored(gradient_y.data), stored(gradient_x.data)});
 }
-void hyperbolic_tangent(const Device& device, Matrix<const float> x, Matrix<float> y) {
-  for_each_element(device, y.size(), kernel::Tanh{x.data, y.data});
+template <Computed T>
+void hyperbolic_tangent(const Device& device, Matrix<const T> x, Matrix<T> y) {
+  for_each_element(device, stored(y).size(), kernel::Tanh<Stored<T>>{stored(x.data), stored(y.data)});
 }
-void hyperbolic_tangent_backward(const Device& device, Matrix<const float> y, Matrix<const float> gradient_y, Matrix<float> gradient_x) {
-  for_each_element(device, y.size(), kernel::TanhBackward{y.data, gradient_y.data, gradient_x.data});
+template <Computed T>
+void hyperbolic_tangent_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  for_each_element(device, stored(y).size(),
+                   kernel::TanhBackward<Stored<T>>{stored(y.data), stored(gradient_y.data), stored(gradient_x.data)});
 }
-void add(const Device& device, Matrix<const float> left, Matrix<const float> right, Matrix<float> out) {
-  for_each_element(device, out.size(), kernel::Add{left.data, right.data, out.data});
+template <Computed T>
+void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out) {
+  for_each_element(device, stored(out).size(), kernel::Add<Stored<T>>{stored(left.data), stored(right.data), stored(out.data)});
 }
-void add_row(const Device& device, const float* row, Matrix<float> rows) {
-  if (!device.state().add_row(row, rows)) for_each_element(device, rows.size(), kernel::AddRow{row, rows.data, rows.cols});
+template <Computed T>
+void add_row(const Device& device, const T* row, Matrix<T> rows) {
+  if (!device.state().add_row(row, rows))
+    for_each_element(device, stored(rows).size(), kernel::AddRow<Stored<T>>{stored(row), stored(rows.data), rows.cols});
 }
-void convert(const Device& device, Matrix<const float> from, Matrix<BFloat16> to) {
-  for_each_element(device, to.size(), kernel::Convert<float, BFloat16>{from.data, to.data});
+template <Computed T>
+void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requires(sizeof(T) == 2) {
+  for_each_element(device, stored(to).size(), kernel::Convert<float, Stored<T>>{from.data, stored(to.data)});
 }
-void convert(const Device& device, Matrix<const BFloat16> from, Matrix<float> to) {
-  for_each_element(device, to.size(), kernel::Convert<BFloat16, float>{from.data, to.data});
+template <Computed T>
+void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requires(sizeof(T) == 2) {
+  for_each_element(device, stored(to).size(), kernel::Convert<Stored<T>, float>{stored(from.data), to.data});
 }
-void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, std::span<float> values) {
-  for_each_element(device, static_cast<Index>(values.size()), kernel::FillUniform{key, bound, elements, values.data()});
+template <Computed T>
+void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, T* values, Index count) {
+  for_each_element(device, count, kernel::FillUniform<Stored<T>>{key, bound, elements, stored(values)});
 }
 
 }  // namespace pdp::cuda

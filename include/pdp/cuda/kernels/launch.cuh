@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <concepts>
+#include <type_traits>
 
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/core/view.hpp>
 #include <pdp/cuda/state.hpp>
 
 namespace pdp::cuda {
@@ -18,15 +23,37 @@ inline unsigned blocks_for(Index count, Index of_each, unsigned most) {
   return static_cast<unsigned>(std::clamp<Index>((count + of_each - 1) / of_each, 1, most));
 }
 
-/// Gives a kernel to the device's stream.
+/// What a kernel has for an element type: compilers for GPUs know nothing of the host's float16, nor of classes that hold it, so that none
+/// of their member functions is to be called where nvcc compiles.
+template <class T>
+using Stored =
+    std::conditional_t<std::same_as<std::remove_const_t<T>, Float16>, std::conditional_t<std::is_const_v<T>, const __half, __half>, T>;
+static_assert(sizeof(__half) == sizeof(Float16));
+template <class T>
+Stored<T>* stored(T* values) {
+  return reinterpret_cast<Stored<T>*>(values);
+}
+template <class T>
+Matrix<Stored<T>> stored(const Matrix<T>& values) {
+  return {stored(values.data), values.rows, values.cols};
+}
+
+/// Gives a kernel to a stream of the GPU of that number.
 template <class... Parameters, class... Arguments>
-void launch(const Device& device, void (*kernel)(Parameters...), unsigned blocks, dim3 threads, const Arguments&... arguments) {
-  const OnDevice on{device.index()};
+void launch_on(int index, cudaStream_t stream, void (*kernel)(Parameters...), unsigned blocks, dim3 threads,
+               const Arguments&... arguments) {
+  const OnDevice on{index};
   cudaLaunchConfig_t config{};
   config.gridDim = dim3{blocks};
   config.blockDim = threads;
-  config.stream = device.state().stream();
+  config.stream = stream;
   check("cudaLaunchKernelEx", cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
+}
+
+/// Gives a kernel to the device's stream.
+template <class... Parameters, class... Arguments>
+void launch(const Device& device, void (*kernel)(Parameters...), unsigned blocks, dim3 threads, const Arguments&... arguments) {
+  launch_on(device.index(), device.state().stream(), kernel, blocks, threads, arguments...);
 }
 
 }  // namespace pdp::cuda

@@ -14,11 +14,12 @@ struct Largest {
   float value;
   Index at;
 };
-__device__ inline Largest largest_of_row(const float* x, Index cols) {
+template <class T>
+__device__ inline Largest largest_of_row(const T* x, Index cols) {
   const Index lane = threadIdx.x % warp_threads;
   Largest best{-std::numeric_limits<float>::infinity(), cols};
   for (Index c = lane; c < cols; c += warp_threads)
-    if (x[c] > best.value || best.at == cols) best = {x[c], c};
+    if (const float each = as_float(x[c]); each > best.value || best.at == cols) best = {each, c};
   for (int apart = static_cast<int>(warp_threads) / 2; apart > 0; apart /= 2) {
     const float value = __shfl_xor_sync(0xffffffffU, best.value, apart);
     const Index at = __shfl_xor_sync(0xffffffffU, best.at, apart);
@@ -27,41 +28,44 @@ __device__ inline Largest largest_of_row(const float* x, Index cols) {
   return best;
 }
 /// The sum of exp(x - less), in double as on the host; in every thread of the warp.
-__device__ inline double exponentials_of_row(const float* x, Index cols, float less) {
+template <class T>
+__device__ inline double exponentials_of_row(const T* x, Index cols, float less) {
   double total = 0;
-  for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) total += static_cast<double>(expf(x[c] - less));
+  for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) total += static_cast<double>(expf(as_float(x[c]) - less));
   return sum_of_warp(total);
 }
 
+template <class T>
 struct Logits {
-  const float* data;
+  const T* data;
   Index rows, cols;
   const std::int32_t* classes;
-  __device__ const float* row(Index r) const { return data + r * cols; }
+  __device__ const T* row(Index r) const { return data + r * cols; }
 };
 
 /// Which row a warp takes first, and how many rows further its next one is.
 __device__ inline Index first_row() { return (Index{blockIdx.x} * block_threads + threadIdx.x) / warp_threads; }
 __device__ inline Index rows_at_once() { return Index{gridDim.x} * (block_threads / warp_threads); }
 
+template <class T>
 __global__ void __launch_bounds__(block_threads)
-    softmax_cross_entropy(Logits logits, const double* row_scale, float* gradient, LossSums* sums, Partials partials) {
+    softmax_cross_entropy(Logits<T> logits, const double* row_scale, T* gradient, LossSums* sums, Partials partials) {
   const Index lane = threadIdx.x % warp_threads;
   double loss = 0, correct = 0;
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
-    const float* const x = logits.row(r);
+    const T* const x = logits.row(r);
     const Index label = logits.classes[r];
     const Largest largest = largest_of_row(x, logits.cols);
     const double total = exponentials_of_row(x, logits.cols, largest.value);
     if (gradient != nullptr) {
       const float scale = static_cast<float>(*row_scale), factor = scale / static_cast<float>(total);
       for (Index c = lane; c < logits.cols; c += warp_threads) {
-        const float softmax = expf(x[c] - largest.value) * factor;
-        gradient[r * logits.cols + c] = c == label ? softmax - scale : softmax;
+        const float softmax = expf(as_float(x[c]) - largest.value) * factor;
+        gradient[r * logits.cols + c] = static_cast<T>(c == label ? softmax - scale : softmax);
       }
     }
     if (lane == 0) {
-      loss += log(total) + static_cast<double>(largest.value) - static_cast<double>(x[label]);
+      loss += log(total) + static_cast<double>(largest.value) - static_cast<double>(as_float(x[label]));
       correct += largest.at == label ? 1 : 0;
     }
   }
@@ -69,9 +73,10 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// As host::softmax_part.
-__global__ void __launch_bounds__(block_threads) softmax_part(Logits logits, Index first, float* part) {
+template <class T>
+__global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, float* part) {
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
-    const float* const x = logits.row(r);
+    const T* const x = logits.row(r);
     const Index label = logits.classes[r] - first;
     const Largest largest = largest_of_row(x, logits.cols);
     const double total = exponentials_of_row(x, logits.cols, largest.value);
@@ -81,14 +86,15 @@ __global__ void __launch_bounds__(block_threads) softmax_part(Logits logits, Ind
     float* const known = part + r * 4;
     known[0] = largest.value;
     known[1] = rules_all_out ? 0 : static_cast<float>(total - 1);
-    known[2] = is_here ? x[label] : 0;
+    known[2] = is_here ? as_float(x[label]) : 0;
     known[3] = is_here && largest.at == label ? 1 : 0;
   }
 }
 
 /// As host::softmax_cross_entropy_of_parts. `parts`: of `ranks`.
+template <class T>
 __global__ void __launch_bounds__(block_threads)
-    softmax_cross_entropy_of_parts(Logits logits, Index first, const float* parts, Index ranks, const double* row_scale, float* gradient,
+    softmax_cross_entropy_of_parts(Logits<T> logits, Index first, const float* parts, Index ranks, const double* row_scale, T* gradient,
                                    LossSums* sums, Partials partials) {
   const Index lane = threadIdx.x % warp_threads;
   double loss = 0, correct = 0;
@@ -106,8 +112,8 @@ __global__ void __launch_bounds__(block_threads)
     if (gradient != nullptr) {
       const float scale = static_cast<float>(*row_scale), factor = scale / static_cast<float>(total);
       for (Index c = lane; c < logits.cols; c += warp_threads) {
-        const float softmax = expf(logits.row(r)[c] - best[0]) * factor;
-        gradient[r * logits.cols + c] = c + first == label ? softmax - scale : softmax;
+        const float softmax = expf(as_float(logits.row(r)[c]) - best[0]) * factor;
+        gradient[r * logits.cols + c] = static_cast<T>(c + first == label ? softmax - scale : softmax);
       }
     }
     if (lane == 0) {
@@ -118,17 +124,17 @@ __global__ void __launch_bounds__(block_threads)
   add_up(loss, correct, partials, &sums->loss, &sums->correct);
 }
 
-__global__ void __launch_bounds__(block_threads)
-    squared_error(const float* output, const float* target, Index rows, Index cols, const double* row_scale, float* gradient,
-                  LossSums* sums, Partials partials) {
+template <class T>
+__global__ void __launch_bounds__(block_threads) squared_error(const T* output, const float* target, Index rows, Index cols,
+                                                               const double* row_scale, T* gradient, LossSums* sums, Partials partials) {
   const float width = static_cast<float>(cols), factor = 2 * static_cast<float>(*row_scale) / width;
   double loss = 0;
   for (Index r = first_row(); r < rows; r += rows_at_once()) {
     float squares = 0;
     for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) {
-      const float error = output[r * cols + c] - target[r * cols + c];
+      const float error = as_float(output[r * cols + c]) - target[r * cols + c];
       squares += error * error;
-      if (gradient != nullptr) gradient[r * cols + c] = error * factor;
+      if (gradient != nullptr) gradient[r * cols + c] = static_cast<T>(error * factor);
     }
     squares = sum_of_warp(squares);
     if (threadIdx.x % warp_threads == 0) loss += static_cast<double>(squares / width);
@@ -141,30 +147,35 @@ __global__ void __launch_bounds__(block_threads)
 /// A warp for each row.
 inline unsigned blocks_for_rows(Index rows) { return blocks_for(rows, block_threads / warp_threads, Partials::most_blocks); }
 
-void softmax_cross_entropy(const Device& device, Matrix<const float> logits, std::span<const std::int32_t> classes, const double* scale,
-                           Matrix<float> gradient, LossSums* sums) {
+template <Computed T>
+void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
+                           Matrix<T> gradient, LossSums* sums) {
   if (logits.rows == 0) return;
-  launch(device, kernel::softmax_cross_entropy, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits{logits.data, logits.rows, logits.cols, classes.data()}, scale, gradient.data, sums, device.state().partials());
+  launch(device, kernel::softmax_cross_entropy<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, scale, stored(gradient.data), sums,
+         device.state().partials());
 }
-void softmax_part(const Device& device, Matrix<const float> logits, std::span<const std::int32_t> classes, Index first, Index,
-                  Matrix<float> part) {
+template <Computed T>
+void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index,
+                  Matrix<Accumulated<T>> part) {
   if (logits.rows == 0) return;
-  launch(device, kernel::softmax_part, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits{logits.data, logits.rows, logits.cols, classes.data()}, first, part.data);
+  launch(device, kernel::softmax_part<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, first, part.data);
 }
-void softmax_cross_entropy_of_parts(const Device& device, Matrix<const float> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const float> parts, const double* scale, Matrix<float> gradient, LossSums* sums) {
+template <Computed T>
+void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
+                                    Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums) {
   if (logits.rows == 0) return;
-  launch(device, kernel::softmax_cross_entropy_of_parts, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits{logits.data, logits.rows, logits.cols, classes.data()}, first, parts.data, parts.rows / logits.rows, scale,
-         gradient.data, sums, device.state().partials());
+  launch(device, kernel::softmax_cross_entropy_of_parts<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, first, parts.data,
+         parts.rows / logits.rows, scale, stored(gradient.data), sums, device.state().partials());
 }
-void squared_error(const Device& device, Matrix<const float> output, Matrix<const float> target, const double* scale,
-                   Matrix<float> gradient, LossSums* sums) {
+template <Computed T>
+void squared_error(const Device& device, Matrix<const T> output, Matrix<const Accumulated<T>> target, const double* scale,
+                   Matrix<T> gradient, LossSums* sums) {
   if (output.rows == 0) return;
-  launch(device, kernel::squared_error, blocks_for_rows(output.rows), block_threads, output.data, target.data, output.rows, output.cols,
-         scale, gradient.data, sums, device.state().partials());
+  launch(device, kernel::squared_error<Stored<T>>, blocks_for_rows(output.rows), block_threads, stored(output.data), target.data,
+         output.rows, output.cols, scale, stored(gradient.data), sums, device.state().partials());
 }
 
 }  // namespace pdp::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <pdp/core/step.hpp>
-#include <pdp/cuda/kernels/launch.cuh>
+#include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/operations.hpp>
 
 namespace pdp::cuda {
@@ -65,12 +65,13 @@ __global__ void __launch_bounds__(block_threads) sum_of_squares(const float* val
 
 /// A block has warp_threads columns, and adds up every so many rows in each of its warps.
 constexpr unsigned row_threads = 8;
-__global__ void sum_rows(const float* rows, Index count, Index cols, float* sums, bool accumulate) {
+template <class T>
+__global__ void sum_rows(const T* rows, Index count, Index cols, float* sums, bool accumulate) {
   __shared__ float of_rows[row_threads][warp_threads];
   const Index col = Index{blockIdx.x} * warp_threads + threadIdx.x;
   float found = 0;
   if (col < cols)
-    for (Index row = threadIdx.y; row < count; row += row_threads) found += rows[row * cols + col];
+    for (Index row = threadIdx.y; row < count; row += row_threads) found += as_float(rows[row * cols + col]);
   of_rows[threadIdx.y][threadIdx.x] = found;
   __syncthreads();
   if (threadIdx.y > 0 || col >= cols) return;
@@ -89,10 +90,11 @@ void sum_of_squares(const Device& device, Matrix<const float> values, double* su
          values.size(), sum, device.state().partials());
 }
 
-void sum_rows(const Device& device, Matrix<const float> rows, float* sums, bool accumulate) {
+template <Computed T>
+void sum_rows(const Device& device, Matrix<const T> rows, Accumulated<T>* sums, bool accumulate) {
   if (rows.cols == 0 || (!accumulate && device.state().sum_rows(rows, sums))) return;
-  launch(device, kernel::sum_rows, static_cast<unsigned>((rows.cols + warp_threads - 1) / warp_threads),
-         dim3{warp_threads, kernel::row_threads}, rows.data, rows.rows, rows.cols, sums, accumulate);
+  launch(device, kernel::sum_rows<Stored<T>>, static_cast<unsigned>((rows.cols + warp_threads - 1) / warp_threads),
+         dim3{warp_threads, kernel::row_threads}, stored(rows.data), rows.rows, rows.cols, sums, accumulate);
 }
 
 }  // namespace pdp::cuda

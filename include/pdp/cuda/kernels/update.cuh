@@ -21,9 +21,16 @@ struct Pointers {
   int count;
 };
 
-template <std::size_t Fields, class Rule>
+template <class T>
+Pointers<Stored<T>> pointers(T* const* from, std::size_t count) {
+  Pointers<Stored<T>> all{};
+  for (std::size_t i = 0; i < count; ++i) all.at[all.count++] = stored(from[i]);
+  return all;
+}
+
+template <std::size_t Fields, class Rule, class Copied>
 __global__ void __launch_bounds__(block_threads) update(Rule rule, const StepNumbers* numbers, float* parameters, Index count,
-                                                        Pointers<const float> gradients, float* state, Pointers<float> copies) {
+                                                        Pointers<const float> gradients, float* state, Pointers<Copied> copies) {
   using Step = decltype(constants(rule, StepInfo{}));
   using State = typename Rule::template State<float>;
   static_assert(std::is_trivially_copyable_v<Step>, "pdp: what a rule's constants() gives has to be trivially copyable for a GPU");
@@ -52,28 +59,24 @@ __global__ void __launch_bounds__(block_threads) update(Rule rule, const StepNum
       rule.update(w, gradient, own, step);
     }
     parameters[i] = w;
-    for (int copy = 0; copy < copies.count; ++copy) copies.at[copy][i] = w;
+    for (int copy = 0; copy < copies.count; ++copy) copies.at[copy][i] = static_cast<Copied>(w);
   }
 }
 
 }  // namespace kernel
 
-template <std::size_t Fields, class Rule>
+template <std::size_t Fields, class Rule, class Copied>
 void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
-            std::span<const float* const> gradients, std::span<float> state, std::span<float* const> copies) {
-  if (gradients.size() > most_gradients || copies.size() > most_gradients)
+            std::span<const float* const> gradients, std::span<float> state, Copied* const* copies, std::size_t copy_count) {
+  if (gradients.size() > most_gradients || copy_count > most_gradients)
     throw ConfigError{
         text("an update on a GPU takes the gradients of at most ", most_gradients, " ranks, but there are ", gradients.size())};
   const auto count = static_cast<Index>(parameters.size());
   if (count == 0) return;
-  const auto pointers = []<class T>(std::span<T* const> from) {
-    kernel::Pointers<T> all{};
-    for (T* const each : from) all.at[all.count++] = each;
-    return all;
-  };
   constexpr unsigned most_blocks = 4 * 1024;
-  launch(device, kernel::update<Fields, Rule>, blocks_for(count, block_threads, most_blocks), block_threads, rule, numbers,
-         parameters.data(), count, pointers(gradients), state.empty() ? nullptr : state.data(), pointers(copies));
+  launch(device, kernel::update<Fields, Rule, Stored<Copied>>, blocks_for(count, block_threads, most_blocks), block_threads, rule, numbers,
+         parameters.data(), count, kernel::pointers(gradients.data(), gradients.size()), state.empty() ? nullptr : state.data(),
+         kernel::pointers(copies, copy_count));
 }
 
 }  // namespace pdp::cuda

@@ -1,0 +1,482 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/cuda_thread/parts.hpp>
+#include <pdp/comm/cuda_thread/rank.hpp>
+
+namespace pdp::comm::cuda_thread {
+
+/// The ranks of one group, the stream of this one on which its calls run, and those in flight.
+///
+/// A collective takes three steps, in each of which nobody waits on the host: every rank shows its call; once it sees those of all, it
+/// gives its part to its stream, after what all callers' streams held; once all have, its stream waits for all parts. The next one of the
+/// group takes its second step only then. A message is given by who receives it.
+///
+/// A stream only ever waits for what some stream was given before. So whatever the host does, the GPUs come to an end.
+class Group {
+ public:
+  /// `ranks`: of the members, in the world.
+  Group(std::shared_ptr<Rank> owner, std::uint64_t channel, std::vector<int> ranks, int rank);
+  Group(Group&&) = delete;
+  ~Group();
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] Rank& owner() const { return *owner_; }
+  [[nodiscard]] const std::shared_ptr<Rank>& shared_owner() const { return owner_; }
+  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::uint64_t channel() const { return channel_; }
+  /// How many collectives there were.
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
+  /// Where shards begin, while a call is checked.
+  [[nodiscard]] std::array<CallChecks::Begins, 2>& begins() { return begins_; }
+
+  /// Throws ConfigError where the rank's GPU does not reach the memory.
+  void check_memory(Verb verb, const Memory& memory) const;
+  /// A call, to be filled in and given to one of the next two.
+  [[nodiscard]] Call& fresh(const Envelope& envelope);
+  Call& start(Call& call);
+  Call& start_message(Call& call);
+  /// Bytes of this rank's to all, from memory of the host to memory of the host.
+  void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
+
+  /// Moves what can be moved without waiting, and says whether that was anything.
+  bool advance();
+  /// Whether the device is through with a call that is closed.
+  [[nodiscard]] bool look(Call& call);
+  /// A rank of the world that has not made its part of a call that is not closed; -1 where there is none.
+  [[nodiscard]] int missing(const Call& call) const;
+
+ private:
+  using State = Call::State;
+
+  [[nodiscard]] World& world() const { return owner_->world(); }
+  [[nodiscard]] World::Seat& seat(int rank) const { return world().seat(rank_in_world(rank)); }
+
+  void show(Call& call);
+  bool advance_collective(Call& call);
+  bool advance_message(Call& call);
+  /// What another rank has shown that belongs to a collective; null where it has not yet.
+  [[nodiscard]] Call* find(const Call& call, int other) const;
+  [[nodiscard]] bool find_all(Call& call);
+  void find_messages();
+  void compare(const Call& call, const Call& theirs, int other);
+  /// Gives work to this rank's stream, unless the world has failed.
+  template <class F>
+  void give(const Call& call, const F& f);
+  void follow(cudaEvent_t event) { cuda::check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, event, 0)); }
+  void mark(cudaEvent_t event) { cuda::check("cudaEventRecord", cudaEventRecord(event, stream_)); }
+  /// Throws where a rank of the group that a call waits for has left. What it has shown before is looked for once more.
+  void check_peers(const Call& call);
+  [[nodiscard]] bool has_shown(const Call& call, int other) const;
+
+  std::shared_ptr<Rank> owner_;
+  std::uint64_t channel_;
+  std::vector<int> ranks_;
+  int rank_;
+  cudaStream_t stream_ = nullptr;
+  std::uint64_t calls_ = 0;
+  std::array<CallChecks::Begins, 2> begins_;
+  std::vector<Call*> collectives_, messages_;  // that are not closed, in their order
+};
+
+inline Group::Group(std::shared_ptr<Rank> owner, std::uint64_t channel, std::vector<int> ranks, int rank)
+    : owner_{std::move(owner)}, channel_{channel}, ranks_{std::move(ranks)}, rank_{rank} {
+  const cuda::OnDevice on{owner_->device()};
+  // Work on the default stream does not wait for it, nor it for that, unless a call says so.
+  cuda::check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  World::Seat& own = owner_->seat();
+  const std::lock_guard lock{own.giving};
+  own.streams.push_back(stream_);
+  owner_->add(*this);
+}
+
+inline Group::~Group() {
+  owner_->remove(*this);
+  World::Seat& own = owner_->seat();
+  const std::lock_guard lock{own.giving};
+  const cuda::OnDevice on{owner_->device()};
+  if (cudaStreamQuery(stream_) != cudaSuccess) {  // whoever fails is to wait for what it still has to do
+    static_cast<void>(cudaGetLastError());
+    return;
+  }
+  std::erase(own.streams, stream_);
+  cudaStreamDestroy(stream_);
+}
+
+inline void Group::check_memory(Verb verb, const Memory& memory) const {
+  if (memory.count == 0) return;
+  cudaPointerAttributes found{};
+  const bool known = cudaPointerGetAttributes(&found, memory.data) == cudaSuccess;
+  if (!known) static_cast<void>(cudaGetLastError());
+  if (!known || found.type == cudaMemoryTypeUnregistered)
+    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of the host; its calls take memory of GPU ", owner_->device(),
+                           ": a cuda::Memory, or world.allocate<T>(count)")};
+  if (found.type == cudaMemoryTypeDevice && found.device != owner_->device())
+    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of GPU ", found.device, ", but this rank's calls run on GPU ",
+                           owner_->device())};
+}
+
+inline Call& Group::fresh(const Envelope& envelope) {
+  Call& call = owner_->fresh();
+  call.group = this;
+  call.state = State::made;
+  call.envelope = envelope;
+  call.envelope.channel = channel_;
+  call.in = call.out = {};
+  for (auto& each : call.begins) each.clear();
+  call.cut = call.received = {};
+  call.to = call.from = nobody;
+  call.on_host = call.has_received = call.sent = false;
+  call.found = nullptr;
+  call.is_given.store(false, std::memory_order_relaxed);
+  call.taken.store(nullptr, std::memory_order_relaxed);
+  const cuda::OnDevice on{owner_->device()};  // each device has a default stream
+  const cudaError_t marked = cudaEventRecord(call.ready, owner_->caller());
+  if (marked != cudaSuccess) owner_->rest(call);
+  cuda::check("cudaEventRecord", marked);
+  return call;
+}
+
+inline void Group::show(Call& call) {
+  const std::lock_guard lock{world().mutex()};
+  owner_->seat().shown.push_back(&call);
+}
+
+inline Call& Group::start(Call& call) {
+  call.envelope.sequence = ++calls_;
+  call.users.store(size() - 1, std::memory_order_relaxed);
+  call.all.assign(ranks_.size(), nullptr);
+  call.all[static_cast<std::size_t>(rank_)] = &call;
+  collectives_.push_back(&call);
+  show(call);
+  for (int other = 0; other < size(); ++other)
+    if (other != rank_) seat(other).bell.ring();
+  owner_->advance();
+  return call;
+}
+
+inline Call& Group::start_message(Call& call) {
+  call.users.store(call.from != nobody ? 1 : 0, std::memory_order_relaxed);
+  call.has_received = call.from == nobody;
+  call.sent = call.to == nobody;
+  messages_.push_back(&call);
+  if (!call.sent) {
+    show(call);
+    seat(call.to).bell.ring();
+  }
+  owner_->advance();
+  return call;
+}
+
+inline void Group::exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb) {
+  Call& call = fresh({.count = mine.size(), .verb = verb, .type = DType::byte});
+  call.on_host = true;
+  call.in = {const_cast<std::byte*>(mine.data()), mine.size()};  // read only
+  call.out = {all.data(), all.size()};
+  start(call);
+  owner_->finish(call);
+}
+
+inline bool Group::advance() {
+  bool moved = false;
+  while (!collectives_.empty() && advance_collective(*collectives_.front())) {
+    moved = true;
+    if (collectives_.front()->state == State::closed) collectives_.erase(collectives_.begin());
+  }
+  if (messages_.empty()) return moved;
+  find_messages();
+  for (Call* call : messages_) moved = advance_message(*call) || moved;
+  std::erase_if(messages_, [](const Call* call) { return call->state == State::closed; });
+  return moved;
+}
+
+inline bool Group::advance_collective(Call& call) {
+  if (call.state == State::made) {
+    if (!find_all(call)) return false;
+    give(call, [&] {
+      if (call.on_host) {
+        for (std::size_t other = 0; other < call.all.size(); ++other)
+          std::memcpy(call.out.data + other * call.in.bytes(), call.all[other]->in.data, call.in.bytes());
+      } else {
+        for (const Call* other : call.all) follow(other->ready);
+        Parts{call, rank_, owner_->device(), stream_}.give();
+        mark(call.end);
+      }
+    });
+    call.state = State::given;
+    call.is_given.store(true, std::memory_order_release);
+    for (int other = 0; other < size(); ++other)
+      if (other != rank_) seat(other).bell.ring();
+    return true;
+  }
+  for (const Call* other : call.all)
+    if (!other->is_given.load(std::memory_order_acquire)) {
+      check_peers(call);
+      return false;
+    }
+  if (!call.on_host)
+    give(call, [&] {
+      for (const Call* other : call.all)
+        if (other != &call) follow(other->end);
+      mark(call.through);
+    });
+  {
+    const std::lock_guard lock{world().mutex()};
+    std::erase(owner_->seat().shown, &call);
+  }
+  for (Call* other : call.all)
+    if (other != &call) other->users.fetch_sub(1, std::memory_order_acq_rel);
+  call.state = State::closed;
+  return true;
+}
+
+inline Call* Group::find(const Call& call, int other) const {
+  const std::lock_guard lock{world().mutex()};
+  const std::vector<Call*>& shown = seat(other).shown;
+  const auto found = std::ranges::find_if(shown, [&](const Call* each) {
+    return each->envelope.tag == Envelope::collective && each->envelope.channel == channel_ &&
+           each->envelope.sequence == call.envelope.sequence;
+  });
+  return found == shown.end() ? nullptr : *found;
+}
+
+inline bool Group::find_all(Call& call) {
+  bool has_all = true;
+  for (int other = 0; other < size(); ++other) {
+    Call*& theirs = call.all[static_cast<std::size_t>(other)];
+    if (theirs != nullptr) continue;
+    theirs = find(call, other);
+    if (theirs == nullptr)
+      has_all = false;
+    else
+      compare(call, *theirs, other);
+  }
+  if (!has_all) check_peers(call);
+  return has_all;
+}
+
+inline void Group::compare(const Call& call, const Call& theirs, int other) {
+  const int here = owner_->number(), there = rank_in_world(other);
+  if (call.envelope != theirs.envelope) owner_->fail(mismatch(call.envelope, here, theirs.envelope, there));
+  const auto fail = [&](const std::string& what) {
+    owner_->fail({Failure::Kind::mismatch, here,
+                  text("ranks of one group gave different counts to one call: ", describe(call.envelope), " (call ", call.envelope.sequence,
+                       " of its group): ", what)});
+  };
+  if (call.envelope.verb == Verb::all_to_all) {
+    const auto [sent, expected] = std::pair{theirs.cut.size(rank_), call.received.size(other)};
+    if (sent != expected) fail(text("rank ", there, " sends ", sent, " elements to rank ", here, ", which expects ", expected));
+  } else if (call.begins[0] != theirs.begins[0]) {
+    fail(text("those of rank ", here, " are not those of rank ", there, "; they say what each rank has, and are the same on all"));
+  }
+}
+
+/// All at once, so that messages of one pair and tag keep their order.
+inline void Group::find_messages() {
+  const std::lock_guard lock{world().mutex()};
+  for (Call* call : messages_) {
+    if (call->has_received || call->found != nullptr) continue;
+    std::vector<Call*>& shown = seat(call->from).shown;
+    const auto found = std::ranges::find_if(shown, [&](const Call* each) {
+      return each->envelope.channel == channel_ && each->envelope.tag == call->envelope.tag && each->to == rank_ && !each->is_given;
+    });
+    if (found == shown.end()) continue;
+    call->found = *found;
+    call->found->is_given = true;  // to this one
+  }
+}
+
+inline bool Group::advance_message(Call& call) {
+  bool moved = false;
+  if (!call.has_received && call.found != nullptr) {
+    Call& theirs = *call.found;
+    const auto words = [&](const Memory& memory) {
+      Envelope envelope = call.envelope;
+      envelope.count = memory.count;
+      envelope.type = memory.type;
+      return envelope;
+    };
+    if (theirs.out.type != call.in.type || theirs.out.count != call.in.count)
+      owner_->fail(mismatch(words(call.in), owner_->number(), words(theirs.out), rank_in_world(call.from)));
+    give(call, [&] {
+      follow(theirs.ready);
+      follow(call.ready);
+      Parts{call, rank_, owner_->device(), stream_}.copy(call.in, theirs.out);
+      mark(call.end);
+    });
+    theirs.taken.store(&call, std::memory_order_release);  // and is looked at no more
+    seat(call.from).bell.ring();
+    call.has_received = moved = true;
+  }
+  if (Call* const by = call.taken.load(std::memory_order_acquire); !call.sent && by != nullptr) {
+    give(call, [&] { follow(by->end); });
+    by->users.fetch_sub(1, std::memory_order_acq_rel);
+    call.sent = moved = true;
+  }
+  if (!call.sent || !call.has_received) {
+    if (!moved) check_peers(call);
+    return moved;
+  }
+  give(call, [&] { mark(call.through); });
+  {
+    const std::lock_guard lock{world().mutex()};
+    std::erase(owner_->seat().shown, &call);
+  }
+  call.state = State::closed;
+  return true;
+}
+
+template <class F>
+void Group::give(const Call& call, const F& f) {
+  std::optional<Failure> refused;
+  {
+    const std::lock_guard lock{owner_->seat().giving};
+    if (world().failure() == nullptr) {
+      const cuda::OnDevice on{owner_->device()};
+      try {
+        f();
+      } catch (const DeviceError& error) {
+        refused = {Failure::Kind::lost, owner_->number(),
+                   text("rank ", owner_->number(), ": ", describe(call.envelope), ": ", error.what())};
+      }
+    }
+  }
+  if (refused) owner_->fail(std::move(*refused));
+  owner_->check();
+}
+
+inline int Group::missing(const Call& call) const {
+  if (call.envelope.tag != Envelope::collective) return rank_in_world(call.has_received ? call.to : call.from);
+  for (int other = 0; other < size(); ++other)
+    if (const Call* const theirs = call.all[static_cast<std::size_t>(other)]; theirs == nullptr || !theirs->is_given)
+      if (other != rank_) return rank_in_world(other);
+  return -1;
+}
+
+inline void Group::check_peers(const Call& call) {
+  const auto lost = [&](int other, const char* does, const char* direction) {
+    const int there = rank_in_world(other);
+    owner_->fail({Failure::Kind::lost, there,
+                  text("rank ", owner_->number(), does, describe(call.envelope), direction, there,
+                       ", which has ended its part; all ranks must make the same calls")});
+  };
+  const auto is_gone = [this](int other) { return other != rank_ && seat(other).is_gone.load(std::memory_order_acquire); };
+  if (call.envelope.tag == Envelope::collective) {
+    for (int other = 0; other < size(); ++other)
+      if (is_gone(other) && !has_shown(call, other)) lost(other, " expects ", " from rank ");
+    return;
+  }
+  if (!call.sent && is_gone(call.to) && call.taken.load(std::memory_order_acquire) == nullptr) lost(call.to, " has ", " for rank ");
+  if (!call.has_received && is_gone(call.from)) {
+    find_messages();
+    if (call.found == nullptr) lost(call.from, " expects ", " from rank ");
+  }
+}
+
+inline bool Group::has_shown(const Call& call, int other) const {
+  if (const Call* const theirs = call.all[static_cast<std::size_t>(other)]; theirs != nullptr) return theirs->is_given;
+  return find(call, other) != nullptr;
+}
+
+inline bool Group::look(Call& call) {
+  if (call.state == State::closed && call.on_host) call.state = State::complete;
+  if (call.state != State::closed) return call.state == State::complete;
+  const cudaError_t found = cudaEventQuery(call.through);
+  if (found == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+    return false;
+  }
+  if (found != cudaSuccess)
+    owner_->fail({Failure::Kind::lost, owner_->number(),
+                  text("rank ", owner_->number(), ": ", describe(call.envelope), ": cudaEventQuery failed: ", cudaGetErrorString(found))});
+  call.state = State::complete;
+  return true;
+}
+
+inline bool Rank::advance() {
+  check();
+  bool moved = false;
+  for (Group* const group : groups_) moved = group->advance() || moved;
+  return moved;
+}
+
+inline bool Rank::has_come(Call& call, Call::State state) {
+  return call.state >= state || (call.state == Call::State::closed && call.group->look(call));
+}
+
+inline void Rank::wait(Call& call, Call::State state) {
+  constexpr std::chrono::milliseconds awake{1};
+  TimePoint begin = TimePoint::max();  // the clock is not asked where nothing is waited for
+  for (Waiting waiting;;) {
+    const std::uint32_t seen = seat().bell.rings();
+    const bool moved = advance();
+    if (has_come(call, state)) return;
+    if (moved) continue;
+    const TimePoint now = Clock::now();
+    if (begin == TimePoint::max()) begin = now;
+    if (now - begin >= deadline_) fail(timeout(call));
+    if (call.state < Call::State::closed)
+      seat().bell.wait(seen, begin + deadline_);
+    else if (waiting.look_again())
+      continue;
+    else if (now - begin < awake)
+      sched_yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+  }
+}
+
+inline bool Rank::done(Call& call) {
+  try {
+    advance();
+    return has_come(call, Call::State::complete);
+  } catch (const CommunicationError&) {
+    return true;
+  }
+}
+
+inline void Rank::finish(Call& call) {
+  wait(call, Call::State::complete);
+  rest(call);
+}
+
+inline void Rank::finish_on(Call& call, cudaStream_t stream) {
+  wait(call, Call::State::closed);
+  const cuda::OnDevice on{device()};
+  if (const cudaError_t result = cudaStreamWaitEvent(stream, call.through, 0); result != cudaSuccess)
+    fail({Failure::Kind::lost, number_,
+          text("rank ", number_, ": ", describe(call.envelope), ": cudaStreamWaitEvent failed: ", cudaGetErrorString(result))});
+  rest(call);
+}
+
+inline void Rank::abandon(Call& call) noexcept {
+  if (world_->failure() == nullptr && done(call) && world_->failure() == nullptr) return rest(call);
+  end({Failure::Kind::lost, number_,
+       text("rank ", number_, " gave up ", describe(call.envelope), " while it was in flight; its own error says why")});
+}
+
+inline Failure Rank::timeout(const Call& call) const {
+  const auto milliseconds = std::lround(std::chrono::duration<double>(deadline_).count() * 1000);
+  if (call.state == Call::State::closed)
+    return {Failure::Kind::timeout, number_,
+            text("rank ", number_, " waited ", milliseconds, " ms until the GPUs had carried out ", describe(call.envelope),
+                 ", which comes after all that the ranks' streams held before; either a stream waits for something else, or it needs a ",
+                 "longer deadline")};
+  return {Failure::Kind::timeout, number_,
+          text("rank ", number_, " waited ", milliseconds, " ms for ", describe(call.envelope), " and heard nothing from rank ",
+               call.group->missing(call), "; either that rank makes another call or none, or it needs a longer deadline")};
+}
+
+}  // namespace pdp::comm::cuda_thread

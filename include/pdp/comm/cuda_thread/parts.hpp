@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <pdp/comm/cuda_thread/reductions.hpp>
+#include <pdp/comm/cuda_thread/world.hpp>
+
+namespace pdp::comm::cuda_thread {
+
+/// What one rank does of a collective, given to its stream. Of a reduction, it combines its share of the values of all, and leaves the
+/// result wherever it belongs; all else is copied by who receives it.
+class Parts {
+ public:
+  Parts(const Call& call, int rank, int device, cudaStream_t stream) : call_{call}, rank_{rank}, device_{device}, stream_{stream} {}
+
+  void give() {
+    const int size = static_cast<int>(call_.all.size()), root = call_.envelope.root;
+    switch (call_.envelope.verb) {
+      case Verb::broadcast:
+        if (rank_ != root) copy(call_.out, of(root).in);
+        break;
+      case Verb::all_reduce:
+        for (int rank = 0; rank < size; ++rank) add_destination(slice(of(rank).out));
+        reduce([&](const Call& each) { return slice(each.in); });
+        break;
+      case Verb::reduce:
+        add_destination(slice(of(root).out));
+        reduce([&](const Call& each) { return slice(each.in); });
+        break;
+      case Verb::reduce_scatter:
+        add_destination(call_.out);
+        reduce([&](const Call& each) { return shard(each.in, call_.cut, rank_); });
+        break;
+      case Verb::gather:
+        if (rank_ != root) break;
+        [[fallthrough]];
+      case Verb::all_gather:
+        for_all([&](int rank) { copy(shard(call_.out, call_.cut, rank), of(rank).in); });
+        break;
+      case Verb::scatter:
+        copy(call_.out, shard(of(root).in, call_.cut, rank_));
+        break;
+      case Verb::all_to_all:
+        for_all([&](int rank) { copy(shard(call_.out, call_.received, rank), shard(of(rank).in, of(rank).cut, rank_)); });
+        break;
+      case Verb::send:
+      case Verb::barrier:
+      case Verb::split:
+        break;
+    }
+  }
+
+  void copy(const Memory& to, const Memory& from) {
+    if (to.data == from.data || to.count == 0) return;
+    cuda::check("cudaMemcpyAsync", cudaMemcpyAsync(to.data, from.data, to.bytes(), cudaMemcpyDefault, stream_));
+  }
+
+ private:
+  [[nodiscard]] const Call& of(int rank) const { return *call_.all[static_cast<std::size_t>(rank)]; }
+
+  /// Each begins with another rank, its own, so that not all read from one at once.
+  template <class F>
+  void for_all(const F& f) const {
+    const int size = static_cast<int>(call_.all.size());
+    for (int step = 0; step < size; ++step) f((rank_ + step) % size);
+  }
+
+  static Memory shard(const Memory& whole, const Shards& cut, int rank) {
+    return {whole.data + cut.begin(rank) * whole.element, cut.size(rank), whole.element, whole.type};
+  }
+  /// The elements that this rank combines of what all bring as much of.
+  [[nodiscard]] Memory slice(const Memory& whole) const {
+    const int size = static_cast<int>(call_.all.size());
+    return {whole.data + block_begin(whole.count, size, rank_) * whole.element, block_size(whole.count, size, rank_), whole.element,
+            whole.type};
+  }
+
+  void add_destination(const Memory& memory) { destinations_[count_++] = memory.data; }
+  template <class Source>
+  void reduce(const Source& source) {
+    std::array<const std::byte*, cuda::most_sources> sources{};
+    std::size_t elements = 0;
+    for (std::size_t rank = 0; rank < call_.all.size(); ++rank) {
+      const Memory from = source(*call_.all[rank]);
+      sources[rank] = from.data;
+      elements = from.count;
+    }
+    const Envelope& envelope = call_.envelope;
+    cuda_thread::reduce(envelope.type, envelope.reduction, device_, stream_, std::span{sources}.first(call_.all.size()),
+                        std::span{destinations_}.first(count_), elements);
+  }
+
+  const Call& call_;
+  int rank_, device_;
+  cudaStream_t stream_;
+  std::array<std::byte*, cuda::most_sources> destinations_{};
+  std::size_t count_ = 0;
+};
+
+}  // namespace pdp::comm::cuda_thread

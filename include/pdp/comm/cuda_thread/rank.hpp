@@ -1,0 +1,125 @@
+#pragma once
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/cuda_thread/world.hpp>
+#include <pdp/comm/waiting.hpp>
+
+namespace pdp::comm::cuda_thread {
+
+/// What the groups of one rank have in common. Whoever waits for one call moves those of all groups, so that ranks may wait for them in
+/// different orders.
+class Rank {
+ public:
+  Rank(std::shared_ptr<World> world, int number) : world_{std::move(world)}, number_{number} {}
+  Rank(Rank&&) = delete;
+  ~Rank() { world_->leave(number_); }
+
+  [[nodiscard]] World& world() const { return *world_; }
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] World::Seat& seat() const { return world_->seat(number_); }
+  [[nodiscard]] int device() const { return seat().device; }
+  [[nodiscard]] cudaStream_t caller() const { return caller_; }
+  void caller(cudaStream_t stream) { caller_ = stream; }
+  [[nodiscard]] Duration deadline() const { return deadline_; }
+  void deadline(Duration duration) { deadline_ = duration; }
+
+  void add(Group& group) { groups_.push_back(&group); }
+  void remove(Group& group) { std::erase(groups_, &group); }
+
+  /// A call that nobody looks at.
+  [[nodiscard]] Call& fresh();
+  /// Takes a call back whose owner is through with it.
+  void rest(Call& call) { resting_.push_back(&call); }
+
+  /// Throws what has ended the world.
+  void check() {
+    if (world_->failure() != nullptr) give_up();
+  }
+  [[noreturn]] void fail(Failure failure) {
+    world_->fail(std::move(failure));
+    give_up();
+  }
+  /// Ends the world, and throws nothing.
+  void end(Failure failure) noexcept {
+    world_->fail(std::move(failure));
+    quiesce();
+  }
+
+  /// Moves what can be moved without waiting, and says whether that was anything. Throws what has ended the world.
+  bool advance();
+  /// Waits until a call has come to a state: closed or complete.
+  void wait(Call& call, Call::State state);
+  /// Whether wait() for its completion would come back at once, with an error perhaps.
+  [[nodiscard]] bool done(Call& call);
+  void finish(Call& call);
+  void finish_on(Call& call, cudaStream_t stream);
+  /// Takes a call back whose owner does not wait for it.
+  void abandon(Call& call) noexcept;
+
+ private:
+  [[noreturn]] void give_up() {
+    quiesce();
+    world_->failure()->raise();
+  }
+  /// Once the world has failed, no rank is given more to do. What was given reads and writes the memory of all ranks, which whoever is told
+  /// of the failure may let go of; so this waits for it, for 5 s at most.
+  void quiesce() noexcept;
+  [[nodiscard]] bool has_come(Call& call, Call::State state);
+  [[nodiscard]] Failure timeout(const Call& call) const;
+
+  std::shared_ptr<World> world_;
+  int number_;
+  cudaStream_t caller_ = nullptr;
+  Duration deadline_ = default_deadline;
+  std::vector<Group*> groups_;
+  std::vector<Call*> resting_;
+  bool is_quiet_ = false;
+};
+
+inline Call& Rank::fresh() {
+  check();
+  const auto found = std::ranges::find_if(resting_, [](const Call* call) { return call->users.load(std::memory_order_acquire) == 0; });
+  if (found != resting_.end()) {
+    Call& call = **found;
+    resting_.erase(found);
+    return call;
+  }
+  Call& call = seat().calls.emplace_back();
+  resting_.reserve(seat().calls.size());  // so that taking one back never allocates
+  const cuda::OnDevice on{device()};
+  for (cudaEvent_t* event : {&call.ready, &call.end, &call.through})
+    cuda::check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+  return call;
+}
+
+inline void Rank::quiesce() noexcept {
+  if (is_quiet_) return;
+  is_quiet_ = true;
+  const TimePoint until = Clock::now() + std::chrono::seconds{5};
+  for (int rank = 0; rank < world_->size(); ++rank) {
+    World::Seat& seat = world_->seat(rank);
+    const std::lock_guard lock{seat.giving};  // whoever gives something after this sees the failure before
+    const cuda::OnDevice on{seat.device};
+    for (cudaStream_t stream : seat.streams)
+      while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+        static_cast<void>(cudaGetLastError());
+        if (Clock::now() >= until) {
+          is_quiet_ = false;  // whoever throws next waits again
+          return;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds{50});
+      }
+  }
+}
+
+}  // namespace pdp::comm::cuda_thread

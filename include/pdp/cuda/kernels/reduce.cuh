@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+
+#include <pdp/core/error.hpp>
+#include <pdp/cuda/kernels/launch.cuh>
+#include <pdp/cuda/reduce.hpp>
+
+namespace pdp::cuda {
+
+namespace kernel {
+
+/// Where each rank has its values, as an argument.
+template <class T>
+struct Places {
+  T* at[most_sources];
+  int count;
+};
+
+template <class Operation, class T>
+__global__ void __launch_bounds__(block_threads) reduce(Places<const T> sources, Places<T> destinations, Index count, int divisor) {
+  for (Index i = Index{blockIdx.x} * block_threads + threadIdx.x; i < count; i += Index{gridDim.x} * block_threads) {
+    T value = sources.at[0][i];
+    for (int other = 1; other < sources.count; ++other) value = Operation::combine(value, sources.at[other][i]);
+    if (divisor > 1) value = static_cast<T>(value / static_cast<T>(divisor));
+    for (int to = 0; to < destinations.count; ++to) destinations.at[to][i] = value;
+  }
+}
+
+}  // namespace kernel
+
+template <class T, class Operation>
+void reduce(int device, Stream stream, std::span<const T* const> sources, std::span<T* const> destinations, Index count, int divisor) {
+  if (sources.empty() || sources.size() > most_sources || destinations.size() > most_sources)
+    throw ConfigError{text("a reduction on a GPU takes the values of 1 to ", most_sources, " ranks, but there are ", sources.size())};
+  if (count == 0) return;
+  const auto places = []<class P>(std::span<P* const> from) {
+    kernel::Places<P> all{};
+    for (P* const each : from) all.at[all.count++] = each;
+    return all;
+  };
+  constexpr unsigned most_blocks = 4 * 1024;
+  launch_on(device, stream, kernel::reduce<Operation, T>, blocks_for(count, block_threads, most_blocks), block_threads, places(sources),
+            places(destinations), count, divisor);
+}
+
+}  // namespace pdp::cuda

@@ -1,0 +1,170 @@
+// What every backend must do, on comm::CudaThread: on what stands in for CUDA, or on the GPUs that there are, of which ranks share one
+// where there are fewer.
+#include <pdp/comm/cuda_thread.hpp>
+#include <pdp/testing/values.hpp>
+
+#include <cmath>
+#include <iostream>
+
+#include "comm/arguments.hpp"
+#include "comm/behaviour.hpp"
+#include "comm/conformance.hpp"
+#include "comm/failures.hpp"
+#include "comm/staged.hpp"
+
+namespace comm = pdp::comm;
+
+namespace {
+
+using Staged = StagedOver<comm::CudaThread>;
+static_assert(comm::Communicator<Staged> && comm::HasReduceScatter<Staged>);
+
+/// Whether there is a GPU; a line that says so where there is none.
+bool has_gpu() {
+  int gpus = 0;
+  const bool has = cudaGetDeviceCount(&gpus) == cudaSuccess && gpus > 0;
+  if (!has) std::cout << "skipped: there is no GPU\n";
+  return has;
+}
+
+/// As check_on_ranks, where there is a GPU.
+template <class F>
+void check_on_gpus(int size, F&& f) {
+  if (has_gpu()) check_on_ranks<Staged>(size, f);
+}
+
+}  // namespace
+
+TEST_CASE("cuda_thread: every verb gives what a serial program gives", "[comm][cuda_thread]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  SECTION("of numbers") {
+    check_on_gpus(size, [](Staged& world, Findings& findings) {
+      conformance::every_verb<float>(world, findings);
+      conformance::every_verb<double>(world, findings);
+      conformance::every_verb<std::int32_t>(world, findings);
+      conformance::every_verb<std::int64_t>(world, findings);
+      conformance::every_verb<std::byte>(world, findings);
+    });
+  }
+  SECTION("of large ones, of shards that differ, and of halves") {
+    check_on_gpus(size, [](Staged& world, Findings& findings) {
+      conformance::switch_points(world, findings);
+      for (const std::size_t base : {std::size_t{0}, std::size_t{500}, std::size_t{9000}}) {
+        conformance::uneven_shards<float>(world, findings, base);
+        conformance::uneven_shards<std::int64_t>(world, findings, base);
+      }
+      conformance::sums_of<pdp::BFloat16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+      conformance::sums_of<std::int8_t, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
+      conformance::sums_of<std::int32_t, comm::BitAnd, comm::BitOr>(world, findings);
+    });
+  }
+}
+
+TEST_CASE("cuda_thread: there may be many ranks on a GPU", "[comm][cuda_thread]") {
+  check_on_gpus(17, [](Staged& world, Findings& findings) {
+    conformance::reductions<std::int32_t>(world, findings, 37, comm::Sum{});
+    conformance::moves<float>(world, findings, 37);
+  });
+}
+
+TEST_CASE("cuda_thread: all_reduce leaves on every rank the bits of a sum in the order of ranks", "[comm][cuda_thread]") {
+  const std::size_t elements = GENERATE(as<std::size_t>{}, 1, 255, 30'007);
+  check_on_gpus(3, [elements](Staged& world, Findings& findings) {
+    auto values = pdp::testing::normal(elements, /*seed*/ world.rank());
+    std::vector<float> expected = pdp::testing::normal(elements, 0);
+    for (int rank = 1; rank < 3; ++rank) {
+      const std::vector<float> theirs = pdp::testing::normal(elements, rank);
+      for (std::size_t i = 0; i < elements; ++i) expected[i] += theirs[i];
+    }
+    world.all_reduce(values, comm::Sum{});
+    findings.expect(values == expected, "other bits");
+  });
+}
+
+TEST_CASE("cuda_thread: the smallest and the largest are NaN where there is one, and know the sign of zero", "[comm][cuda_thread]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) {
+    const bool first = world.rank() == 0;
+    std::vector<float> least{first ? NAN : 1.f, first ? 1.f : NAN, first ? 0.f : -0.f, first ? -0.f : 0.f}, greatest = least;
+    world.all_reduce(least, comm::Min{});
+    world.all_reduce(greatest, comm::Max{});
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+      findings.expect(std::isnan(least[i]) && std::isnan(greatest[i]), "what is no number");
+    for (const std::size_t i : {std::size_t{2}, std::size_t{3}})
+      findings.expect(std::signbit(least[i]) && !std::signbit(greatest[i]), "the sign of zero");
+  });
+}
+
+TEST_CASE("cuda_thread: a split makes groups that live on their own", "[comm][cuda_thread][split]") {
+  const int size = GENERATE(1, 2, 3, 4);
+  check_on_gpus(size, [](Staged& world, Findings& findings) { behaviour::split_groups(world, findings); });
+}
+
+TEST_CASE("cuda_thread: works may be waited for in any order", "[comm][cuda_thread][async]") {
+  const int size = GENERATE(2, 3, 4);
+  check_on_gpus(size, [](Staged& world, Findings& findings) { behaviour::works_in_any_order(world, findings); });
+}
+
+TEST_CASE("cuda_thread: whoever only looks whether a work is done sees it end", "[comm][cuda_thread][async]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::looks(world, findings, 3'007); });
+}
+
+TEST_CASE("cuda_thread: calls may be started together", "[comm][cuda_thread][async]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::started_together(world, findings); });
+}
+
+TEST_CASE("cuda_thread: two groups may be waited for in opposite orders on two ranks", "[comm][cuda_thread][async][split]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::two_groups(world, findings); });
+}
+
+TEST_CASE("cuda_thread: messages find their receives by their tags", "[comm][cuda_thread][message]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::tags(world, findings); });
+}
+
+TEST_CASE("cuda_thread: a communicator and its works may be moved while calls are in flight", "[comm][cuda_thread][async]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::moves_in_flight(world, findings); });
+}
+
+TEST_CASE("cuda_thread: a call goes on while its rank only makes progress", "[comm][cuda_thread][async]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::progress(world, findings); });
+}
+
+TEST_CASE("cuda_thread: a rank that comes late keeps the others waiting, and disturbs nothing", "[comm][cuda_thread]") {
+  check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::late_ranks(world, findings); });
+}
+
+TEST_CASE("cuda_thread: a call that cannot be right on its own is refused at once, and the world goes on",
+          "[comm][cuda_thread][argument]") {
+  if (has_gpu()) arguments::wrong_ones_are_refused<Staged>();
+}
+
+TEST_CASE("cuda_thread: when a rank leaves, those who need it say so", "[comm][cuda_thread][failure]") {
+  if (has_gpu()) failures::rank_leaves<Staged>();
+}
+
+TEST_CASE("cuda_thread: a call that takes longer than the deadline is a Timeout on every rank", "[comm][cuda_thread][failure]") {
+  if (has_gpu()) failures::deadline_passes<Staged>();
+}
+
+TEST_CASE("cuda_thread: a world that was ended says why in every call", "[comm][cuda_thread][failure]") {
+  if (has_gpu()) failures::calls_after_failure<Staged>();
+}
+
+TEST_CASE("cuda_thread: a work that is let go of in flight ends the world", "[comm][cuda_thread][failure][async]") {
+  if (has_gpu()) failures::work_is_let_go<Staged>();
+}
+
+TEST_CASE("cuda_thread: a work that is complete may be let go of without a wait", "[comm][cuda_thread][async]") {
+  check_on_gpus(2, [](Staged& world, Findings& findings) {
+    std::array<float, 4> values{1, 1, 1, 1};
+    {
+      auto work = world.all_reduce_async(values, comm::Sum{});
+      world.barrier();  // comes after it, so it is complete
+    }
+    world.barrier();
+    findings.expect(world.size() == 2, "the world goes on");
+  });
+}
+
+TEST_CASE("cuda_thread: an error between a call and its wait ends the world for the others", "[comm][cuda_thread][failure][async]") {
+  if (has_gpu()) failures::error_between<Staged>();
+}
