@@ -37,108 +37,135 @@ void announce(void*) {}
 constexpr std::size_t stack_bytes = 64 * 1024;
 constexpr unsigned warp = 32;
 
-struct Fiber {
-  enum class State { ready, at_block, at_warp, finished };
+void start_threads();
+
+/// Waits in start_threads when it is not in use.
+struct Stack {
   ucontext_t context{};
-  std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
-  State state = State::ready;
-  unsigned number = 0;
-  std::uint64_t given = 0;
+  std::unique_ptr<char[]> bytes = std::make_unique<char[]>(stack_bytes);
   void* known_as = new_fiber();
+
+  Stack() {
+    getcontext(&context);
+    context.uc_stack = {.ss_sp = bytes.get(), .ss_flags = 0, .ss_size = stack_bytes};
+    context.uc_link = nullptr;
+    makecontext(&context, start_threads, 0);
+  }
+};
+
+struct Thread {
+  enum class State { ready, at_block, at_warp, finished };
+  State state = State::ready;
+  Stack* stack = nullptr;
+  std::uint64_t given = 0;
 };
 
 /// The block that runs. One at a time, as streams carry out what they have under the one mutex.
-struct Block_ {
+struct RunningBlock {
   ucontext_t scheduler{};
   void* scheduler_known_as = nullptr;
-  std::vector<Fiber> fibers;  // kept for the next block
-  Fiber* current = nullptr;
+  std::vector<std::unique_ptr<Stack>> stacks;  // kept for the next block
+  Stack* stack = nullptr;                      // the one in use
+  std::vector<Thread> threads;
+  unsigned started = 0;
+  unsigned current = 0;
   const std::function<void()>* body = nullptr;
 };
-Block_& block_that_runs() {
-  static Block_& all = *new Block_;
+RunningBlock& block_that_runs() {
+  static RunningBlock& all = *new RunningBlock;
   return all;
 }
 
-void enter() {
-  Block_& block = block_that_runs();
-  (*block.body)();
-  block.current->state = Fiber::State::finished;
-  announce(block.scheduler_known_as);
-  swapcontext(&block.current->context, &block.scheduler);
-}
-
-void set_thread(unsigned number) {
+void become(unsigned number) {
+  block_that_runs().current = number;
   threadIdx = {number % blockDim.x, number / blockDim.x % blockDim.y, number / (blockDim.x * blockDim.y)};
 }
 
-/// Gives the turn to others until this thread may go on.
-void wait_as(Fiber::State state) {
-  Block_& block = block_that_runs();
-  Fiber& own = *block.current;
-  own.state = state;
+void leave_for_scheduler() {
+  RunningBlock& block = block_that_runs();
   announce(block.scheduler_known_as);
-  swapcontext(&own.context, &block.scheduler);
-  set_thread(own.number);
+  swapcontext(&block.stack->context, &block.scheduler);
+}
+
+/// Runs threads that have not started, one after the other, until one of them waits: it keeps the stack, and the next ones run on another.
+/// Never returns: a stack that is begun anew would leave what ThreadSanitizer knows of it one call deeper each time.
+void start_threads() {
+  RunningBlock& block = block_that_runs();
+  for (;;) {
+    while (block.started < block.threads.size()) {
+      const unsigned number = block.started++;
+      block.threads[number].stack = block.stack;
+      become(number);
+      (*block.body)();
+      block.threads[number].state = Thread::State::finished;
+    }
+    leave_for_scheduler();
+  }
+}
+
+/// Gives the turn to others until this thread may go on.
+void wait_as(Thread::State state) {
+  RunningBlock& block = block_that_runs();
+  block.threads[block.current].state = state;
+  leave_for_scheduler();
+}
+
+void go_on(Stack& stack) {
+  RunningBlock& block = block_that_runs();
+  block.stack = &stack;
+  announce(stack.known_as);
+  swapcontext(&block.scheduler, &stack.context);
 }
 
 void run_block(unsigned threads) {
-  Block_& block = block_that_runs();
-  if (block.fibers.size() < threads) block.fibers.resize(threads);
+  RunningBlock& block = block_that_runs();
   block.scheduler_known_as = current_fiber();
-  for (unsigned number = 0; number < threads; ++number) {
-    Fiber& fiber = block.fibers[number];
-    fiber.state = Fiber::State::ready;
-    fiber.number = number;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack = {.ss_sp = fiber.stack.get(), .ss_flags = 0, .ss_size = stack_bytes};
-    fiber.context.uc_link = nullptr;
-    makecontext(&fiber.context, enter, 0);
+  block.threads.assign(threads, {});
+  block.started = 0;
+  for (std::size_t used = 0; block.started < threads; ++used) {
+    if (used == block.stacks.size()) block.stacks.push_back(std::make_unique<Stack>());
+    go_on(*block.stacks[used]);
   }
-  const auto all = [&](unsigned first, unsigned last, Fiber::State state, bool or_finished) {
+  const auto all = [&](unsigned first, unsigned last, Thread::State state, bool or_finished) {
     for (unsigned number = first; number < last; ++number)
-      if (const Fiber::State own = block.fibers[number].state; own != state && !(or_finished && own == Fiber::State::finished))
+      if (const Thread::State own = block.threads[number].state; own != state && !(or_finished && own == Thread::State::finished))
         return false;
     return true;
   };
-  while (!all(0, threads, Fiber::State::finished, false)) {
+  while (!all(0, threads, Thread::State::finished, false)) {
     bool moved = false;
-    for (unsigned number = 0; number < threads; ++number) {
-      Fiber& fiber = block.fibers[number];
-      if (fiber.state != Fiber::State::ready) continue;
-      block.current = &fiber;
-      set_thread(number);
-      announce(fiber.known_as);
-      swapcontext(&block.scheduler, &fiber.context);
-      moved = true;
-    }
-    const auto release = [&](unsigned first, unsigned last, Fiber::State state) {
+    const auto release = [&](unsigned first, unsigned last, Thread::State state) {
       for (unsigned number = first; number < last; ++number)
-        if (block.fibers[number].state == state) {
-          block.fibers[number].state = Fiber::State::ready;
+        if (block.threads[number].state == state) {
+          block.threads[number].state = Thread::State::ready;
           moved = true;
         }
     };
-    if (all(0, threads, Fiber::State::at_block, true)) release(0, threads, Fiber::State::at_block);
+    if (all(0, threads, Thread::State::at_block, true)) release(0, threads, Thread::State::at_block);
     for (unsigned first = 0; first + warp <= threads; first += warp)
-      if (all(first, first + warp, Fiber::State::at_warp, false)) release(first, first + warp, Fiber::State::at_warp);
+      if (all(first, first + warp, Thread::State::at_warp, false)) release(first, first + warp, Thread::State::at_warp);
     if (!moved) misuse("threads of a block wait for each other at different places");
+    for (unsigned number = 0; number < threads; ++number)
+      if (block.threads[number].state == Thread::State::ready) {
+        become(number);
+        go_on(*block.threads[number].stack);
+      }
   }
 }
 
 }  // namespace
 
-unsigned lane() { return block_that_runs().current->number % warp; }
+unsigned lane() { return block_that_runs().current % warp; }
 
-void wait_for_block() { wait_as(Fiber::State::at_block); }
+void wait_for_block() { wait_as(Thread::State::at_block); }
 
 std::uint64_t exchange_in_warp(std::uint64_t value, unsigned from_lane) {
-  Block_& block = block_that_runs();
-  Fiber& own = *block.current;
-  own.given = value;
-  wait_as(Fiber::State::at_warp);
-  const std::uint64_t taken = block.fibers[own.number / warp * warp + from_lane].given;
-  wait_as(Fiber::State::at_warp);  // nobody gives anything new before all have taken
+  RunningBlock& block = block_that_runs();
+  const unsigned own = block.current;
+  block.threads[own].given = value;
+  wait_as(Thread::State::at_warp);
+  const std::uint64_t taken = block.threads[own / warp * warp + from_lane].given;
+  wait_as(Thread::State::at_warp);  // nobody gives anything new before all have taken
   return taken;
 }
 
