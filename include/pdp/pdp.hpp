@@ -143,6 +143,7 @@
 #include <pdp/parallel/mesh.hpp>
 #include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/placed.hpp>
+#include <pdp/parallel/recorded_splits.hpp>
 #include <pdp/parallel/rehearsal.hpp>
 #include <pdp/parallel/rehearsed_values.hpp>
 #include <pdp/parallel/rounded.hpp>

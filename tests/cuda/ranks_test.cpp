@@ -12,12 +12,16 @@
 #include <pdp/train/trainer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -59,6 +63,105 @@ TEST_CASE("ranks with a GPU each learn what one process on a CPU learns, by ever
   }
   check<comm::Nccl>(parallel::TensorParallel{}, 2, options);
   check<comm::Nccl>(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
+}
+
+namespace {
+
+/// What two ranks have told of a few steps with `rows` of each, on classifiers whose devices are made with `graphs`.
+struct Told {
+  std::vector<double> losses;
+  std::string refusal;  // and no more
+  int launched = 0;     // graphs of both
+};
+template <class Strategy>
+Told step_by_step(const Strategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
+                  bool rows_are_known = true) {
+  const int before = stand_in::graphs_launched();
+  const auto told = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
+    const auto rank = static_cast<std::size_t>(world.rank());
+    const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
+    Trainer trainer{world,
+                    strategy,
+                    tasks::residual_classifier(2),
+                    {.global_batch = 16, .seed = 3},
+                    pdp::cuda::Device{{.index = world.device(), .graphs = graphs[rank]}}};
+    Told own;
+    for (const auto& share : rows) {
+      const auto x = support::normal(share[rank] * width, world.rank());
+      std::vector<std::int32_t> classes(static_cast<std::size_t>(share[rank]), 1);
+      const auto refusal = support::message_of<pdp::ConfigError>(
+          [&] { own.losses.push_back(trainer.step(x, classes, rows_are_known ? share[0] + share[1] : 0).loss); });
+      if (refusal) return Told{own.losses, *refusal};
+    }
+    return own;
+  });
+  CHECK(told[0].losses == told[1].losses);
+  return {told[0].losses, told[0].refusal + told[1].refusal, stand_in::graphs_launched() - before};
+}
+
+}  // namespace
+
+TEST_CASE("a step of several ranks is one graph on each from the second of its size on, to the bit", "[cuda][nccl]") {
+  stand_in::reset();
+  const std::vector<std::array<pdp::Index, 2>> rows{{8, 8}, {8, 8}, {3, 2}, {8, 8}, {3, 2}, {3, 2}, {8, 8}};
+  const auto check_strategy = [&](const auto& strategy) {
+    const Told expected = step_by_step(strategy, rows, {false, false}), found = step_by_step(strategy, rows, {true, true});
+    CHECK(expected.launched == 0);
+    CHECK(found.launched == 2 * 5);
+    CHECK(found.losses.size() == rows.size());
+    CHECK(found.losses == expected.losses);
+  };
+  for (const int looks : {0, 3}) {
+    stand_in::settings().looks_until_launched = looks;
+    check_strategy(parallel::DataParallel{});
+    check_strategy(parallel::DataParallel{.accumulate = 2});
+    check_strategy(parallel::Zero{.stage = 3, .accumulate = 2});
+    check_strategy(parallel::Hybrid<>{.mesh = {.data = 2}});
+  }
+  stand_in::reset();
+}
+
+TEST_CASE("ranks record a step where all of them would, and of their shares too what all of them know", "[cuda][nccl][bad input]") {
+  stand_in::reset();
+  const std::vector<std::array<pdp::Index, 2>> same{{8, 8}, {8, 8}, {8, 8}}, moved{{5, 4}, {5, 4}, {4, 5}, {5, 4}, {4, 5}};
+  constexpr parallel::DataParallel strategy;
+  CHECK(step_by_step(strategy, same, {true, false}).launched == 0);
+  const Told refused = step_by_step(strategy, moved, {true, true});
+  CHECK(refused.losses.size() == 2);
+  CHECK_THAT(refused.refusal, Contains("rank 0 has 4 of 9 rows, but had 5 when such a step was recorded") &&
+                                  Contains("rank 1 has 5 of 9 rows, but had 4") && Contains("global_rows = 0"));
+  const Told counted = step_by_step(strategy, moved, {true, true}, /*rows_are_known*/ false);
+  CHECK(counted.launched == 2 * 3);
+  CHECK(counted.losses == step_by_step(strategy, moved, {false, false}).losses);
+}
+
+TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn from them together", "[cuda][nccl]") {
+  stand_in::reset();
+  const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
+  const std::vector<std::int32_t> classes{0, 1, 2, 0};
+  const auto losses = [&](bool on_device) {
+    return pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
+      const pdp::cuda::Device device{{.index = world.device()}};
+      Trainer trainer{world, parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, device};
+      std::vector<double> found;
+      std::vector<pdp::DeviceMemory<pdp::cuda::Device, float>> x_there;
+      std::vector<pdp::DeviceMemory<pdp::cuda::Device, std::int32_t>> classes_there;
+      for (int step = 0; step < 6; ++step) {
+        const auto x = support::normal(4 * width, 10 * world.rank() + step);
+        x_there.push_back(allocate<float>(device, 4 * width));
+        classes_there.push_back(allocate<std::int32_t>(device, 4));
+        upload(device, std::span<const float>{x}, x_there.back().data());
+        upload(device, std::span<const std::int32_t>{classes}, classes_there.back().data());
+        if (on_device)
+          trainer.engine().start({{x_there.back().data(), 4, width}, std::as_const(classes_there.back()).span(), 8, /*on_device*/ true});
+        else
+          trainer.engine().start({{x.data(), 4, width}, classes, 8});
+        found.push_back(trainer.engine().finish().loss);
+      }
+      return found;
+    });
+  };
+  CHECK(losses(true) == losses(false));
 }
 
 TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
@@ -209,6 +312,35 @@ TEST_CASE("a rank whose peer makes no step finds out by its deadline", "[cuda][n
     return message.value_or("no timeout");
   });
   CHECK_THAT(messages[0], Contains("rank 0 ") && Contains("deadline"));
+}
+
+TEST_CASE("a rank whose peer stops carrying out records finds out, and lets go of its own", "[cuda][nccl]") {
+  stand_in::reset();
+  const int before = stand_in::live();
+  const auto task = tasks::residual_classifier(2);
+  const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
+  const bool is_told = GENERATE(false, true);  // by NCCL, or by nobody
+  std::atomic<bool> found = false;
+  const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
+    Trainer trainer{world, parallel::DataParallel{}, task, {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
+    for (int step = 0; step < 3; ++step) trainer.step(x, std::vector<std::int32_t>(8), 16);
+    if (world.rank() == 1) {
+      found.wait(false);
+      return std::string{};
+    }
+    if (!is_told) world.deadline(std::chrono::milliseconds{100});
+    trainer.start(x, std::vector<std::int32_t>(8), 16);
+    if (is_told) stand_in::settings().error[0] = ncclRemoteError;
+    const auto message = support::message_of<pdp::CommunicationError>([&] { trainer.finish(); });
+    CHECK(support::message_of<pdp::CommunicationError>([&] { trainer.step(x, std::vector<std::int32_t>(8), 16); }) == message);
+    found = true;
+    found.notify_all();
+    return message.value_or("nothing was thrown");
+  });
+  stand_in::reset();
+  CHECK(stand_in::live() == before);
+  CHECK_THAT(messages[0], is_told ? Contains("rank 1 is gone or out of reach, as rank 0 found out in calls in flight")
+                                  : Contains("rank 0 has waited for its device, and so for the other ranks"));
 }
 
 TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]") {

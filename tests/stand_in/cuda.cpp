@@ -5,6 +5,8 @@
 #include <map>
 #include <new>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "inside.hpp"
 
@@ -65,7 +67,12 @@ void refuse_captured(const Stream& stream, const char* what) {
 }
 
 void Stream::enqueue(Task task) {
-  if (captured != nullptr) return captured->push_back(std::move(task));
+  if (captured != nullptr) {
+    Capture::Branch& own = captured->branches[this];
+    own.tasks.push_back(std::move(task));
+    own.past[this] = own.tasks.size();
+    return;
+  }
   tasks.push_back(std::move(task));
   everything().changed.notify_all();
 }
@@ -117,7 +124,13 @@ const Block* block_of(const void* memory, std::size_t bytes) {
 
 namespace {
 
+int& captures_here() {
+  thread_local int captures = 0;
+  return captures;
+}
+
 cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
+  if (captures_here() > 0) misuse("memory is asked for while this thread captures a stream");
   const std::lock_guard lock{everything().mutex};
   auto* const made = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
   std::memset(made, 0xcd, bytes);
@@ -128,6 +141,7 @@ cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
 
 /// To free memory waits for all that its device does.
 cudaError_t release(void* memory, bool pinned) {
+  if (captures_here() > 0) misuse("memory is freed while this thread captures a stream");
   Lock lock{everything().mutex};
   const auto* const begin = static_cast<std::byte*>(memory);
   const auto found = everything().blocks.find(begin);
@@ -145,6 +159,28 @@ cudaError_t release(void* memory, bool pinned) {
 
 void check_ready(const Stream& stream, const char* what) {
   if (stream.coming > 0) misuse(std::string{what} + " on a stream on which NCCL has not yet put what it was told");
+}
+
+/// Once for each launch of a graph, each branch in a thread.
+void run(Capture& capture, Lock& own) {
+  ++capture.launches;
+  const auto carry_out = [](const std::vector<Task>& tasks, Lock& lock) {
+    for (const Task& task : tasks) {
+      task(lock);
+      everything().changed.notify_all();
+    }
+  };
+  std::vector<std::thread> others;
+  for (const auto& [stream, branch] : capture.branches)
+    if (stream != capture.origin)
+      others.emplace_back([&carry_out, &tasks = branch.tasks] {
+        Lock lock{everything().mutex};
+        carry_out(tasks, lock);
+      });
+  carry_out(capture.branches[capture.origin].tasks, own);
+  own.unlock();
+  for (std::thread& each : others) each.join();
+  own.lock();
 }
 
 }  // namespace
@@ -337,10 +373,25 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const std::lock_guard lock{everything().mutex};
   Stream& state = stream_of(stream);
   check_ready(state, "a wait for an event");
-  refuse_captured(state, "a wait for an event");
-  state.enqueue([own = event->state, number = event->state->recorded](Lock& held) {
-    everything().changed.wait(held, [&] { return own->reached >= number; });
+  const Event& seen = *event->state;
+  if (!seen.is_captured) {
+    refuse_captured(state, "a wait for an event from outside");
+    state.enqueue([own = event->state, number = seen.recorded](Lock& held) {
+      everything().changed.wait(held, [&] { return own->reached >= number; });
+    });
+    return cudaSuccess;
+  }
+  const auto capture = seen.capture.lock();
+  if (capture == nullptr || capture->origin->captured != capture) misuse("a wait for an event of a capture that has ended");
+  if (state.captured == nullptr) state.captured = capture;
+  if (state.captured != capture) misuse("a wait for an event of another capture");
+  state.enqueue([launch = seen.launch, launches = &capture->launches](Lock& held) {
+    everything().changed.wait(held, [&] { return *launch == *launches; });
   });
+  for (const auto& [of, tasks] : seen.past) {
+    std::size_t& known = capture->branches[&state].past[of];
+    known = std::max(known, tasks);
+  }
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -360,17 +411,28 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock{everything().mutex};
   Stream& state = stream_of(stream);
   check_ready(state, "an event");
-  refuse_captured(state, "an event");
   if (event->state->device != state.device) misuse("an event is recorded on a stream of another device");
+  Event& own = *event->state;
+  own.is_captured = state.captured != nullptr;
+  own.capture = state.captured;
+  if (own.is_captured) {
+    own.launch = std::make_shared<std::uint64_t>(0);
+    state.enqueue([launch = own.launch, launches = &state.captured->launches](Lock&) { *launch = *launches; });
+    own.past = state.captured->branches[&state].past;
+    return cudaSuccess;
+  }
   state.enqueue([own = event->state, number = ++event->state->recorded](Lock&) { own->reached = number; });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard lock{everything().mutex};
+  if (captures_here() > 0) misuse("a look at an event while this thread captures a stream");
+  if (event->state->is_captured) return cudaErrorCapturedEvent;
   return event->state->reached >= event->state->recorded ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   Lock lock{everything().mutex};
+  if (event->state->is_captured) return cudaErrorCapturedEvent;
   everything().changed.wait(lock, [&] { return event->state->reached >= event->state->recorded; });
   return cudaSuccess;
 }
@@ -380,21 +442,30 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream == nullptr) misuse("the default stream cannot be captured");
   Stream& state = stream_of(stream);
   refuse_captured(state, "a capture");
-  state.captured = std::make_unique<std::vector<Task>>();
+  state.captured = std::make_shared<Capture>();
+  state.captured->origin = &state;
+  state.captured->branches[&state];
+  ++captures_here();
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const std::lock_guard lock{everything().mutex};
   Stream& state = stream_of(stream);
-  if (state.captured == nullptr) misuse("the end of a capture that has not begun");
-  *graph = new CUgraph_st{std::move(*state.captured)};
-  state.captured.reset();
+  const auto capture = state.captured;
+  if (capture == nullptr || capture->origin != &state) misuse("the end of a capture that has not begun on this stream");
+  if (captures_here()-- <= 0) misuse("the end of a capture that another thread has begun");
+  Capture::Past& past = capture->branches[&state].past;
+  const bool is_joined =
+      std::ranges::all_of(capture->branches, [&](const auto& each) { return past[each.first] == each.second.tasks.size(); });
+  for (const auto& [branch, tasks] : capture->branches) branch->captured.reset();
+  if (!is_joined) return cudaErrorStreamCaptureUnjoined;
+  *graph = new CUgraph_st{capture};
   ++everything().live;
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
   const std::lock_guard lock{everything().mutex};
-  *made = new CUgraphExec_st{graph->tasks};
+  *made = new CUgraphExec_st{graph->capture};
   ++everything().live;
   return cudaSuccess;
 }
@@ -402,6 +473,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   const std::lock_guard lock{everything().mutex};
   delete graph;
   --everything().live;
+  everything().changed.notify_all();
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
@@ -409,14 +481,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   Stream& state = stream_of(stream);
   refuse_captured(state, "a graph");
   ++everything().graphs_launched;
-  state.enqueue([tasks = graph->tasks](Lock& own) {
-    for (const Task& task : tasks) task(own);
-  });
+  for (const auto& begin : graph->capture->at_launch) begin();
+  state.enqueue([capture = graph->capture](Lock& own) { run(*capture, own); });
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   const std::lock_guard lock{everything().mutex};
   delete graph;
   --everything().live;
+  everything().changed.notify_all();
   return cudaSuccess;
 }

@@ -23,9 +23,25 @@ using Lock = std::unique_lock<std::mutex>;
 
 using Task = std::function<void(Lock&)>;
 
+struct Stream;
+
+/// What the streams are given that are captured together. A graph carries out what it has of each of them as a stream would.
+struct Capture {
+  /// How much of each stream something comes after.
+  using Past = std::map<const Stream*, std::size_t>;
+  struct Branch {
+    std::vector<Task> tasks;
+    Past past;
+  };
+  Stream* origin = nullptr;
+  std::map<Stream*, Branch> branches;
+  std::vector<std::function<void()>> at_launch;
+  std::uint64_t launches = 0;
+};
+
 struct Stream {
-  std::deque<Task> tasks;                       // the first one is being carried out
-  std::unique_ptr<std::vector<Task>> captured;  // where they go instead, while the stream is captured
+  std::deque<Task> tasks;             // the first one is being carried out
+  std::shared_ptr<Capture> captured;  // where they go instead, while the stream is captured
   int device = 0;
   int coming = 0;  // what NCCL was told, and has not put here yet
   bool destroyed = false;
@@ -35,6 +51,11 @@ struct Stream {
 struct Event {
   int device = 0;
   std::uint64_t recorded = 0, reached = 0;
+  // Of one that was recorded last in a capture.
+  bool is_captured = false;
+  std::weak_ptr<Capture> capture;
+  std::shared_ptr<std::uint64_t> launch;  // in which it was reached
+  Capture::Past past;
 };
 struct Block {
   std::size_t bytes = 0;
@@ -75,10 +96,10 @@ struct CUmemPoolHandle_st {
   int device;
 };
 struct CUgraph_st {
-  std::vector<stand_in::Task> tasks;
+  std::shared_ptr<stand_in::Capture> capture;
 };
 struct CUgraphExec_st {
-  std::vector<stand_in::Task> tasks;
+  std::shared_ptr<stand_in::Capture> capture;
 };
 struct CUevent_st {
   std::shared_ptr<stand_in::Event> state;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -22,11 +25,13 @@ struct Operation {
   std::size_t count = 0;
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t by = ncclNumOps;
-  int peer = -1;  // or root
+  int peer = -1;     // or root
+  int capture = -1;  // its number among the collectives of the communicator that were captured, where it was; 0 of messages
 
   [[nodiscard]] bool is_message() const { return kind == Kind::send || kind == Kind::receive; }
   [[nodiscard]] bool agrees_with(const Operation& other) const {
-    return kind == other.kind && count == other.count && type == other.type && by == other.by && peer == other.peer;
+    return kind == other.kind && count == other.count && type == other.type && by == other.by && peer == other.peer &&
+           capture == other.capture;
   }
 };
 
@@ -165,7 +170,9 @@ struct Comm {
   bool blocking = true;
   bool connected = false, finalizing = false, aborted = false;
   std::uint64_t collectives = 0, splits = 0;
-  int running = 0;  // group calls on streams
+  int running = 0;   // group calls on streams
+  int captures = 0;  // collectives
+  int captured = 0;  // group calls that graphs hold
   std::set<void*> registrations;
 
   // While a call is in progress: what is still to be put on a stream, or a split.
@@ -221,8 +228,11 @@ Comm& idle_state_of(ncclComm_t comm) {
   if (state.finalizing) misuse("a call of NCCL on a communicator that was finalized");
   return state;
 }
-void forget(ncclComm_t comm) {
+/// Waits, as NCCL does, until no graph holds a call.
+void forget(ncclComm_t comm, Lock& lock) {
   Comm& state = state_of(comm);
+  everything().changed.notify_all();
+  everything().changed.wait(lock, [&] { return state.captured == 0; });
   everything().live -= 1 + static_cast<int>(state.registrations.size());
   library().comms.erase(comm);
   delete comm;
@@ -236,6 +246,7 @@ void post(std::deque<Letter>& own, std::deque<Letter>& others, const Letter& let
   const Operation& send = letter.operation->kind == Kind::send ? *letter.operation : *other.operation;
   const Operation& receive = letter.operation->kind == Kind::send ? *other.operation : *letter.operation;
   if (send.count != receive.count || send.type != receive.type) misuse("a message is received as another one than was sent");
+  if ((send.capture < 0) != (receive.capture < 0)) misuse("a message of a graph is for a call that no graph makes");
   std::memmove(receive.out, send.in, send.count * size_of(send.type));
   *letter.done = *other.done = true;
   everything().changed.notify_all();
@@ -309,17 +320,35 @@ ncclResult_t launch(std::vector<Pending> pending) {
     Stream& own = stream_of(stream);
     if (own.device != state.device) misuse("a communicator and its stream are of two devices");
     if (own.coming > 0) misuse("two calls in progress on one stream");
-    const std::uint64_t first = state.collectives;
-    state.collectives +=
+    const auto collectives =
         static_cast<std::uint64_t>(std::ranges::count_if(operations, [](const Operation& each) { return !each.is_message(); }));
-    ++state.running;
-    const auto put = [shared = comm->state, on = stream != nullptr ? stream->state : nullptr, operations = std::move(operations), first,
-                      &own] {
-      own.enqueue([shared, operations, first](Lock& lock) {
-        run(*shared, operations, first, lock);
-        --shared->running;
-      });
+    const auto begin = [shared = comm->state, collectives] {
+      ++shared->running;
+      return std::exchange(shared->collectives, shared->collectives + collectives);
     };
+    const auto carry_out = [shared = comm->state](const std::vector<Operation>& all, std::uint64_t first, Lock& lock) {
+      run(*shared, all, first, lock);
+      --shared->running;
+    };
+    std::function<void()> put;
+    if (own.captured != nullptr) {  // a call in each launch
+      for (Operation& each : operations) each.capture = each.is_message() ? 0 : state.captures++;
+      ++state.captured;
+      const std::shared_ptr<void> held{nullptr, [shared = comm->state](void*) { --shared->captured; }};
+      const auto firsts = std::make_shared<std::deque<std::uint64_t>>();
+      own.captured->at_launch.push_back([begin, firsts, held] { firsts->push_back(begin()); });
+      put = [carry_out, operations = std::move(operations), firsts, &own] {
+        own.enqueue([carry_out, operations, firsts](Lock& lock) {
+          const std::uint64_t first = firsts->front();
+          firsts->pop_front();
+          carry_out(operations, first, lock);
+        });
+      };
+    } else {
+      put = [carry_out, operations = std::move(operations), first = begin(), &own] {
+        own.enqueue([carry_out, operations, first](Lock& lock) { carry_out(operations, first, lock); });
+      };
+    }
     const int looks = settings().looks_until_launched;
     if (state.blocking || looks == 0) {
       put();
@@ -496,20 +525,20 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  const std::lock_guard lock{everything().mutex};
+  Lock lock{everything().mutex};
   Comm& state = state_of(comm);
   if (!state.blocking && !state.finalizing) misuse("a communicator is destroyed before it is finalized");
   if (state.running > 0) misuse("a communicator is destroyed while a call is on its stream");
-  forget(comm);
+  forget(comm, lock);
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const std::lock_guard lock{everything().mutex};
+  Lock lock{everything().mutex};
   Comm& state = state_of(comm);
   state.aborted = true;
   for (const auto& put : state.launches) put();  // they end at once
   state.launches.clear();
-  forget(comm);
+  forget(comm, lock);
   return ncclSuccess;
 }
 

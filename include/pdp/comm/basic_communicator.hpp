@@ -30,6 +30,7 @@ class BasicCommunicator {
   static constexpr bool fails_fast = requires { requires C::fails_fast; };
   static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
   static constexpr bool device_buffers = requires { requires C::device_buffers; };
+  static constexpr bool records_calls = requires { requires C::records_calls; };
   using Work = typename C::Work;
   using Erased = C;
 

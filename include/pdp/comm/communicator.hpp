@@ -70,6 +70,11 @@ concept RankOrdered = Group<C> && C::rank_ordered;
 template <class C>
 concept HasDeviceBuffers = Group<C> && C::device_buffers;
 
+/// A backend declares that asynchronous calls that are waited for on a stream may be recorded with it: each time the record is carried out,
+/// so are they. All ranks of a group record a call, or none; and they carry out together what they have recorded together.
+template <class C>
+concept RecordsCalls = HasDeviceBuffers<C> && C::records_calls;
+
 /// A backend declares that its groups have one rank each, so that a call in place does nothing, wherever the memory is.
 template <class C>
 concept Alone = Group<C> && C::alone;

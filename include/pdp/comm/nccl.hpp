@@ -32,6 +32,7 @@ struct Options {
 class NcclCalls {
  public:
   static constexpr bool device_buffers = true;
+  static constexpr bool records_calls = true;
 
   /// A call in flight on the device. Letting go of it before it is complete ends the world, as its memory would be written after its time.
   class [[nodiscard]] Work {
@@ -77,7 +78,7 @@ class NcclCalls {
   void caller(nccl::Stream stream);
   [[nodiscard]] Duration deadline() const;
   void deadline(Duration duration);
-  /// Throws what has ended the world. The device needs no help.
+  /// Throws what has ended the world, NCCL's word of what is in flight included. The device needs no help.
   void progress();
   void abort(const std::string& reason);
 
@@ -108,6 +109,9 @@ static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && DeviceCal
 /// - Tags do not tell messages apart: those of a pair of ranks arrive in the order in which they were sent.
 /// - Reductions are NCCL's: an average of fractions is a sum of quotients, which of a NaN and a number is smaller is not defined, and
 ///   there is none by bits (ConfigError).
+/// - Calls whose Work is given to a stream, by wait_on, may be recorded in a CUDA graph with the stream that is their caller; NCCL wants
+/// the
+///   same calls made once before. The graph goes before the communicator and all that was split from it.
 /// - Nothing waits for longer than the deadline. NCCL tells a rank of the death of another where a network connects them (PeerLost, mostly
 ///   without its number); elsewhere it is found by the deadline (Timeout). Either aborts what is in flight on this rank, and the world
 ///   stays aborted. NCCL tells the other ranks nothing of it.
@@ -136,6 +140,6 @@ class Nccl : public BasicCommunicator<NcclCalls> {
   void caller(nccl::Stream stream) { erased().caller(stream); }
 };
 
-static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && HasDeviceBuffers<Nccl> && !FailsFast<Nccl>);
+static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl> && !FailsFast<Nccl>);
 
 }  // namespace pdp::comm

@@ -41,6 +41,7 @@ concept Device = std::copyable<D> &&
   { allocate<T>(device, Index{}).span() } -> std::same_as<std::span<T>>;
   zero(device, written);
   upload(device, read, values);  // `read`: of the host, free to change on return
+  copy(device, read, values);    // elements of any type
   on_host(device, read);         // the values, as a range of the host's
   store(device, T{}, values);    // one small value
   fill_uniform(device, random::Key{}, double{}, random::Elements{}, written);

@@ -14,7 +14,7 @@ using Stream = CUstream_st*;  // cudaStream_t
 struct DeviceOptions {
   int index = 0;       // of those that this process may use
   bool tf32 = false;   // products of floats in TF32: faster, with 10 bits of precision in their operands
-  bool graphs = true;  // a step is recorded once for each number of rows, and replayed as one CUDA graph
+  bool graphs = true;  // a step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do
 };
 
 class State;

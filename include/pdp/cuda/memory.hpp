@@ -55,6 +55,7 @@ class Memory {
 // The same for bytes; see the functions below.
 void zero_bytes(const Device& device, void* memory, std::size_t bytes);
 void upload_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
+void copy_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
 void download_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
 void store_bytes(const Device& device, const void* value, std::size_t bytes, void* to);
 
@@ -72,6 +73,12 @@ void zero(const Device& device, std::span<T> values) {
 template <class T>
 void upload(const Device& device, std::span<const T> from, T* to) {
   upload_bytes(device, from.data(), to, from.size_bytes());
+}
+
+/// Copies within the device.
+template <class T>
+void copy(const Device& device, std::span<const T> from, T* to) {
+  copy_bytes(device, from.data(), to, from.size_bytes());
 }
 
 /// Copies to the host, when all that was called is carried out. Throws DeviceError where something has failed.

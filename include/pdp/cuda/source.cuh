@@ -119,6 +119,10 @@ void upload_bytes(const Device& device, const void* from, void* to, std::size_t 
   const OnDevice on{device.index()};
   device.state().staging().upload(from, to, bytes, device.stream());
 }
+void copy_bytes(const Device& device, const void* from, void* to, std::size_t bytes) {
+  const OnDevice on{device.index()};
+  if (bytes > 0 && from != to) check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device.stream()));
+}
 void download_bytes(const Device& device, const void* from, void* to, std::size_t bytes) {
   const OnDevice on{device.index()};
   device.state().staging().download(from, to, bytes, device.stream());

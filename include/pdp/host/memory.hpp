@@ -28,6 +28,11 @@ void upload(const Cpu&, std::span<const T> from, T* to) {
 }
 
 template <class T>
+void copy(const Cpu&, std::span<const T> from, T* to) {
+  if (from.data() != to) std::ranges::copy(from, to);
+}
+
+template <class T>
 [[nodiscard]] std::span<const T> on_host(const Cpu&, std::span<const T> values) {
   return values;
 }

@@ -17,6 +17,7 @@
 #include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/host_calls.hpp>
+#include <pdp/parallel/recorded_splits.hpp>
 #include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/timeline.hpp>
 #include <pdp/parallel/unit_memory.hpp>
@@ -69,6 +70,8 @@ class Engine {
     worker_.norm = {worker_.stage(), plan_, policy, counts};
     step_ = program(plan_.step);
     evaluate_ = program(plan_.evaluate);
+    if constexpr (comm::RecordsCalls<C>)
+      if (step_.calls) agree_on_records();
     const AfterDevice after{world, worker_.device()};
     run(setup_);
   }
@@ -110,14 +113,17 @@ class Engine {
     }
     own_rows_ = takes_loss_ && counts_ ? batch.x.rows : 0;
     global_rows_ = batch.global_rows;
+    counted_.clear();
     if constexpr (!D::uses_host_memory)
-      if (global_rows_ == 0) count_rows();  // before the rest, as the host cannot look at a number in a list that is replayed
+      if (global_rows_ == 0) count_rows(batch.x.rows);  // before the rest, as the host cannot look at a number in a list that is replayed
     worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = global_rows_});
     counts_rows_ = global_rows_ == 0;
-    if (times_.empty())
-      carry_out_all(0, batch.x.rows, step_);
-    else
+    if (!times_.empty())
       run(step_, times_.data());
+    else if (comm::HasDeviceBuffers<C> && step_.calls)
+      carry_out_together(batch.x.rows);
+    else
+      carry_out_all(0, batch.x.rows, step_);
   }
   Totals finish() {
     const StepNumbers found = numbers();
@@ -161,9 +167,10 @@ class Engine {
     const Instructions* list = nullptr;
     std::vector<std::size_t> handles{};
     std::vector<std::size_t> joined{};  // how many instructions are carried out together with each, itself included
+    bool calls = false;                 // other ranks
   };
   Program program(const Instructions& list) {
-    Program made{&list, {}};
+    Program made{&list};
     std::vector<Instruction> starts;
     for (const Instruction& i : list) {
       Instruction start = i;
@@ -178,6 +185,7 @@ class Engine {
       }
       made.handles.push_back(handle);
     }
+    made.calls = std::ranges::any_of(list, [this](const Instruction& i) { return is_call(i.op) && groups_[i.group].size() > 1; });
     for (std::size_t at = 0; at < list.size(); ++at) made.joined.push_back(joined(list, at));
     if (messages_.size() < starts.size()) messages_.resize(starts.size());
     return made;
@@ -185,10 +193,27 @@ class Engine {
 
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
-    if (comm::HasDeviceBuffers<C> && groups_.world().size() > 1) return run(program);  // no stream is recorded with calls on it
+    if (comm::HasDeviceBuffers<C> && program.calls) return run(program);
     const auto place = [](const void* memory) { return static_cast<Index>(reinterpret_cast<std::intptr_t>(memory)); };
     const auto [x, targets] = worker_.where();
     replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(x), place(targets)}, [&] { run(program); });
+  }
+
+  /// A step as the devices of all ranks may have recorded it, where each has a part in it.
+  void carry_out_together(Index rows) {
+    if constexpr (comm::RecordsCalls<C>) {
+      const std::span<const Index> split = counted_.empty() ? std::span{&global_rows_, 1} : std::span<const Index>{counted_};
+      if (records_together_ && splits_.includes(split, rows, groups_.world().rank()))
+        return replay(worker_.device(), recordings_together_, split, [&] { run(step_); });
+    }
+    run(step_);
+  }
+  /// Whether all ranks record their steps. Where they do, nothing in a record may depend on one rank alone, such as where its batch lies.
+  void agree_on_records() {
+    Index records = worker_.device().records() ? 1 : 0;
+    host_calls().all_reduce(std::span{&records, 1}, comm::Min{});
+    records_together_ = records == 1;
+    if (records_together_) worker_.copy_batches();
   }
 
   /// `times`: where to write when each instruction began and ended; may be null.
@@ -328,9 +353,12 @@ class Engine {
   void check_global_rows() const {
     if (global_rows_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
   }
-  void count_rows() {
-    global_rows_ = own_rows_;
-    host_calls().all_reduce(std::span{&global_rows_, 1}, comm::Sum{});
+  /// Asks all ranks how many rows they have, and how many of them they count.
+  void count_rows(Index rows) {
+    const std::array<Index, 2> own{rows, own_rows_};
+    counted_.resize(own.size() * static_cast<std::size_t>(groups_.world().size()));
+    host_calls().all_gather(std::span<const Index>{own}, std::span{counted_});
+    for (std::size_t at = 1; at < counted_.size(); at += own.size()) global_rows_ += counted_[at];
     check_global_rows();
   }
   [[nodiscard]] auto host_calls() { return HostCalls{groups_.world(), worker_.device()}; }
@@ -365,8 +393,7 @@ class Engine {
   }
   template <class E>
   void keep(std::span<const E> from, std::span<E> to) {
-    const auto count = static_cast<Index>(to.size());
-    if (from.data() != to.data()) copy(worker_.device(), Matrix<const E>{from.data(), 1, count}, Matrix<E>{to.data(), 1, count});
+    if (from.data() != to.data()) copy(worker_.device(), from, to.data());
   }
 
   /// Each rank gets the sum of a unit's gradients, or its slice of it: reduce() starts it, and end_reduction() has what came.
@@ -469,6 +496,10 @@ class Engine {
   Index own_rows_ = 0, global_rows_ = 0;
   bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
+  typename D::Recordings recordings_together_;  // of steps, by their split
+  RecordedSplits splits_;
+  bool records_together_ = false;
+  std::vector<Index> counted_;  // of each rank, the rows and those that it counts, where the caller does not know how many there are
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};

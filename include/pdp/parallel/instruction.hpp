@@ -46,6 +46,11 @@ enum class Op : std::uint8_t {
   update
 };
 
+/// Whether the other ranks of its group have a part in it.
+constexpr bool is_call(Op op) {
+  return op != Op::forward && op != Op::loss && op != Op::backward_input && op != Op::backward_weight && op != Op::update;
+}
+
 enum class Tensor : std::uint8_t { activation, gradient };
 
 struct Instruction {

@@ -25,7 +25,7 @@ template <class Input, class Target>
 struct Batch {
   Matrix<const Input> x;
   std::span<const Target> targets;
-  Index global_rows = 0;   // over all ranks; 0: not known, the ranks count it together
+  Index global_rows = 0;   // over all ranks, and every rank's share follows from it; 0: not known, the ranks count it together
   bool on_device = false;  // whether it lies in the device's memory, and not in the host's
 };
 
@@ -104,6 +104,9 @@ class Worker {
     if constexpr (!D::uses_host_memory && requires { loss_.check(batch.targets, Index{}); })
       if (!batch.on_device) loss_.check(batch.targets, stage_.outline().output_width());
   }
+
+  /// From now on what begins with a batch that lies on the device has a copy of it, in one place for all.
+  void copy_batches() { copies_batches_ = true; }
 
   /// Begins a step or an evaluation on this rank's rows, which have been checked.
   void begin(const StepBatch& batch, bool training, const StepBegin& step = {}) {
@@ -313,9 +316,12 @@ class Worker {
   /// Cuts the batch in micro-batches. The input is read where the caller holds it, if the device can.
   void bind(StepBatch batch) {
     if constexpr (!D::uses_host_memory)
-      if (!batch.on_device) {
-        upload(device(), batch.x.values(), input_.data());
-        upload(device(), batch.targets, target_input_.data());
+      if (!batch.on_device || copies_batches_) {
+        const auto bring = [&]<class E>(std::span<const E> from, E* to) {
+          batch.on_device ? copy(device(), from, to) : upload(device(), from, to);
+        };
+        bring(batch.x.values(), input_.data());
+        bring(batch.targets, target_input_.data());
         batch.x.data = input_.data();
         batch.targets = target_input_.span().first(batch.targets.size());
       }
@@ -410,6 +416,7 @@ class Worker {
   DeviceMemory<D, Input> input_;              // of a step, where the device cannot read the caller's memory
   DeviceMemory<D, Target> target_input_;
   DeviceMemory<D, T> rounded_input_;
+  bool copies_batches_ = false;
   DeviceMemory<D, T> gathered_;  // the output of a prediction from all ranks that have columns of it
   std::vector<Input> output_;    // the same, as it is given
   std::int64_t steps_ = 0;

@@ -80,7 +80,8 @@ class Trainer {
 
   /// One step on this rank's own rows, up to its share of the global batch; ranks may bring different numbers of rows, none included. The
   /// ranks of a pipeline, or of a tensor-parallel group, have one share, and bring the same rows.
-  /// `global_rows`: of all ranks together, where the caller knows it. Gives the totals over all ranks, from before the update.
+  /// `global_rows`: of all ranks together, where the caller knows it, and each rank's share follows from it: steps that ranks on GPUs have
+  /// recorded together are carried out so. Gives the totals over all ranks, from before the update.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();

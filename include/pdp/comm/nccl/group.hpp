@@ -66,8 +66,12 @@ class Group {
       fail(call, function, result);
   }
 
+  /// Throws what NCCL says of the calls in flight, which ends the world.
+  void look();
   /// Whether the call is complete. Throws what went wrong, which ends the world.
   [[nodiscard]] bool look(Call& call);
+  /// Whether the call is on the stream, with its end behind it.
+  [[nodiscard]] bool is_placed(Call& call);
   /// Whether finish() would come back at once, with an error perhaps.
   [[nodiscard]] bool done(Call& call);
   /// Waits until the call is complete, and takes it back.
@@ -109,8 +113,12 @@ class Group {
   void refuse_together(const Envelope& envelope) const;
 
   /// The only other rank of the world that a call can wait for, or -1.
-  [[nodiscard]] int awaited(const Call& call) const;
-  [[noreturn]] void fail(const Call& call, const char* function, ncclResult_t result);
+  [[nodiscard]] int awaited(const Call& call) const { return call.peer >= 0 ? rank_in_world(call.peer) : awaited(); }
+  [[nodiscard]] int awaited() const { return size() == 2 ? rank_in_world(1 - rank_) : -1; }
+  [[noreturn]] void fail(const Call& call, const char* function, ncclResult_t result) {
+    fail(text(describe(call.envelope), ": ", function), awaited(call), result);
+  }
+  [[noreturn]] void fail(const std::string& during, int other, ncclResult_t result);
   [[noreturn]] void fail(const Call& call, const char* function, cudaError_t result) {
     world_->fail(CommunicationError{
         text("rank ", world_->rank(), ": ", describe(call.envelope), ": ", function, " failed: ", cudaGetErrorString(result))});
@@ -247,14 +255,22 @@ inline bool Group::settled() {
   return true;
 }
 
+inline void Group::look() {
+  if (comm() == nullptr) return;
+  const ncclResult_t state = handle_.state();
+  if (state != ncclSuccess && state != ncclInProgress) fail("calls in flight: NCCL", awaited(), state);
+}
+
+inline bool Group::is_placed(Call& call) {
+  if (call.state == Call::State::running || call.state == Call::State::complete) return true;
+  if (world_->together() || !settled()) return false;
+  if (call.state == Call::State::queued) start_queued();
+  return settled();
+}
+
 inline bool Group::look(Call& call) {
   if (call.state == Call::State::complete) return true;
-  if (world_->together()) return false;
-  if (!settled()) return false;
-  if (call.state == Call::State::queued) {
-    start_queued();
-    if (!settled()) return false;
-  }
+  if (!is_placed(call)) return false;
   const cudaError_t found = cudaEventQuery(call.end);
   if (found == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
@@ -299,7 +315,7 @@ inline void Group::finish(Call& call) {
 inline void Group::finish_on(Call& call, cudaStream_t stream) {
   world_->check();
   refuse_together(call.envelope);
-  wait(call, [&] { return look(call) || call.state == Call::State::running; });
+  wait(call, [&] { return is_placed(call); });  // and no more: of a call that is being recorded nobody may ask whether it is complete
   const OnDevice on{world_->device()};
   check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, call.end, 0));
   world_->recycle(call);
@@ -380,16 +396,10 @@ inline void Group::withdraw(void* registration) noexcept {
   if (comm() != nullptr) ncclCommDeregister(comm(), registration);
 }
 
-inline int Group::awaited(const Call& call) const {
-  if (call.peer >= 0) return rank_in_world(call.peer);
-  return size() == 2 ? rank_in_world(1 - rank_) : -1;
-}
-
-inline void Group::fail(const Call& call, const char* function, ncclResult_t result) {
-  const std::string what = text(describe(call.envelope), ": ", function, " says: ", describe_error(result, comm()));
+inline void Group::fail(const std::string& during, int other, ncclResult_t result) {
+  const std::string what = text(during, " says: ", describe_error(result, comm()));
   if (result != ncclRemoteError && result != ncclSystemError)
     world_->fail(CommunicationError{text("rank ", world_->rank(), ": ", what, "; NCCL_DEBUG=INFO tells more")});
-  const int other = awaited(call);
   world_->fail(
       PeerLost{other, text(other < 0 ? "a rank" : text("rank ", other), " is gone or out of reach, as rank ", world_->rank(),
                            " found out in ", what, other < 0 ? "; NCCL does not say which rank," : ";", " its own output says why")});
@@ -401,6 +411,11 @@ inline void Group::time_out(const Call& call) {
   world_->fail(Timeout{text("rank ", world_->rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
                             other < 0 ? "; either a rank" : text(" and heard nothing from rank ", other, "; either that rank"),
                             " has failed, makes another call or none, or it needs a longer deadline")});
+}
+
+inline void World::look() {
+  check();
+  for (Group* const group : groups_) group->look();
 }
 
 inline void World::end(std::exception_ptr failure) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -13,9 +14,13 @@ namespace pdp::comm::nccl {
 class Handle {
  public:
   Handle(ncclComm_t comm, bool own) : comm_{comm}, own_{own} {}
-  Handle(Handle&& other) noexcept : comm_{std::exchange(other.comm_, nullptr)}, own_{other.own_} {}
+  Handle(Handle&& other) noexcept : comm_{std::exchange(other.comm_, nullptr)}, own_{other.own_}, aborting_{std::move(other.aborting_)} {}
   Handle& operator=(Handle&&) = delete;
-  ~Handle() { close(); }
+  /// Waits until graphs that hold calls of it are gone, as NCCL does.
+  ~Handle() {
+    close();
+    if (aborting_.joinable()) aborting_.join();
+  }
 
   /// Null once it was aborted.
   [[nodiscard]] ncclComm_t get() const { return comm_; }
@@ -27,9 +32,17 @@ class Handle {
     return asked == ncclSuccess ? found : asked;
   }
 
-  /// Ends what is in flight on the device, without the other ranks.
+  /// Ends what is in flight on the device, without the other ranks. NCCL says so to the device at once, and then waits for what it frees:
+  /// for calls of other communicators that are still to be aborted, and for graphs whose owner is to hear of the failure first. So it does
+  /// that in a thread of its own.
   void abort() noexcept {
-    if (ncclComm_t comm = std::exchange(comm_, nullptr); comm != nullptr && own_) ncclCommAbort(comm);
+    const ncclComm_t comm = std::exchange(comm_, nullptr);
+    if (comm == nullptr || !own_) return;
+    try {
+      aborting_ = std::thread{[comm] { ncclCommAbort(comm); }};
+    } catch (const std::system_error&) {  // there are no more threads
+      ncclCommAbort(comm);
+    }
   }
 
   /// Gives it back, once what it has sent is on its way, or after some time.
@@ -47,6 +60,7 @@ class Handle {
 
   ncclComm_t comm_;
   bool own_;
+  std::thread aborting_;
 };
 
 }  // namespace pdp::comm::nccl

@@ -60,6 +60,8 @@ class World {
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
   }
+  /// The same, after a look at what NCCL says of all that is in flight: nobody else asks for calls that a stream waits for.
+  void look();
   /// Ends the world of this rank: what is in flight is aborted. The first error stays.
   void end(std::exception_ptr failure) noexcept;
   template <class E>
