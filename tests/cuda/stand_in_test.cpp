@@ -125,6 +125,52 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases and their gradients are computed on
   }
 }
 
+TEST_CASE_METHOD(Fixture, "a product does the Relu behind it on its way, where that is asked for and cuBLASLt can", "[cuda]") {
+  const std::vector<float> of_a{1, 2, 3, 4, 5, 6}, of_b{1, -1, 0, 2, -3, 1}, of_row{-1, 8};
+  const auto rectified = [&](bool has_bias, bool in_place) {
+    const Device device{{.fused_relu = true}};
+    const gpu::Copy<float> a{device, of_a}, b{device, of_b}, row{device, of_row};
+    gpu::Copy<float> c{device, std::vector<float>(4)}, d{device, std::vector<float>(4)};
+    gemm(device, a.matrix(2, 3), b.matrix(3, 2), c.matrix(2, 2), false);
+    if (has_bias) add_row(device, row.read().data(), c.matrix(2, 2));
+    gpu::Copy<float>& out = in_place ? c : d;
+    relu(device, std::as_const(c).matrix(2, 2), out.matrix(2, 2));
+    return out.values();
+  };
+  for (const int can_until : {2, 1, 0})  // it is carried out, an algorithm is found, none is
+    for (const bool has_bias : {true, false})
+      for (const bool in_place : {true, false}) {
+        stand_in::reset();
+        stand_in::settings().epilogues = can_until > 0;
+        stand_in::settings().epilogues_run = can_until > 1;
+        CAPTURE(can_until, has_bias, in_place);
+        CHECK(rectified(has_bias, in_place) == (has_bias ? std::vector<float>{0, 14, 0, 20} : std::vector<float>{0, 6, 0, 12}));
+        const bool can = can_until > 1;
+        CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == (can && has_bias && in_place ? 1 : 0));
+        CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU) == (can && !has_bias && in_place ? 1 : 0));
+        CHECK(stand_in::products(CUBLASLT_EPILOGUE_BIAS) == (can && has_bias && !in_place ? 1 : 0));
+      }
+}
+
+TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, with a product for each", "[cuda]") {
+  constexpr pdp::nn::Sequential model{pdp::nn::Linear{8, 12}, pdp::nn::Relu{}, pdp::nn::Linear{12, 12, false}, pdp::nn::Relu{},
+                                      pdp::nn::Linear{12, 4}};
+  const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
+  const auto learn = [&](bool fused) {
+    pdp::comm::Self self;
+    pdp::Trainer trainer{self, pdp::parallel::Single{}, task, {.global_batch = 16, .seed = 3}, Device{{.fused_relu = fused}}};
+    std::vector<double> losses;
+    for (int step = 0; step < 4; ++step)
+      losses.push_back(trainer.step(support::normal(16 * 8, step), std::vector<std::int32_t>(16, step % 4)).loss);
+    return losses;
+  };
+  const auto expected = learn(false);
+  CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) + stand_in::products(CUBLASLT_EPILOGUE_RELU) == 0);
+  CHECK(learn(true) == expected);
+  CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == 2);  // one step as it is, and one recorded
+  CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU) == 2);
+}
+
 TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and the device goes on", "[cuda]") {
   const Device device;
   gpu::Copy<float> x{device, {1, -2, 3}};

@@ -89,6 +89,14 @@ void check_layer(const L& layer, Index width, Index rows) {
   y.assign(y.size(), nothing_yet);
   saved.assign(saved.size(), nothing_yet);
   forward();
+  if constexpr (pdp::nn::works_in_place<L>) {  // over its input, which is gone then
+    const auto apart = y;
+    std::ranges::copy(x, y.begin());
+    layer.forward(Cpu{}, values_only, read_y, Matrix<double>{y.data(), rows, out}, saved.data());
+    CHECK(y == apart);
+    x.assign(x.size(), nothing_yet);
+  }
+  if constexpr (pdp::nn::forgets_output<L>) y.assign(y.size(), nothing_yet);
   auto gradient_x = unwritten(rows * width), gradient = unwritten(layer.parameter_elements());
   layer.backward_input(Cpu{}, values_only, in, read_y, gradient_y, Matrix<double>{gradient_x.data(), rows, width}, saved.data());
   CHECK(support::difference(gradient_x, expected_x) < tolerance);

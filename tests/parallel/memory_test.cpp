@@ -7,8 +7,11 @@
 #include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <vector>
 
 #include "catch.hpp"
 #include "two_halves.hpp"
@@ -81,11 +84,102 @@ bool same_memory(const nn::Outline& model, const Key& a, const Key& b) {
   return source(a) == source(b);
 }
 
+/// Whether a layer that works in place lies between the two activations.
+bool may_share(const nn::Outline& model, const Key& a, const Key& b) {
+  if (std::get<0>(a) != Kind::activation || std::get<0>(b) != Kind::activation || std::get<1>(a) != std::get<1>(b)) return false;
+  const auto [first, last] = std::minmax(std::get<2>(a), std::get<2>(b));
+  for (int layer = first; layer < last; ++layer)
+    if (const auto& each = model.layers[static_cast<std::size_t>(layer)]; !each.is_view && !each.works_in_place) return false;
+  return true;
+}
+
+/// Carries a list out on memory that knows what was written to it last: whatever is read must be that.
+class Rehearsed {
+ public:
+  Rehearsed(const nn::Outline& model, const Memory& memory) : model_{model}, memory_{memory} {}
+
+  void carry_out(const Instruction& i) {
+    const int m = i.micro_batch;
+    const Kind kind = i.tensor == Tensor::activation ? Kind::activation : Kind::gradient;
+    switch (i.op) {
+      case Op::forward:
+        for (int layer = i.first; layer < i.last; ++layer) {
+          read({Kind::activation, m, layer});
+          if (!of(layer).is_view) write({Kind::activation, m, layer + 1});
+          write({Kind::saved, m, layer});
+        }
+        break;
+      case Op::loss:
+        read({Kind::activation, m, i.first});
+        write({Kind::gradient, m, i.first});
+        break;
+      case Op::backward_input:
+        for (int layer = i.last - 1; layer >= i.first; --layer) {
+          if (!model_.passes_gradient(layer) || of(layer).is_view) continue;
+          read_forward(m, layer);
+          write({Kind::gradient, m, layer});
+        }
+        break;
+      case Op::backward_weight:
+        for (int layer = i.last - 1; layer >= i.first; --layer)
+          if (of(layer).parameters > 0) read_forward(m, layer);
+        break;
+      case Op::send_start:
+      case Op::send_wait:
+        read({kind, m, i.first});
+        break;
+      case Op::receive_wait:
+        write({kind, m, i.first});
+        break;
+      default:
+        break;
+    }
+  }
+
+ private:
+  [[nodiscard]] const nn::Outline::Layer& of(int layer) const { return model_.layers[static_cast<std::size_t>(layer)]; }
+  void read_forward(int m, int layer) {
+    if (!of(layer).works_in_place) read({Kind::activation, m, layer});
+    if (!of(layer).forgets_output) read({Kind::activation, m, layer + 1});
+    read({Kind::gradient, m, layer + 1});
+    read({Kind::saved, m, layer});
+  }
+  [[nodiscard]] Key source(Key key) const {
+    auto& [kind, m, number] = key;
+    while (kind != Kind::saved && number > 0 && of(number - 1).is_view) --number;
+    return key;
+  }
+  [[nodiscard]] Index width(const Key& key) const {
+    return std::get<0>(key) == Kind::saved ? of(std::get<2>(key)).saved : model_.width(std::get<2>(key));
+  }
+  [[nodiscard]] Index offset(const Key& key) const { return memory_.offset(std::get<0>(key), std::get<1>(key), std::get<2>(key)); }
+
+  void write(const Key& written) {
+    const Key key = source(written);
+    const Index begin = offset(key), end = begin + width(key);
+    if (begin == Memory::nowhere || begin == end) return;
+    std::erase_if(there_, [&](const Key& other) { return offset(other) < end && begin < offset(other) + width(other); });
+    there_.insert(key);
+  }
+  void read(const Key& read) {
+    const Key key = source(read);
+    if (width(key) == 0 || (std::get<0>(key) == Kind::activation && std::get<2>(key) == 0)) return;
+    INFO("kind " << static_cast<int>(std::get<0>(key)) << " of micro-batch " << std::get<1>(key) << ", number " << std::get<2>(key));
+    CHECK(there_.contains(key));
+  }
+
+  const nn::Outline& model_;
+  const Memory& memory_;
+  std::set<Key> there_;
+};
+
 void check(const nn::Outline& model, const Plan& plan) {
   for (const bool training : {true, false}) {
     const Instructions& list = training ? plan.step : plan.evaluate;
     const int micro_batches = training ? plan.micro_batches : 1;
     const Memory memory{model, list, micro_batches, !training};
+    Rehearsed rehearsed{model, memory};
+    for (const Instruction& i : list) rehearsed.carry_out(i);
     auto used = lives(model, list);
     if (!training && used.contains({Kind::activation, 0, model.size()}))
       used[{Kind::activation, 0, model.size()}].spans.back().second = list.size();
@@ -108,6 +202,7 @@ void check(const nn::Outline& model, const Plan& plan) {
           CHECK(offset(key) == offset(other));
           continue;
         }
+        if (may_share(model, key, other) && offset(key) == offset(other)) continue;
         const bool together = life.meets(their);
         const bool overlap = offset(key) < offset(other) + their.width && offset(other) < offset(key) + life.width;
         CHECK_FALSE((together && overlap));
@@ -143,6 +238,38 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
   }
 }
 
+TEST_CASE("a layer that works in place writes over its input where nobody wants that any more", "[parallel][memory]") {
+  const auto offsets = [](const nn::Outline& model, const Instructions& list) {
+    const Memory memory{model, list, 1, false};
+    std::vector<Index> all;
+    for (int boundary = 0; boundary <= model.size(); ++boundary) all.push_back(memory.offset(Kind::activation, 0, boundary));
+    return all;
+  };
+  const auto step = [&](const nn::Outline& model) { return offsets(model, Single{}.plan(model, {}).step); };
+  const auto plain_step = step(plain());
+  CHECK(plain_step[1] == plain_step[2]);
+  CHECK(plain_step[3] == plain_step[4]);
+  CHECK(plain_step[2] != plain_step[3]);
+
+  const nn::Outline two = nn::outline(nn::Sequential{nn::Tanh{}, nn::Linear{8, 8}, nn::Tanh{}, nn::Flatten{}, nn::Relu{}}, pdp::Shape{8});
+  const auto two_step = step(two);
+  CHECK(two_step[0] == Memory::nowhere);  // the batch, which is the caller's
+  CHECK(two_step[1] >= 0);
+  CHECK(two_step[2] == two_step[3]);
+  CHECK(two_step[3] == two_step[4]);
+  CHECK(two_step[4] != two_step[5]);  // the tangent's own backward reads what the next one would write over
+
+  const nn::Outline model = plain();
+  Instructions twice{compute(Op::forward, 0, 0, 2), compute(Op::forward, 0, 1, 5)};  // the tangent again, of what it was given
+  CHECK(offsets(model, twice)[1] != offsets(model, twice)[2]);
+  Instructions again{compute(Op::forward, 0, 0, 2), compute(Op::forward, 0, 0, 5)};
+  CHECK(offsets(model, again)[1] == offsets(model, again)[2]);
+  Instructions sent{compute(Op::forward, 0, 0, 2)};
+  CHECK(offsets(model, sent)[1] == offsets(model, sent)[2]);
+  sent.push_back({.op = Op::send_start, .micro_batch = 0, .first = 1, .last = 1});
+  CHECK(offsets(model, sent)[1] != offsets(model, sent)[2]);
+}
+
 TEST_CASE("accumulation costs no memory, as a micro-batch is over before the next one begins", "[parallel][memory]") {
   for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
     const auto elements = [&](int accumulate) {
@@ -159,9 +286,9 @@ TEST_CASE("a schedule that holds several micro-batches takes memory for each", "
   Plan held = Single{.accumulate = 3}.plan(model, {});
   std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
   const Plan one = Single{}.plan(model, {});
-  const Index activations = pdp::padded<float>(70) * 2 + pdp::padded<float>(33) * 2 + pdp::padded<float>(4);
+  const Index activations = pdp::padded<float>(70) + pdp::padded<float>(33) + pdp::padded<float>(4);
   CHECK(Memory{model, held.step, 3, false}.size() >= 3 * activations);
-  CHECK(Memory{model, one.step, 1, false}.size() < 2 * activations);
+  CHECK(Memory{model, one.step, 1, false}.size() <= 2 * activations);
 }
 
 TEST_CASE("what is computed again takes memory for one micro-batch, whatever is in flight", "[parallel][memory][pipeline]") {

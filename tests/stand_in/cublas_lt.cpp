@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -58,6 +59,9 @@ Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, co
     if (each->stride < static_cast<std::int64_t>(each->rows) || each->rows == 0 || each->cols == 0)
       misuse("a matrix layout with nothing in it, or with too small a stride");
   return sizes;
+}
+bool takes_bias(const cublasLtMatmulDesc& desc) {
+  return desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT && desc.epilogue != CUBLASLT_EPILOGUE_RELU;
 }
 void check_memory(const void* memory, const cublasLtMatrixLayout& layout) {
   if (block_of(memory, (static_cast<std::uint64_t>(layout.stride) * (layout.cols - 1) + layout.rows) * bytes_of(layout.type)) == nullptr)
@@ -140,7 +144,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   static_cast<void>(sizes_of(*desc, *a, *b, *d));
   if (*c != *d || wanted < 1) misuse("cublasLtMatmulAlgoGetHeuristic with nothing to find, or with matrices c and d that differ");
   *count = 0;
-  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && (desc->bias == nullptr || reinterpret_cast<std::uintptr_t>(desc->bias) % 16 != 0))
+  if (takes_bias(*desc) && (desc->bias == nullptr || reinterpret_cast<std::uintptr_t>(desc->bias) % 16 != 0))
     misuse("an algorithm for an epilogue without its vector, or with one that is not aligned");
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
   *count = 1;
@@ -164,7 +168,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   check_memory(b, *layout_b);
   check_memory(d, *layout_d);
   if (block_of(workspace, workspace_bytes) == nullptr) misuse("cublasLtMatmul with a workspace that is not of a device");
-  const bool has_bias = desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  const bool has_bias = takes_bias(*desc);
   if (has_bias && block_of(desc->bias, sizes.m * bytes_of(layout_d->type)) == nullptr)
     misuse("cublasLtMatmul with a bias that is not of a device");
   ++everything().products[desc->epilogue];
@@ -184,7 +188,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         const std::uint64_t out = col * static_cast<std::uint64_t>(of_d.stride) + row;
         double value = static_cast<double>(by) * sum;
         if (keep != 0) value += static_cast<double>(keep * get(d, of_d.type, out));  // what is not kept may be anything
-        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS) value += static_cast<double>(get(product.bias, of_d.type, row));
+        if (product.epilogue == CUBLASLT_EPILOGUE_BIAS || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
+          value += static_cast<double>(get(product.bias, of_d.type, row));
+        if (product.epilogue == CUBLASLT_EPILOGUE_RELU || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) value = std::max(0.0, value);
         set(d, of_d.type, out, value);
       }
       if (product.epilogue == CUBLASLT_EPILOGUE_BGRADA) {

@@ -12,8 +12,11 @@ using Stream = CUstream_st*;  // cudaStream_t
 
 /// What a program may want of a GPU otherwise than it is without a word.
 struct DeviceOptions {
-  int index = 0;       // of those that this process may use
-  bool tf32 = false;   // products of floats in TF32: faster, with 10 bits of precision in their operands
+  int index = 0;      // of those that this process may use
+  bool tf32 = false;  // products of floats in TF32: faster, with 10 bits of precision in their operands
+  /// A product does the Relu behind it on its way. It is not said what becomes of NaN there; where that is 0, parameters that are no
+  /// numbers any more may give gradients that are, so that NonFinite does not see them.
+  bool fused_relu = false;
   bool graphs = true;  // a step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do
 };
 

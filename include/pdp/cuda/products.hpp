@@ -26,8 +26,8 @@ inline void check_cublas(const char* function, cublasStatus_t status) {
 /// All that a product's algorithm is chosen for: c (+)= left right, rows x depth by depth x cols, where either may lie transposed; and what
 /// else it does on its way.
 struct ProductForm {
-  /// A bias is added to each row of c, or the columns of `right` are summed up for one.
-  enum class Epilogue { none, add_bias, sum_right };
+  /// A bias is added to each row of c, c is rectified, or both, or the columns of `right` are summed up for a bias.
+  enum class Epilogue { none, add_bias, relu, add_bias_relu, sum_right };
 
   Index rows, cols, depth;
   bool left_is_transposed, right_is_transposed, accumulate;
@@ -61,14 +61,14 @@ class Products {
   /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt cannot do that on its way.
   bool run(ProductForm form, const void* left, const void* right, void* c, void* bias, cudaStream_t stream) {
     const OnDevice on{device_};
-    const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none;
-    if (has_epilogue && reinterpret_cast<std::uintptr_t>(bias) % bias_alignment != 0) return false;
+    const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none, has_bias = bias != nullptr;
+    if (has_bias && reinterpret_cast<std::uintptr_t>(bias) % bias_alignment != 0) return false;
     form.alignment = alignment_of(left, right, c);
     auto found = plans_.find(form);
     if (found == plans_.end()) found = plans_.emplace(form, make_plan(form, bias)).first;
     if (!found->second) return false;
     Plan& plan = *found->second;
-    if (has_epilogue) set_bias(plan.product.get(), bias);
+    if (has_bias) set_bias(plan.product.get(), bias);
     const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
     const cublasStatus_t status = cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
                                                  plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream);
@@ -109,6 +109,20 @@ class Products {
                  cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   }
 
+  static cublasLtEpilogue_t epilogue(ProductForm::Epilogue of) {
+    switch (of) {
+      case ProductForm::Epilogue::add_bias:
+        return CUBLASLT_EPILOGUE_BIAS;
+      case ProductForm::Epilogue::relu:
+        return CUBLASLT_EPILOGUE_RELU;
+      case ProductForm::Epilogue::add_bias_relu:
+        return CUBLASLT_EPILOGUE_RELU_BIAS;
+      case ProductForm::Epilogue::sum_right:
+        return CUBLASLT_EPILOGUE_BGRADA;
+      default:
+        return CUBLASLT_EPILOGUE_DEFAULT;
+    }
+  }
   static cudaDataType_t type_of(DType type) {
     return type == DType::float32 ? CUDA_R_32F : type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
   }
@@ -134,10 +148,8 @@ class Products {
     set(CUBLASLT_MATMUL_DESC_TRANSA, operation(form.right_is_transposed));
     set(CUBLASLT_MATMUL_DESC_TRANSB, operation(form.left_is_transposed));
     using enum ProductForm::Epilogue;
-    if (form.epilogue != none) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, form.epilogue == add_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_BGRADA);
-      set_bias(product, bias);
-    }
+    if (form.epilogue != none) set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(form.epilogue));
+    if (bias != nullptr) set_bias(product, bias);
     made.right = form.right_is_transposed ? layout(form.type, form.depth, form.cols) : layout(form.type, form.cols, form.depth);
     made.left = form.left_is_transposed ? layout(form.type, form.rows, form.depth) : layout(form.type, form.depth, form.rows);
     made.c = layout(form.result, form.cols, form.rows);

@@ -57,22 +57,37 @@ class State {
   /// Forgets a product that waits.
   void forget() { waiting_.reset(); }
 
+  /// Adds a row to each of so many rows of a matrix, on a stream of a device.
+  using AddRow = void(int device, cudaStream_t stream, const void* row, void* matrix, Index rows, Index cols);
+
   /// Takes a product down. It begins with the next operation, which may be one that cuBLASLt can do on its way.
   void take(const ProductForm& form, const void* left, const void* right, void* c) {
     begin_product();
     waiting_ = {form, left, right, c};
   }
-  /// Adds a row to each row of what the waiting product gives, which begins. Gives false, and does nothing, where it is no such product.
+  /// Adds a row to each row of what the waiting product gives, which begins, or waits on for relu(). Gives false, and does nothing, where
+  /// it is no such product. `otherwise`: for a product that has waited in vain.
   template <class T>
-  bool add_row(const T* row, Matrix<T> rows) {
-    if (!waiting_ || waiting_->c != rows.data || waiting_->form.rows != rows.rows || waiting_->form.cols != rows.cols) return false;
-    return begin_with(ProductForm::Epilogue::add_bias, const_cast<T*>(row));  // read only
+  bool add_row(const T* row, Matrix<T> rows, AddRow* otherwise) {
+    if (!gives(rows) || waiting_->form.epilogue != ProductForm::Epilogue::none) return false;
+    if (!options_.fused_relu) return begin_with(ProductForm::Epilogue::add_bias, const_cast<T*>(row));  // read only
+    waiting_->form.epilogue = ProductForm::Epilogue::add_bias;
+    waiting_->bias = const_cast<T*>(row);
+    waiting_->add_row = otherwise;
+    return true;
+  }
+  /// Rectifies what the waiting product gives, in place; else as add_row().
+  template <class T>
+  bool relu(Matrix<const T> x, Matrix<T> y) {
+    if (!options_.fused_relu || x.data != y.data || !gives(y)) return false;
+    return begin_with(waiting_->bias != nullptr ? ProductForm::Epilogue::add_bias_relu : ProductForm::Epilogue::relu, waiting_->bias);
   }
   /// Sums up the columns of what the waiting product has as its right operand.
   template <class T>
   bool sum_rows(Matrix<const T> rows, Accumulated<T>* sums) {
     if (!waiting_ || waiting_->right != rows.data || waiting_->form.depth != rows.rows || waiting_->form.cols != rows.cols ||
-        waiting_->form.right_is_transposed || waiting_->form.result != dtype_of<Accumulated<T>>)
+        waiting_->form.right_is_transposed || waiting_->form.result != dtype_of<Accumulated<T>> ||
+        waiting_->form.epilogue != ProductForm::Epilogue::none)
       return false;
     return begin_with(ProductForm::Epilogue::sum_right, sums);
   }
@@ -82,12 +97,21 @@ class State {
     ProductForm form;
     const void *left, *right;
     void* c;
+    void* bias = nullptr;  // that is to be added
+    AddRow* add_row = nullptr;
   };
 
+  template <class T>
+  [[nodiscard]] bool gives(Matrix<T> rows) const {
+    return waiting_ && waiting_->c == rows.data && waiting_->form.rows == rows.rows && waiting_->form.cols == rows.cols;
+  }
   void begin_product() {
     if (!waiting_) return;
-    const Product product = *std::exchange(waiting_, std::nullopt);
+    Product product = *std::exchange(waiting_, std::nullopt);
+    if (products_.run(product.form, product.left, product.right, product.c, product.bias, stream_)) return;
+    product.form.epilogue = ProductForm::Epilogue::none;
     products_.run(product.form, product.left, product.right, product.c, nullptr, stream_);
+    product.add_row(options_.index, stream_, product.bias, product.c, product.form.rows, product.form.cols);
   }
   bool begin_with(ProductForm::Epilogue epilogue, void* bias) {
     Product product = *waiting_;

@@ -8,6 +8,7 @@ namespace pdp::nn {
 struct Relu : NoParameters {
   static constexpr const char* name = "Relu";
   static constexpr bool is_elementwise = true;
+  static constexpr bool works_in_place = true;
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
 
@@ -26,6 +27,7 @@ struct Relu : NoParameters {
 struct Tanh : NoParameters {
   static constexpr const char* name = "Tanh";
   static constexpr bool is_elementwise = true;
+  static constexpr bool works_in_place = true;
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
 
@@ -53,6 +55,7 @@ struct Flatten : NoParameters {
   void backward_input(const D&, const State<T>&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>, T*) const {}
 };
 
-static_assert(Layer<Relu> && Layer<Tanh> && Layer<Flatten> && is_view<Flatten> && !is_view<Relu>);
+static_assert(Layer<Relu> && Layer<Tanh> && Layer<Flatten> && is_view<Flatten> && !is_view<Relu> && works_in_place<Relu> &&
+              !works_in_place<Flatten>);
 
 }  // namespace pdp::nn

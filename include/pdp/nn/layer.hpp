@@ -52,6 +52,18 @@ constexpr bool is_view = requires {
   requires L::is_view;
 };
 
+/// A layer whose output may be written over its input, as its backward reads the output alone.
+template <class L>
+constexpr bool works_in_place = requires {
+  requires L::works_in_place;
+};
+
+/// A layer whose output may be written over by the layer after it, as its own backward does not read it.
+template <class L>
+constexpr bool forgets_output = requires {
+  requires L::forgets_output;
+};
+
 /// Parameters start on multiples of this many elements.
 constexpr Index parameter_block = static_cast<Index>(alignment / sizeof(float));
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }

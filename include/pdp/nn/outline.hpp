@@ -16,6 +16,8 @@ struct Outline {
     Index saved = 0;
     bool is_view = false;  // the output is the input's memory
     Exchange exchange = Exchange::none;
+    bool works_in_place = false;  // the output may be written over the input, or over it by the next layer: see nn/layer.hpp
+    bool forgets_output = false;
   };
   std::vector<Layer> layers;
   int parts = 1;                   // that layers are divided in, over as many ranks
@@ -72,8 +74,8 @@ constexpr Outline outline(const B& model, const Shape& input) {
   Placement placement = Placement::invariant;
   for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
     const Shape out = layer.output(shape);
-    outline.layers.push_back(
-        {layer.parameter_elements(), shape.elements(), out.elements(), layer.saved_elements(shape), is_view<L>, exchange_of(layer)});
+    outline.layers.push_back({layer.parameter_elements(), shape.elements(), out.elements(), layer.saved_elements(shape), is_view<L>,
+                              exchange_of(layer), works_in_place<L>, forgets_output<L>});
     shape = out;
     const Placement after = placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);

@@ -18,6 +18,7 @@ class Residual {
 
  public:
   static constexpr const char* name = "Residual";
+  static constexpr bool forgets_output = true;
 
   constexpr explicit Residual(B block) : block_{block} {
     const Index in = nn::input_elements(block_);

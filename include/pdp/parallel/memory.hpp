@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <pdp/core/buffer.hpp>
@@ -13,7 +15,8 @@ namespace pdp::parallel {
 enum class Kind : std::uint8_t { activation, gradient, saved };
 
 /// Where every tensor of a list of instructions lies in one buffer, in elements of one row. Two that are never needed at the same time may
-/// share their place: what a list needs is known from the list alone, so peak memory follows from the schedule.
+/// share their place: what a list needs is known from the list alone, so peak memory follows from the schedule. A layer that works in place
+/// has its output where its input was, if nobody wants the input any more.
 class Memory {
  public:
   static constexpr Index nowhere = -1;
@@ -22,6 +25,7 @@ class Memory {
   /// `keep_output`: the model's output stays readable after the list.
   Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
     tensors_.resize(static_cast<std::size_t>(micro_batches * slots()));
+    for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
     for (std::size_t at = 0; at < list.size(); at += joined(list, at))
       if (const std::size_t count = joined(list, at); count > 1) join(list[at], static_cast<int>(count));
@@ -60,10 +64,46 @@ class Memory {
 
   [[nodiscard]] int slots() const { return 3 * (model_->size() + 1); }
 
+  enum class Shares : std::uint8_t { nothing, its_output, all };  // with its input: the memory of the activation, or of its gradient, too
+
+  /// What a layer's output shares with its input.
+  [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches) const {
+    const auto& layers = model_->layers;
+    if (layers[static_cast<std::size_t>(layer)].is_view) return Shares::all;
+    if (!layers[static_cast<std::size_t>(layer)].works_in_place || model_->is_input(layer)) return Shares::nothing;
+    int writer = layer - 1;
+    while (layers[static_cast<std::size_t>(writer)].is_view) --writer;
+    if (!layers[static_cast<std::size_t>(writer)].forgets_output) return Shares::nothing;
+    // Each time the layer is computed, its input has come anew; and nobody else reads it.
+    std::vector<char> is_new(static_cast<std::size_t>(micro_batches), 0);
+    bool is_computed = false;
+    for (const Instruction& i : list) {
+      const auto m = static_cast<std::size_t>(i.micro_batch);
+      const bool is_activation = i.tensor == parallel::Tensor::activation, is_between = writer < i.first && i.first <= layer;
+      if (i.op == Op::forward) {
+        if (i.first <= writer && writer < i.last) is_new[m] = 1;
+        if (layer < i.first || i.last <= layer) continue;
+        if (std::exchange(is_new[m], 0) == 0) return Shares::nothing;
+        is_computed = true;
+      } else if (i.op == Op::receive_start && is_activation && is_between) {
+        is_new[m] = 1;
+      } else if (is_between && (i.op == Op::loss || i.op == Op::share_loss || (i.op == Op::send_start && is_activation))) {
+        return Shares::nothing;
+      }
+    }
+    return is_computed ? Shares::its_output : Shares::nothing;
+  }
+  /// The first boundary whose tensor lies where that of this one does.
+  [[nodiscard]] int origin(Kind kind, int number) const {
+    if (kind == Kind::saved) return number;
+    const Shares least = kind == Kind::activation ? Shares::its_output : Shares::all;
+    while (number > 0 && shares_[static_cast<std::size_t>(number) - 1] >= least) --number;
+    return number;
+  }
+
   /// `written`: anew, whatever was there before.
   void touch(Kind kind, int micro_batch, int number, Index at, bool written = false) {
-    if (kind != Kind::saved)
-      while (number > 0 && model_->layers[static_cast<std::size_t>(number) - 1].is_view) --number;
+    number = origin(kind, number);
     if (kind == Kind::activation && number == 0) return;  // the batch itself, which the caller holds
     Tensor& tensor = tensors_[static_cast<std::size_t>(micro_batch * slots() + static_cast<int>(kind) * (model_->size() + 1) + number)];
     tensor.size = kind == Kind::saved ? model_->layers[static_cast<std::size_t>(number)].saved : model_->width(number);
@@ -82,7 +122,7 @@ class Memory {
     }
   }
   void join(Kind kind, int first, int count, int number) {
-    while (number > 0 && model_->layers[static_cast<std::size_t>(number) - 1].is_view) --number;
+    number = origin(kind, number);
     if (kind == Kind::activation && number == 0) return;
     const auto at = [&](int m) -> Tensor& {
       return tensors_[static_cast<std::size_t>(m * slots() + static_cast<int>(kind) * (model_->size() + 1) + number)];
@@ -102,7 +142,7 @@ class Memory {
         for (int layer = i.first; layer < i.last; ++layer) {
           if (i.op == Op::backward_input && !model_->passes_gradient(layer)) continue;
           touch(Kind::activation, m, layer, at);
-          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && !model_->layers[static_cast<std::size_t>(layer)].is_view);
+          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && shares_[static_cast<std::size_t>(layer)] == Shares::nothing);
           if (i.op == Op::backward_input) touch(Kind::gradient, m, layer, at);
           if (i.op != Op::forward) touch(Kind::gradient, m, layer + 1, at);
           touch(Kind::saved, m, layer, at, i.op == Op::forward);
@@ -144,10 +184,10 @@ class Memory {
         placed.insert(std::ranges::upper_bound(placed, each->offset, {}, [](const Tensor* t) { return t->offset; }), each);
       }
     }
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {  // a view lies where its source lies
-      const int number = static_cast<int>(i) % (model_->size() + 1);
-      const bool saved = static_cast<int>(i) / (model_->size() + 1) % 3 == static_cast<int>(Kind::saved);
-      if (!saved && number > 0 && model_->layers[static_cast<std::size_t>(number) - 1].is_view) tensors_[i].offset = tensors_[i - 1].offset;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const int number = static_cast<int>(i) % (model_->size() + 1), of = static_cast<int>(i) / (model_->size() + 1);
+      const int first = origin(static_cast<Kind>(of % 3), number);
+      if (first != number) tensors_[i].offset = tensors_[i - static_cast<std::size_t>(number - first)].offset;
     }
   }
 
@@ -181,6 +221,7 @@ class Memory {
 
   const nn::Outline* model_ = nullptr;  // while it is made
   int stride_ = 0;
+  std::vector<Shares> shares_;  // of layers
   std::vector<Tensor> tensors_;
   Index size_ = 0;
 };

@@ -80,13 +80,18 @@ struct FillUniform {
 
 /// body(i) for i from 0 to count - 1, in no order.
 template <class Body>
-void for_each_element(const Device& device, Index count, const Body& body) {
+void for_each_element(int device, cudaStream_t stream, Index count, const Body& body) {
   constexpr unsigned most_blocks = 8 * 1024;
-  if (count > 0) launch(device, kernel::each<Body>, blocks_for(count, block_threads, most_blocks), block_threads, count, body);
+  if (count > 0) launch_on(device, stream, kernel::each<Body>, blocks_for(count, block_threads, most_blocks), block_threads, count, body);
+}
+template <class Body>
+void for_each_element(const Device& device, Index count, const Body& body) {
+  for_each_element(device.index(), device.state().stream(), count, body);
 }
 
 template <Computed T>
 void relu(const Device& device, Matrix<const T> x, Matrix<T> y) {
+  if (device.state().relu(x, y)) return;
   for_each_element(device, stored(y).size(), kernel::Relu<Stored<T>>{stored(x.data), stored(y.data)});
 }
 template <Computed T>
@@ -108,9 +113,14 @@ void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matr
   for_each_element(device, stored(out).size(), kernel::Add<Stored<T>>{stored(left.data), stored(right.data), stored(out.data)});
 }
 template <Computed T>
+void add_row_on(int device, cudaStream_t stream, const void* row, void* matrix, Index rows, Index cols) {
+  for_each_element(device, stream, rows * cols,
+                   kernel::AddRow<Stored<T>>{static_cast<const Stored<T>*>(row), static_cast<Stored<T>*>(matrix), cols});
+}
+template <Computed T>
 void add_row(const Device& device, const T* row, Matrix<T> rows) {
-  if (!device.state().add_row(row, rows))
-    for_each_element(device, stored(rows).size(), kernel::AddRow<Stored<T>>{stored(row), stored(rows.data), rows.cols});
+  if (!device.state().add_row(row, rows, add_row_on<T>))
+    add_row_on<T>(device.index(), device.state().stream(), row, rows.data, rows.rows, rows.cols);
 }
 template <Computed T>
 void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requires(sizeof(T) == 2) {
