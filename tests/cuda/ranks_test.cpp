@@ -86,12 +86,15 @@ Told step_by_step(const Strategy& strategy, const std::vector<std::array<pdp::In
                     {.global_batch = 16, .seed = 3},
                     pdp::cuda::Device{{.index = world.device(), .graphs = graphs[rank]}}};
     Told own;
-    for (const auto& share : rows) {
-      const auto x = support::normal(share[rank] * width, world.rank());
-      std::vector<std::int32_t> classes(static_cast<std::size_t>(share[rank]), 1);
-      const auto refusal = support::message_of<pdp::ConfigError>(
-          [&] { own.losses.push_back(trainer.step(x, classes, rows_are_known ? share[0] + share[1] : 0).loss); });
+    const auto [index, count] = trainer.share();  // one, where the ranks divide the model
+    for (const auto& shares : rows) {
+      const pdp::Index own_rows = shares[static_cast<std::size_t>(index)], all = count == 1 ? own_rows : shares[0] + shares[1];
+      const auto x = support::normal(own_rows * width, index);
+      const std::vector<std::int32_t> classes(static_cast<std::size_t>(own_rows), 1);
+      const auto refusal =
+          support::message_of<pdp::ConfigError>([&] { own.losses.push_back(trainer.step(x, classes, rows_are_known ? all : 0).loss); });
       if (refusal) return Told{own.losses, *refusal};
+      if (own.losses.size() == 3) static_cast<void>(trainer.predict(support::normal(width, 0)));  // beside the steps, and their records
     }
     return own;
   });
@@ -117,6 +120,8 @@ TEST_CASE("a step of several ranks is one graph on each from the second of its s
     check_strategy(parallel::DataParallel{.accumulate = 2});
     check_strategy(parallel::Zero{.stage = 3, .accumulate = 2});
     check_strategy(parallel::Hybrid<>{.mesh = {.data = 2}});
+    check_strategy(parallel::Pipeline<>{.micro_batches = 3});
+    check_strategy(parallel::TensorParallel{});
   }
   stand_in::reset();
 }
@@ -341,6 +346,55 @@ TEST_CASE("a rank whose peer stops carrying out records finds out, and lets go o
   CHECK(stand_in::live() == before);
   CHECK_THAT(messages[0], is_told ? Contains("rank 1 is gone or out of reach, as rank 0 found out in calls in flight")
                                   : Contains("rank 0 has waited for its device, and so for the other ranks"));
+}
+
+TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all that waits for the others", "[cuda][nccl]") {
+  stand_in::reset();
+  const int before = stand_in::live();
+  const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
+  const auto leave = [&](const auto& strategy, int steps) {
+    std::atomic<bool> has_left = false;
+    pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
+      const auto left = support::message_of<pdp::ShapeError>([&] {
+        Trainer trainer{
+            world, strategy, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
+        for (int step = 0; step < steps; ++step) trainer.step(x, std::vector<std::int32_t>(8), 16);
+        if (world.rank() == 1) return has_left.wait(false);
+        trainer.start(x, std::vector<std::int32_t>(8), 16);
+        throw pdp::ShapeError{"left"};
+      });
+      if (world.rank() == 1) return;
+      CHECK(left == "left");
+      CHECK_THAT(support::message_of<pdp::PeerLost>([&] { world.barrier(); }).value(), Contains("has left its model by an error"));
+      has_left = true;
+      has_left.notify_all();
+    });
+  };
+  for (const int steps : {0, 3}) {
+    leave(parallel::DataParallel{}, steps);
+    leave(parallel::Hybrid<>{.mesh = {.data = 2}}, steps);
+  }
+  stand_in::reset();
+  CHECK(stand_in::live() == before);
+}
+
+TEST_CASE("ranks that cannot record a step end, as no later record of theirs would go with those of others", "[cuda][nccl][bad input]") {
+  stand_in::reset();
+  stand_in::settings().graphs_fit = false;
+  const int before = stand_in::live();
+  const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
+  const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
+    Trainer trainer{
+        world, parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = world.device()}}};
+    const auto step = [&] { trainer.step(x, std::vector<std::int32_t>(8), 16); };
+    step();
+    const auto first = support::message_of<pdp::DeviceError>(step), second = support::message_of<pdp::PeerLost>(step);
+    return first.value_or("no error") + "; " + second.value_or("no error");
+  });
+  for (const std::string& message : messages)
+    CHECK_THAT(message, Contains("cudaGraphInstantiate failed") && Contains("could not carry out a step that all ranks record"));
+  stand_in::reset();
+  CHECK(stand_in::live() == before);
 }
 
 TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]") {

@@ -21,6 +21,7 @@ void reset() {
   settings().driver = 13000;
   settings().looks_until_launched = 0;
   settings().room = std::size_t{1} << 40;
+  settings().graphs_fit = true;
   settings().is_old = false;
   settings().reach = true;
   settings().epilogues = true;
@@ -129,8 +130,13 @@ int& captures_here() {
   return captures;
 }
 
+/// Of what is not safe while the calling thread captures any stream.
+void refuse_in_capture(const char* what) {
+  if (captures_here() > 0) misuse(std::string{what} + " while this thread captures a stream");
+}
+
 cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
-  if (captures_here() > 0) misuse("memory is asked for while this thread captures a stream");
+  refuse_in_capture("memory is asked for");
   const std::lock_guard lock{everything().mutex};
   auto* const made = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
   std::memset(made, 0xcd, bytes);
@@ -141,7 +147,7 @@ cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
 
 /// To free memory waits for all that its device does.
 cudaError_t release(void* memory, bool pinned) {
-  if (captures_here() > 0) misuse("memory is freed while this thread captures a stream");
+  refuse_in_capture("memory is freed");
   Lock lock{everything().mutex};
   const auto* const begin = static_cast<std::byte*>(memory);
   const auto found = everything().blocks.find(begin);
@@ -319,6 +325,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  refuse_in_capture("a copy that waits");
   cudaStreamSynchronize(nullptr);
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
@@ -358,6 +365,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   Lock lock{everything().mutex};
+  refuse_in_capture("a wait");
   Stream& state = stream_of(stream);
   refuse_captured(state, "a wait");
   everything().changed.wait(lock, [&] { return state.tasks.empty(); });
@@ -365,6 +373,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock{everything().mutex};
+  refuse_in_capture("a look at a stream");
   const Stream& state = stream_of(stream);
   refuse_captured(state, "a look");
   return state.tasks.empty() ? cudaSuccess : cudaErrorNotReady;
@@ -426,17 +435,23 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard lock{everything().mutex};
-  if (captures_here() > 0) misuse("a look at an event while this thread captures a stream");
+  refuse_in_capture("a look at an event");
   if (event->state->is_captured) return cudaErrorCapturedEvent;
   return event->state->reached >= event->state->recorded ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  refuse_in_capture("a wait of the host for an event");
   Lock lock{everything().mutex};
   if (event->state->is_captured) return cudaErrorCapturedEvent;
   everything().changed.wait(lock, [&] { return event->state->reached >= event->state->recorded; });
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard lock{everything().mutex};
+  *status = stream_of(stream).captured == nullptr ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock{everything().mutex};
   if (stream == nullptr) misuse("the default stream cannot be captured");
@@ -457,7 +472,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   Capture::Past& past = capture->branches[&state].past;
   const bool is_joined =
       std::ranges::all_of(capture->branches, [&](const auto& each) { return past[each.first] == each.second.tasks.size(); });
-  for (const auto& [branch, tasks] : capture->branches) branch->captured.reset();
+  for (const auto& [branch, tasks] : capture->branches) {
+    check_ready(*branch, "the end of a capture");
+    branch->captured.reset();
+  }
   if (!is_joined) return cudaErrorStreamCaptureUnjoined;
   *graph = new CUgraph_st{capture};
   ++everything().live;
@@ -465,6 +483,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
   const std::lock_guard lock{everything().mutex};
+  if (!settings().graphs_fit) return cudaErrorMemoryAllocation;
   *made = new CUgraphExec_st{graph->capture};
   ++everything().live;
   return cudaSuccess;

@@ -228,11 +228,11 @@ Comm& idle_state_of(ncclComm_t comm) {
   if (state.finalizing) misuse("a call of NCCL on a communicator that was finalized");
   return state;
 }
-/// Waits, as NCCL does, until no graph holds a call.
+/// Waits, as NCCL does, until nothing of it is on a stream, and no graph holds a call.
 void forget(ncclComm_t comm, Lock& lock) {
   Comm& state = state_of(comm);
   everything().changed.notify_all();
-  everything().changed.wait(lock, [&] { return state.captured == 0; });
+  everything().changed.wait(lock, [&] { return state.captured == 0 && state.running == 0; });
   everything().live -= 1 + static_cast<int>(state.registrations.size());
   library().comms.erase(comm);
   delete comm;
@@ -512,7 +512,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     else
       *error = ncclInProgress;
   }
-  if (state.finalizing && state.running > 0) *error = ncclInProgress;
+  if (state.finalizing && (state.running > 0 || state.captured > 0)) *error = ncclInProgress;
   return ncclSuccess;
 }
 

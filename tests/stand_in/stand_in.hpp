@@ -25,6 +25,7 @@ struct Settings {
   /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
   std::atomic<int> looks_until_launched{0};
   std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for memory of its pool
+  std::atomic<bool> graphs_fit{true};                   // whether there is room for graphs
   std::atomic<bool> is_old{false};                      // a device that the program has no kernels for
   std::atomic<bool> reach{true};                        // whether devices reach each other's memory
   std::atomic<int> product_milliseconds{0};             // that a product of cuBLASLt takes, while other streams go on

@@ -109,11 +109,11 @@ static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && DeviceCal
 /// - Tags do not tell messages apart: those of a pair of ranks arrive in the order in which they were sent.
 /// - Reductions are NCCL's: an average of fractions is a sum of quotients, which of a NaN and a number is smaller is not defined, and
 ///   there is none by bits (ConfigError).
-/// - Calls whose Work is given to a stream, by wait_on, may be recorded in a CUDA graph with the stream that is their caller; NCCL wants
-/// the
-///   same calls made once before. The graph goes before the communicator and all that was split from it.
+/// - Calls whose Work is given to a stream, by wait_on, may be recorded in a CUDA graph with the stream that is their caller: by all ranks
+///   of the group or by none, and graphs that were recorded together are launched together. The graph goes before the communicator and all
+///   that was split from it, which wait for that. NCCL's manual recommends a process for each GPU then.
 /// - Nothing waits for longer than the deadline. NCCL tells a rank of the death of another where a network connects them (PeerLost, mostly
-///   without its number); elsewhere it is found by the deadline (Timeout). Either aborts what is in flight on this rank, and the world
+///   without its number); elsewhere it is found by the deadline (Timeout). Either ends what is in flight on this rank, and the world
 ///   stays aborted. NCCL tells the other ranks nothing of it.
 /// - What differs between ranks is found by Checked<Nccl> only.
 class Nccl : public BasicCommunicator<NcclCalls> {

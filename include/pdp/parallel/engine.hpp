@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <span>
 #include <string>
 #include <thread>
@@ -71,12 +72,17 @@ class Engine {
     step_ = program(plan_.step);
     evaluate_ = program(plan_.evaluate);
     if constexpr (comm::RecordsCalls<C>)
-      if (step_.calls) agree_on_records();
+      if (world.size() > 1) agree_on_records();
     const AfterDevice after{world, worker_.device()};
     run(setup_);
+    settle(setup_);
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+  /// A step that was started is waited for, until the deadline; by a rank that leaves by an exception it is given up.
+  ~Engine() {
+    if constexpr (comm::HasDeviceBuffers<C>) leave();
+  }
 
   /// The plan that it carries out: the one that it was given, unless the ranks see each other's memory.
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -116,17 +122,20 @@ class Engine {
     counted_.clear();
     if constexpr (!D::uses_host_memory)
       if (global_rows_ == 0) count_rows(batch.x.rows);  // before the rest, as the host cannot look at a number in a list that is replayed
+    const bool together = is_recorded_together(batch.x.rows);
+    is_in_step_ = step_.has_calls;
     worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = global_rows_});
     counts_rows_ = global_rows_ == 0;
     if (!times_.empty())
       run(step_, times_.data());
-    else if (comm::HasDeviceBuffers<C> && step_.calls)
-      carry_out_together(batch.x.rows);
+    else if (together)
+      carry_out_together();
     else
       carry_out_all(0, batch.x.rows, step_);
   }
   Totals finish() {
-    const StepNumbers found = numbers();
+    const StepNumbers found = numbers(step_);
+    is_in_step_ = false;
     if (found.skips && worker_.norm.stops()) stop();
     return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips, found.loss_scale};
   }
@@ -138,7 +147,7 @@ class Engine {
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin(batch, false);
     carry_out_all(1, batch.x.rows, evaluate_);
-    const LossSums found = numbers().sums;
+    const LossSums found = numbers(evaluate_).sums;
     return {found.loss, found.correct, judges_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
@@ -147,7 +156,7 @@ class Engine {
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
     carry_out_all(2, x.rows, evaluate_);
-    settle();
+    settle(evaluate_);
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
     return worker_.join_output([&](std::span<const T> own, std::span<T> all) { join(group, own, all).wait(); });
@@ -167,7 +176,7 @@ class Engine {
     const Instructions* list = nullptr;
     std::vector<std::size_t> handles{};
     std::vector<std::size_t> joined{};  // how many instructions are carried out together with each, itself included
-    bool calls = false;                 // other ranks
+    bool has_calls = false;             // in which other ranks have a part
   };
   Program program(const Instructions& list) {
     Program made{&list};
@@ -185,7 +194,7 @@ class Engine {
       }
       made.handles.push_back(handle);
     }
-    made.calls = std::ranges::any_of(list, [this](const Instruction& i) { return is_call(i.op) && groups_[i.group].size() > 1; });
+    made.has_calls = std::ranges::any_of(list, [this](const Instruction& i) { return is_call(i.op) && groups_[i.group].size() > 1; });
     for (std::size_t at = 0; at < list.size(); ++at) made.joined.push_back(joined(list, at));
     if (messages_.size() < starts.size()) messages_.resize(starts.size());
     return made;
@@ -193,20 +202,33 @@ class Engine {
 
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
-    if (comm::HasDeviceBuffers<C> && program.calls) return run(program);
+    if (comm::HasDeviceBuffers<C> && program.has_calls) return run(program);
     const auto place = [](const void* memory) { return static_cast<Index>(reinterpret_cast<std::intptr_t>(memory)); };
     const auto [x, targets] = worker_.where();
     replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(x), place(targets)}, [&] { run(program); });
   }
 
-  /// A step as the devices of all ranks may have recorded it, where each has a part in it.
-  void carry_out_together(Index rows) {
+  /// Whether a step of so many rows is recorded by all ranks, as each has a part in it.
+  bool is_recorded_together(Index rows) {
+    if (!records_together_ || !step_.has_calls || !times_.empty()) return false;
+    return splits_.admit(split(), rows, groups_.world().rank());
+  }
+  /// How the rows of a step are split over ranks, as all of them know it.
+  [[nodiscard]] std::span<const Index> split() const {
+    return counted_.empty() ? std::span{&global_rows_, 1} : std::span<const Index>{counted_};
+  }
+  void carry_out_together() {
     if constexpr (comm::RecordsCalls<C>) {
-      const std::span<const Index> split = counted_.empty() ? std::span{&global_rows_, 1} : std::span<const Index>{counted_};
-      if (records_together_ && splits_.includes(split, rows, groups_.world().rank()))
-        return replay(worker_.device(), recordings_together_, split, [&] { run(step_); });
+      C& world = groups_.world();
+      try {
+        replay(worker_.device(), recordings_together_, split(), [&] { run(step_); });
+      } catch (const CommunicationError&) {
+        throw;
+      } catch (const std::exception& error) {  // the other ranks have their record, which goes with no later one of this rank's
+        world.abort(text("rank ", world.rank(), " could not carry out a step that all ranks record: ", error.what()));
+        throw;
+      }
     }
-    run(step_);
   }
   /// Whether all ranks record their steps. Where they do, nothing in a record may depend on one rank alone, such as where its batch lies.
   void agree_on_records() {
@@ -296,9 +318,9 @@ class Engine {
         check_met(i);
         break;
       case Op::broadcast:
-        group.broadcast(stage().values(i.unit), i.peer);
+        wait(group.broadcast_async(stage().values(i.unit), i.peer));
         if constexpr (has_masters)
-          if (plan_.units[static_cast<std::size_t>(i.unit)].slices == 1) group.broadcast(stage().own_masters(i.unit), i.peer);
+          if (plan_.units[static_cast<std::size_t>(i.unit)].slices == 1) wait(group.broadcast_async(stage().own_masters(i.unit), i.peer));
         break;
       case Op::norm_start:
         worker_.add_squares();
@@ -327,13 +349,14 @@ class Engine {
     }
   }
 
-  /// Until the device has carried out all that it was given, or the world has failed, or its deadline is over.
-  void settle() {
+  /// Until the device has carried out all that it was given, or its deadline is over, or, where other ranks have a part in it, the world
+  /// has failed.
+  void settle(const Program& program) {
     if constexpr (comm::HasDeviceBuffers<C>) {
       C& world = groups_.world();
       const auto until = comm::Clock::now() + world.deadline();
       while (!worker_.device().is_idle()) {
-        world.progress();
+        if (program.has_calls || is_in_step_) world.progress();  // of an evaluation by itself the other ranks may have gone
         if (comm::Clock::now() >= until) {
           const std::string reason = text(
               "rank ", world.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
@@ -345,9 +368,24 @@ class Engine {
       }
     }
   }
-  [[nodiscard]] StepNumbers numbers() {
-    settle();
+  [[nodiscard]] StepNumbers numbers(const Program& program) {
+    settle(program);
     return worker_.numbers();
+  }
+  /// The memory of a step cannot be let go of while the device is in the middle of it, and waits for ranks that may never come.
+  void leave() noexcept {
+    try {
+      if (std::uncaught_exceptions() == exceptions_) {
+        if (is_in_step_) settle(step_);
+        return;
+      }
+      if (worker_.device().is_idle()) return;
+    } catch (const CommunicationError&) {  // the world has ended
+      return;
+    } catch (const Error&) {  // the device has failed
+    }
+    C& world = groups_.world();
+    world.abort(text("rank ", world.rank(), " has left its model by an error, in the middle of a step"));
   }
 
   void check_global_rows() const {
@@ -485,6 +523,7 @@ class Engine {
     return (i.micro_batch * (stage().outline().size() + 1) + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
   }
 
+  int exceptions_ = std::uncaught_exceptions();
   Plan plan_;
   Groups<C> groups_;
   UnitMemory<C, T> memory_;
@@ -494,6 +533,7 @@ class Engine {
                                        // where a group takes it together
   bool takes_norm_;                    // of the whole gradient, before it is applied
   Index own_rows_ = 0, global_rows_ = 0;
+  bool is_in_step_ = false;   // that has calls, and has not been finished
   bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
   typename D::Recordings recordings_together_;  // of steps, by their split

@@ -16,8 +16,9 @@ namespace pdp::parallel {
 /// rank's.
 class RecordedSplits {
  public:
-  /// Whether a step of this split is recorded; not of ever more. Throws ConfigError where the share of this rank does not follow.
-  bool includes(std::span<const Index> split, Index own_rows, int rank) {
+  /// Takes a split in, and says whether its steps are recorded: not of ever more. Throws ConfigError where the share of this rank does not
+  /// follow.
+  bool admit(std::span<const Index> split, Index own_rows, int rank) {
     const auto found = std::ranges::find_if(known_, [&](const Known& each) { return std::ranges::equal(each.split, split); });
     if (found != known_.end()) {
       if (found->own_rows == own_rows) return true;

@@ -67,7 +67,7 @@ class Group {
   }
 
   /// Throws what NCCL says of the calls in flight, which ends the world.
-  void look();
+  void check_in_flight();
   /// Whether the call is complete. Throws what went wrong, which ends the world.
   [[nodiscard]] bool look(Call& call);
   /// Whether the call is on the stream, with its end behind it.
@@ -151,6 +151,7 @@ inline Group::~Group() {
   while (!registrations_.empty()) withdraw(registrations_.back());
   world_->remove(*this);
   handle_.close();
+  handle_.join();  // it may be putting calls on the stream
   cudaStreamDestroy(stream_);
 }
 
@@ -255,7 +256,7 @@ inline bool Group::settled() {
   return true;
 }
 
-inline void Group::look() {
+inline void Group::check_in_flight() {
   if (comm() == nullptr) return;
   const ncclResult_t state = handle_.state();
   if (state != ncclSuccess && state != ncclInProgress) fail("calls in flight: NCCL", awaited(), state);
@@ -413,9 +414,9 @@ inline void Group::time_out(const Call& call) {
                             " has failed, makes another call or none, or it needs a longer deadline")});
 }
 
-inline void World::look() {
+inline void World::check_in_flight() {
   check();
-  for (Group* const group : groups_) group->look();
+  for (Group* const group : groups_) group->check_in_flight();
 }
 
 inline void World::end(std::exception_ptr failure) noexcept {
@@ -423,6 +424,17 @@ inline void World::end(std::exception_ptr failure) noexcept {
   failure_ = std::move(failure);
   for (; depth_ > 0; --depth_) ncclGroupEnd();
   for (Group* const group : groups_) group->abort();
+  if (own_) quiesce();
+}
+
+inline void World::quiesce() const noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(caller_, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) return;
+  const TimePoint until = Clock::now() + std::chrono::seconds{5};
+  for (const Group* const group : groups_)
+    while (cudaStreamQuery(group->stream()) == cudaErrorNotReady && Clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+  static_cast<void>(cudaGetLastError());
 }
 
 inline void World::open() {

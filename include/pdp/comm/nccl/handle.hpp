@@ -16,10 +16,9 @@ class Handle {
   Handle(ncclComm_t comm, bool own) : comm_{comm}, own_{own} {}
   Handle(Handle&& other) noexcept : comm_{std::exchange(other.comm_, nullptr)}, own_{other.own_}, aborting_{std::move(other.aborting_)} {}
   Handle& operator=(Handle&&) = delete;
-  /// Waits until graphs that hold calls of it are gone, as NCCL does.
   ~Handle() {
     close();
-    if (aborting_.joinable()) aborting_.join();
+    join();
   }
 
   /// Null once it was aborted.
@@ -32,17 +31,26 @@ class Handle {
     return asked == ncclSuccess ? found : asked;
   }
 
-  /// Ends what is in flight on the device, without the other ranks. NCCL says so to the device at once, and then waits for what it frees:
-  /// for calls of other communicators that are still to be aborted, and for graphs whose owner is to hear of the failure first. So it does
-  /// that in a thread of its own.
+  /// Begins to end what is in flight on the device, without the other ranks. NCCL says so to the device at once, and then waits for what it
+  /// frees: for calls of other communicators that are still to be aborted, and for graphs whose owner is to hear of the failure first. So
+  /// it does that in a thread of its own.
   void abort() noexcept {
     const ncclComm_t comm = std::exchange(comm_, nullptr);
     if (comm == nullptr || !own_) return;
+    int device = 0;
+    const bool has_device = cudaGetDevice(&device) == cudaSuccess;
     try {
-      aborting_ = std::thread{[comm] { ncclCommAbort(comm); }};
+      aborting_ = std::thread{[=] {
+        if (has_device) static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
+        ncclCommAbort(comm);
+      }};
     } catch (const std::system_error&) {  // there are no more threads
       ncclCommAbort(comm);
     }
+  }
+  /// Until NCCL has freed what was aborted, which it does when no graph holds calls of it.
+  void join() noexcept {
+    if (aborting_.joinable()) aborting_.join();
   }
 
   /// Gives it back, once what it has sent is on its way, or after some time.

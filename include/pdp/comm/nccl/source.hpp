@@ -45,7 +45,7 @@ nccl::Stream NcclCalls::caller() const { return group_->world().caller(); }
 void NcclCalls::caller(nccl::Stream stream) { group_->world().caller(stream); }
 Duration NcclCalls::deadline() const { return group_->world().deadline(); }
 void NcclCalls::deadline(Duration duration) { group_->world().deadline(duration); }
-void NcclCalls::progress() { group_->world().look(); }
+void NcclCalls::progress() { group_->world().check_in_flight(); }
 void NcclCalls::abort(const std::string& reason) {
   if (!group_) return;  // one that was moved from has no world to end
   nccl::World& world = group_->world();

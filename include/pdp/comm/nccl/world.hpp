@@ -61,7 +61,7 @@ class World {
     if (failure_) std::rethrow_exception(failure_);
   }
   /// The same, after a look at what NCCL says of all that is in flight: nobody else asks for calls that a stream waits for.
-  void look();
+  void check_in_flight();
   /// Ends the world of this rank: what is in flight is aborted. The first error stays.
   void end(std::exception_ptr failure) noexcept;
   template <class E>
@@ -85,6 +85,9 @@ class World {
   [[nodiscard]] bool together() const { return depth_ > 0; }
 
  private:
+  /// Waits for calls that were aborted, for 5 s at most: whoever is told of the failure may let go of their memory.
+  void quiesce() const noexcept;
+
   int rank_, size_, device_;
   cudaStream_t caller_;
   bool own_;
