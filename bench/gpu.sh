@@ -50,7 +50,7 @@ build() {
     sort -u | while read -r library; do cp -L "$library" $built/lib/ || exit 1; done
 }
 
-readonly programs=(test_cuda_device test_comm_nccl_device gpu_step mnist_single mnist_ddp)
+readonly programs=(test_cuda_device test_comm_nccl_device test_comm_cuda_thread_device gpu_step mnist_single mnist_ddp)
 
 # CUDA's libraries, where the system does not know them: those of the toolkit, or of Python's packages. Only pdp's programs find them there, as
 # PyTorch brings its own.
@@ -92,6 +92,7 @@ tests() {
   local short='~[equivalence]~[nccl]'
   attempt "device tests" on_gpu $built/test_cuda_device
   attempt "NCCL's tests" $built/test_comm_nccl_device
+  attempt "tests of ranks that are threads" on_gpu $built/test_comm_cuda_thread_device
   attempt "losses of CPU and GPU" same_losses
   if command -v compute-sanitizer >/dev/null; then
     attempt "memcheck" on_gpu compute-sanitizer --tool memcheck --error-exitcode 9 $built/test_cuda_device "$short"
@@ -107,6 +108,19 @@ measure() {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$figures/machine.txt"
   attempt "figures" bash -c "bench/peers/run_gpu --pdp $built/gpu_step --markdown --raw '$figures/gpu_raw.jsonl' >'$figures/gpu.md'"
   cat "$figures/gpu.md"
+  attempt "Relu in the products" with_and_without_fused_relu
+}
+
+# What a product gains that does the Relu behind it.
+with_and_without_fused_relu() {
+  local config precision more
+  for config in mnist wide; do
+    for precision in float32 tf32 bfloat16; do
+      for more in "" --fused-relu; do
+        $built/gpu_step --config $config --precision $precision --steps 300 --pairs 5 $more | tee -a "$figures/fused_relu.jsonl" || return 1
+      done
+    done
+  done
 }
 
 case $what in

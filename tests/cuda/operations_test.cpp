@@ -84,8 +84,9 @@ TEST_CASE("a GPU keeps what is no number, and has a ReLU of it as a CPU has", "[
   CHECK(pdp::testing::same_bits(y.values(), expected));
 }
 
-TEST_CASE("a GPU's products equal a CPU's in all forms, with a bias or its gradient on their way, or without", "[cuda]") {
-  const auto device = gpu::device();
+TEST_CASE("a GPU's products equal a CPU's in all forms, with a bias, a Relu or a bias's gradient on their way, or without", "[cuda]") {
+  const bool fused = GENERATE(false, true);
+  const auto device = gpu::device({.fused_relu = fused});
   if (!device) return;
   struct Sizes {
     Index m, n, k;
@@ -104,7 +105,8 @@ TEST_CASE("a GPU's products equal a CPU's in all forms, with a bias or its gradi
           if (form == 0) gemm(computes, Matrix<const float>{left, m, k}, Matrix<const float>{right, k, n}, to, accumulate);
           if (form == 1) gemm_nt(computes, Matrix<const float>{left, m, k}, Matrix<const float>{right, n, k}, to, accumulate);
           if (form == 2) gemm_tn(computes, Matrix<const float>{left, k, m}, Matrix<const float>{right, k, n}, to, accumulate);
-          if (form == 0) add_row(computes, bias, to);
+          if (form == 0 && !(fused && accumulate)) add_row(computes, bias, to);
+          if (form == 0 && fused) relu(computes, Matrix<const float>{to}, to);
           if (form == 2) sum_rows(computes, Matrix<const float>{right, k, n}, of_bias, accumulate);
         };
         on(Cpu{}, a.data(), b.data(), c.data(), row.data(), sums.data());
