@@ -224,6 +224,12 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
     Plan held = Single{.accumulate = 3}.plan(model, {});
     std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
     check(model, held);
+    for (const int join : {1, 2})  // stages of one rank, of which one is computed again between the halves of the next one's backward
+      for (const int cut : {1, 2, 3, 4}) {
+        const auto schedule =
+            Pipeline<Interleaved>{.micro_batches = 2, .schedule = {2}, .cuts = {cut}, .recompute = true, .join_weights = join};
+        check(model, schedule.plan(model, {}));
+      }
     for (const int rank : {0, 1})  // activations that are computed again
       for (const int micro_batches : {1, 2, 4}) {
         check(model, Pipeline<GPipe>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
@@ -264,6 +270,8 @@ TEST_CASE("a layer that works in place writes over its input where nobody wants 
   CHECK(offsets(model, twice)[1] != offsets(model, twice)[2]);
   Instructions again{compute(Op::forward, 0, 0, 2), compute(Op::forward, 0, 0, 5)};
   CHECK(offsets(model, again)[1] == offsets(model, again)[2]);
+  Instructions lost{compute(Op::forward, 0, 0, 5), compute(Op::forward, 0, 0, 1), compute(Op::backward_weight, 0, 2, 3)};
+  CHECK(offsets(model, lost)[1] != offsets(model, lost)[2]);
   Instructions sent{compute(Op::forward, 0, 0, 2)};
   CHECK(offsets(model, sent)[1] == offsets(model, sent)[2]);
   sent.push_back({.op = Op::send_start, .micro_batch = 0, .first = 1, .last = 1});

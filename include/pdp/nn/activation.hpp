@@ -8,7 +8,7 @@ namespace pdp::nn {
 struct Relu : NoParameters {
   static constexpr const char* name = "Relu";
   static constexpr bool is_elementwise = true;
-  static constexpr bool works_in_place = true;
+  using works_in_place = Relu;
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
 
@@ -27,7 +27,7 @@ struct Relu : NoParameters {
 struct Tanh : NoParameters {
   static constexpr const char* name = "Tanh";
   static constexpr bool is_elementwise = true;
-  static constexpr bool works_in_place = true;
+  using works_in_place = Tanh;
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
 

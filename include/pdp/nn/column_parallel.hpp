@@ -22,7 +22,7 @@ constexpr void check_division(Index width, int ranks, const Path& at, const char
 /// all.
 struct ColumnParallel {
   static constexpr const char* name = "ColumnParallel";
-  static constexpr bool forgets_output = true;
+  using forgets_output = ColumnParallel;
   static constexpr Placement takes = Placement::replicated, gives = Placement::sharded;
 
   Index in = 0;

@@ -37,7 +37,8 @@ concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path p
 
 /// The mathematics of a layer on a device, in elements T. Rows are samples; there may be none. Backward is in two halves, since schedules
 /// part them: the half that passes the gradient on, and the half that leaves the parameters' gradients. Rows do not depend on each other:
-/// where nothing is saved, the second half may get those of several micro-batches together.
+/// where nothing is saved, the second half may get those of several micro-batches together. Backward finds x and y as forward left them,
+/// but for what the layer says that it does not read (works_in_place, forgets_output).
 template <class L, class D, class T>
 concept LayerOn = Layer<L> &&
     requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> in, Matrix<T> out, T* saved) {
@@ -52,16 +53,17 @@ constexpr bool is_view = requires {
   requires L::is_view;
 };
 
-/// A layer whose output may be written over its input, as its backward reads the output alone.
+/// A layer whose output may be written over its input, which is gone then, as its backward reads the output alone. It says so by its own
+/// name, `using works_in_place = Relu;`, as what is derived from it may have another backward.
 template <class L>
 constexpr bool works_in_place = requires {
-  requires L::works_in_place;
+  requires std::same_as<typename L::works_in_place, L>;
 };
 
-/// A layer whose output may be written over by the layer after it, as its own backward does not read it.
+/// A layer whose output may be written over by the layer after it, as its own backward does not read it; likewise by its name.
 template <class L>
 constexpr bool forgets_output = requires {
-  requires L::forgets_output;
+  requires std::same_as<typename L::forgets_output, L>;
 };
 
 /// Parameters start on multiples of this many elements.

@@ -7,7 +7,7 @@ namespace pdp::nn {
 /// y = x W + b: [rows, in] -> [rows, out]. The weight lies as [in, out], which products like best; files hold PyTorch's [out, in].
 struct Linear {
   static constexpr const char* name = "Linear";
-  static constexpr bool forgets_output = true;
+  using forgets_output = Linear;
 
   Index in = 0;
   Index out = 0;

@@ -18,7 +18,7 @@ class Residual {
 
  public:
   static constexpr const char* name = "Residual";
-  static constexpr bool forgets_output = true;
+  using forgets_output = Residual;
 
   constexpr explicit Residual(B block) : block_{block} {
     const Index in = nn::input_elements(block_);

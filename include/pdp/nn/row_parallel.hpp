@@ -9,7 +9,7 @@ namespace pdp::nn {
 /// set when the ranks are known, and until then it is all.
 struct RowParallel {
   static constexpr const char* name = "RowParallel";
-  static constexpr bool forgets_output = true;
+  using forgets_output = RowParallel;
   static constexpr Placement takes = Placement::sharded, gives = Placement::partial;
 
   Index in = 0;

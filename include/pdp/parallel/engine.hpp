@@ -74,8 +74,14 @@ class Engine {
     if constexpr (comm::RecordsCalls<C>)
       if (world.size() > 1) agree_on_records();
     const AfterDevice after{world, worker_.device()};
-    run(setup_);
-    settle(setup_);
+    try {
+      begin_calls(setup_);
+      run(setup_);
+      settle();
+    } catch (...) {
+      abandon();
+      throw;
+    }
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -123,7 +129,7 @@ class Engine {
     if constexpr (!D::uses_host_memory)
       if (global_rows_ == 0) count_rows(batch.x.rows);  // before the rest, as the host cannot look at a number in a list that is replayed
     const bool together = is_recorded_together(batch.x.rows);
-    is_in_step_ = step_.has_calls;
+    begin_calls(step_);
     worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = global_rows_});
     counts_rows_ = global_rows_ == 0;
     if (!times_.empty())
@@ -134,8 +140,7 @@ class Engine {
       carry_out_all(0, batch.x.rows, step_);
   }
   Totals finish() {
-    const StepNumbers found = numbers(step_);
-    is_in_step_ = false;
+    const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) stop();
     return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips, found.loss_scale};
   }
@@ -146,8 +151,9 @@ class Engine {
     worker_.check(batch, false);
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin(batch, false);
+    begin_calls(evaluate_);
     carry_out_all(1, batch.x.rows, evaluate_);
-    const LossSums found = numbers(evaluate_).sums;
+    const LossSums found = numbers().sums;
     return {found.loss, found.correct, judges_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
@@ -155,8 +161,9 @@ class Engine {
   Matrix<const Input> predict(Matrix<const Input> x) {
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
+    begin_calls(evaluate_);
     carry_out_all(2, x.rows, evaluate_);
-    settle(evaluate_);
+    settle();
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
     return worker_.join_output([&](std::span<const T> own, std::span<T> all) { join(group, own, all).wait(); });
@@ -349,14 +356,15 @@ class Engine {
     }
   }
 
+  void begin_calls(const Program& program) { has_calls_in_flight_ = has_calls_in_flight_ || program.has_calls; }
   /// Until the device has carried out all that it was given, or its deadline is over, or, where other ranks have a part in it, the world
   /// has failed.
-  void settle(const Program& program) {
+  void settle() {
     if constexpr (comm::HasDeviceBuffers<C>) {
       C& world = groups_.world();
       const auto until = comm::Clock::now() + world.deadline();
       while (!worker_.device().is_idle()) {
-        if (program.has_calls || is_in_step_) world.progress();  // of an evaluation by itself the other ranks may have gone
+        if (has_calls_in_flight_) world.progress();  // the ranks may have gone of which nothing is wanted
         if (comm::Clock::now() >= until) {
           const std::string reason = text(
               "rank ", world.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
@@ -366,26 +374,32 @@ class Engine {
         }
         std::this_thread::yield();
       }
+      has_calls_in_flight_ = false;
     }
   }
-  [[nodiscard]] StepNumbers numbers(const Program& program) {
-    settle(program);
+  [[nodiscard]] StepNumbers numbers() {
+    settle();
     return worker_.numbers();
   }
-  /// The memory of a step cannot be let go of while the device is in the middle of it, and waits for ranks that may never come.
+  /// The memory of calls cannot be let go of while the device is in the middle of them, and waits for ranks that may never come.
   void leave() noexcept {
+    if (!has_calls_in_flight_) return;
     try {
-      if (std::uncaught_exceptions() == exceptions_) {
-        if (is_in_step_) settle(step_);
-        return;
-      }
-      if (worker_.device().is_idle()) return;
-    } catch (const CommunicationError&) {  // the world has ended
-      return;
-    } catch (const Error&) {  // the device has failed
+      if (std::uncaught_exceptions() <= exceptions_) return settle();
+    } catch (const Error&) {
     }
-    C& world = groups_.world();
-    world.abort(text("rank ", world.rank(), " has left its model by an error, in the middle of a step"));
+    abandon();
+  }
+  void abandon() noexcept {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      if (!has_calls_in_flight_) return;
+      try {
+        if (worker_.device().is_idle()) return;
+      } catch (const Error&) {  // the device has failed
+      }
+      C& world = groups_.world();
+      world.abort(text("rank ", world.rank(), " has left its model by an error, in the middle of calls"));
+    }
   }
 
   void check_global_rows() const {
@@ -533,8 +547,8 @@ class Engine {
                                        // where a group takes it together
   bool takes_norm_;                    // of the whole gradient, before it is applied
   Index own_rows_ = 0, global_rows_ = 0;
-  bool is_in_step_ = false;   // that has calls, and has not been finished
-  bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
+  bool has_calls_in_flight_ = false;  // of a list that was begun, and that the host has not waited for
+  bool counts_rows_ = false;          // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
   typename D::Recordings recordings_together_;  // of steps, by their split
   RecordedSplits splits_;

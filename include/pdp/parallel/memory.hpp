@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <pdp/core/buffer.hpp>
@@ -25,7 +24,7 @@ class Memory {
   /// `keep_output`: the model's output stays readable after the list.
   Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
     tensors_.resize(static_cast<std::size_t>(micro_batches * slots()));
-    for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches));
+    for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
     for (std::size_t at = 0; at < list.size(); at += joined(list, at))
       if (const std::size_t count = joined(list, at); count > 1) join(list[at], static_cast<int>(count));
@@ -67,31 +66,52 @@ class Memory {
   enum class Shares : std::uint8_t { nothing, its_output, all };  // with its input: the memory of the activation, or of its gradient, too
 
   /// What a layer's output shares with its input.
-  [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches) const {
+  [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches, bool keep_output) const {
     const auto& layers = model_->layers;
-    if (layers[static_cast<std::size_t>(layer)].is_view) return Shares::all;
-    if (!layers[static_cast<std::size_t>(layer)].works_in_place || model_->is_input(layer)) return Shares::nothing;
+    const nn::Outline::Layer& own = layers[static_cast<std::size_t>(layer)];
+    if (own.is_view) return Shares::all;
+    if (!own.works_in_place || own.in != own.out || model_->is_input(layer)) return Shares::nothing;
     int writer = layer - 1;
     while (layers[static_cast<std::size_t>(writer)].is_view) --writer;
     if (!layers[static_cast<std::size_t>(writer)].forgets_output) return Shares::nothing;
-    // Each time the layer is computed, its input has come anew; and nobody else reads it.
-    std::vector<char> is_new(static_cast<std::size_t>(micro_batches), 0);
-    bool is_computed = false;
+    // Each time the layer is computed, its input has come anew, and nobody else reads that. Where it comes once more, nobody reads the
+    // output before the layer is computed once more, too.
+    struct Of {
+      bool has_input = false, has_output = false;
+      [[nodiscard]] bool is_lost() const { return has_input && has_output; }
+    };
+    std::vector<Of> of(static_cast<std::size_t>(micro_batches));
     for (const Instruction& i : list) {
-      const auto m = static_cast<std::size_t>(i.micro_batch);
-      const bool is_activation = i.tensor == parallel::Tensor::activation, is_between = writer < i.first && i.first <= layer;
-      if (i.op == Op::forward) {
-        if (i.first <= writer && writer < i.last) is_new[m] = 1;
-        if (layer < i.first || i.last <= layer) continue;
-        if (std::exchange(is_new[m], 0) == 0) return Shares::nothing;
-        is_computed = true;
-      } else if (i.op == Op::receive_start && is_activation && is_between) {
-        is_new[m] = 1;
-      } else if (is_between && (i.op == Op::loss || i.op == Op::share_loss || (i.op == Op::send_start && is_activation))) {
-        return Shares::nothing;
+      Of& at = of[static_cast<std::size_t>(i.micro_batch)];
+      const bool is_between = writer < i.first && i.first <= layer, sends = i.op == Op::send_start || i.op == Op::send_wait;
+      const bool is_activation = i.tensor == parallel::Tensor::activation;
+      switch (i.op) {
+        case Op::forward:
+          if (i.first > layer && at.is_lost()) return Shares::nothing;
+          if (i.first <= writer && writer < i.last) at.has_input = true;
+          if (layer < i.first || i.last <= layer) break;
+          if (!at.has_input) return Shares::nothing;
+          at = {false, true};
+          break;
+        case Op::receive_start:
+          if (is_activation && is_between) at.has_input = true;
+          break;
+        case Op::loss:
+        case Op::share_loss:
+        case Op::send_start:
+        case Op::send_wait:
+        case Op::backward_input:
+        case Op::backward_weight:
+          if (at.is_lost()) return Shares::nothing;
+          if (is_between && (i.op == Op::loss || i.op == Op::share_loss || (sends && is_activation))) return Shares::nothing;
+          break;
+        default:
+          break;
       }
     }
-    return is_computed ? Shares::its_output : Shares::nothing;
+    const bool is_computed = std::ranges::any_of(of, [](const Of& each) { return each.has_output; });
+    if (!is_computed || (keep_output && std::ranges::any_of(of, &Of::is_lost))) return Shares::nothing;
+    return Shares::its_output;
   }
   /// The first boundary whose tensor lies where that of this one does.
   [[nodiscard]] int origin(Kind kind, int number) const {

@@ -338,7 +338,7 @@ class Worker {
     Index first = 0;
     for (Slot& slot : training_ ? step_slots_ : evaluation_slots_) {
       slot.rows = std::min(micro_rows_, x.rows - first);
-      T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes what it takes
+      T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes over the batch
       slot.activations[0] = rows;
       for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
       first += slot.rows;

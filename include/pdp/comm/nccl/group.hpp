@@ -429,7 +429,9 @@ inline void World::end(std::exception_ptr failure) noexcept {
 
 inline void World::quiesce() const noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(caller_, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone) return;
+  const bool is_known = cudaStreamIsCapturing(caller_, &status) == cudaSuccess;
+  static_cast<void>(cudaGetLastError());
+  if (!is_known || status != cudaStreamCaptureStatusNone) return;
   const TimePoint until = Clock::now() + std::chrono::seconds{5};
   for (const Group* const group : groups_)
     while (cudaStreamQuery(group->stream()) == cudaErrorNotReady && Clock::now() < until)

@@ -85,7 +85,8 @@ class World {
   [[nodiscard]] bool together() const { return depth_ > 0; }
 
  private:
-  /// Waits for calls that were aborted, for 5 s at most: whoever is told of the failure may let go of their memory.
+  /// Waits for calls that were aborted, for 5 s at most: whoever is told of the failure may let go of their memory. Those of a graph are on
+  /// the stream that it was launched on, whose order its owner keeps to.
   void quiesce() const noexcept;
 
   int rank_, size_, device_;
