@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -162,6 +163,9 @@ cudaError_t release(void* memory, bool pinned) {
   ::operator delete (memory, std::align_val_t{256});
   return cudaSuccess;
 }
+
+/// Whoever asks whether something is done asks again, and would keep those from it who do it.
+void give_way(Lock& lock) { everything().changed.wait_for(lock, std::chrono::microseconds{100}); }
 
 void check_ready(const Stream& stream, const char* what) {
   if (stream.coming > 0) misuse(std::string{what} + " on a stream on which NCCL has not yet put what it was told");
@@ -372,10 +376,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  const std::lock_guard lock{everything().mutex};
+  Lock lock{everything().mutex};
   refuse_in_capture("a look at a stream");
   const Stream& state = stream_of(stream);
   refuse_captured(state, "a look");
+  if (!state.tasks.empty()) give_way(lock);
   return state.tasks.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -385,9 +390,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const Event& seen = *event->state;
   if (!seen.is_captured) {
     refuse_captured(state, "a wait for an event from outside");
-    state.enqueue([own = event->state, number = seen.recorded](Lock& held) {
-      everything().changed.wait(held, [&] { return own->reached >= number; });
-    });
+    state.enqueue([reached = seen.reached](Lock& held) { everything().changed.wait(held, [&] { return *reached; }); });
     return cudaSuccess;
   }
   const auto capture = seen.capture.lock();
@@ -430,20 +433,23 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     own.past = state.captured->branches[&state].past;
     return cudaSuccess;
   }
-  state.enqueue([own = event->state, number = ++event->state->recorded](Lock&) { own->reached = number; });
+  own.reached = std::make_shared<bool>(false);
+  state.enqueue([reached = own.reached](Lock&) { *reached = true; });
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  const std::lock_guard lock{everything().mutex};
+  Lock lock{everything().mutex};
   refuse_in_capture("a look at an event");
   if (event->state->is_captured) return cudaErrorCapturedEvent;
-  return event->state->reached >= event->state->recorded ? cudaSuccess : cudaErrorNotReady;
+  const auto reached = event->state->reached;
+  if (!*reached) give_way(lock);
+  return *reached ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   refuse_in_capture("a wait of the host for an event");
   Lock lock{everything().mutex};
   if (event->state->is_captured) return cudaErrorCapturedEvent;
-  everything().changed.wait(lock, [&] { return event->state->reached >= event->state->recorded; });
+  everything().changed.wait(lock, [reached = event->state->reached] { return *reached; });
   return cudaSuccess;
 }
 

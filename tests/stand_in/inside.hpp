@@ -50,7 +50,7 @@ struct Stream {
 };
 struct Event {
   int device = 0;
-  std::uint64_t recorded = 0, reached = 0;
+  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  // as it was recorded last, on whichever stream
   // Of one that was recorded last in a capture.
   bool is_captured = false;
   std::weak_ptr<Capture> capture;
