@@ -8,6 +8,8 @@
 
 #include "catch.hpp"
 
+namespace concepts_test {
+
 namespace comm = pdp::comm;
 using comm::Operation;
 
@@ -176,3 +178,5 @@ TEST_CASE("every verb and reduction has a name, and a call is described by it", 
   for (int verb = 0; verb <= static_cast<int>(Verb::scatter); ++verb)
     CHECK_THAT(comm::describe({.count = 1, .verb = static_cast<Verb>(verb)}), StartsWith(comm::name(static_cast<Verb>(verb))));
 }
+
+}  // namespace concepts_test

@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "findings.hpp"
@@ -282,6 +283,7 @@ void switch_points(Comm& world, Findings& findings) {
                               5 * 1024 * 1024};
   for (const auto& row : comm::algorithm::all_reduce_choices)
     if (row.bytes <= 8 * 1024 * 1024) sizes.insert(row.bytes);
+  if (PDP_TEST_SANITIZED) sizes.erase(sizes.upper_bound(1024 * 1024), sizes.end());
   for (const std::size_t bytes : sizes)
     for (const std::size_t count : {bytes / sizeof(float), bytes / sizeof(float) + 1}) {
       std::vector<float> brought = values<float>(world.rank(), count);
@@ -305,8 +307,13 @@ void sums_of(Comm& world, Findings& findings) {
   }
 }
 
+/// Under a sanitizer two types do, as whoever moves them does not know them, and messages of no more than a MiB.
+template <class T>
+constexpr bool is_tried = !PDP_TEST_SANITIZED || std::is_same_v<T, float> || std::is_same_v<T, std::byte>;
+
 template <class T, class Comm>
 void every_verb(Comm& world, Findings& findings) {
+  if (!is_tried<T>) return;
   constexpr std::size_t edge = large_bytes / sizeof(T);
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, edge + 1}) {
     reductions<T>(world, findings, count, comm::Sum{});

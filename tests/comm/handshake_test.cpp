@@ -9,8 +9,11 @@
 
 #include "catch.hpp"
 
+namespace handshake_test {
+
 using namespace pdp::comm;
 using namespace pdp::comm::handshake;
+using pdp::comm::handshake::nobody, pdp::comm::handshake::Self;
 
 namespace {
 
@@ -351,3 +354,5 @@ TEST_CASE("HMAC-SHA256 is that of RFC 4231", "[comm][handshake]") {
   CHECK(hex(hmac(std::string(20, '\x0b'), "Hi There")) == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
   CHECK(hex(hmac("", "")) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
 }
+
+}  // namespace handshake_test

@@ -16,9 +16,12 @@
 #include "catch.hpp"
 #include "comm/stream_ranks.hpp"
 
+namespace tcp_handshake_test {
+
 using namespace stream_test;
 using namespace pdp::comm::handshake;
 using pdp::comm::Membership;
+using pdp::comm::handshake::Self;
 
 namespace {
 
@@ -405,3 +408,5 @@ TEST_CASE("tcp: ranks listen where the store is reached, IPv6 included, and nowh
   REQUIRE(zero);
   CHECK_THAT(store.wait("tcp/address/0", patience()), StartsWith(store.address + " "));
 }
+
+}  // namespace tcp_handshake_test

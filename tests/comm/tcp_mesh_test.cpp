@@ -10,6 +10,8 @@
 #include "comm/findings.hpp"
 #include "comm/stream_ranks.hpp"
 
+namespace tcp_mesh_test {
+
 using namespace stream_test;
 namespace comm = pdp::comm;
 
@@ -33,7 +35,7 @@ comm::Descriptor play_pulse(pdp::launch::InProcessStore& store) {
   const auto found = pdp::launch::resolve(address.substr(0, space), static_cast<std::uint16_t>(std::stoi(address.substr(space + 1))), why);
   comm::Descriptor socket{::socket(found.at(0).family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
   if (::connect(socket.get(), found.at(0).get(), found.at(0).size) != 0) throw std::runtime_error{"connect"};
-  Client client{Self::of(Purpose::data, 1, 2, {}), 0, Purpose::pulse};
+  Client client{comm::handshake::Self::of(Purpose::data, 1, 2, {}), 0, Purpose::pulse};
   const auto hear = [&] {
     while (!client.space().empty()) {
       const ssize_t read = ::recv(socket.get(), client.space().data(), client.space().size(), 0);
@@ -203,3 +205,5 @@ TEST_CASE("tcp: a failure that is told on a pulse is everybody's, in the words o
   CHECK(lost_rank(thrown) == 7);
   CHECK(words(thrown) == story);
 }
+
+}  // namespace tcp_mesh_test

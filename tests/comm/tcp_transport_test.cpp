@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "comm/stream_ranks.hpp"
 
+namespace tcp_transport_test {
+
 using namespace stream_test;
 using pdp::comm::stream::Frame;
 
@@ -93,3 +95,5 @@ TEST_CASE("tcp: a message that claims a terabyte and then falls silent costs wha
   for (int looks = 0; looks < 1000; ++looks) transport.progress();
   CHECK(transport.failure() == nullptr);
 }
+
+}  // namespace tcp_transport_test

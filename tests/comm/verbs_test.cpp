@@ -4,8 +4,11 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/testing/values.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "comm/conformance.hpp"
 
@@ -55,14 +58,14 @@ static_assert(comm::RankOrdered<comm::Thread> && comm::RankOrdered<comm::Shm> &&
 TEMPLATE_TEST_CASE("ranks that share memory reduce in their order", "[comm]", comm::Thread, comm::Shm) {
   const int size = GENERATE(2, 3, 4, 7);
   const std::size_t count = GENERATE(as<std::size_t>{}, 3, 1001, 20'011);
-  check_on_ranks<TestType>(size, [=](TestType& world, Findings& findings) {
+  std::vector<std::vector<float>> brought;
+  for (int rank = 0; rank < size; ++rank) brought.push_back(pdp::testing::normal(count * static_cast<std::size_t>(size), rank));
+  auto serial = brought.front();
+  for (int rank = 1; rank < size; ++rank)
+    std::ranges::transform(serial, brought[static_cast<std::size_t>(rank)], serial.begin(), std::plus{});
+  check_on_ranks<TestType>(size, [&](TestType& world, Findings& findings) {
     const auto shard = static_cast<std::size_t>(world.rank());
-    std::vector<float> serial = pdp::testing::normal(count * static_cast<std::size_t>(size), 0);
-    for (int rank = 1; rank < size; ++rank) {
-      const auto theirs = pdp::testing::normal(serial.size(), rank);
-      for (std::size_t i = 0; i < serial.size(); ++i) serial[i] += theirs[i];
-    }
-    const auto mine = pdp::testing::normal(serial.size(), world.rank());
+    const auto& mine = brought[shard];
     auto all = mine, on_root = mine;
     world.all_reduce(all, comm::Sum{});
     findings.expect(all == serial, "all_reduce");

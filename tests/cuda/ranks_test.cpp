@@ -30,6 +30,8 @@
 #include "stand_in.hpp"
 #include "support.hpp"
 
+namespace ranks_test {
+
 // Models on several GPUs that NCCL connects. On what stands in for both.
 
 namespace comm = pdp::comm;
@@ -420,3 +422,5 @@ TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]")
         }) == 1);
   stand_in::reset();
 }
+
+}  // namespace ranks_test

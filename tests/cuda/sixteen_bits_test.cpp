@@ -18,6 +18,8 @@
 #include "parallel/tasks.hpp"
 #include "support.hpp"
 
+namespace sixteen_bits_test {
+
 // A GPU's operations in bfloat16 and float16 against those of a CPU in float, on the same values; and models that compute so.
 
 using gpu::Copy;
@@ -341,3 +343,5 @@ TEST_CASE("losses in float16 are scaled by less where a gradient overflows, unti
   CHECK(skipped > 3);
   CHECK(last < 0.8 * first);
 }
+
+}  // namespace sixteen_bits_test

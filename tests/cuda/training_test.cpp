@@ -16,6 +16,8 @@
 #include "parallel/tasks.hpp"
 #include "support.hpp"
 
+namespace training_test {
+
 namespace parallel = pdp::parallel;
 using pdp::Trainer;
 
@@ -185,3 +187,5 @@ TEST_CASE("steps may be started one after another, on batches that lie on the GP
   CHECK(found.first == expected.first);
   CHECK(pdp::testing::same_bits(found.second, expected.second));
 }
+
+}  // namespace training_test

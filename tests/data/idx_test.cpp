@@ -3,6 +3,8 @@
 #include "catch.hpp"
 #include "data/files.hpp"
 
+namespace idx_test {
+
 namespace data = pdp::data;
 using pdp::Index;
 
@@ -107,3 +109,5 @@ TEST_CASE("a path that is missing, a folder or a pipe is refused without waiting
   CHECK_THAT(refused(folder.path()), Contains("expected a regular file"));
   CHECK_THAT(refused("/dev/zero"), Contains("expected a regular file"));
 }
+
+}  // namespace idx_test

@@ -6,6 +6,8 @@
 #include "catch.hpp"
 #include "data/files.hpp"
 
+namespace mnist_test {
+
 namespace data = pdp::data;
 using pdp::Index;
 
@@ -172,3 +174,5 @@ TEST_CASE("a part of the digits is checked, and keeps the bytes alive", "[data][
   CHECK(gather(part, {0, 1}).y == std::vector<std::int32_t>{3, 4});
   CHECK(files::message_of<pdp::ShapeError>([&] { gather(part, {2}); }));
 }
+
+}  // namespace mnist_test

@@ -13,6 +13,8 @@
 #include "catch.hpp"
 #include "data/files.hpp"
 
+namespace replace_file_test {
+
 namespace data = pdp::data;
 
 namespace {
@@ -166,3 +168,5 @@ TEST_CASE("on a full disk the old file stays whole, and nothing beside it", "[da
   }
   CHECK_THAT(result, Contains("cannot write it: No space left on device") && Contains("Free some space") && EndsWith("[old file whole]"));
 }
+
+}  // namespace replace_file_test

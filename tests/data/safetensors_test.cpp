@@ -8,6 +8,8 @@
 #include "catch.hpp"
 #include "data/files.hpp"
 
+namespace safetensors_test {
+
 namespace data = pdp::data;
 using data::SafeTensors;
 using data::tensor_to_write;
@@ -265,3 +267,5 @@ TEST_CASE("what cannot be written is refused before the old file is touched", "[
   CHECK(folder.names() == std::vector<std::string>{"weights"});
   CHECK(refused({w("w", {2, 2})}, shape) == "no error");
 }
+
+}  // namespace safetensors_test

@@ -9,6 +9,8 @@
 #include "catch.hpp"
 #include "data/files.hpp"
 
+namespace sampler_test {
+
 namespace data = pdp::data;
 using data::Sampler;
 using data::Shard;
@@ -136,3 +138,5 @@ TEST_CASE("a step or a shard outside of the range is refused", "[data][sampler]"
   CHECK(share(0, {-1, 2}));
   CHECK(share(0, {0, 0}));
 }
+
+}  // namespace sampler_test

@@ -7,6 +7,8 @@
 #include "catch.hpp"
 #include "examples/run.hpp"
 
+namespace parallel_matmul_test {
+
 using examples_test::Ended;
 using examples_test::run;
 using Words = std::vector<std::string>;
@@ -117,3 +119,5 @@ TEST_CASE("the help of parallel_matmul names every flag and the sizes that nobod
   for (const char* word : {"--m", "--n", "--k", "1024", "--ranks", "--world-size", "--threads", "--comm"})
     CHECK_THAT(ended.out, Contains(word));
 }
+
+}  // namespace parallel_matmul_test

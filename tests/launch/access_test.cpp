@@ -17,6 +17,8 @@
 #include "catch.hpp"
 #include "support.hpp"
 
+namespace access_test {
+
 namespace launch = pdp::launch;
 using launch::Access;
 using launch::Grounds;
@@ -223,3 +225,5 @@ TEST_CASE("another user's process does not come by a secret in memory of this ho
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 3);
 }
+
+}  // namespace access_test

@@ -20,6 +20,8 @@
 #include "catch.hpp"
 #include "support.hpp"
 
+namespace join_store_test {
+
 // Who may join through a job's store, and who may not.
 
 namespace launch = pdp::launch;
@@ -361,3 +363,5 @@ TEST_CASE("the secret of a job is never in its store, and yet connections of ran
     CHECK(each.find(secret) == std::string::npos);
   }
 }
+
+}  // namespace join_store_test

@@ -20,6 +20,8 @@
 #include "catch.hpp"
 #include "support.hpp"
 
+namespace munge_test {
+
 namespace launch = pdp::launch;
 using launch::Access;
 using launch::Munge;
@@ -182,3 +184,5 @@ TEST_CASE("a munge daemon that does not answer is an error that says so, and nev
   CHECK_THROWS_WITH(Munge{daemon.socket()}.encode(Secret{"a"}, soon), Contains("the munge daemon does not answer"));
   CHECK(Clock::now() - begin < std::chrono::seconds{30});
 }
+
+}  // namespace munge_test

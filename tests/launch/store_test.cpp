@@ -19,6 +19,8 @@
 
 #include "catch.hpp"
 
+namespace store_test {
+
 namespace launch = pdp::launch;
 namespace handshake = pdp::comm::handshake;
 using pdp::comm::Clock;
@@ -251,3 +253,5 @@ TEST_CASE("a store that ends is missed at once", "[launch][store]") {
   }};
   CHECK_THROWS_AS(store.wait("key", patience()), pdp::PeerLost);
 }
+
+}  // namespace store_test

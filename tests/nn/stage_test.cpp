@@ -13,6 +13,8 @@
 #include "catch.hpp"
 #include "nn/gradient_check.hpp"
 
+namespace stage_test {
+
 namespace nn = pdp::nn;
 using gradient_check::Batch;
 using nn::Flatten;
@@ -221,3 +223,5 @@ TEST_CASE("a stage that does not take the sample is refused before it holds anyt
   const auto message = support::message_of<pdp::ShapeError>([] { Stage{some_model(), Shape{7}, {{0, 6}}, 1}; });
   CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 6") && Contains("gives 7"));
 }
+
+}  // namespace stage_test

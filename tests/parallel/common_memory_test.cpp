@@ -21,6 +21,8 @@
 #include "learnt.hpp"
 #include "tasks.hpp"
 
+namespace common_memory_test {
+
 namespace comm = pdp::comm;
 using namespace pdp::parallel;
 
@@ -198,3 +200,5 @@ TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's st
   });
   CHECK(rounded.front() == state(false));
 }
+
+}  // namespace common_memory_test

@@ -9,6 +9,8 @@
 
 #include "catch.hpp"
 
+namespace describe_test {
+
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
 using pdp::Index;
@@ -114,3 +116,5 @@ TEST_CASE("a description is a table, and plans that cannot run have none", "[par
   spread[0].step.pop_back();
   CHECK_THROWS_AS(pdp::parallel::describe(outline, spread, 16, 0), pdp::PlanError);
 }
+
+}  // namespace describe_test

@@ -11,6 +11,8 @@
 #include "tasks.hpp"
 #include "two_halves.hpp"
 
+namespace equivalence_test {
+
 namespace comm = pdp::comm;
 namespace parallel = pdp::parallel;
 using pdp::testing::serial_equivalence;
@@ -159,3 +161,5 @@ TEMPLATE_TEST_CASE("what is learnt twice is the same, to the bit, however it is 
     same(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 3, .join_weights = 2}, ranks);
   }
 }
+
+}  // namespace equivalence_test

@@ -17,6 +17,8 @@
 #include "catch.hpp"
 #include "tasks.hpp"
 
+namespace gradient_norm_test {
+
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
@@ -283,3 +285,5 @@ TEST_CASE("a policy that cannot be is refused, with what to do", "[parallel][gra
         Contains("but the plan does not take its norm; make it with plan_for(policy, plan)"));
   });
 }
+
+}  // namespace gradient_norm_test

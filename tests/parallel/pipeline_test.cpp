@@ -11,6 +11,8 @@
 #include "catch.hpp"
 #include "support.hpp"
 
+namespace pipeline_test {
+
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
 
@@ -233,3 +235,5 @@ TEST_CASE("stages are cut where the dearest one is cheapest", "[parallel][cuts]"
     CHECK(worth(split_by_cost(costs(layers), 3)) == best);
   }
 }
+
+}  // namespace pipeline_test

@@ -16,6 +16,8 @@
 #include "catch.hpp"
 #include "tasks.hpp"
 
+namespace rounded_test {
+
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
@@ -124,3 +126,5 @@ TEST_CASE("rounded gradients leave other losses than whole ones, but not by much
   for (const int stage : {1, 2, 3}) near(Zero{.stage = stage, .accumulate = 3, .unit_elements = 64});
   near(Hybrid<>{.mesh = {2, 2, 1}, .micro_batches = 2});
 }
+
+}  // namespace rounded_test

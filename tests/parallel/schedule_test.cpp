@@ -6,6 +6,8 @@
 
 #include "catch.hpp"
 
+namespace schedule_test {
+
 using namespace pdp::parallel;
 using Kind = Action::Kind;
 
@@ -155,3 +157,5 @@ TEST_CASE("a rank holds no more micro-batches than its schedule promises", "[par
         CHECK(most_held(ZeroBubble{}.actions({rank, p, m})) <= std::min(m, p));
       }
 }
+
+}  // namespace schedule_test

@@ -7,6 +7,8 @@
 
 #include "catch.hpp"
 
+namespace strategy_test {
+
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
 
@@ -180,3 +182,5 @@ TEST_CASE("ZeRO has three stages", "[parallel][plan][zero][bad input]") {
   CHECK_THROWS_WITH(Zero{.stage = 4}.plan(outlined, {}), "stage = 4 was given; ZeRO has the stages 1, 2 and 3");
   CHECK_THROWS_WITH((Zero{.accumulate = 0}.plan(outlined, {})), Contains("accumulate = 0"));
 }
+
+}  // namespace strategy_test

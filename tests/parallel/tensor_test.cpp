@@ -14,6 +14,8 @@
 #include "catch.hpp"
 #include "tasks.hpp"
 
+namespace tensor_test {
+
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
@@ -485,3 +487,5 @@ TEST_CASE("gradients of divided layers are added up while those of the parameter
   CHECK(at("sum_wait gradient 6 of micro-batch 0 in group 0") + 1 == at("backward_input micro-batch 0, layers 5 to 5"));
   CHECK(std::ranges::find(names, "sum_start gradient 0 of micro-batch 0 in group 0") == names.end());  // nobody learns from the input's
 }
+
+}  // namespace tensor_test

@@ -13,6 +13,8 @@
 #include "catch.hpp"
 #include "two_halves.hpp"
 
+namespace verify_test {
+
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
 
@@ -404,3 +406,5 @@ TEST_CASE("messages of a group beside the world name its ranks", "[parallel][ver
   for (Plan& plan : plans) plan.groups[0].key *= -1;
   CHECK_FALSE(verify(outline, plans));
 }
+
+}  // namespace verify_test

@@ -15,6 +15,8 @@
 #include "catch.hpp"
 #include "parallel/tasks.hpp"
 
+namespace timeline_test {
+
 namespace comm = pdp::comm;
 using Catch::Matchers::Contains;
 using pdp::parallel::Timeline;
@@ -134,3 +136,5 @@ TEST_CASE("the name of a timeline's file says what it holds", "[train][timeline]
   CHECK_THROWS_AS(pdp::write_timeline(folder / "nowhere" / "step.svg", by_hand()), pdp::FileError);
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace timeline_test

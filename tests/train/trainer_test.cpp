@@ -18,6 +18,8 @@
 
 #include "catch.hpp"
 
+namespace trainer_test {
+
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using pdp::Index, pdp::Shape;
@@ -494,3 +496,5 @@ TEST_CASE("a plan that cannot run is refused on every rank, in words", "[train]"
   CHECK_THAT(error.what(), Contains("the plan cannot run: rank 0 at the end of its step leaves a unit that is never updated") ||
                                Contains("the plan cannot run: rank 0, step instruction"));
 }
+
+}  // namespace trainer_test
