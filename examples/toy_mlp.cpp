@@ -3,6 +3,7 @@
 //   toy_mlp --strategy single                       one process
 //   toy_mlp --world-size 2                          two data-parallel processes
 //   toy_mlp --strategy zero --stage 3 --threads 2   two threads that keep slices of everything
+//   toy_mlp --strategy single --device cuda         one GPU
 
 #include <fmt/format.h>
 
@@ -53,7 +54,7 @@ std::pair<TrainAndTest, std::vector<Index>> set_and_widths(const ToyFlags& flags
 int main(int argc, char** argv) {
   const ToyFlags flags = examples::parse_toy(argc, argv);
 
-  return examples::run(flags.launch, [&](auto& world) {
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     const auto [set, widths] = set_and_widths(flags);
     const Samples& train = set.train;
     const pdp::Task task{pdp::nn::MultilayerPerceptron{widths, pdp::nn::Tanh{}, {.bias = false, .initializer = pdp::nn::kaiming_uniform}},
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
 
     const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};
     if (flags.plan) return pdp::print(world, "{}", pdp::describe(task, strategy_of(flags), world, options).text());
-    pdp::Trainer trainer{world, strategy_of(flags), task, options};
+    pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
     examples::Record record{flags.losses, world.rank()};
     examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};

@@ -10,6 +10,7 @@
 #include <pdp/parallel/mesh.hpp>
 
 #include "comm_flag.hpp"
+#include "device_flag.hpp"
 #include "report_flags.hpp"
 
 namespace examples {
@@ -61,9 +62,7 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
   app.add_option("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
   app.add_option("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
   app.add_option("--log", flags.log, "write one JSON object per epoch here");
-  app.add_option("--device", flags.device, "what computes: cpu, or cuda, a GPU for each rank")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
+  add_device_flag(app, flags.device);
   add_report_flags(app, flags);
   if (takes.stage)
     app.add_option("--stage", flags.stage, "1: the optimizer's state is cut, 2: gradients too, 3: parameters too")

@@ -8,6 +8,7 @@
 #include <pdp/launch/environment.hpp>
 
 #include "comm_flag.hpp"
+#include "device_flag.hpp"
 #include "report_flags.hpp"
 
 namespace examples {
@@ -69,6 +70,7 @@ ToyFlags parse_toy(int argc, char** argv) {
   app.add_option("--seed", flags.seed, "of the first parameters and of the data")->capture_default_str();
   app.add_option("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
   app.add_option("--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
+  add_device_flag(app, flags.device);
   add_report_flags(app, flags);
   app.add_flag("--check", flags.check, "after each step, check that ranks that hold the same parameters hold them alike");
   try {

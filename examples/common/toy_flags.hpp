@@ -26,6 +26,7 @@ struct ToyFlags {
   float learning_rate = 0.1f;
   std::int64_t steps = 1000;
   std::uint64_t seed = 0;
+  std::string device = "cpu";  // or cuda
 
   std::string data;      // train and test sets are read from here
   std::string init;      // and parameters, before the first step

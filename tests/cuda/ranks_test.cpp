@@ -2,6 +2,7 @@
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/launch/run.hpp>
+#include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/pipeline.hpp>
@@ -75,8 +76,7 @@ struct Told {
   std::string refusal;  // and no more
   int launched = 0;     // graphs of both
 };
-template <class Strategy>
-Told step_by_step(const Strategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
+Told step_by_step(const parallel::AnyStrategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
                   bool rows_are_known = true) {
   const int before = stand_in::graphs_launched();
   const auto told = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
@@ -109,7 +109,7 @@ Told step_by_step(const Strategy& strategy, const std::vector<std::array<pdp::In
 TEST_CASE("a step of several ranks is one graph on each from the second of its size on, to the bit", "[cuda][nccl]") {
   stand_in::reset();
   const std::vector<std::array<pdp::Index, 2>> rows{{8, 8}, {8, 8}, {3, 2}, {8, 8}, {3, 2}, {3, 2}, {8, 8}};
-  const auto check_strategy = [&](const auto& strategy) {
+  const auto check_strategy = [&](const parallel::AnyStrategy& strategy) {
     const Told expected = step_by_step(strategy, rows, {false, false}), found = step_by_step(strategy, rows, {true, true});
     CHECK(expected.launched == 0);
     CHECK(found.launched == 2 * 5);
@@ -179,7 +179,7 @@ TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
 TEST_CASE("ranks whose models compute in 16 bits learn as one does, by every strategy", "[cuda][nccl]") {
   stand_in::reset();
   const auto task = tasks::residual_classifier(3);
-  const auto check_mixed = [&](const auto& strategy, int ranks, double tolerance, auto precision) {
+  const auto check_mixed = [&](const parallel::AnyStrategy& strategy, int ranks, double tolerance, auto precision) {
     const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = 0.5, .loss_scaling = pdp::LossScaling{.initial = 1024}};
     comm::Self self;
     const Course in_float = train(self, parallel::Single{}, task, options),
@@ -354,7 +354,7 @@ TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all
   stand_in::reset();
   const int before = stand_in::live();
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
-  const auto leave = [&](const auto& strategy, int steps) {
+  const auto leave = [&](const parallel::AnyStrategy& strategy, int steps) {
     std::atomic<bool> has_left = false;
     pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
       const auto left = support::message_of<pdp::ShapeError>([&] {

@@ -1,6 +1,7 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/zero.hpp>
@@ -267,7 +268,7 @@ TEMPLATE_TEST_CASE("a model that computes in 16 bits learns as one in float, wit
   if (!device) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = GENERATE(0.0, 0.5), .loss_scaling = scaling_of<TestType>()};
   const Course expected = train(parallel::Single{}, {.global_batch = 32, .seed = 3, .clip_norm = options.clip_norm});
-  const auto check = [&](const auto& strategy) {
+  const auto check = [&](const parallel::AnyStrategy& strategy) {
     const Course found = train(strategy, options, *device, TestType{});
     CHECK(support::difference(found.losses, expected.losses) < 0.03);
     CHECK(found.losses.back() < 0.9 * found.losses.front());

@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
@@ -60,7 +61,7 @@ TEST_CASE("a model is trained on a GPU as on a CPU, by every strategy on one ran
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = GENERATE(0.0, 0.5)};
-  const auto check = [&](const auto& strategy) {
+  const auto check = [&](const parallel::AnyStrategy& strategy) {
     const Course expected = train(strategy, task, options, 3), found = train(strategy, task, options, 3, *device);
     CHECK(largest_difference(found.losses, expected.losses) < 1e-5);
     CHECK(found.correct == expected.correct);

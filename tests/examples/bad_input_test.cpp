@@ -164,9 +164,9 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
 TEST_CASE("without a GPU, what was to compute on one ends with exit code 1 and one line that says what is missing",
           "[examples][bad input]") {
   for (const char* program : {"mnist_single", "mnist_ddp", "mnist_data_parallel", "mnist_model_parallel", "mnist_pipeline", "mnist_zero",
-                              "mnist_tensor_parallel", "mnist_hybrid"}) {
+                              "mnist_tensor_parallel", "mnist_hybrid", "toy_mlp"}) {
     INFO(program);
-    const Ended ended = run(program, {"--device", "cuda", "--epochs", "0"}, {{"CUDA_VISIBLE_DEVICES", ""}});
+    const Ended ended = run(program, {"--device", "cuda"}, {{"CUDA_VISIBLE_DEVICES", ""}});
     CHECK(ended.code == 1);
     CHECK(ended.out.empty());
     CHECK_THAT(ended.err, Contains("GPU") && EndsWith("compute on the CPU\n"));
