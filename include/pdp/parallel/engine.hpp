@@ -227,6 +227,7 @@ class Engine {
   void carry_out_together() {
     if constexpr (comm::RecordsCalls<C>) {
       C& world = groups_.world();
+      world.progress();  // a record asks nobody whether the world has ended
       try {
         replay(worker_.device(), recordings_together_, split(), [&] { run(step_); });
       } catch (const CommunicationError&) {
