@@ -125,6 +125,7 @@
 #include <pdp/optim/sgd.hpp>
 #include <pdp/parallel/after_device.hpp>
 #include <pdp/parallel/any_strategy.hpp>
+#include <pdp/parallel/call_memory.hpp>
 #include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
 #include <pdp/parallel/common_memory.hpp>

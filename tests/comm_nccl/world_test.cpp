@@ -323,6 +323,33 @@ TEST_CASE("nccl: memory that a communicator makes lies on its device, is zero, a
   });
 }
 
+TEST_CASE("nccl: where a rank has no memory for what all allocate, every rank says which", "[comm][nccl][allocate]") {
+  const Fixture fixture;
+  stand_in::settings().full[1] = true;
+  const auto thrown = connect(3, 20s, [](int, Nccl& world) { static_cast<void>(world.allocate<float>(100)); });
+  CHECK_THAT(thrown[1].what(), Contains("rank 1 has no 400 bytes on device 1: ncclMemAlloc says: unhandled cuda error"));
+  for (const std::size_t rank : {0u, 2u}) CHECK_THAT(thrown[rank].what(), Contains("rank 1 of 3 has no 400 bytes on its device"));
+}
+
+TEST_CASE("nccl: memory is registered by all ranks of a group or by none", "[comm][nccl][allocate]") {
+  const Fixture fixture;
+  const auto registered = [] {
+    const stand_in::Traffic before = stand_in::traffic();
+    check_on_ranks<Nccl>(3, [](Nccl& world, Findings& findings) {
+      const comm::Registered<float> values = world.allocate<float>(1000);
+      Nccl part = world.split(world.rank() / 2, 0);
+      comm::Registered<float> of_part = part.allocate<float>(10);
+      world.all_reduce(std::span{const_cast<float*>(values.data()), 1000}, comm::Sum{});
+      part.all_reduce(of_part, comm::Sum{});
+      findings.expect(std::ranges::count(values, 0.f) == 1000 && std::ranges::count(of_part, 0.f) == 10, "sums");
+    });
+    return stand_in::traffic().registered - before.registered;
+  };
+  CHECK(registered() == 4000 + 2 * 40);
+  stand_in::settings().refuses_registration[2] = true;
+  CHECK(registered() == 40);  // of the part that rank 2 is not in
+}
+
 TEST_CASE("nccl: a program's own communicator can be used, and still by the program itself", "[comm][nccl][adopt]") {
   const Fixture fixture;
   ncclUniqueId id;

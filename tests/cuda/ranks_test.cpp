@@ -171,6 +171,40 @@ TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn 
   CHECK(losses(true) == losses(false));
 }
 
+TEST_CASE("what ranks sum and gather of parameters lies in memory that all of them have registered with NCCL", "[cuda][nccl]") {
+  stand_in::reset();
+  const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
+  const auto traffic_of = [&](int steps, const parallel::AnyStrategy& strategy, int ranks, auto precision) {
+    const stand_in::Traffic before = stand_in::traffic();
+    pdp::testing::ranks<comm::Nccl>(ranks, [&](comm::Nccl& world) {
+      Trainer trainer{
+          world,    strategy, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3}, pdp::cuda::Device{{.index = world.device()}},
+          precision};
+      const auto [index, count] = trainer.share();
+      const auto x = support::normal(32 / count * width, index);
+      const std::vector<std::int32_t> classes(static_cast<std::size_t>(32 / count), 1);
+      for (int step = 0; step < steps; ++step) trainer.step(x, classes, 32);
+      return 0;
+    });
+    const stand_in::Traffic after = stand_in::traffic();
+    return stand_in::Traffic{after.registered - before.registered, after.other - before.other};
+  };
+  const std::size_t parameters = start_of(tasks::residual_classifier(2), {.global_batch = 32}).size();
+  const auto check_traffic = [&](const parallel::AnyStrategy& strategy, int ranks, auto precision) {
+    const stand_in::Traffic few = traffic_of(1, strategy, ranks, precision), more = traffic_of(3, strategy, ranks, precision);
+    CHECK(more.registered - few.registered >= 2 * parameters);  // bytes: half of them in 16 bits, twice
+    CHECK(more.other - few.other < 2 * 100);                    // losses
+  };
+  constexpr pdp::Float32 in_float;
+  check_traffic(parallel::DataParallel{}, 2, in_float);
+  for (const int stage : {1, 2, 3}) {
+    check_traffic(parallel::Zero{.stage = stage}, 3, in_float);
+    check_traffic(parallel::Zero{.stage = stage}, 2, pdp::MixedBfloat16{});
+  }
+  check_traffic(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, in_float);
+  check_traffic(parallel::DataParallel{}, 2, pdp::Bfloat16Gradients{});
+}
+
 TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
   stand_in::reset();
   check<comm::Nccl>(parallel::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});

@@ -33,6 +33,7 @@ void reset() {
     everything().products.clear();
     everything().graphs_launched = 0;
   }
+  for (auto* const each : {&settings().full, &settings().refuses_registration}) std::ranges::fill(*each, false);
   for (auto& each : settings().error) each = ncclSuccess;
 }
 

@@ -27,11 +27,21 @@ struct Operation {
   ncclRedOp_t by = ncclNumOps;
   int peer = -1;     // or root
   int capture = -1;  // its number among the collectives of the communicator that were captured, where it was; 0 of messages
+  std::ptrdiff_t in_at = unregistered, out_at = unregistered;  // in memory that is registered
+
+  static constexpr std::ptrdiff_t unregistered = -1;
 
   [[nodiscard]] bool is_message() const { return kind == Kind::send || kind == Kind::receive; }
   [[nodiscard]] bool agrees_with(const Operation& other) const {
     return kind == other.kind && count == other.count && type == other.type && by == other.by && peer == other.peer &&
            capture == other.capture;
+  }
+  /// Of a collective: the first byte of the values, or of all shards, which every rank gives memory for.
+  [[nodiscard]] std::ptrdiff_t place() const { return kind == Kind::reduce || kind == Kind::reduce_scatter ? in_at : out_at; }
+  /// Of the shard, or of the same values.
+  [[nodiscard]] std::ptrdiff_t other_place() const {
+    if (kind == Kind::reduce || kind == Kind::broadcast) return place();  // the root alone has another
+    return kind == Kind::reduce_scatter ? out_at : in_at;
   }
 };
 
@@ -76,6 +86,11 @@ void with_type(ncclDataType_t type, F&& f) {
   }
 }
 
+Traffic& traffic_of_all() {
+  static Traffic all;
+  return all;
+}
+
 void combine(std::vector<std::byte>& into, const std::byte* from, ncclDataType_t type, ncclRedOp_t by) {
   with_type(type, [&]<class T>(T) {
     const auto with = [&](auto operation) { pdp_comm::combine<T, decltype(operation)>(into.data(), from, into.size()); };
@@ -93,6 +108,14 @@ void carry_out(const std::vector<const Operation*>& ranks) {
   const std::size_t size = ranks.size(), bytes = first.count * size_of(first.type);
   for (const Operation* const each : ranks)
     if (!each->agrees_with(first)) misuse("ranks of one communicator have made different calls");
+  bool zero_copy = first.place() >= 0 && first.other_place() >= 0;
+  for (const Operation* const each : ranks) {
+    if ((each->place() < 0) != (first.place() < 0) || (each->other_place() < 0) != (first.other_place() < 0))
+      misuse("a call on memory that some ranks have registered, and some have not");
+    zero_copy = zero_copy && each->place() == first.place();
+  }
+  Traffic& all = traffic_of_all();
+  (zero_copy ? all.registered : all.other) += bytes;
   const auto sum = [&](std::size_t offset) {
     std::vector<std::byte> total{ranks[0]->in + offset, ranks[0]->in + offset + bytes};
     for (std::size_t rank = 1; rank < size; ++rank) combine(total, ranks[rank]->in + offset, first.type, first.by);
@@ -170,10 +193,10 @@ struct Comm {
   bool blocking = true;
   bool connected = false, finalizing = false, aborted = false;
   std::uint64_t collectives = 0, splits = 0;
-  int running = 0;   // group calls on streams
-  int captures = 0;  // collectives
-  int captured = 0;  // group calls that graphs hold
-  std::set<void*> registrations;
+  int running = 0;                                        // group calls on streams
+  int captures = 0;                                       // collectives
+  int captured = 0;                                       // group calls that graphs hold
+  std::map<const std::byte*, std::size_t> registrations;  // and their bytes
 
   // While a call is in progress: what is still to be put on a stream, or a split.
   int looks = 0;
@@ -184,6 +207,12 @@ struct Comm {
 };
 
 }  // namespace
+
+Traffic traffic() {
+  const std::lock_guard lock{everything().mutex};
+  return traffic_of_all();
+}
+
 }  // namespace stand_in
 
 struct ncclComm {
@@ -365,9 +394,19 @@ ncclResult_t launch(std::vector<Pending> pending) {
   return later ? ncclInProgress : ncclSuccess;
 }
 
+/// Where it lies in memory that is registered with a communicator.
+std::ptrdiff_t place_in(const Comm& comm, const std::byte* memory) {
+  const auto after = comm.registrations.upper_bound(memory);
+  if (memory == nullptr || after == comm.registrations.begin()) return Operation::unregistered;
+  const auto& [begin, bytes] = *std::prev(after);
+  return memory < begin + bytes ? memory - begin : Operation::unregistered;
+}
+
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Operation operation, std::size_t reads, std::size_t writes) {
   const std::lock_guard lock{everything().mutex};
   const Comm& state = idle_state_of(comm);
+  operation.in_at = place_in(state, operation.in);
+  operation.out_at = place_in(state, operation.out);
   const auto ranks = state.clique->size;
   if (operation.count == 0) misuse("a call without elements");
   const std::size_t bytes = operation.count * size_of(operation.type);
@@ -561,18 +600,20 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, 
   const std::lock_guard lock{everything().mutex};
   Comm& state = state_of(comm);
   if (block_of(memory, bytes) == nullptr) misuse("memory is registered that is not of a device");
-  if (!state.registrations.insert(memory).second) misuse("memory is registered a second time");
+  if (settings().refuses_registration[static_cast<std::size_t>(state.device)]) return ncclInvalidUsage;
+  if (!state.registrations.emplace(static_cast<std::byte*>(memory), bytes).second) misuse("memory is registered a second time");
   ++everything().live;
   *handle = memory;
   return ncclSuccess;
 }
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   const std::lock_guard lock{everything().mutex};
-  if (state_of(comm).registrations.erase(handle) == 0) misuse("a registration that there is none of");
+  if (state_of(comm).registrations.erase(static_cast<std::byte*>(handle)) == 0) misuse("a registration that there is none of");
   --everything().live;
   return ncclSuccess;
 }
 ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes) {
+  if (settings().full[static_cast<std::size_t>(current_device())]) return ncclUnhandledCudaError;
   return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 ncclResult_t ncclMemFree(void* memory) { return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; }

@@ -31,7 +31,8 @@ struct Settings {
   std::atomic<int> product_milliseconds{0};             // that a product of cuBLASLt takes, while other streams go on
   std::atomic<bool> epilogues{true};                    // whether cuBLASLt can do more than a product
   std::atomic<bool> epilogues_run{true};                // where it finds an algorithm for that, whether it carries it out
-  /// What NCCL says of the communicators on a device, at any time.
+  /// By device: whether NCCL has no memory there, registers none, and what it says of the communicators at any time.
+  std::array<std::atomic<bool>, 8> full{}, refuses_registration{};
   std::array<std::atomic<ncclResult_t>, 8> error{};
 };
 Settings& settings();
@@ -44,6 +45,13 @@ int live();
 int products(int epilogue);
 /// How many graphs were launched since the last reset().
 int graphs_launched();
+
+/// Bytes of the values, or of a rank's shard, of NCCL's collectives so far: of those whose memory all ranks have registered, and in which it
+/// lies in the same place on each, and of all others.
+struct Traffic {
+  std::size_t registered = 0, other = 0;
+};
+Traffic traffic();
 
 /// Keeps a stream from going on, for as long as it lives.
 class Hold {

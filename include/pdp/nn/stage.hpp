@@ -38,12 +38,14 @@ struct Run {
   int buffer = 0;
 };
 
-/// Memory of the device that somebody else keeps, for the parameters of each run and for their gradients, where a rank keeps all of them:
-/// zero, and aligned as a Buffer. Empty where there is none; either list may end early.
+/// Memory of the device that somebody else keeps: zero, and aligned as a Buffer. For each run what this rank keeps of its parameters, and
+/// of their gradients, and for each buffer as much as the largest of its runs needs. Empty where there is none; each list may end early.
 template <class T>
 struct Lent {
   std::vector<std::span<T>> values{};
   std::vector<std::span<Accumulated<T>>> gradients{};
+  std::vector<std::span<T>> value_buffers{};
+  std::vector<std::span<Accumulated<T>>> gradient_buffers{};
 };
 
 /// How many elements each slice of a run has. The whole has as many for each of its slices.
@@ -219,45 +221,59 @@ class Stage {
   }
 
   void make_memory(const Lent<T>& lent) {
-    const auto lent_to = [](const auto& all, std::size_t unit) {
-      return unit < all.size() && !all[unit].empty() ? all[unit].data() : nullptr;
-    };
-    const auto need = [](std::vector<Index>& buffers, const Unit& unit) {
-      const auto number = static_cast<std::size_t>(unit.run.buffer);
-      if (buffers.size() <= number) buffers.resize(number + 1);
-      buffers[number] = std::max(buffers[number], static_cast<Index>(unit.size()));
-    };
     const auto kept = [](const Unit& unit, bool whole) { return whole ? static_cast<Index>(unit.size()) : unit.slice_elements; };
     Index values = 0, gradients = 0, masters = 0;
     std::vector<Index> value_buffers, gradient_buffers;  // their elements
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const Unit& unit = units_[u];
-      if (lent_to(lent.values, u) == nullptr) values += kept(unit, unit.run.keeps_values);
-      if (lent_to(lent.gradients, u) == nullptr) gradients += kept(unit, unit.run.keeps_gradients);
+      const auto need = [&](const auto& lent_units, bool keeps, Index& own, std::vector<Index>& buffers) {
+        if (piece(lent_units, u).empty()) own += kept(unit, keeps);
+        if (keeps) return;
+        const auto number = static_cast<std::size_t>(unit.run.buffer);
+        if (buffers.size() <= number) buffers.resize(number + 1);
+        buffers[number] = std::max(buffers[number], static_cast<Index>(unit.size()));
+      };
+      need(lent.values, unit.run.keeps_values, values, value_buffers);
+      need(lent.gradients, unit.run.keeps_gradients, gradients, gradient_buffers);
       masters += unit.slice_elements;
-      if (!unit.run.keeps_values) need(value_buffers, unit);
-      if (!unit.run.keeps_gradients) need(gradient_buffers, unit);
     }
     values_ = allocate<T>(device_, values);
     gradients_ = allocate<Gradient>(device_, gradients);
     if constexpr (has_masters) masters_ = allocate<Master>(device_, masters);
-    for (const Index elements : value_buffers) value_buffers_.push_back(allocate<T>(device_, elements));
-    for (const Index elements : gradient_buffers) gradient_buffers_.push_back(allocate<Gradient>(device_, elements));
+    const std::vector<T*> values_of_buffers = make_buffers(value_buffers, lent.value_buffers, value_buffers_);
+    const std::vector<Gradient*> gradients_of_buffers = make_buffers(gradient_buffers, lent.gradient_buffers, gradient_buffers_);
     T* next_values = values_.data();
     Gradient* next_gradients = gradients_.data();
     Master* next_masters = has_masters ? masters_.data() : nullptr;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
-      const auto place = [&]<class E>(E* from_others, bool keeps, E*& next, auto& buffers, E*& whole, E*& own) {
-        E*& from = from_others != nullptr ? from_others : next;
-        whole = keeps ? from : buffers[static_cast<std::size_t>(unit.run.buffer)].data();
+      const auto place = [&]<class E>(std::span<E> from_others, bool keeps, E*& next, const std::vector<E*>& buffers, E*& whole, E*& own) {
+        E* lent_place = from_others.data();
+        E*& from = from_others.empty() ? next : lent_place;
+        whole = keeps ? from : buffers[static_cast<std::size_t>(unit.run.buffer)];
         own = keeps ? from + unit.run.slice * unit.slice_elements : from;
         from += kept(unit, keeps);
       };
-      place(lent_to(lent.values, u), unit.run.keeps_values, next_values, value_buffers_, unit.values, unit.own_values);
-      place(lent_to(lent.gradients, u), unit.run.keeps_gradients, next_gradients, gradient_buffers_, unit.gradients, unit.own_gradients);
+      place(piece(lent.values, u), unit.run.keeps_values, next_values, values_of_buffers, unit.values, unit.own_values);
+      place(piece(lent.gradients, u), unit.run.keeps_gradients, next_gradients, gradients_of_buffers, unit.gradients, unit.own_gradients);
       if constexpr (has_masters) unit.own_masters = std::exchange(next_masters, next_masters + unit.slice_elements);
     }
+  }
+  /// Where buffers of so many elements are: those that this rank was not lent are its own.
+  template <class E, class Memory>
+  std::vector<E*> make_buffers(const std::vector<Index>& elements, const std::vector<std::span<E>>& lent, std::vector<Memory>& own) {
+    std::vector<E*> places;
+    for (std::size_t number = 0; number < elements.size(); ++number) {
+      const std::span<E> from_others = piece(lent, number);
+      own.push_back(allocate<E>(device_, from_others.empty() ? elements[number] : 0));
+      places.push_back(from_others.empty() ? own.back().data() : from_others.data());
+    }
+    return places;
+  }
+  /// Of a list that may end early.
+  template <class E>
+  static std::span<E> piece(const std::vector<std::span<E>>& lent, std::size_t number) {
+    return number < lent.size() ? lent[number] : std::span<E>{};
   }
 
   /// Calls visit(parameter, unit), where the parameter's offset is among the elements of the unit.

@@ -46,14 +46,14 @@ class Engine {
   using Reduced = typename P::reduce;
   static constexpr bool rounds = !std::same_as<Reduced, Gradient>;  // gradients on their way
   static constexpr bool has_masters = Worker::Stage::has_masters;
-  static constexpr bool sees_memory = may_see_memory<C, T> && !rounds;
+  static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
   /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
   Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const GradientPolicy& policy = {}, D device = {})
       : plan_{adapted(world, std::move(plan), world.rank())},
         groups_{world, plan_},
-        memory_{sees_memory ? UnitMemory<C, T>{groups_, plan_, nn::outline(model, input)} : UnitMemory<C, T>{plan_}},
+        memory_{groups_, plan_, nn::outline(model, input)},
         worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         judges_{std::ranges::any_of(plan_.evaluate, [](const Instruction& i) { return i.op == Op::loss; })},
@@ -63,7 +63,7 @@ class Engine {
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
     if constexpr (comm::HasDeviceBuffers<C>) check_device(world);
-    if constexpr (rounds) rounded_ = {stage(), plan_};
+    if constexpr (rounds) rounded_ = {stage(), plan_, groups_};
     setup_ = program(plan_.setup);
     std::vector<bool> counts;
     for (const Unit& unit : plan_.units)
@@ -541,9 +541,9 @@ class Engine {
   int exceptions_ = std::uncaught_exceptions();
   Plan plan_;
   Groups<C> groups_;
-  UnitMemory<C, T> memory_;
+  UnitMemory<C, T, Reduced> memory_;
   Worker worker_;
-  RoundedGradients<typename Worker::Stage, Reduced> rounded_;  // where they travel so
+  RoundedGradients<C, typename Worker::Stage, Reduced> rounded_;  // where they travel so
   bool takes_loss_, judges_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the first
                                        // where a group takes it together
   bool takes_norm_;                    // of the whole gradient, before it is applied

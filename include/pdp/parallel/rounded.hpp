@@ -1,35 +1,40 @@
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <vector>
 
+#include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/view.hpp>
+#include <pdp/parallel/call_memory.hpp>
+#include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
 
 /// Gradients of units as they travel, rounded to another element type: memory that is made once, and the way there and back. Units of which
 /// the whole gradient lies in one buffer, one after another, have one place here, too.
-template <class Stage, class Reduced>
+template <comm::Communicator C, class Stage, class Reduced>
 class RoundedGradients {
   using T = typename Stage::Gradient;
 
  public:
   RoundedGradients() = default;
-  RoundedGradients(Stage& stage, const Plan& plan) {
-    std::vector<Index> elements;
+  /// Where calls take memory of a device, every rank of each group makes this call.
+  RoundedGradients(Stage& stage, const Plan& plan, const Groups<C>& groups) {
+    std::vector<typename CallMemory<C, Reduced>::Need> needs;  // of places
     for (std::size_t u = 0; u < plan.units.size(); ++u) {
       const Unit& unit = plan.units[u];
       const std::size_t place = unit.sharding >= Sharding::gradients ? static_cast<std::size_t>(unit.buffer) : plan.units.size() + u;
-      if (elements.size() <= place) elements.resize(place + 1);
+      if (needs.size() <= place) needs.resize(place + 1);
       const auto whole = static_cast<Index>(stage.gradients(static_cast<int>(u)).size()),
                  own = unit.sharding == Sharding::none ? 0 : static_cast<Index>(stage.own_gradients(static_cast<int>(u)).size());
-      elements[place] = std::max(elements[place], padded<Reduced>(whole) + own);
+      needs[place].share(unit.group, padded<Reduced>(whole) + padded<Reduced>(own));
       places_.push_back(place);
     }
-    for (const Index each : elements) memory_.push_back(allocate<Reduced>(stage.device(), each));
+    if constexpr (comm::HasDeviceBuffers<C>) lent_ = {groups, needs};
+    for (std::size_t place = 0; place < needs.size(); ++place)
+      own_.push_back(allocate<Reduced>(stage.device(), lent_[place].empty() ? needs[place].elements : 0));
   }
 
   /// The whole of a unit, rounded.
@@ -51,14 +56,19 @@ class RoundedGradients {
   [[nodiscard]] std::span<Reduced> whole(int unit, std::size_t elements) { return memory(unit).first(elements); }
 
  private:
-  [[nodiscard]] std::span<Reduced> memory(int unit) { return memory_[places_[static_cast<std::size_t>(unit)]].span(); }
+  [[nodiscard]] std::span<Reduced> memory(int unit) {
+    const std::size_t place = places_[static_cast<std::size_t>(unit)];
+    const std::span<Reduced> lent = lent_[place];
+    return lent.empty() ? own_[place].span() : lent;
+  }
   template <class E, class Span>
   static Matrix<E> view(Span values) {
     return {values.data(), 1, static_cast<Index>(values.size())};
   }
 
   std::vector<std::size_t> places_;  // of units
-  std::vector<DeviceMemory<typename Stage::Device, Reduced>> memory_;
+  CallMemory<C, Reduced> lent_;      // of places, by the communicators
+  std::vector<DeviceMemory<typename Stage::Device, Reduced>> own_;
 };
 
 }  // namespace pdp::parallel

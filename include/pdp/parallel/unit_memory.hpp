@@ -1,48 +1,51 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/comm/region.hpp>
 #include <pdp/nn/stage.hpp>
+#include <pdp/parallel/call_memory.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/runs.hpp>
 
 namespace pdp::parallel {
 
-/// Whether ranks over a communicator may see each other's memory, by the communicator's type.
-template <class C, class T>
-inline constexpr bool may_see_memory = comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C> && std::same_as<T, Accumulated<T>>;
+/// Whether ranks over a communicator may see each other's memory, by the communicator's type, where gradients travel as `Reduced`.
+template <class C, class T, class Reduced = Accumulated<T>>
+inline constexpr bool may_see_memory =
+    comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C> && std::same_as<T, Accumulated<T>> && std::same_as<Reduced, Accumulated<T>>;
 
 /// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
 /// message to reduce gradients to slices and to gather parameters from them: it is enough that they wait for each other before the one and
-/// after the other.
-template <comm::Communicator C, class T>
+/// after the other. Where calls take memory of a device, all that they reduce and gather of units lies in the communicators'.
+template <comm::Communicator C, class T, class Reduced = Accumulated<T>>
 class UnitMemory {
   using Gradient = Accumulated<T>;
+  using ValueNeed = typename CallMemory<C, T>::Need;
+  using GradientNeed = typename CallMemory<C, Gradient>::Need;
+  static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
  public:
-  /// Every rank of each group makes this call. A unit of which this rank keeps a slice only gets none.
+  /// Every rank of each group makes this call.
   UnitMemory(const Groups<C>& groups, const Plan& plan, const Outline& model) : units_(plan.units.size()) {
-    if constexpr (may_see_memory<C, T>)
-      for (int number = 0; number < groups.size(); ++number) lend(groups[number], number, plan, model);
+    if constexpr (sees_memory || comm::HasDeviceBuffers<C>) lend(groups, plan, model);
   }
 
-  /// None.
-  explicit UnitMemory(const Plan& plan) : units_(plan.units.size()) {}
-
-  /// Of each unit, as a Stage takes it.
-  [[nodiscard]] nn::Lent<T> lent() const {
+  /// As a Stage takes it.
+  [[nodiscard]] nn::Lent<T> lent() {
     nn::Lent<T> lent;
-    for (const Unit& each : units_) {
-      lent.values.push_back(each.values);
-      lent.gradients.push_back(each.gradients);
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      lent.values.push_back(values_[u]);
+      lent.gradients.push_back(gradients_[u]);
+    }
+    for (std::size_t buffer = 0; buffer < buffers_; ++buffer) {
+      lent.value_buffers.push_back(values_[units_.size() + buffer]);
+      lent.gradient_buffers.push_back(gradients_[units_.size() + buffer]);
     }
     return lent;
   }
@@ -78,8 +81,6 @@ class UnitMemory {
 
  private:
   struct Unit {
-    std::span<T> values;
-    std::span<Gradient> gradients;
     std::vector<const Gradient*> gradients_of_all;  // the gradients of the group's ranks, in this rank's slice
     std::vector<T*> values_of_others;               // the values of all but this one, there
     std::int64_t mark = 0;
@@ -88,42 +89,45 @@ class UnitMemory {
 
   [[nodiscard]] const Unit& at(int unit) const { return units_[static_cast<std::size_t>(unit)]; }
 
-  void lend(C& group, int number, const Plan& plan, const Outline& model) {
+  void lend(const Groups<C>& groups, const Plan& plan, const Outline& model) {
     const std::vector<nn::Run> all = runs(plan);
-    const auto sizes = [&](std::size_t u) {  // of values, which lie here only where they are published, and of gradients
-      const std::size_t whole = slice(model, all[u]) * static_cast<std::size_t>(all[u].slices);
-      return std::array{all[u].slices > 1 ? whole : 0, whole};
-    };
-    std::vector<std::size_t> members;
-    std::size_t sum = 0;
-    for (std::size_t u = 0; u < all.size(); ++u)
-      if (plan.units[u].group == number && all[u].keeps_gradients) {
-        members.push_back(u);
-        sum += sizes(u)[0] + sizes(u)[1];
-      }
-    if (sum == 0 || group.size() == 1) return;
-    comm::Registered<T>& memory = memory_.emplace_back(group.template allocate<T>(sum));
-    std::size_t begin = 0;
-    for (const std::size_t u : members) {
-      const auto [of_values, of_gradients] = sizes(u);
-      Unit& unit = units_[u];
-      unit.values = memory.span().subspan(begin, of_values);
-      unit.gradients = memory.span().subspan(begin + of_values, of_gradients);
-      unit.mark = static_cast<std::int64_t>(begin) * 64 + all[u].first % 64;
-      if (memory.is_common() && of_values > 0)
-        for (int rank = 0; rank < group.size(); ++rank) {
-          T* const there = memory.of(rank).data() + begin + slice(model, all[u]) * static_cast<std::size_t>(all[u].slice);
-          unit.gradients_of_all.push_back(there + of_values);
-          if (rank != group.rank()) unit.values_of_others.push_back(there);
-        }
-      begin += of_values + of_gradients;
+    for (const nn::Run& run : all) buffers_ = std::max(buffers_, static_cast<std::size_t>(run.buffer) + 1);
+    std::vector<ValueNeed> values(all.size() + buffers_);  // of units, then of buffers
+    std::vector<GradientNeed> gradients(all.size() + buffers_);
+    for (std::size_t u = 0; u < all.size(); ++u) {
+      const nn::Run& run = all[u];
+      const Index slice = nn::slice_elements(model, run), whole = slice * run.slices;
+      const auto need = [&](auto& needs, bool keeps_whole) {
+        needs[u] = {plan.units[u].group, keeps_whole ? whole : slice};
+        if (!keeps_whole) needs[all.size() + static_cast<std::size_t>(run.buffer)].share(plan.units[u].group, whole);
+      };
+      if (sees_memory && !run.keeps_gradients) continue;  // such ranks reduce and gather by messages
+      if (run.slices > 1) need(values, run.keeps_values);
+      if constexpr (std::same_as<Reduced, Gradient>) need(gradients, run.keeps_gradients);
     }
-    if (memory.is_common()) scratch_ = Buffer<Gradient>{static_cast<Index>(block)};
+    values_ = {groups, values};
+    gradients_ = {groups, gradients};
+    if constexpr (sees_memory)
+      for (std::size_t u = 0; u < all.size(); ++u) find_others(u, all[u], groups, plan);
   }
-  static std::size_t slice(const Outline& model, const nn::Run& run) { return static_cast<std::size_t>(nn::slice_elements(model, run)); }
 
-  std::vector<comm::Registered<T>> memory_;
+  void find_others(std::size_t u, const nn::Run& run, const Groups<C>& groups, const Plan& plan) {
+    Unit& unit = units_[u];
+    unit.mark = static_cast<std::int64_t>(gradients_.begin(u)) * 64 + run.first % 64;
+    if (values_[u].empty() || !values_.is_common(u) || !gradients_.is_common(u)) return;
+    C& group = groups[plan.units[u].group];
+    const std::size_t begin = values_[u].size() / static_cast<std::size_t>(run.slices) * static_cast<std::size_t>(run.slice);
+    for (int rank = 0; rank < group.size(); ++rank) {
+      unit.gradients_of_all.push_back(gradients_.of(rank, u).data() + begin);
+      if (rank != group.rank()) unit.values_of_others.push_back(values_.of(rank, u).data() + begin);
+    }
+    if (scratch_.size() == 0) scratch_ = Buffer<Gradient>{static_cast<Index>(block)};
+  }
+
+  CallMemory<C, T> values_;
+  CallMemory<C, Gradient> gradients_;
   std::vector<Unit> units_;
+  std::size_t buffers_ = 0;
   Buffer<Gradient> scratch_;
 };
 

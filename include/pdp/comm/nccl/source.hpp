@@ -70,22 +70,60 @@ void NcclCalls::exchange_records(std::span<const std::byte> mine, std::span<std:
 void NcclCalls::begin_group() { group_->world().begin_together(); }
 void NcclCalls::end_group() { group_->world().end_together(); }
 
-/// Registered with NCCL for the group, so that nothing is copied where NCCL can do without.
+namespace nccl {
+
+/// Memory of NCCL's own, registered for the calls of a group until the group ends, where it could be.
+class Piece {
+ public:
+  Piece(const std::shared_ptr<Group>& group, std::size_t bytes) : group_{group}, result_{ncclMemAlloc(&memory_, bytes)} {
+    if (result_ == ncclSuccess)
+      registration_ = group->enroll(memory_, bytes);
+    else
+      memory_ = nullptr;
+  }
+  Piece(Piece&&) = delete;
+  ~Piece() {
+    withdraw();
+    if (memory_ != nullptr) ncclMemFree(memory_);
+  }
+
+  /// Null where there is none: then result() says why.
+  [[nodiscard]] void* memory() const { return memory_; }
+  [[nodiscard]] ncclResult_t result() const { return result_; }
+  [[nodiscard]] bool is_registered() const { return registration_ != nullptr; }
+  void withdraw() {
+    if (const auto alive = group_.lock(); alive && is_registered()) alive->withdraw(registration_);
+    registration_ = nullptr;
+  }
+
+ private:
+  std::weak_ptr<Group> group_;
+  void *memory_ = nullptr, *registration_ = nullptr;
+  ncclResult_t result_;
+};
+
+}  // namespace nccl
+
+/// NCCL wants all ranks to give a call registered memory, or none of them: so they tell each other what they have.
 Region NcclCalls::allocate(std::size_t bytes) {
+  enum class Has : std::uint8_t { nothing, memory, registered };
   group_->world().check();
   if (bytes == 0) return {};
   const nccl::OnDevice on{device()};
-  void* memory = nullptr;
-  if (const ncclResult_t result = ncclMemAlloc(&memory, bytes); result != ncclSuccess)
+  const auto piece = std::make_shared<nccl::Piece>(group_, bytes);
+  const Has mine = piece->is_registered() ? Has::registered : piece->memory() != nullptr ? Has::memory : Has::nothing;
+  std::vector<Has> all(static_cast<std::size_t>(size()));
+  group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::all_gather);
+  if (mine == Has::nothing)
     throw CommunicationError{text("rank ", rank(), " has no ", bytes, " bytes on device ", device(),
-                                  ": ncclMemAlloc says: ", nccl::describe_error(result, nullptr))};
-  void* const registration = group_->enroll(memory, bytes);
-  std::shared_ptr<void> owner{memory, [group = std::weak_ptr{group_}, registration](void* own) {
-                                if (const auto alive = group.lock(); alive && registration != nullptr) alive->withdraw(registration);
-                                ncclMemFree(own);
-                              }};
-  cuda::clear(memory, bytes);
-  return {static_cast<std::byte*>(memory), bytes, std::move(owner)};
+                                  ": ncclMemAlloc says: ", nccl::describe_error(piece->result(), nullptr))};
+  const auto least = std::ranges::min_element(all);
+  if (*least == Has::nothing)
+    throw CommunicationError{text("rank ", least - all.begin(), " of ", size(), " has no ", bytes,
+                                  " bytes on its device for memory that all of them allocate; it says more")};
+  if (*least == Has::memory) piece->withdraw();
+  cuda::clear(piece->memory(), bytes);
+  return {static_cast<std::byte*>(piece->memory()), bytes, piece};
 }
 
 /// NCCL's colours are 0 or more. So a group's colour there is its first rank.

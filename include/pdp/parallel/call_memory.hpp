@@ -1,0 +1,72 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/comm/region.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/parallel/groups.hpp>
+
+namespace pdp::parallel {
+
+/// Memory for the values of calls, from the communicators of the groups that make them: zero at first, and aligned as a Buffer where what
+/// is needed before is a multiple of that. What a group needs lies in one piece, in the same place of it on each rank.
+template <comm::Communicator C, Element E>
+class CallMemory {
+ public:
+  /// What a group needs in one piece.
+  struct Need {
+    int group = -1;  // -1: no group
+    Index elements = 0;
+
+    /// Others need it, too, in turn. What several groups need is for none of them to give.
+    void share(int with, Index needed) {
+      constexpr int several = -2;
+      group = elements == 0 || group == with ? with : several;
+      elements = std::max(elements, needed);
+    }
+  };
+
+  CallMemory() = default;
+  /// Every rank of a group makes this call, and gives the same needs of that group, in the same order. A group of one rank, which makes no
+  /// calls, gets nothing.
+  CallMemory(const Groups<C>& groups, const std::vector<Need>& needs) : places_(needs.size()) {
+    for (int number = 0; number < groups.size(); ++number) {
+      std::size_t elements = 0;
+      for (std::size_t at = 0; at < needs.size(); ++at)
+        if (needs[at].group == number) {
+          places_[at] = {memory_.size(), elements, static_cast<std::size_t>(needs[at].elements)};
+          elements += places_[at].size;
+        }
+      const bool calls = elements > 0 && groups[number].size() > 1;
+      memory_.push_back(calls ? groups[number].template allocate<E>(elements) : comm::Registered<E>{});
+    }
+  }
+
+  /// Empty where there is none.
+  [[nodiscard]] std::span<E> operator[](std::size_t need) {
+    if (need >= places_.size() || memory_of(need).size() == 0) return {};
+    return memory_of(need).span().subspan(places_[need].begin, places_[need].size);
+  }
+  /// Where it lies in the memory of its group, in elements.
+  [[nodiscard]] std::size_t begin(std::size_t need) const { return places_[need].begin; }
+  /// Whether this rank sees what the others have for the same need.
+  [[nodiscard]] bool is_common(std::size_t need) { return memory_of(need).is_common(); }
+  [[nodiscard]] std::span<E> of(int rank, std::size_t need) {
+    return memory_of(need).of(rank).subspan(places_[need].begin, places_[need].size);
+  }
+
+ private:
+  struct Place {
+    std::size_t group = 0, begin = 0, size = 0;
+  };
+  [[nodiscard]] comm::Registered<E>& memory_of(std::size_t need) { return memory_[places_[need].group]; }
+
+  std::vector<Place> places_;                // of needs
+  std::vector<comm::Registered<E>> memory_;  // of groups
+};
+
+}  // namespace pdp::parallel
