@@ -34,7 +34,7 @@ void* current_fiber() { return nullptr; }
 void announce(void*) {}
 #endif
 
-constexpr std::size_t stack_bytes = 64 * 1024;
+constexpr std::size_t stack_bytes = 32 * 1024;
 constexpr unsigned warp = 32;
 
 void start_threads();
@@ -57,7 +57,8 @@ struct Thread {
   enum class State { ready, at_block, at_warp, finished };
   State state = State::ready;
   Stack* stack = nullptr;
-  std::uint64_t given = 0;
+  std::array<std::uint64_t, 2> given{};  // in turn, so that nothing is given over what others are still to take
+  unsigned turn = 0;
 };
 
 /// The block that runs. One at a time, as streams carry out what they have under the one mutex.
@@ -161,12 +162,10 @@ void wait_for_block() { wait_as(Thread::State::at_block); }
 
 std::uint64_t exchange_in_warp(std::uint64_t value, unsigned from_lane) {
   RunningBlock& block = block_that_runs();
-  const unsigned own = block.current;
-  block.threads[own].given = value;
+  const unsigned own = block.current, turn = block.threads[own].turn++ % 2;
+  block.threads[own].given[turn] = value;
   wait_as(Thread::State::at_warp);
-  const std::uint64_t taken = block.threads[own / warp * warp + from_lane].given;
-  wait_as(Thread::State::at_warp);  // nobody gives anything new before all have taken
-  return taken;
+  return block.threads[own / warp * warp + from_lane].given[turn];
 }
 
 void run_grid(const dim3& grid, const dim3& block, const std::function<void()>& body) {
