@@ -329,6 +329,21 @@ TEST_CASE("nccl: where a rank has no memory for what all allocate, every rank sa
   const auto thrown = connect(3, 20s, [](int, Nccl& world) { static_cast<void>(world.allocate<float>(100)); });
   CHECK_THAT(thrown[1].what(), Contains("rank 1 has no 400 bytes on device 1: ncclMemAlloc says: unhandled cuda error"));
   for (const std::size_t rank : {0u, 2u}) CHECK_THAT(thrown[rank].what(), Contains("rank 1 of 3 has no 400 bytes on its device"));
+  for (const Thrown& error : thrown) CHECK(error.is<pdp::DeviceError>());
+}
+
+TEST_CASE("nccl: ranks that allocate different sizes are told, and the world goes on", "[comm][nccl][allocate][mismatch]") {
+  const Fixture fixture;
+  const auto thrown = connect(2, 20s, [](int rank, Nccl& world) {
+    try {
+      static_cast<void>(world.allocate<float>(rank == 0 ? 100 : 0));
+    } catch (const pdp::ConfigError&) {
+      world.barrier();
+      throw;
+    }
+  });
+  CHECK_THAT(thrown[0].what(), Contains("rank 0 allocates 400 bytes, but rank 1 0; every rank of a group asks for as many"));
+  CHECK_THAT(thrown[1].what(), Contains("rank 1 allocates 0 bytes, but rank 0 400"));
 }
 
 TEST_CASE("nccl: memory is registered by all ranks of a group or by none", "[comm][nccl][allocate]") {

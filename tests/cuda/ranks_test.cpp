@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -198,11 +199,29 @@ TEST_CASE("what ranks sum and gather of parameters lies in memory that all of th
   constexpr pdp::Float32 in_float;
   check_traffic(parallel::DataParallel{}, 2, in_float);
   for (const int stage : {1, 2, 3}) {
-    check_traffic(parallel::Zero{.stage = stage}, 3, in_float);
+    check_traffic(parallel::Zero{.stage = stage, .accumulate = 2}, 3, in_float);
     check_traffic(parallel::Zero{.stage = stage}, 2, pdp::MixedBfloat16{});
   }
   check_traffic(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, in_float);
   check_traffic(parallel::DataParallel{}, 2, pdp::Bfloat16Gradients{});
+}
+
+TEST_CASE("memory of a communicator goes back when the device is through with it", "[cuda][nccl]") {
+  stand_in::reset();
+  const int before = stand_in::live();
+  pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
+    const pdp::cuda::Device device{{.index = world.device()}};
+    std::jthread later;
+    Trainer trainer{world, parallel::Zero{.stage = 1}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, device};
+    auto& stage = trainer.engine().stage();
+    later = std::jthread{[hold = std::make_unique<stand_in::Hold>(device.stream())]() mutable {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+      hold.reset();
+    }};
+    copy(device, std::span<const float>{stage.own_values(0)}, stage.own_gradients(0).data());
+    return 0;
+  });
+  CHECK(stand_in::live() == before);  // and what is in use ends the process
 }
 
 TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
@@ -313,7 +332,7 @@ TEST_CASE("a model on another GPU than its communicator's is refused", "[cuda][n
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     return support::message_of<pdp::ConfigError>([&] {
              Trainer trainer{
-                 world, parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = 5}}};
+                 world, parallel::Zero{.stage = 3}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = 5}}};
            })
         .value_or("nothing was thrown");
   });

@@ -148,7 +148,7 @@ cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
 }
 
 /// To free memory waits for all that its device does.
-cudaError_t release(void* memory, bool pinned) {
+cudaError_t release(void* memory, bool pinned, bool waits = true) {
   refuse_in_capture("memory is freed");
   Lock lock{everything().mutex};
   const auto* const begin = static_cast<std::byte*>(memory);
@@ -157,8 +157,8 @@ cudaError_t release(void* memory, bool pinned) {
   const Block block = found->second;
   if (block.pinned != pinned) misuse("memory of the host and of the device are freed by functions of their own");
   everything().changed.wait(lock, [&] {
-    return std::ranges::all_of(everything().running,
-                               [&](const auto& stream) { return stream->device != block.device || stream->tasks.empty(); });
+    return !waits || std::ranges::all_of(everything().running,
+                                         [&](const auto& stream) { return stream->device != block.device || stream->tasks.empty(); });
   });
   everything().blocks.erase(begin);
   ::operator delete (memory, std::align_val_t{256});
@@ -261,6 +261,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, bytes, false); }
 cudaError_t cudaFree(void* memory) { return release(memory, false); }
+void stand_in::free_at_once(void* memory) { release(memory, false, /*waits*/ false); }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (device < 0 || peer < 0 || device >= settings().devices || peer >= settings().devices || device == peer)
     misuse("cudaDeviceCanAccessPeer of a device that is not there, or of one alone");
@@ -341,7 +342,11 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   check_ready(state, "a copy");
   if (block_of(to, bytes) == nullptr || block_of(from, bytes) == nullptr)
     misuse("an asynchronous copy of memory that CUDA did not allocate: it would keep its caller");
-  state.enqueue([=](Lock&) { std::memmove(to, from, bytes); });
+  state.enqueue([=](Lock&) {
+    if (block_of(to, bytes) == nullptr || block_of(from, bytes) == nullptr)
+      misuse("memory was given back while a copy of it was still on a stream");
+    std::memmove(to, from, bytes);
+  });
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {

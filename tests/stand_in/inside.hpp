@@ -85,6 +85,8 @@ Stream& stream_of(cudaStream_t stream);
 Stream& stream_here(cudaStream_t stream, const char* what);
 /// The block that all of the memory lies in, or null.
 const Block* block_of(const void* memory, std::size_t bytes);
+/// Memory of a device, whatever its streams still do with it.
+void free_at_once(void* memory);
 int& current_device();
 
 }  // namespace stand_in

@@ -616,7 +616,10 @@ ncclResult_t ncclMemAlloc(void** memory, std::size_t bytes) {
   if (settings().full[static_cast<std::size_t>(current_device())]) return ncclUnhandledCudaError;
   return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
-ncclResult_t ncclMemFree(void* memory) { return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; }
+ncclResult_t ncclMemFree(void* memory) {
+  free_at_once(memory);
+  return ncclSuccess;
+}
 
 ncclResult_t ncclReduce(const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t by, int root, ncclComm_t comm,
                         cudaStream_t stream) {

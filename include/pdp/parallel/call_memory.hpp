@@ -1,20 +1,27 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/region.hpp>
-#include <pdp/core/shape.hpp>
+#include <pdp/core/buffer.hpp>
 #include <pdp/parallel/groups.hpp>
 
 namespace pdp::parallel {
 
-/// Memory for the values of calls, from the communicators of the groups that make them: zero at first, and aligned as a Buffer where what
-/// is needed before is a multiple of that. What a group needs lies in one piece, in the same place of it on each rank.
-template <comm::Communicator C, Element E>
+/// Memory for the values of calls, from the communicators of the groups that make them: zero at first, and aligned as a Buffer. What a
+/// group needs lies in one piece, in the same place of it on each rank.
+///
+/// A communicator's memory goes back at once, and not as a device's own in the order of the device's stream. So whoever lets go of this
+/// waits until the device has carried out all that it was given, for 5 s at most: memory that is still in use then is never given back.
+template <comm::Communicator C, class D, Element E>
 class CallMemory {
  public:
   /// What a group needs in one piece.
@@ -32,18 +39,29 @@ class CallMemory {
 
   CallMemory() = default;
   /// Every rank of a group makes this call, and gives the same needs of that group, in the same order. A group of one rank, which makes no
-  /// calls, gets nothing.
-  CallMemory(const Groups<C>& groups, const std::vector<Need>& needs) : places_(needs.size()) {
+  /// calls, gets nothing. `device`: which uses it.
+  CallMemory(const Groups<C>& groups, const D& device, const std::vector<Need>& needs) : device_{device}, places_(needs.size()) {
     for (int number = 0; number < groups.size(); ++number) {
       std::size_t elements = 0;
       for (std::size_t at = 0; at < needs.size(); ++at)
         if (needs[at].group == number) {
           places_[at] = {memory_.size(), elements, static_cast<std::size_t>(needs[at].elements)};
-          elements += places_[at].size;
+          elements += static_cast<std::size_t>(padded<E>(needs[at].elements));
         }
       const bool calls = elements > 0 && groups[number].size() > 1;
       memory_.push_back(calls ? groups[number].template allocate<E>(elements) : comm::Registered<E>{});
     }
+  }
+  CallMemory(CallMemory&&) noexcept = default;
+  CallMemory& operator=(CallMemory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(places_, other.places_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~CallMemory() {
+    if constexpr (comm::HasDeviceBuffers<C>)
+      if (!memory_.empty() && !device_is_through()) static_cast<void>(new auto{std::move(memory_)});
   }
 
   /// Empty where there is none.
@@ -64,7 +82,20 @@ class CallMemory {
     std::size_t group = 0, begin = 0, size = 0;
   };
   [[nodiscard]] comm::Registered<E>& memory_of(std::size_t need) { return memory_[places_[need].group]; }
+  [[nodiscard]] bool device_is_through() noexcept {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
+    try {
+      while (!device_->is_idle()) {
+        if (std::chrono::steady_clock::now() >= until) return false;
+        std::this_thread::yield();
+      }
+      return true;
+    } catch (const Error&) {  // the device has failed, and nobody knows what it still does
+      return false;
+    }
+  }
 
+  std::optional<D> device_;
   std::vector<Place> places_;                // of needs
   std::vector<comm::Registered<E>> memory_;  // of groups
 };

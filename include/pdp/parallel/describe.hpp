@@ -13,6 +13,7 @@
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
 #include <pdp/parallel/memory.hpp>
+#include <pdp/parallel/runs.hpp>
 #include <pdp/parallel/timetable.hpp>
 #include <pdp/parallel/verify.hpp>
 
@@ -80,17 +81,6 @@ Index unit_elements(const Outline& model, const Plan& plan, const Keeps& keeps) 
   return elements + buffers.sum();
 }
 
-/// Elements through which slices are added to those of earlier micro-batches.
-inline Index scratch_elements(const Outline& model, const Plan& plan) {
-  SharedBuffers buffers;
-  for (const Instruction& i : plan.step)
-    if (i.op == Op::reduce_start && i.accumulate) {
-      const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
-      buffers.need(unit.buffer, slice_of(model, unit));
-    }
-  return buffers.sum();
-}
-
 inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields,
                       bool common_memory) {
   const Plan& plan = plans[static_cast<std::size_t>(rank)];
@@ -111,8 +101,8 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
       ++at;
     }
   use.parameters = bytes * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
-  use.gradients = bytes * (unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; }) +
-                           scratch_elements(model, plan));
+  use.gradients = bytes * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
+  for (const Index each : scratch_elements(plan, model)) use.gradients += bytes * each;
   const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
   use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes;
 

@@ -51,10 +51,10 @@ class Engine {
   /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
   Engine(C& world, Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const GradientPolicy& policy = {}, D device = {})
-      : plan_{adapted(world, std::move(plan), world.rank())},
+      : plan_{(check_device(world, device), adapted(world, std::move(plan), world.rank()))},
         groups_{world, plan_},
-        memory_{groups_, plan_, nn::outline(model, input)},
-        worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
+        memory_{groups_, device, plan_, nn::outline(model, input)},
+        worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent(), memory_.lent_scratch()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         judges_{std::ranges::any_of(plan_.evaluate, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
@@ -62,7 +62,6 @@ class Engine {
         marks_(plan_.units.size()),
         reductions_(plan_.units.size()),
         gathers_(plan_.units.size()) {
-    if constexpr (comm::HasDeviceBuffers<C>) check_device(world);
     if constexpr (rounds) rounded_ = {stage(), plan_, groups_};
     setup_ = program(plan_.setup);
     std::vector<bool> counts;
@@ -170,10 +169,11 @@ class Engine {
   }
 
  private:
-  void check_device(const C& world) const {
-    if (world.device() != worker_.device().index())
-      throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
-                             worker_.device().index(), "; make both for the same one")};
+  static void check_device(const C& world, const D& device) {
+    if constexpr (comm::HasDeviceBuffers<C>)
+      if (world.device() != device.index())
+        throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
+                               device.index(), "; make both for the same one")};
   }
 
   using Clock = std::chrono::steady_clock;
@@ -541,7 +541,7 @@ class Engine {
   int exceptions_ = std::uncaught_exceptions();
   Plan plan_;
   Groups<C> groups_;
-  UnitMemory<C, T, Reduced> memory_;
+  UnitMemory<C, D, T, Reduced> memory_;
   Worker worker_;
   RoundedGradients<C, typename Worker::Stage, Reduced> rounded_;  // where they travel so
   bool takes_loss_, judges_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the first

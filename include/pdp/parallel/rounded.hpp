@@ -17,12 +17,13 @@ namespace pdp::parallel {
 template <comm::Communicator C, class Stage, class Reduced>
 class RoundedGradients {
   using T = typename Stage::Gradient;
+  using Lent = CallMemory<C, typename Stage::Device, Reduced>;
 
  public:
   RoundedGradients() = default;
   /// Where calls take memory of a device, every rank of each group makes this call.
   RoundedGradients(Stage& stage, const Plan& plan, const Groups<C>& groups) {
-    std::vector<typename CallMemory<C, Reduced>::Need> needs;  // of places
+    std::vector<typename Lent::Need> needs;  // of places
     for (std::size_t u = 0; u < plan.units.size(); ++u) {
       const Unit& unit = plan.units[u];
       const std::size_t place = unit.sharding >= Sharding::gradients ? static_cast<std::size_t>(unit.buffer) : plan.units.size() + u;
@@ -32,7 +33,7 @@ class RoundedGradients {
       needs[place].share(unit.group, padded<Reduced>(whole) + padded<Reduced>(own));
       places_.push_back(place);
     }
-    if constexpr (comm::HasDeviceBuffers<C>) lent_ = {groups, needs};
+    if constexpr (comm::HasDeviceBuffers<C>) lent_ = {groups, stage.device(), needs};
     for (std::size_t place = 0; place < needs.size(); ++place)
       own_.push_back(allocate<Reduced>(stage.device(), lent_[place].empty() ? needs[place].elements : 0));
   }
@@ -67,7 +68,7 @@ class RoundedGradients {
   }
 
   std::vector<std::size_t> places_;  // of units
-  CallMemory<C, Reduced> lent_;      // of places, by the communicators
+  Lent lent_;                        // of places, by the communicators
   std::vector<DeviceMemory<typename Stage::Device, Reduced>> own_;
 };
 

@@ -23,17 +23,17 @@ inline constexpr bool may_see_memory =
 /// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
 /// message to reduce gradients to slices and to gather parameters from them: it is enough that they wait for each other before the one and
 /// after the other. Where calls take memory of a device, all that they reduce and gather of units lies in the communicators'.
-template <comm::Communicator C, class T, class Reduced = Accumulated<T>>
+template <comm::Communicator C, class D, class T, class Reduced = Accumulated<T>>
 class UnitMemory {
   using Gradient = Accumulated<T>;
-  using ValueNeed = typename CallMemory<C, T>::Need;
-  using GradientNeed = typename CallMemory<C, Gradient>::Need;
+  using Values = CallMemory<C, D, T>;
+  using Gradients = CallMemory<C, D, Gradient>;
   static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
  public:
   /// Every rank of each group makes this call.
-  UnitMemory(const Groups<C>& groups, const Plan& plan, const Outline& model) : units_(plan.units.size()) {
-    if constexpr (sees_memory || comm::HasDeviceBuffers<C>) lend(groups, plan, model);
+  UnitMemory(const Groups<C>& groups, const D& device, const Plan& plan, const Outline& model) : units_(plan.units.size()) {
+    if constexpr (sees_memory || comm::HasDeviceBuffers<C>) lend(groups, device, plan, model);
   }
 
   /// As a Stage takes it.
@@ -47,6 +47,12 @@ class UnitMemory {
       lent.value_buffers.push_back(values_[units_.size() + buffer]);
       lent.gradient_buffers.push_back(gradients_[units_.size() + buffer]);
     }
+    return lent;
+  }
+  /// For sums of slices that are added to those of earlier micro-batches, as a Worker takes it.
+  [[nodiscard]] std::vector<std::span<Gradient>> lent_scratch() {
+    std::vector<std::span<Gradient>> lent;
+    for (std::size_t number = 0; number < scratches_; ++number) lent.push_back(gradients_[units_.size() + buffers_ + number]);
     return lent;
   }
 
@@ -63,7 +69,6 @@ class UnitMemory {
 
   /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
   /// else touches this slice.
-  template <class D>
   void reduce(const D& device, int unit, std::span<Gradient> own) {
     const std::span<const Gradient* const> all = gradients(unit);
     for (std::size_t begin = 0; begin < own.size(); begin += block) {
@@ -89,11 +94,13 @@ class UnitMemory {
 
   [[nodiscard]] const Unit& at(int unit) const { return units_[static_cast<std::size_t>(unit)]; }
 
-  void lend(const Groups<C>& groups, const Plan& plan, const Outline& model) {
+  void lend(const Groups<C>& groups, const D& device, const Plan& plan, const Outline& model) {
     const std::vector<nn::Run> all = runs(plan);
     for (const nn::Run& run : all) buffers_ = std::max(buffers_, static_cast<std::size_t>(run.buffer) + 1);
-    std::vector<ValueNeed> values(all.size() + buffers_);  // of units, then of buffers
-    std::vector<GradientNeed> gradients(all.size() + buffers_);
+    const std::vector<Index> scratch = scratch_elements(plan, model);
+    scratches_ = scratch.size();
+    std::vector<typename Values::Need> values(all.size() + buffers_);  // of units, then of buffers
+    std::vector<typename Gradients::Need> gradients(all.size() + buffers_ + scratches_);
     for (std::size_t u = 0; u < all.size(); ++u) {
       const nn::Run& run = all[u];
       const Index slice = nn::slice_elements(model, run), whole = slice * run.slices;
@@ -103,10 +110,13 @@ class UnitMemory {
       };
       if (sees_memory && !run.keeps_gradients) continue;  // such ranks reduce and gather by messages
       if (run.slices > 1) need(values, run.keeps_values);
-      if constexpr (std::same_as<Reduced, Gradient>) need(gradients, run.keeps_gradients);
+      if (!std::same_as<Reduced, Gradient>) continue;
+      need(gradients, run.keeps_gradients);
+      if (const auto number = static_cast<std::size_t>(run.buffer); number < scratches_ && run.slices > 1)
+        gradients[all.size() + buffers_ + number].share(plan.units[u].group, scratch[number]);
     }
-    values_ = {groups, values};
-    gradients_ = {groups, gradients};
+    values_ = {groups, device, values};
+    gradients_ = {groups, device, gradients};
     if constexpr (sees_memory)
       for (std::size_t u = 0; u < all.size(); ++u) find_others(u, all[u], groups, plan);
   }
@@ -124,10 +134,10 @@ class UnitMemory {
     if (scratch_.size() == 0) scratch_ = Buffer<Gradient>{static_cast<Index>(block)};
   }
 
-  CallMemory<C, T> values_;
-  CallMemory<C, Gradient> gradients_;
+  Values values_;
+  Gradients gradients_;
   std::vector<Unit> units_;
-  std::size_t buffers_ = 0;
+  std::size_t buffers_ = 0, scratches_ = 0;
   Buffer<Gradient> scratch_;
 };
 

@@ -71,8 +71,9 @@ class Worker {
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
+  /// `lent`, `lent_scratch`: memory that somebody else keeps, where there is any.
   Worker(const Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
-         const nn::Lent<T>& lent)
+         const nn::Lent<T>& lent, const std::vector<std::span<Gradient>>& lent_scratch)
       : part_{plan.tensor},
         loss_{loss},
         optimizer_{optimizer},
@@ -85,7 +86,7 @@ class Worker {
     numbers_ = allocate<StepNumbers>(device, 1);
     uncounted_ = allocate<LossSums>(device, 1);
     make_memory(plan);
-    make_scratch(plan);
+    make_scratch(plan, lent_scratch);
     make_parts();
     make_input();
   }
@@ -223,7 +224,7 @@ class Worker {
 
   /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
   [[nodiscard]] std::span<Gradient> scratch(int unit) {
-    return scratch_[scratch_of_[static_cast<std::size_t>(unit)]].span().first(stage_.own_gradients(unit).size());
+    return scratch_[scratch_of_[static_cast<std::size_t>(unit)]].first(stage_.own_gradients(unit).size());
   }
   void add_scratch(int unit) {
     const std::span<Gradient> own = stage_.own_gradients(unit);
@@ -273,16 +274,14 @@ class Worker {
   }
 
   /// One for each buffer of gradients, where sums of slices are added up.
-  void make_scratch(const Plan& plan) {
-    std::vector<Index> elements;
-    for (std::size_t u = 0; u < plan.units.size(); ++u) scratch_of_.push_back(static_cast<std::size_t>(plan.units[u].buffer));
-    for (const Instruction& i : plan.step) {
-      if (i.op != Op::reduce_start || !i.accumulate) continue;
-      const std::size_t number = scratch_of_[static_cast<std::size_t>(i.unit)];
-      if (elements.size() <= number) elements.resize(number + 1);
-      elements[number] = std::max(elements[number], static_cast<Index>(stage_.own_gradients(i.unit).size()));
+  void make_scratch(const Plan& plan, const std::vector<std::span<Gradient>>& lent) {
+    for (const Unit& unit : plan.units) scratch_of_.push_back(static_cast<std::size_t>(unit.buffer));
+    for (const Index elements : scratch_elements(plan, stage_.outline())) {
+      const std::size_t number = scratch_.size();
+      const bool is_lent = number < lent.size() && !lent[number].empty();
+      own_scratch_.push_back(allocate<Gradient>(device(), is_lent ? 0 : elements));
+      scratch_.push_back(is_lent ? lent[number] : own_scratch_.back().span());
     }
-    for (const Index each : elements) scratch_.push_back(allocate<Gradient>(device(), each));
   }
 
   /// For a loss of columns that are divided over a group.
@@ -408,7 +407,8 @@ class Worker {
   DeviceMemory<D, LossSums> uncounted_;
   DeviceMemory<D, T> memory_;  // of boundaries and what layers save
   std::vector<DeviceMemory<D, Gradient>> optimizer_state_;
-  std::vector<DeviceMemory<D, Gradient>> scratch_;
+  std::vector<DeviceMemory<D, Gradient>> own_scratch_;
+  std::vector<std::span<Gradient>> scratch_;
   std::vector<std::size_t> scratch_of_;  // units
   std::vector<Slot> step_slots_, evaluation_slots_;
   DeviceMemory<D, Gradient> parts_;           // this rank's, then those of all

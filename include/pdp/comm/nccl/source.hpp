@@ -75,16 +75,19 @@ namespace nccl {
 /// Memory of NCCL's own, registered for the calls of a group until the group ends, where it could be.
 class Piece {
  public:
-  Piece(const std::shared_ptr<Group>& group, std::size_t bytes) : group_{group}, result_{ncclMemAlloc(&memory_, bytes)} {
+  Piece(const std::shared_ptr<Group>& group, std::size_t bytes)
+      : group_{group}, world_{group->shared_world()}, result_{ncclMemAlloc(&memory_, bytes)} {
     if (result_ == ncclSuccess)
       registration_ = group->enroll(memory_, bytes);
     else
       memory_ = nullptr;
   }
   Piece(Piece&&) = delete;
+  /// Where a program's own communicator has failed, calls may still be at work, which the program alone can abort: then the memory is
+  /// never given back.
   ~Piece() {
     withdraw();
-    if (memory_ != nullptr) ncclMemFree(memory_);
+    if (memory_ != nullptr && !world_->may_be_at_work()) ncclMemFree(memory_);
   }
 
   /// Null where there is none: then result() says why.
@@ -98,6 +101,7 @@ class Piece {
 
  private:
   std::weak_ptr<Group> group_;
+  std::shared_ptr<World> world_;
   void *memory_ = nullptr, *registration_ = nullptr;
   ncclResult_t result_;
 };
@@ -106,22 +110,29 @@ class Piece {
 
 /// NCCL wants all ranks to give a call registered memory, or none of them: so they tell each other what they have.
 Region NcclCalls::allocate(std::size_t bytes) {
-  enum class Has : std::uint8_t { nothing, memory, registered };
+  enum class Has : std::uint64_t { nothing, memory, registered };
+  struct Record {
+    std::uint64_t bytes;
+    Has has;
+  };
   group_->world().check();
-  if (bytes == 0) return {};
   const nccl::OnDevice on{device()};
-  const auto piece = std::make_shared<nccl::Piece>(group_, bytes);
-  const Has mine = piece->is_registered() ? Has::registered : piece->memory() != nullptr ? Has::memory : Has::nothing;
-  std::vector<Has> all(static_cast<std::size_t>(size()));
+  const auto piece = std::make_shared<nccl::Piece>(group_, std::max(bytes, std::size_t{1}));
+  const Record mine{bytes, piece->is_registered() ? Has::registered : piece->memory() != nullptr ? Has::memory : Has::nothing};
+  std::vector<Record> all(static_cast<std::size_t>(size()));
   group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::all_gather);
-  if (mine == Has::nothing)
-    throw CommunicationError{text("rank ", rank(), " has no ", bytes, " bytes on device ", device(),
-                                  ": ncclMemAlloc says: ", nccl::describe_error(piece->result(), nullptr))};
-  const auto least = std::ranges::min_element(all);
-  if (*least == Has::nothing)
-    throw CommunicationError{text("rank ", least - all.begin(), " of ", size(), " has no ", bytes,
-                                  " bytes on its device for memory that all of them allocate; it says more")};
-  if (*least == Has::memory) piece->withdraw();
+  if (mine.has == Has::nothing)
+    throw DeviceError{text("rank ", rank(), " has no ", bytes, " bytes on device ", device(),
+                           ": ncclMemAlloc says: ", nccl::describe_error(piece->result(), nullptr))};
+  const auto least = std::ranges::min_element(all, {}, &Record::has);
+  if (least->has == Has::nothing)
+    throw DeviceError{text("rank ", least - all.begin(), " of ", size(), " has no ", least->bytes,
+                           " bytes on its device for memory that all of them allocate; it says more")};
+  if (const auto other = std::ranges::find_if(all, [bytes](const Record& each) { return each.bytes != bytes; }); other != all.end())
+    throw ConfigError{text("rank ", rank(), " allocates ", bytes, " bytes, but rank ", other - all.begin(), " ", other->bytes,
+                           "; every rank of a group asks for as many")};
+  if (least->has == Has::memory) piece->withdraw();
+  if (bytes == 0) return {};
   cuda::clear(piece->memory(), bytes);
   return {static_cast<std::byte*>(piece->memory()), bytes, piece};
 }

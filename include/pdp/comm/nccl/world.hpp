@@ -56,6 +56,8 @@ class World {
   void deadline(Duration duration) { deadline_ = duration; }
 
   [[nodiscard]] bool failed() const { return failure_ != nullptr; }
+  /// Whether calls may be in flight that can be neither waited for nor aborted.
+  [[nodiscard]] bool may_be_at_work() const { return failed() && !own_; }
   /// Throws what has ended the world.
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
@@ -86,7 +88,7 @@ class World {
 
  private:
   /// Waits for calls that were aborted, for 5 s at most: whoever is told of the failure may let go of their memory. Those of a graph are on
-  /// the stream that it was launched on, whose order its owner keeps to.
+  /// the stream that it was launched on, which whoever lets go of their memory waits for.
   void quiesce() const noexcept;
 
   int rank_, size_, device_;
@@ -116,7 +118,7 @@ inline Call& World::fresh() {
 }
 
 inline World::~World() {
-  if (failed() && !own_) staging_.leave();
+  if (may_be_at_work()) staging_.leave();
   for (const Call& call : calls_)
     for (cudaEvent_t event : {call.ready, call.end})
       if (event != nullptr) cudaEventDestroy(event);
