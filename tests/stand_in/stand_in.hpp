@@ -46,8 +46,8 @@ int products(int epilogue);
 /// How many graphs were launched since the last reset().
 int graphs_launched();
 
-/// Bytes of the values, or of a rank's shard, of NCCL's collectives so far: of those whose memory all ranks have registered, and in which it
-/// lies in the same place on each, and of all others.
+/// Bytes of the values, or of a rank's shard, of NCCL's collectives so far: of those whose memory all ranks have registered, and in which
+/// it lies in the same place on each, and of all others.
 struct Traffic {
   std::size_t registered = 0, other = 0;
 };

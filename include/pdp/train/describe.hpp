@@ -43,8 +43,7 @@ template <comm::Group C, class TaskType, parallel::Strategy S, SupportedPrecisio
 [[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
                                              P = {}) {
   bool common_memory = false;
-  if constexpr (parallel::may_see_memory<C, typename P::compute, typename P::reduce>)
-    common_memory = world.shares_memory();
+  if constexpr (parallel::may_see_memory<C, typename P::compute, typename P::reduce>) common_memory = world.shares_memory();
   return describe(task, strategy, world.size(), options, common_memory);
 }
 
