@@ -22,6 +22,7 @@ using comm::Sum, comm::Product, comm::Min, comm::Max, comm::BitAnd, comm::BitOr;
 template struct Reductions<float, Sum, Product, Min, Max>;
 template struct Reductions<double, Sum, Product, Min, Max>;
 template struct Reductions<BFloat16, Sum, Product, Min, Max>;
+template struct Reductions<Float16, Sum, Product, Min, Max>;
 template struct Reductions<unsigned char, Sum, Product, Min, Max, BitAnd, BitOr>;
 template struct Reductions<std::int8_t, Sum, Product, Min, Max, BitAnd, BitOr>;
 template struct Reductions<std::int32_t, Sum, Product, Min, Max, BitAnd, BitOr>;

@@ -53,6 +53,7 @@ TEST_CASE("cuda_thread: every verb gives what a serial program gives", "[comm][c
         conformance::uneven_shards<float>(world, findings, base);
         conformance::uneven_shards<std::int64_t>(world, findings, base);
       }
+      conformance::sums_of<pdp::Float16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
       conformance::sums_of<pdp::BFloat16, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
       conformance::sums_of<std::int8_t, comm::Sum, comm::Product, comm::Min, comm::Max, comm::Average>(world, findings);
       conformance::sums_of<std::int32_t, comm::BitAnd, comm::BitOr>(world, findings);

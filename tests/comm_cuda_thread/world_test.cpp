@@ -54,6 +54,12 @@ class Values {
   comm::Registered<T> memory_;
 };
 
+/// An operation of one's own, for which pdp has no kernel.
+struct BothNegative {
+  static constexpr comm::Reduction reduction = comm::Reduction::bit_and;
+  static constexpr float combine(float left, float right) { return left < 0 && right < 0 ? -1.0f : 0.0f; }
+};
+
 /// What each rank throws, on these GPUs.
 template <class F>
 std::vector<Thrown> on_devices(const std::vector<int>& devices, F&& f) {
@@ -223,11 +229,12 @@ TEST_CASE("cuda_thread: memory of the host, or of another GPU, is refused by nam
 TEST_CASE("cuda_thread: what there is no kernel for is refused, and the world goes on", "[comm][cuda_thread][argument]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(2, [](CudaThread& world, Findings& findings) {
-    comm::Registered<pdp::Float16> halves = world.allocate<pdp::Float16>(4);
-    const Thrown refused = failures::thrown_by([&] { world.all_reduce(halves, comm::Sum{}); });
-    findings.expect(refused.is<pdp::ConfigError>() && refused.what().find("there is no sum of float16 on a GPU") != std::string::npos,
-                    refused.what());
-    world.broadcast(halves, 0);
+    comm::Registered<float> values = world.allocate<float>(4);
+    const Thrown refused = failures::thrown_by([&] { world.all_reduce(values, BothNegative{}); });
+    findings.expect(
+        refused.is<pdp::ConfigError>() && refused.what().find("there is no bitwise and of float32 on a GPU") != std::string::npos,
+        refused.what());
+    world.broadcast(values, 0);
   });
 }
 

@@ -73,6 +73,7 @@ TEST_CASE("threads on one GPU whose models compute in 16 bits learn as one in fl
   check<Threads>(parallel::DataParallel{.accumulate = 2}, 2, options, 0.03, pdp::MixedBfloat16{});
   check<Threads>(parallel::Zero{.stage = 3}, 2, options, 0.01, pdp::MixedFloat16{});
   check<Threads>(parallel::TensorParallel{}, 2, options, 0.03, pdp::MixedBfloat16{});
+  check<Threads>(parallel::TensorParallel{}, 2, options, 0.01, pdp::MixedFloat16{});
 }
 
 TEST_CASE("threads on one GPU learn the same bits in every run, and on every rank", "[cuda][cuda_thread]") {

@@ -97,7 +97,7 @@ static_assert(AllocatesRegions<CudaThreadCalls> && DeviceCalls<CudaThreadCalls>)
 ///   asynchronous one returns at once; Work::wait() keeps the thread until it is complete, Work::wait_on(stream) a stream.
 /// - Each group has a stream of its own on each rank. Its calls move while a rank makes, looks at or waits for any call of its world, or
 ///   calls progress().
-/// - Reductions are in the order of ranks: the bits are those of comm::Thread. There are none of float16 (ConfigError).
+/// - Reductions are in the order of ranks: the bits are those of comm::Thread.
 /// - Ranks whose calls differ find out, as do those whose peer has left or failed. Nothing waits for longer than the deadline.
 /// - CUDA's current device is the thread's own to choose.
 class CudaThread : public BasicCommunicator<CudaThreadCalls> {

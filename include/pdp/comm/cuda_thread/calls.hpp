@@ -10,7 +10,7 @@ namespace pdp::comm::cuda_thread {
 inline void check_reduction(const Group& group, Verb verb, DType type, Reduction reduction) {
   if (kernel_of(type, reduction) == nullptr)
     throw ConfigError{text(name(verb), " on rank ", group.rank(), ": there is no ", name(reduction), " of ", name(type),
-                           " on a GPU; take bfloat16 or float32")};
+                           " on a GPU; floating-point numbers have sum, product, min, max and average")};
 }
 
 /// A call in which every rank brings as much.

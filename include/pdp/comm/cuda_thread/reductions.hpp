@@ -63,14 +63,14 @@ inline detail::Reduce kernel_of(DType type, Reduction reduction) {
       return detail::of_whole_numbers<std::int32_t>(reduction);
     case DType::int64:
       return detail::of_whole_numbers<std::int64_t>(reduction);
+    case DType::float16:
+      return detail::of_numbers<Float16>(reduction);
     case DType::bfloat16:
       return detail::of_numbers<BFloat16>(reduction);
     case DType::float32:
       return detail::of_numbers<float>(reduction);
     case DType::float64:
       return detail::of_numbers<double>(reduction);
-    case DType::float16:
-      break;
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/cuda/kernels/launch.cuh>
 #include <pdp/cuda/reduce.hpp>
@@ -17,12 +18,14 @@ struct Places {
   int count;
 };
 
+/// Numbers of 16 bits are combined as floats, and rounded after each: those of the host do the same.
 template <class Operation, class T>
 __global__ void __launch_bounds__(block_threads) reduce(Places<const T> sources, Places<T> destinations, Index count, int divisor) {
   for (Index i = Index{blockIdx.x} * block_threads + threadIdx.x; i < count; i += Index{gridDim.x} * block_threads) {
     T value = sources.at[0][i];
-    for (int other = 1; other < sources.count; ++other) value = Operation::combine(value, sources.at[other][i]);
-    if (divisor > 1) value = static_cast<T>(value / static_cast<T>(divisor));
+    for (int other = 1; other < sources.count; ++other)
+      value = static_cast<T>(Operation::combine(Accumulated<T>{value}, Accumulated<T>{sources.at[other][i]}));
+    if (divisor > 1) value = static_cast<T>(Accumulated<T>{value} / static_cast<Accumulated<T>>(divisor));
     for (int to = 0; to < destinations.count; ++to) destinations.at[to][i] = value;
   }
 }
@@ -35,12 +38,12 @@ void reduce(int device, Stream stream, std::span<const T* const> sources, std::s
     throw ConfigError{text("a reduction on a GPU takes the values of 1 to ", most_sources, " ranks, but there are ", sources.size())};
   if (count == 0) return;
   const auto places = []<class P>(std::span<P* const> from) {
-    kernel::Places<P> all{};
-    for (P* const each : from) all.at[all.count++] = each;
+    kernel::Places<Stored<P>> all{};
+    for (P* const each : from) all.at[all.count++] = stored(each);
     return all;
   };
   constexpr unsigned most_blocks = 4 * 1024;
-  launch_on(device, stream, kernel::reduce<Operation, T>, blocks_for(count, block_threads, most_blocks), block_threads, places(sources),
+  launch_on(device, stream, kernel::reduce<Operation, Stored<T>>, blocks_for(count, block_threads, most_blocks), block_threads, places(sources),
             places(destinations), count, divisor);
 }
 
