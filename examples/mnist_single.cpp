@@ -4,6 +4,7 @@
 
 #include "common/flags.hpp"
 #include "common/parameters.hpp"
+#include "common/plan.hpp"
 #include "common/record.hpp"
 #include "common/run.hpp"
 #include "common/timeline.hpp"
@@ -21,7 +22,7 @@ int main(int argc, char** argv) {
 
   const auto train = [&](auto& world, const auto&... device) {
     const pdp::TrainerOptions options{.global_batch = flags.batch_size * world.size(), .seed = flags.seed};
-    if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, Strategy{}, world, options).text());
+    if (flags.plan) return examples::print_plan(world, flags.device, digit_classifier, Strategy{}, options);
     const pdp::data::Mnist digits{flags.data};
     examples::Record record{flags, world.rank()};
     pdp::Trainer trainer{world, Strategy{}, digit_classifier, options, device...};

@@ -13,6 +13,7 @@
 #include <pdp/pdp.hpp>
 
 #include "common/parameters.hpp"
+#include "common/plan.hpp"
 #include "common/record.hpp"
 #include "common/run.hpp"
 #include "common/timeline.hpp"
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
                                       "; choose a smaller --batch-size, fewer ranks, or a larger --train-size")};
 
     const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};
-    if (flags.plan) return pdp::print(world, "{}", pdp::describe(task, strategy_of(flags), world, options).text());
+    if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
     examples::Record record{flags.losses, world.rank()};

@@ -4,6 +4,7 @@
 
 #include "flags.hpp"
 #include "parameters.hpp"
+#include "plan.hpp"
 #include "record.hpp"
 #include "timeline.hpp"
 
@@ -19,7 +20,7 @@ inline constexpr pdp::Task digit_classifier{
 template <class World, pdp::parallel::Strategy S, class... Device>
 void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
-  if (flags.plan) return pdp::print(world, "{}", pdp::describe(digit_classifier, strategy, world, options).text());
+  if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
   const pdp::data::Mnist digits{flags.data};
   Record record{flags, world.rank()};
   pdp::Trainer trainer{world, strategy, digit_classifier, options, device...};

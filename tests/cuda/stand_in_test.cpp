@@ -1,5 +1,15 @@
+#include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/self.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/parallel/any_strategy.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/hybrid.hpp>
+#include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
+#include <pdp/parallel/tensor_parallel.hpp>
+#include <pdp/parallel/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/describe.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <cublasLt.h>
@@ -169,6 +179,40 @@ TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, 
   CHECK(learn(true) == expected);
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == 2);  // one step as it is, and one recorded
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU) == 2);
+}
+
+TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in memory of its GPU", "[cuda][describe]", pdp::Float32,
+                          pdp::MixedBfloat16, pdp::Bfloat16Gradients) {
+  namespace parallel = pdp::parallel;
+  constexpr pdp::Index inputs = 64, rows = 96;
+  const pdp::Task task{pdp::nn::MultilayerPerceptron{{inputs, 128, 128, 128, 10}, pdp::nn::Tanh{}}, pdp::loss::CrossEntropy{},
+                       pdp::optim::Adam{}};
+  const pdp::TrainerOptions options{.global_batch = rows, .clip_norm = 1};
+  const std::vector<parallel::AnyStrategy> strategies{parallel::DataParallel{},
+                                                      parallel::Zero{.stage = 1},
+                                                      parallel::Zero{.stage = 2, .accumulate = 3},
+                                                      parallel::Zero{.stage = 3, .accumulate = 2},
+                                                      parallel::Pipeline<>{.micro_batches = 4},
+                                                      parallel::TensorParallel{},
+                                                      parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}};
+  for (std::size_t s = 0; s < strategies.size(); ++s) {
+    const int ranks = s + 1 == strategies.size() ? 4 : 2;  // each on a GPU of its own
+    const auto told = pdp::testing::ranks<pdp::comm::CudaThread>(ranks, [&](pdp::comm::CudaThread& world) -> std::string {
+      const Device device{{.index = world.device()}};
+      const std::size_t without_model = stand_in::bytes(world.device());
+      pdp::Trainer trainer{world, strategies[s], task, options, device, TestType{}};
+      const auto found = static_cast<pdp::Index>(stand_in::bytes(world.device()) - without_model);
+      const parallel::RankUse use =
+          pdp::describe(task, strategies[s], world, options, device, TestType{}).ranks[static_cast<std::size_t>(world.rank())];
+      constexpr bool rounds = !std::same_as<typename TestType::compute, float>;
+      const pdp::Index described = use.parameters + use.gradients + use.optimizer_state + use.activations,
+                       of_inputs = use.rows * (inputs * (rounds ? 6 : 4) + 4), other = 8 * 1024;
+      if (described + of_inputs <= found && found <= described + of_inputs + other) return "";
+      return pdp::text("strategy ", s, ", rank ", world.rank(), ": ", described, " bytes and ", of_inputs, " of inputs, but there are ",
+                       found);
+    });
+    for (const std::string& each : told) CHECK(each == "");
+  }
 }
 
 TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and the device goes on", "[cuda]") {

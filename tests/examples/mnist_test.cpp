@@ -130,6 +130,11 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
     CHECK_THAT(ended.out, Contains("\nmatrix products of floats by ") && EndsWith("\n"));
     CHECK_THAT(ended.out, Contains(ranks == 1 ? " 1 rank, bubble " : std::to_string(ranks) + " ranks, bubble ") &&
                               Contains("layers  samples  parameters  gradients  optimizer  activations  calls "));
+    arguments.insert(arguments.end(), {"--device", "cuda"});  // of which a plan needs none
+    const auto on_gpus = run(program, arguments);
+    INFO(program << " --device cuda: " << on_gpus.out << on_gpus.err);
+    CHECK(on_gpus.code == 0);
+    CHECK_THAT(on_gpus.out, EndsWith("\na GPU for each rank\n"));
   }
 }
 

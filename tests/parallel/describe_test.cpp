@@ -24,8 +24,9 @@ constexpr Index layer_bytes = 64 * 64 * 4, model_bytes = 16 * layer_bytes, bound
 constexpr std::size_t of_adam = 2;
 
 template <Strategy S>
-Description describe(const S& strategy, int ranks, Index batch = 32) {
-  return pdp::parallel::describe(outlined, plans(strategy, outlined, ranks), batch, of_adam);
+Description describe(const S& strategy, int ranks, Index batch = 32, const pdp::ElementBytes& bytes = pdp::element_bytes<pdp::Float32>) {
+  return pdp::parallel::describe(outlined, plans(strategy, outlined, ranks),
+                                 {.global_batch = batch, .state_fields = of_adam, .bytes = bytes});
 }
 
 }  // namespace
@@ -103,18 +104,52 @@ TEST_CASE("a description says which layers a rank of a pipeline has, and what it
   CHECK(chunks.ranks[0].layers == std::vector<std::pair<int, int>>{{0, 4}, {8, 12}});
 }
 
+TEST_CASE("a description counts the bytes of what a precision computes with, keeps and sends", "[parallel][describe]") {
+  const auto use = [](const auto& strategy, int ranks, const pdp::ElementBytes& bytes) {
+    return describe(strategy, ranks, 32, bytes).ranks[0];
+  };
+  constexpr pdp::ElementBytes floats = pdp::element_bytes<pdp::Float32>, doubles = pdp::element_bytes<pdp::Float64>,
+                              mixed = pdp::element_bytes<pdp::MixedBfloat16>, rounded = pdp::element_bytes<pdp::Bfloat16Gradients>;
+  const Zero zero{.stage = 3, .unit_elements = 1};
+  const Pipeline<> pipeline{.micro_batches = 4};
+  const RankUse of_floats = use(zero, 4, floats), of_doubles = use(zero, 4, doubles), of_mixed = use(zero, 4, mixed),
+                of_rounded = use(zero, 4, rounded);
+  constexpr Index slice = model_bytes / 4, two_layers = 2 * layer_bytes;
+
+  CHECK(of_doubles.parameters == 2 * of_floats.parameters);
+  CHECK(of_doubles.gradients == 2 * of_floats.gradients);
+  CHECK(of_doubles.optimizer_state == 2 * of_floats.optimizer_state);
+  CHECK(of_doubles.activations == 2 * of_floats.activations);
+  CHECK(of_doubles.sent == 2 * of_floats.sent);
+  CHECK(use(pipeline, 2, doubles).sent == 2 * use(pipeline, 2, floats).sent);
+
+  CHECK(of_mixed.parameters == of_floats.parameters / 2 + slice);  // and masters of what this rank updates
+  CHECK(of_mixed.gradients == of_floats.gradients);
+  CHECK(of_mixed.optimizer_state == of_floats.optimizer_state);
+  CHECK(2 * of_mixed.activations == of_floats.activations);
+  CHECK(use(pipeline, 2, mixed).sent == use(pipeline, 2, floats).sent / 2);
+  CHECK(use(DataParallel{}, 2, mixed).parameters == model_bytes / 2 + model_bytes);
+  CHECK(use(DataParallel{}, 2, mixed).sent == use(DataParallel{}, 2, floats).sent);
+
+  CHECK(of_rounded.parameters == of_floats.parameters);
+  CHECK(of_rounded.gradients == of_floats.gradients + (two_layers + two_layers / 4) / 2);  // each buffer, and a sum of a slice
+  const Index gathered = of_floats.sent - 16 * (layer_bytes * 3 / 4);
+  CHECK(of_rounded.sent == gathered + 16 * (layer_bytes * 3 / 4) / 2);
+  CHECK(use(DataParallel{}, 2, rounded).sent == use(DataParallel{}, 2, floats).sent / 2);
+}
+
 TEST_CASE("a description is a table, and plans that cannot run have none", "[parallel][describe]") {
   const nn::Sequential small{nn::Linear{8, 16}, nn::Linear{16, 4}};
   const nn::Outline outline = nn::outline(small, pdp::Shape{8});
   auto spread = plans(Pipeline<>{.micro_batches = 2}, outline, 2);
-  const std::string table = pdp::parallel::describe(outline, spread, 16, 0).text();
+  const std::string table = pdp::parallel::describe(outline, spread, {.global_batch = 16}).text();
   CHECK_THAT(table, StartsWith(pdp::text(outline.elements(0, 2), " parameters, 16 samples a step, 2 ranks, bubble ")) &&
                         Contains("\nrank  layers  samples  parameters  gradients  optimizer  activations  calls "));
   CHECK(std::count(table.begin(), table.end(), '\n') == 3);
-  CHECK_THAT(pdp::parallel::describe(outline, plans(Single{}, outline, 1), 5, 2).text(),
+  CHECK_THAT(pdp::parallel::describe(outline, plans(Single{}, outline, 1), {.global_batch = 5, .state_fields = 2}).text(),
              Contains(" 1 rank, bubble 0 %\n") && Contains("0 to 1"));
   spread[0].step.pop_back();
-  CHECK_THROWS_AS(pdp::parallel::describe(outline, spread, 16, 0), pdp::PlanError);
+  CHECK_THROWS_AS(pdp::parallel::describe(outline, spread, {.global_batch = 16}), pdp::PlanError);
 }
 
 }  // namespace describe_test

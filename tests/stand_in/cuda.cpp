@@ -51,6 +51,14 @@ int live() {
   return everything().live + static_cast<int>(everything().blocks.size());
 }
 
+std::size_t bytes(int device) {
+  const std::lock_guard lock{everything().mutex};
+  std::size_t sum = 0;
+  for (const auto& [begin, block] : everything().blocks)
+    if (!block.pinned && block.device == device) sum += block.bytes;
+  return sum;
+}
+
 int& current_device() {
   thread_local int device = 0;
   return device;

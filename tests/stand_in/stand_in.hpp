@@ -40,6 +40,8 @@ void reset();
 
 /// What was made and not given back: communicators, streams, events, pieces of memory, registrations.
 int live();
+/// Bytes of a device's memory that are in use.
+std::size_t bytes(int device);
 
 /// How often a product with this epilogue of cuBLASLt was begun, or recorded, since the last reset().
 int products(int epilogue);

@@ -3,6 +3,7 @@
 #include <concepts>
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/shape.hpp>
 
 namespace pdp {
 
@@ -35,5 +36,12 @@ concept SupportedPrecision = Element<typename P::compute> && std::floating_point
 static_assert(SupportedPrecision<Float32> && SupportedPrecision<Float64> && SupportedPrecision<Bfloat16Gradients> &&
               SupportedPrecision<MixedBfloat16> && SupportedPrecision<MixedFloat16>);
 static_assert(!SupportedPrecision<Precision<float, double>>);
+
+/// Bytes of one element of each.
+struct ElementBytes {
+  Index compute = 0, master = 0, reduce = 0;
+};
+template <SupportedPrecision P>
+constexpr ElementBytes element_bytes{sizeof(typename P::compute), sizeof(typename P::master), sizeof(typename P::reduce)};
 
 }  // namespace pdp

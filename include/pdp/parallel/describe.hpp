@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/precision.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/parallel/cuts.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
@@ -19,7 +20,16 @@
 
 namespace pdp::parallel {
 
-/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes in float32; all else is of one step.
+/// What plans are carried out for.
+struct Workload {
+  Index global_batch = 0;
+  std::size_t state_fields = 0;  // numbers that the optimizer keeps for each parameter
+  bool common_memory = false;    // the ranks see each other's, and send nothing of what lies there
+  ElementBytes bytes = element_bytes<Float32>;
+};
+
+/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes, without copies of inputs that a
+/// device has; all else is of one step.
 struct RankUse {
   std::vector<std::pair<int, int>> layers;  // [first, last), in order
   Index rows = 0;                           // of the largest step
@@ -81,16 +91,29 @@ Index unit_elements(const Outline& model, const Plan& plan, const Keeps& keeps) 
   return elements + buffers.sum();
 }
 
-inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, Index global_batch, std::size_t state_fields,
-                      bool common_memory) {
+/// Bytes of what gradients are rounded in before they travel.
+inline Index rounded_bytes(const Outline& model, const Plan& plan, const ElementBytes& bytes) {
+  if (bytes.reduce == bytes.master) return 0;
+  SharedBuffers places;
+  for (std::size_t unit = 0; unit < plan.units.size(); ++unit) {
+    const RoundedPlace place = rounded_place(plan, model, unit);
+    places.need(static_cast<int>(place.number), place.elements);
+  }
+  return bytes.reduce * places.sum();
+}
+
+inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, const Workload& work) {
   const Plan& plan = plans[static_cast<std::size_t>(rank)];
-  constexpr auto bytes = static_cast<Index>(sizeof(float));
+  const ElementBytes& bytes = work.bytes;
+  const bool has_masters = bytes.compute != bytes.master;
   RankUse use;
-  use.rows = (global_batch + plan.share.count - 1) / plan.share.count;
+  use.rows = (work.global_batch + plan.share.count - 1) / plan.share.count;
   const Index micro_rows = (use.rows + plan.micro_batches - 1) / plan.micro_batches;
   for (const Unit& unit : plan.units) {
+    const Index slice = bytes.master * slice_of(model, unit);
     use.layers.emplace_back(unit.first, unit.last);
-    use.optimizer_state += static_cast<Index>(state_fields) * slice_of(model, unit) * bytes;
+    use.optimizer_state += static_cast<Index>(work.state_fields) * slice;
+    if (has_masters) use.parameters += slice;
   }
   std::ranges::sort(use.layers);
   for (std::size_t at = 1; at < use.layers.size();)
@@ -100,31 +123,32 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     } else {
       ++at;
     }
-  use.parameters = bytes * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
-  use.gradients = bytes * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
-  for (const Index each : scratch_elements(plan, model)) use.gradients += bytes * each;
+  use.parameters += bytes.compute * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
+  use.gradients = bytes.master * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
+  for (const Index each : scratch_elements(plan, model)) use.gradients += bytes.master * each;
+  use.gradients += rounded_bytes(model, plan, bytes);
   const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
-  use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes;
+  use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes.compute;
 
   for (const Instruction& i : plan.step) {
     const auto ranks = static_cast<Index>(members(plans, rank, i.group).size());
     const auto of_unit = [&] {
       const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
-      return slice_of(model, unit) * unit.slices * bytes;
+      return slice_of(model, unit) * unit.slices * (i.op == Op::reduce_start ? bytes.reduce : bytes.compute);
     };
     const Index rows = std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows);
     if (i.op == Op::send_start) {
       ++use.calls;
-      use.sent += model.width(i.first) * rows * bytes;
+      use.sent += model.width(i.first) * rows * bytes.compute;
     }
     if (ranks == 1) continue;
     if (i.op == Op::sum_start || i.op == Op::share_loss) ++use.calls;
-    if (i.op == Op::sum_start) use.sent += 2 * model.width(i.first) * rows * bytes * (ranks - 1) / ranks;
+    if (i.op == Op::sum_start) use.sent += 2 * model.width(i.first) * rows * bytes.compute * (ranks - 1) / ranks;
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;
     const Sharding sharding = plan.units[static_cast<std::size_t>(i.unit)].sharding;
-    if (common_memory && sharding == Sharding::state) continue;
+    if (work.common_memory && sharding == Sharding::state) continue;
     const bool whole = i.op == Op::reduce_start && sharding == Sharding::none;
     use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
   }
@@ -145,15 +169,12 @@ inline std::string byte_text(Index bytes) {
 }  // namespace detail
 
 /// What each rank holds and does, from the plans alone: no rank is started. Throws PlanError where the plans are not sound.
-/// `state_fields`: numbers that the optimizer keeps for each parameter. `common_memory`: the ranks see each other's, and send nothing of
-/// what lies there.
-inline Description describe(const Outline& model, const std::vector<Plan>& plans, Index global_batch, std::size_t state_fields,
-                            bool common_memory = false) {
+inline Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work) {
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
-  Description found{model.elements(0, model.size()), global_batch, {}, {}};
+  Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
   const Timetable timetable{model, plans};
   for (int rank = 0; rank < static_cast<int>(plans.size()); ++rank) {
-    found.ranks.push_back(detail::use_of(model, plans, rank, global_batch, state_fields, common_memory));
+    found.ranks.push_back(detail::use_of(model, plans, rank, work));
     found.ranks.back().idle = timetable.idle(rank);
   }
   return found;

@@ -8,6 +8,7 @@
 #include <pdp/core/view.hpp>
 #include <pdp/parallel/call_memory.hpp>
 #include <pdp/parallel/groups.hpp>
+#include <pdp/parallel/runs.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
@@ -25,13 +26,10 @@ class RoundedGradients {
   RoundedGradients(Stage& stage, const Plan& plan, const Groups<C>& groups) {
     std::vector<typename Lent::Need> needs;  // of places
     for (std::size_t u = 0; u < plan.units.size(); ++u) {
-      const Unit& unit = plan.units[u];
-      const std::size_t place = unit.sharding >= Sharding::gradients ? static_cast<std::size_t>(unit.buffer) : plan.units.size() + u;
-      if (needs.size() <= place) needs.resize(place + 1);
-      const auto whole = static_cast<Index>(stage.gradients(static_cast<int>(u)).size()),
-                 own = unit.sharding == Sharding::none ? 0 : static_cast<Index>(stage.own_gradients(static_cast<int>(u)).size());
-      needs[place].share(unit.group, padded<Reduced>(whole) + padded<Reduced>(own));
-      places_.push_back(place);
+      const RoundedPlace place = rounded_place(plan, stage.outline(), u);
+      if (needs.size() <= place.number) needs.resize(place.number + 1);
+      needs[place.number].share(plan.units[u].group, place.elements);
+      places_.push_back(place.number);
     }
     if constexpr (comm::HasDeviceBuffers<C>) lent_ = {groups, stage.device(), needs};
     for (std::size_t place = 0; place < needs.size(); ++place)

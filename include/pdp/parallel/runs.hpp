@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/parallel/strategy.hpp>
 
@@ -30,6 +32,19 @@ inline std::vector<Index> scratch_elements(const Plan& plan, const Outline& mode
         std::max(elements[number], nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices}));
   }
   return elements;
+}
+
+/// Where the gradient of a unit lies while it is rounded: one place for all units of which the whole lies in the same buffer.
+struct RoundedPlace {
+  std::size_t number = 0;
+  Index elements = 0;  // of the whole, and of a sum of this rank's slice behind it
+};
+inline RoundedPlace rounded_place(const Plan& plan, const Outline& model, std::size_t unit) {
+  const Unit& at = plan.units[unit];
+  const bool is_sliced = at.sharding != Sharding::none, in_buffer = at.sharding >= Sharding::gradients;
+  const Index slice = nn::slice_elements(model, {.first = at.first, .last = at.last, .slices = at.slices});
+  return {in_buffer ? static_cast<std::size_t>(at.buffer) : plan.units.size() + unit,
+          padded<BFloat16>(slice * at.slices) + (is_sliced ? padded<BFloat16>(slice) : 0)};
 }
 
 }  // namespace pdp::parallel

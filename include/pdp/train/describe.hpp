@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/host/device.hpp>
 #include <pdp/optim/optimizer.hpp>
@@ -19,9 +20,9 @@ namespace pdp {
 
 /// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
 /// Throws what a Trainer throws where the strategy does not fit the model or the world. `common_memory`: of ranks that see each other's.
-template <class TaskType, parallel::Strategy S>
+template <class TaskType, parallel::Strategy S, SupportedPrecision P = Float32>
 [[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options,
-                                             bool common_memory = false) {
+                                             bool common_memory = false, P = {}) {
   const Shape input = input_of(task.model, options);
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
@@ -31,8 +32,11 @@ template <class TaskType, parallel::Strategy S>
     parallel::Plan& plan = plans[static_cast<std::size_t>(rank)];
     plan = parallel::in_common_memory(std::move(plan), {rank, ranks});
   }
-  parallel::Description found =
-      parallel::describe(model, plans, options.global_batch, optim::needed_state_fields(task.optimizer), common_memory);
+  parallel::Description found = parallel::describe(model, plans,
+                                                   {.global_batch = options.global_batch,
+                                                    .state_fields = optim::needed_state_fields(task.optimizer),
+                                                    .common_memory = common_memory,
+                                                    .bytes = element_bytes<P>});
   found.parameters = whole.elements(0, whole.size());
   found.device = host::describe(options.cpu());
   return found;
@@ -44,7 +48,16 @@ template <comm::Group C, class TaskType, parallel::Strategy S, SupportedPrecisio
                                              P = {}) {
   bool common_memory = false;
   if constexpr (parallel::may_see_memory<C, typename P::compute, typename P::reduce>) common_memory = world.shares_memory();
-  return describe(task, strategy, world.size(), options, common_memory);
+  return describe(task, strategy, world.size(), options, common_memory, P{});
+}
+
+/// The same on a device.
+template <comm::Group C, class TaskType, parallel::Strategy S, Device D, SupportedPrecision P = Float32>
+[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
+                                             const D& device, P precision = {}) {
+  parallel::Description found = describe(task, strategy, world, options, precision);
+  found.device = describe(device);
+  return found;
 }
 
 }  // namespace pdp
