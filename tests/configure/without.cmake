@@ -1,0 +1,27 @@
+# Configures pdp where nothing is there that it can do without: cmake -D SOURCE_DIR=... -D WORK_DIR=... -P without.cmake
+# Every target that lacks its library is to be left out, and no other is to ask for it.
+cmake_minimum_required(VERSION 3.25)
+
+foreach(package Asio OpenSSL nlohmann_json Gloo CUDAToolkit NCCL oneDNN)
+  list(APPEND hidden -D CMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
+endforeach()
+# MPI is looked for, and not found: CMake makes a target then that it does not make when it does not look.
+list(APPEND hidden -D MPI_SKIP_COMPILER_WRAPPER=ON -D MPI_SKIP_GUESSING=ON)
+set(ENV{PKG_CONFIG_LIBDIR} "${WORK_DIR}")
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+execute_process(
+  COMMAND "${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}" -G Ninja ${hidden} -D PDP_BUILD_TESTS=OFF -D PDP_BUILD_EXAMPLES=OFF
+          -D PDP_BUILD_BENCH=OFF
+  RESULT_VARIABLE result
+  OUTPUT_VARIABLE said
+  ERROR_VARIABLE said)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "pdp cannot be configured without what is optional:\n${said}")
+endif()
+foreach(target launch shm tcp safetensors mpi gloo nccl cuda onednn)
+  if(NOT said MATCHES "pdp::${target} is left out: ")
+    message(FATAL_ERROR "pdp::${target} is not left out, though what it needs is not there:\n${said}")
+  endif()
+endforeach()
+message(STATUS "without what is optional, its targets are left out")
