@@ -137,6 +137,7 @@
 #include <pdp/parallel/gradient_norm.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
 #include <pdp/parallel/groups.hpp>
+#include <pdp/parallel/hash.hpp>
 #include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/hybrid.hpp>
 #include <pdp/parallel/instruction.hpp>
@@ -159,6 +160,7 @@
 #include <pdp/parallel/verify.hpp>
 #include <pdp/parallel/worker.hpp>
 #include <pdp/parallel/zero.hpp>
+#include <pdp/train/agreement.hpp>
 #include <pdp/train/describe.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>

@@ -2,36 +2,21 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/core/random.hpp>
 #include <pdp/nn/parameter.hpp>
+#include <pdp/parallel/hash.hpp>
 #include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/strategy.hpp>
 
 namespace pdp::parallel {
-
-namespace detail {
-
-/// A hash of values as they lie in memory, -0 and 0 apart, in 62 bits: never one of the ends of its type.
-template <class T>
-std::int64_t hash_of(std::span<const T> values) {
-  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;
-  std::uint64_t state = values.size();
-  for (const T value : values) state = random::mix(state ^ std::bit_cast<Bits>(value));
-  return static_cast<std::int64_t>(state >> 2);
-}
-
-}  // namespace detail
 
 /// Throws ParametersDiffer on every rank where a parameter that several ranks hold is not the same on all of them, to the bit. Every rank
 /// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at; of what is divided over a
@@ -55,9 +40,8 @@ void check_parameters(C& world, Stage& stage, const Plan& plan) {
                     (parameter.is_divided() ? plan.tensor.index : 0);
     if (!holds(at->second)) return;
     std::int64_t& hash = own[static_cast<std::size_t>(at - tensors.begin())];
-    const std::int64_t before =
-        std::exchange(hash, detail::hash_of(std::span<const T>{on_host(stage.device(), std::span<const T>{values})}));
-    if (before != largest) hash = detail::hash_of(std::span<const std::int64_t>{std::array{before, hash}});
+    const std::int64_t before = std::exchange(hash, hash_of(std::span<const T>{on_host(stage.device(), std::span<const T>{values})}));
+    if (before != largest) hash = hash_of(std::span<const std::int64_t>{std::array{before, hash}});
   };
   stage.for_each_parameter(look_at);
   if constexpr (Stage::has_masters) stage.for_each_master(look_at);

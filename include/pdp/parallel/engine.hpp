@@ -89,6 +89,13 @@ class Engine {
     if constexpr (comm::HasDeviceBuffers<C>) leave();
   }
 
+  /// Throws ConfigError where a world on GPUs has another one than the model.
+  static void check_device(const C& world, const D& device) {
+    if constexpr (comm::HasDeviceBuffers<C>)
+      if (world.device() != device.index())
+        throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
+                               device.index(), "; make both for the same one")};
+  }
   /// The plan that it carries out: the one that it was given, unless the ranks see each other's memory.
   [[nodiscard]] const Plan& plan() const { return plan_; }
   /// A rank's plan as its engine carries it out.
@@ -169,13 +176,6 @@ class Engine {
   }
 
  private:
-  static void check_device(const C& world, const D& device) {
-    if constexpr (comm::HasDeviceBuffers<C>)
-      if (world.device() != device.index())
-        throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
-                               device.index(), "; make both for the same one")};
-  }
-
   using Clock = std::chrono::steady_clock;
 
   /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.

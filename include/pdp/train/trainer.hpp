@@ -18,6 +18,7 @@
 #include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/placed.hpp>
 #include <pdp/parallel/verify.hpp>
+#include <pdp/train/agreement.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/print.hpp>
@@ -28,7 +29,8 @@ namespace pdp {
 
 /// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
 ///
-/// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step.
+/// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step; where one was
+/// given something else than the others (see check_agreement), every rank does.
 template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = host::Cpu>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -60,7 +62,7 @@ class Trainer {
         strategy_{strategy},
         input_{input_of(task.model, options)},
         model_{parallel::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
-        plan_{checked_plan(world, strategy, nn::outline(model_, input_), options_.gradient_policy())},
+        plan_{checked_plan(device)},
         engine_{world,
                 plan_,
                 model_,
@@ -221,13 +223,17 @@ class Trainer {
 
   /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
   static constexpr int most_verified = 64;
-  static parallel::Plan checked_plan(const C& world, const S& strategy, const nn::Outline& model, const parallel::GradientPolicy& policy) {
+  [[nodiscard]] parallel::Plan checked_plan(const D& device) const {
+    const nn::Outline model = nn::outline(model_, input_);
+    Engine::check_device(world_, device);
+    check_agreement<P>(world_, device, task_, strategy_, model, options_);
+    const parallel::GradientPolicy policy = options_.gradient_policy();
     policy.check();
-    if (world.size() <= most_verified) {
-      const auto plans = parallel::plans_for(policy, strategy, model, world.size());
+    if (world_.size() <= most_verified) {
+      const auto plans = parallel::plans_for(policy, strategy_, model, world_.size());
       if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     }
-    return parallel::plan_for(policy, strategy.plan(model, {world.rank(), world.size()}));
+    return parallel::plan_for(policy, strategy_.plan(model, {world_.rank(), world_.size()}));
   }
 
   [[nodiscard]] auto host_calls() { return parallel::HostCalls{world_, engine_.stage().device()}; }

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/precision.hpp>
+#include <pdp/parallel/hash.hpp>
+#include <pdp/parallel/host_calls.hpp>
+#include <pdp/parallel/strategy.hpp>
+#include <pdp/train/options.hpp>
+#include <pdp/train/task.hpp>
+
+namespace pdp {
+
+/// What every rank of a training is to be given alike, as numbers that ranks can compare.
+class Agreement {
+ public:
+  void number(std::string_view name, std::int64_t value) { terms_.push_back({name, Kind::whole, value}); }
+  void number(std::string_view name, double value) { terms_.push_back({name, Kind::real, std::bit_cast<std::int64_t>(value)}); }
+  /// What is computed, and may differ in its last bits on processors that round differently.
+  void rough(std::string_view name, double value) { terms_.push_back({name, Kind::rough, std::bit_cast<std::int64_t>(value)}); }
+  /// What is given in many numbers, of which ranks compare a hash.
+  void all(std::string_view name, const std::vector<std::int64_t>& values) {
+    terms_.push_back({name, Kind::hash, parallel::hash_of(std::span{values})});
+  }
+
+  /// Throws ConfigError on every rank, with the same words, where a rank has something else than rank 0. Every rank makes this call.
+  template <comm::Communicator C, class D>
+  void check(C& world, const D& device) const {
+    std::vector<std::int64_t> own, ranks(terms_.size() * static_cast<std::size_t>(world.size()));
+    for (const Term& term : terms_) own.push_back(term.value);
+    parallel::HostCalls{world, device}.all_gather(std::span<const std::int64_t>{own}, std::span{ranks});
+    for (std::size_t t = 0; t < terms_.size(); ++t)
+      for (int rank = 1; rank < world.size(); ++rank) {
+        const std::int64_t value = ranks[static_cast<std::size_t>(rank) * terms_.size() + t];
+        if (!same(terms_[t].kind, value, ranks[t])) throw ConfigError{difference(terms_[t], rank, value, ranks[t])};
+      }
+  }
+
+ private:
+  enum class Kind { whole, real, rough, hash };
+  struct Term {
+    std::string_view name;
+    Kind kind = Kind::whole;
+    std::int64_t value = 0;  // of a real number, its bits
+  };
+
+  static bool same(Kind kind, std::int64_t left, std::int64_t right) {
+    if (kind != Kind::rough) return left == right;
+    const auto a = std::bit_cast<double>(left), b = std::bit_cast<double>(right);
+    return !(std::abs(a - b) > 1e-6 * std::max(std::abs(a), std::abs(b)));
+  }
+  static std::string difference(const Term& term, int rank, std::int64_t value, std::int64_t of_first) {
+    const auto given = [&](std::int64_t bits) {
+      return term.kind == Kind::real ? text(term.name, " = ", std::bit_cast<double>(bits)) : text(term.name, " = ", bits);
+    };
+    const bool has_words = term.kind == Kind::whole || term.kind == Kind::real;
+    return text("rank ", rank, " was given ",
+                has_words ? text(given(value), ", but rank 0 ", given(of_first)) : text("another ", term.name, " than rank 0"),
+                "; give every rank of a training the same");
+  }
+
+  std::vector<Term> terms_;
+};
+
+namespace detail {
+
+/// What is to be learnt, layer by layer.
+template <nn::Block Model>
+std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
+  std::vector<std::int64_t> numbers;
+  for (const auto& layer : nn::outline(model, input).layers)
+    numbers.insert(numbers.end(), {layer.parameters, layer.in, layer.out, layer.saved});
+  nn::for_each_leaf(model, {}, [&]<class L>(const L&, const nn::Path&) {
+    for (const char letter : std::string_view{L::name}) numbers.push_back(letter);
+  });
+  return numbers;
+}
+
+inline std::vector<std::int64_t> numbers_of(const parallel::Plan& plan) {
+  std::vector<std::int64_t> numbers{plan.share.index,  plan.share.count,  plan.tensor.index,
+                                    plan.tensor.count, plan.tensor_group, plan.micro_batches};
+  for (const parallel::Unit& unit : plan.units)
+    numbers.insert(numbers.end(),
+                   {unit.first, unit.last, unit.group, static_cast<int>(unit.sharding), unit.slices, unit.slice, unit.buffer});
+  for (const auto& [color, key] : plan.groups) numbers.insert(numbers.end(), {color, key});
+  for (const parallel::Instructions* list : {&plan.setup, &plan.step, &plan.evaluate}) {
+    numbers.push_back(static_cast<std::int64_t>(list->size()));
+    for (const parallel::Instruction& i : *list)
+      numbers.insert(numbers.end(), {static_cast<int>(i.op), static_cast<int>(i.tensor), i.accumulate ? 1 : 0, i.group, i.micro_batch,
+                                     i.first, i.last, i.unit, i.peer});
+  }
+  return numbers;
+}
+
+/// Where a rule takes a parameter in two steps, from a first value.
+template <optim::Optimizer Rule>
+double probe(const Rule& rule, float value, float first_gradient, float second_gradient) {
+  typename Rule::template State<float> state{};
+  rule.update(value, first_gradient, state, constants(rule, StepInfo{1, 1}));
+  rule.update(value, second_gradient, state, constants(rule, StepInfo{2, 1}));
+  return value;
+}
+
+}  // namespace detail
+
+/// Throws ConfigError on every rank where one was given another task, strategy, precision or other options than rank 0, as far as that can
+/// be seen; an optimizer and a schedule are tried on two steps. Every rank makes this call. `placed`: the model as the strategy divides it.
+template <SupportedPrecision P, comm::Communicator C, class D, class TaskType, parallel::Strategy S>
+void check_agreement(C& world, const D& device, const TaskType& task, const S& strategy, const parallel::Outline& placed,
+                     const TrainerOptions& options) {
+  if (world.size() == 1) return;
+  const parallel::GradientPolicy policy = options.gradient_policy();
+  const LossScaling scaling = policy.loss_scaling.value_or(LossScaling{});
+  const auto bits = [](double number) { return std::bit_cast<std::int64_t>(number); };
+  const auto code = [](DType type) { return static_cast<std::int64_t>(type); };
+  Agreement agreement;
+  agreement.number("global_batch", std::int64_t{options.global_batch});
+  agreement.number("seed", static_cast<std::int64_t>(options.seed));
+  agreement.all("model", detail::numbers_of(task.model, input_of(task.model, options)));
+  agreement.all("precision", {code(dtype_of<typename P::compute>), code(dtype_of<typename P::master>), code(dtype_of<typename P::reduce>)});
+  agreement.all("strategy", detail::numbers_of(strategy.plan(placed, {0, world.size()})));
+  agreement.number("clip_norm", policy.clip_norm);
+  agreement.all("non_finite", {static_cast<std::int64_t>(policy.non_finite)});
+  agreement.all("loss_scaling",
+                {policy.loss_scaling ? 1 : 0, bits(scaling.initial), bits(scaling.growth), bits(scaling.backoff), scaling.interval});
+  agreement.rough("optimizer", detail::probe(task.optimizer, 0, 0.5f, -0.25f));
+  agreement.rough("optimizer", detail::probe(task.optimizer, 1, 0, 0));  // that makes weights smaller
+  agreement.rough("schedule", static_cast<double>(task.schedule.factor(0)));
+  agreement.rough("schedule", static_cast<double>(task.schedule.factor(1)));
+  agreement.check(world, device);
+}
+
+}  // namespace pdp

@@ -1,0 +1,87 @@
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/optim/schedule.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/any_strategy.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+
+namespace agreement_test {
+
+namespace comm = pdp::comm;
+namespace parallel = pdp::parallel;
+
+namespace {
+
+/// All that a rank is given.
+struct Given {
+  std::vector<pdp::Index> widths{6, 16, 16, 16, 8};
+  pdp::nn::Linear layers{};
+  pdp::optim::AdamW optimizer{};
+  pdp::optim::Linear schedule{.steps = 100, .to = 0.5f};
+  parallel::AnyStrategy strategy = parallel::DataParallel{};
+  pdp::TrainerOptions options{.global_batch = 12, .seed = 5, .clip_norm = 1};
+};
+
+/// What the ranks of a world are told, of which the last one is given something else. Empty where nothing is wrong.
+template <class C = comm::Thread, class Change>
+std::vector<std::string> told(int size, Change&& change) {
+  return pdp::testing::ranks<C>(size, [&](C& world) -> std::string {
+    Given given;
+    if (world.rank() == world.size() - 1) change(given);
+    const pdp::Task task{pdp::nn::MultilayerPerceptron{given.widths, pdp::nn::Tanh{}, given.layers}, pdp::loss::CrossEntropy{},
+                         given.optimizer, given.schedule};
+    try {
+      pdp::Trainer trainer{world, given.strategy, task, given.options};
+      return trainer.plan().units.empty() ? "a rank holds nothing" : "";
+    } catch (const pdp::ConfigError& error) {
+      return error.what();
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("every rank is told which of them was given something else, and what", "[train][agreement]") {
+  const int size = GENERATE(2, 5);
+  const auto is_told = [size](const std::string& words, auto&& change) {
+    const std::string expected = pdp::text("rank ", size - 1, " was given ", words, "; give every rank of a training the same");
+    for (const std::string& each : told(size, change)) CHECK(each == expected);
+  };
+  is_told("global_batch = 24, but rank 0 global_batch = 12", [](Given& given) { given.options.global_batch = 24; });
+  is_told("seed = 4, but rank 0 seed = 5", [](Given& given) { given.options.seed = 4; });
+  is_told("clip_norm = 1.500000, but rank 0 clip_norm = 1.000000", [](Given& given) { given.options.clip_norm = 1.5; });
+  is_told("another non_finite than rank 0", [](Given& given) { given.options.non_finite = parallel::NonFinite::stop; });
+  is_told("another loss_scaling than rank 0", [](Given& given) { given.options.loss_scaling = pdp::LossScaling{}; });
+  is_told("another model than rank 0", [](Given& given) { given.widths = {6, 16, 32, 16, 8}; });
+  is_told("another model than rank 0", [](Given& given) { given.layers.bias = false; });
+  is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.lr = 1.001e-3f; });
+  is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.beta1 = 0.95f; });
+  is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.weight_decay = 0.1f; });
+  is_told("another schedule than rank 0", [](Given& given) { given.schedule.steps = 200; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::Zero{.stage = 2}; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::DataParallel{.accumulate = 2}; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::Pipeline<>{.micro_batches = 3}; });
+}
+
+TEST_CASE("ranks that send each other messages are told, too", "[train][agreement]") {
+  for (const std::string& each : told<comm::Tcp>(3, [](Given& given) { given.options.seed = 4; }))
+    CHECK_THAT(each, StartsWith("rank 2 was given seed = 4, but rank 0 seed = 5; "));
+}
+
+TEST_CASE("one rank alone has nobody to differ from", "[train][agreement]") {
+  CHECK(told(1, [](Given& given) { given.options.seed = 4; }).front().empty());
+}
+
+}  // namespace agreement_test
