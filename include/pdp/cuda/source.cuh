@@ -27,7 +27,7 @@ struct Value {
   static constexpr std::size_t most = 128;
   unsigned char bytes[most];
 };
-__global__ void store(Value value, unsigned size, unsigned char* to) {
+__global__ void store(const __grid_constant__ Value value, unsigned size, unsigned char* to) {
   if (threadIdx.x < size) to[threadIdx.x] = value.bytes[threadIdx.x];
 }
 

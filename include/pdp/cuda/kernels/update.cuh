@@ -14,7 +14,8 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// Pointers that travel as an argument.
+/// Pointers that travel as an argument, which a kernel reads where it lies (__grid_constant__): each thread would have a copy of it in its
+/// own memory otherwise, as they are taken by number.
 template <class T>
 struct Pointers {
   T* at[most_gradients];
@@ -30,7 +31,8 @@ Pointers<Stored<T>> pointers(T* const* from, std::size_t count) {
 
 template <std::size_t Fields, class Rule, class Copied>
 __global__ void __launch_bounds__(block_threads) update(Rule rule, const StepNumbers* numbers, float* parameters, Index count,
-                                                        Pointers<const float> gradients, float* state, Pointers<Copied> copies) {
+                                                        const __grid_constant__ Pointers<const float> gradients, float* state,
+                                                        const __grid_constant__ Pointers<Copied> copies) {
   using Step = decltype(constants(rule, StepInfo{}));
   using State = typename Rule::template State<float>;
   static_assert(std::is_trivially_copyable_v<Step>, "pdp: what a rule's constants() gives has to be trivially copyable for a GPU");
