@@ -1,5 +1,6 @@
-# Configures pdp where nothing is there that it can do without: cmake -D SOURCE_DIR=... -D WORK_DIR=... -P without.cmake
-# Every target that lacks its library is to be left out, and no other is to ask for it.
+# Configures pdp where nothing is there that it can do without, with the generator, compiler and prefixes that are given:
+#   cmake -D SOURCE_DIR=... -D WORK_DIR=... -D GENERATOR=... -D COMPILER=... -D PREFIX_PATH=... -P without.cmake
+# Every target that lacks its library is to be left out.
 cmake_minimum_required(VERSION 3.25)
 
 foreach(package Asio OpenSSL nlohmann_json Gloo CUDAToolkit NCCL oneDNN)
@@ -8,10 +9,12 @@ endforeach()
 # MPI is looked for, and not found: CMake makes a target then that it does not make when it does not look.
 list(APPEND hidden -D MPI_SKIP_COMPILER_WRAPPER=ON -D MPI_SKIP_GUESSING=ON)
 set(ENV{PKG_CONFIG_LIBDIR} "${WORK_DIR}")
+set(ENV{PKG_CONFIG_PATH} "")
 
 file(REMOVE_RECURSE "${WORK_DIR}")
 execute_process(
-  COMMAND "${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}" -G Ninja ${hidden} -D PDP_BUILD_TESTS=OFF -D PDP_BUILD_EXAMPLES=OFF
+  COMMAND "${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}" -G "${GENERATOR}" ${hidden} -D "CMAKE_CXX_COMPILER=${COMPILER}"
+          -D "CMAKE_PREFIX_PATH=${PREFIX_PATH}" -D PDP_BUILD_TESTS=OFF -D PDP_BUILD_EXAMPLES=OFF
           -D PDP_BUILD_BENCH=OFF
   RESULT_VARIABLE result
   OUTPUT_VARIABLE said

@@ -188,7 +188,7 @@ TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's st
   const pdp::TrainerOptions options{.global_batch = 32};
   const auto task = tasks::residual_classifier(2);
   const auto state = [&](bool common_memory) {
-    return pdp::describe(task, DataParallel{.unit_elements = 1}, 4, options, common_memory).ranks[2].optimizer_state;
+    return pdp::describe(task, DataParallel{.unit_elements = 1}, 4, options, pdp::Float32{}, common_memory).ranks[2].optimizer_state;
   };
   CHECK(3 * state(true) < state(false));  // a quarter, and what fills up lines
   const auto described = pdp::testing::ranks<comm::Thread>(4, [&](comm::Thread& world) {
@@ -199,6 +199,8 @@ TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's st
     return pdp::describe(task, DataParallel{.unit_elements = 1}, world, options, pdp::Bfloat16Gradients{}).ranks[2].optimizer_state;
   });
   CHECK(rounded.front() == state(false));
+  CHECK(pdp::describe(task, DataParallel{.unit_elements = 1}, 4, options, pdp::Bfloat16Gradients{}, true).ranks[2].optimizer_state ==
+        state(false));
 }
 
 }  // namespace common_memory_test

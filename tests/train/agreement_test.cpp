@@ -12,6 +12,7 @@
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,7 @@ TEST_CASE("every rank is told which of them was given something else, and what",
   };
   is_told("global_batch = 24, but rank 0 global_batch = 12", [](Given& given) { given.options.global_batch = 24; });
   is_told("seed = 4, but rank 0 seed = 5", [](Given& given) { given.options.seed = 4; });
-  is_told("clip_norm = 1.500000, but rank 0 clip_norm = 1.000000", [](Given& given) { given.options.clip_norm = 1.5; });
+  is_told("clip_norm = 1.5, but rank 0 clip_norm = 1", [](Given& given) { given.options.clip_norm = 1.5; });
   is_told("another non_finite than rank 0", [](Given& given) { given.options.non_finite = parallel::NonFinite::stop; });
   is_told("another loss_scaling than rank 0", [](Given& given) { given.options.loss_scaling = pdp::LossScaling{}; });
   is_told("another model than rank 0", [](Given& given) { given.widths = {6, 16, 32, 16, 8}; });
@@ -69,7 +70,10 @@ TEST_CASE("every rank is told which of them was given something else, and what",
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.lr = 1.001e-3f; });
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.beta1 = 0.95f; });
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.weight_decay = 0.1f; });
+  is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.lr = std::numeric_limits<float>::quiet_NaN(); });
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.steps = 200; });
+  is_told("another schedule than rank 0", [](Given& given) { given.schedule.to = 0.4f; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::DataParallel{.accumulate = 0}; });  // refused by it
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::Zero{.stage = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::DataParallel{.accumulate = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::Pipeline<>{.micro_batches = 3}; });

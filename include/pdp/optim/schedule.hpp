@@ -8,7 +8,8 @@
 
 namespace pdp::optim {
 
-/// A learning-rate schedule: the factor for the optimizer's rate in step 0, 1, 2, ...
+/// A learning-rate schedule: the factor for the optimizer's rate in step 0, 1, 2, ..., however many a training has; a trainer asks for some
+/// of later steps, too.
 template <class S>
 concept Schedule = std::copyable<S> && requires(const S& schedule, std::int64_t step) {
   { schedule.factor(step) } -> std::same_as<float>;

@@ -28,8 +28,8 @@ struct Workload {
   ElementBytes bytes = element_bytes<Float32>;
 };
 
-/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes, without copies of inputs that a
-/// device has; all else is of one step.
+/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes, without what comes and goes
+/// with a batch on a device: copies of inputs, and what ranks tell each other of divided logits. All else is of one step.
 struct RankUse {
   std::vector<std::pair<int, int>> layers;  // [first, last), in order
   Index rows = 0;                           // of the largest step

@@ -24,6 +24,7 @@ class RoundedGradients {
   RoundedGradients() = default;
   /// Where calls take memory of a device, every rank of each group makes this call.
   RoundedGradients(Stage& stage, const Plan& plan, const Groups<C>& groups) {
+    static_assert(sizeof(Reduced) == sizeof(BFloat16), "places are as long as rounded_place says");
     std::vector<typename Lent::Need> needs;  // of places
     for (std::size_t u = 0; u < plan.units.size(); ++u) {
       const RoundedPlace place = rounded_place(plan, stage.outline(), u);

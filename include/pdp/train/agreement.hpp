@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,12 +10,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/optim/optimizer.hpp>
+#include <pdp/parallel/gradient_policy.hpp>
 #include <pdp/parallel/hash.hpp>
 #include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/strategy.hpp>
@@ -25,7 +29,8 @@ namespace pdp {
 /// What every rank of a training is to be given alike, as numbers that ranks can compare.
 class Agreement {
  public:
-  void number(std::string_view name, std::int64_t value) { terms_.push_back({name, Kind::whole, value}); }
+  void number(std::string_view name, std::uint64_t value) { terms_.push_back({name, Kind::whole, static_cast<std::int64_t>(value)}); }
+  void number(std::string_view name, Index value) { terms_.push_back({name, Kind::index, value}); }
   void number(std::string_view name, double value) { terms_.push_back({name, Kind::real, std::bit_cast<std::int64_t>(value)}); }
   /// What is computed, and may differ in its last bits on processors that round differently.
   void rough(std::string_view name, double value) { terms_.push_back({name, Kind::rough, std::bit_cast<std::int64_t>(value)}); }
@@ -35,7 +40,7 @@ class Agreement {
   }
 
   /// Throws ConfigError on every rank, with the same words, where a rank has something else than rank 0. Every rank makes this call.
-  template <comm::Communicator C, class D>
+  template <comm::Communicator C, Device D>
   void check(C& world, const D& device) const {
     std::vector<std::int64_t> own, ranks(terms_.size() * static_cast<std::size_t>(world.size()));
     for (const Term& term : terms_) own.push_back(term.value);
@@ -48,7 +53,7 @@ class Agreement {
   }
 
  private:
-  enum class Kind { whole, real, rough, hash };
+  enum class Kind { whole, index, real, rough, hash };
   struct Term {
     std::string_view name;
     Kind kind = Kind::whole;
@@ -58,15 +63,29 @@ class Agreement {
   static bool same(Kind kind, std::int64_t left, std::int64_t right) {
     if (kind != Kind::rough) return left == right;
     const auto a = std::bit_cast<double>(left), b = std::bit_cast<double>(right);
-    return !(std::abs(a - b) > 1e-6 * std::max(std::abs(a), std::abs(b)));
+    if (!std::isfinite(a) || !std::isfinite(b)) return std::isnan(a) ? std::isnan(b) : a == b;
+    return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
+  }
+  /// A number in words; nothing of what only a hash is known of.
+  static std::string words(Kind kind, std::int64_t value) {
+    switch (kind) {
+      case Kind::whole:
+        return fmt::format("{}", static_cast<std::uint64_t>(value));
+      case Kind::index:
+        return fmt::format("{}", value);
+      case Kind::real:
+        return fmt::format("{}", std::bit_cast<double>(value));
+      case Kind::rough:
+      case Kind::hash:
+        break;
+    }
+    return {};
   }
   static std::string difference(const Term& term, int rank, std::int64_t value, std::int64_t of_first) {
-    const auto given = [&](std::int64_t bits) {
-      return term.kind == Kind::real ? text(term.name, " = ", std::bit_cast<double>(bits)) : text(term.name, " = ", bits);
-    };
-    const bool has_words = term.kind == Kind::whole || term.kind == Kind::real;
+    const std::string given = words(term.kind, value);
     return text("rank ", rank, " was given ",
-                has_words ? text(given(value), ", but rank 0 ", given(of_first)) : text("another ", term.name, " than rank 0"),
+                given.empty() ? text("another ", term.name, " than rank 0")
+                              : text(term.name, " = ", given, ", but rank 0 ", term.name, " = ", words(term.kind, of_first)),
                 "; give every rank of a training the same");
   }
 
@@ -75,7 +94,7 @@ class Agreement {
 
 namespace detail {
 
-/// What is to be learnt, layer by layer.
+/// The sizes of a model's layers, and what they are called; of what is inside a Residual, the sizes.
 template <nn::Block Model>
 std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
   std::vector<std::int64_t> numbers;
@@ -105,39 +124,56 @@ inline std::vector<std::int64_t> numbers_of(const parallel::Plan& plan) {
 
 /// Where a rule takes a parameter in two steps, from a first value.
 template <optim::Optimizer Rule>
-double probe(const Rule& rule, float value, float first_gradient, float second_gradient) {
+double probe(const Rule& rule, float lr_factor, float value, float first_gradient, float second_gradient) {
   typename Rule::template State<float> state{};
-  rule.update(value, first_gradient, state, constants(rule, StepInfo{1, 1}));
-  rule.update(value, second_gradient, state, constants(rule, StepInfo{2, 1}));
+  rule.update(value, first_gradient, state, constants(rule, StepInfo{1, lr_factor}));
+  rule.update(value, second_gradient, state, constants(rule, StepInfo{2, lr_factor}));
   return value;
+}
+
+/// Numbers that cannot be had on this rank, since what it was given is refused, are none: on a rank that is alone with it they differ from
+/// those of the others.
+template <class F>
+std::vector<std::int64_t> if_any(F&& numbers) {
+  try {
+    return numbers();
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace detail
 
-/// Throws ConfigError on every rank where one was given another task, strategy, precision or other options than rank 0, as far as that can
-/// be seen; an optimizer and a schedule are tried on two steps. Every rank makes this call. `placed`: the model as the strategy divides it.
-template <SupportedPrecision P, comm::Communicator C, class D, class TaskType, parallel::Strategy S>
-void check_agreement(C& world, const D& device, const TaskType& task, const S& strategy, const parallel::Outline& placed,
+/// Throws ConfigError on every rank where one was given another task, strategy, precision or other options than rank 0, as far as numbers
+/// show that: an optimizer is tried on two steps, a schedule on some, and of a model's settings only sizes and the kinds of layers are
+/// seen. Every rank makes this call. `placed`: the model as the strategy divides it.
+template <SupportedPrecision P, comm::Communicator C, Device D, class TaskType, parallel::Strategy S, nn::Block Placed>
+void check_agreement(C& world, const D& device, const TaskType& task, const S& strategy, const Placed& placed,
                      const TrainerOptions& options) {
   if (world.size() == 1) return;
   const parallel::GradientPolicy policy = options.gradient_policy();
   const LossScaling scaling = policy.loss_scaling.value_or(LossScaling{});
+  const Shape input = input_of(task.model, options);
   const auto bits = [](double number) { return std::bit_cast<std::int64_t>(number); };
   const auto code = [](DType type) { return static_cast<std::int64_t>(type); };
   Agreement agreement;
-  agreement.number("global_batch", std::int64_t{options.global_batch});
-  agreement.number("seed", static_cast<std::int64_t>(options.seed));
-  agreement.all("model", detail::numbers_of(task.model, input_of(task.model, options)));
+  agreement.number("global_batch", options.global_batch);
+  agreement.number("seed", options.seed);
+  agreement.all("model", detail::if_any([&] { return detail::numbers_of(task.model, input); }));
   agreement.all("precision", {code(dtype_of<typename P::compute>), code(dtype_of<typename P::master>), code(dtype_of<typename P::reduce>)});
-  agreement.all("strategy", detail::numbers_of(strategy.plan(placed, {0, world.size()})));
+  agreement.all("strategy", detail::if_any([&] {
+                  return detail::numbers_of(strategy.plan(nn::outline(placed, input), {0, world.size()}));
+                }));
   agreement.number("clip_norm", policy.clip_norm);
   agreement.all("non_finite", {static_cast<std::int64_t>(policy.non_finite)});
   agreement.all("loss_scaling",
                 {policy.loss_scaling ? 1 : 0, bits(scaling.initial), bits(scaling.growth), bits(scaling.backoff), scaling.interval});
-  agreement.rough("optimizer", detail::probe(task.optimizer, 0, 0.5f, -0.25f));
-  agreement.rough("optimizer", detail::probe(task.optimizer, 1, 0, 0));  // that makes weights smaller
-  agreement.rough("schedule", static_cast<double>(task.schedule.factor(0)));
-  agreement.rough("schedule", static_cast<double>(task.schedule.factor(1)));
+  for (const float lr_factor : {1.0f, 1000.0f}) {  // with large steps, what makes weights smaller is seen beside them
+    agreement.rough("optimizer", detail::probe(task.optimizer, lr_factor, 0, 0.5f, -0.25f));
+    agreement.rough("optimizer", detail::probe(task.optimizer, lr_factor, 1, 0, 0));
+  }
+  agreement.rough("schedule", task.schedule.factor(0));
+  for (std::int64_t step = 1; step <= std::int64_t{1} << 16; step *= 2) agreement.rough("schedule", task.schedule.factor(step));
   agreement.check(world, device);
 }
 

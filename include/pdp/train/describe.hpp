@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,9 @@ namespace pdp {
 /// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
 /// Throws what a Trainer throws where the strategy does not fit the model or the world. `common_memory`: of ranks that see each other's.
 template <class TaskType, parallel::Strategy S, SupportedPrecision P = Float32>
-[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options,
-                                             bool common_memory = false, P = {}) {
+[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options, P = {},
+                                             bool common_memory = false) {
+  common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // others go by messages
   const Shape input = input_of(task.model, options);
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
@@ -48,13 +50,16 @@ template <comm::Group C, class TaskType, parallel::Strategy S, SupportedPrecisio
                                              P = {}) {
   bool common_memory = false;
   if constexpr (parallel::may_see_memory<C, typename P::compute, typename P::reduce>) common_memory = world.shares_memory();
-  return describe(task, strategy, world.size(), options, common_memory, P{});
+  return describe(task, strategy, world.size(), options, P{}, common_memory);
 }
 
 /// The same on a device.
 template <comm::Group C, class TaskType, parallel::Strategy S, Device D, SupportedPrecision P = Float32>
 [[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
-                                             const D& device, P precision = {}) {
+                                             const D& device, P precision = {}) requires requires {
+  { describe(device) } -> std::convertible_to<std::string>;
+}
+{
   parallel::Description found = describe(task, strategy, world, options, precision);
   found.device = describe(device);
   return found;

@@ -224,9 +224,9 @@ class Trainer {
   /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
   static constexpr int most_verified = 64;
   [[nodiscard]] parallel::Plan checked_plan(const D& device) const {
-    const nn::Outline model = nn::outline(model_, input_);
     Engine::check_device(world_, device);
-    check_agreement<P>(world_, device, task_, strategy_, model, options_);
+    check_agreement<P>(world_, device, task_, strategy_, model_, options_);
+    const nn::Outline model = nn::outline(model_, input_);
     const parallel::GradientPolicy policy = options_.gradient_policy();
     policy.check();
     if (world_.size() <= most_verified) {

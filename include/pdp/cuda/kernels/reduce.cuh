@@ -44,8 +44,8 @@ void reduce(int device, Stream stream, std::span<const T* const> sources, std::s
     return all;
   };
   constexpr unsigned most_blocks = 4 * 1024;
-  launch_on(device, stream, kernel::reduce<Operation, Stored<T>>, blocks_for(count, block_threads, most_blocks), block_threads, places(sources),
-            places(destinations), count, divisor);
+  launch_on(device, stream, kernel::reduce<Operation, Stored<T>>, blocks_for(count, block_threads, most_blocks), block_threads,
+            places(sources), places(destinations), count, divisor);
 }
 
 }  // namespace pdp::cuda
