@@ -20,8 +20,8 @@ struct Places {
 
 /// Numbers of 16 bits are combined as floats, and rounded after each: those of the host do the same.
 template <class Operation, class T>
-__global__ void __launch_bounds__(block_threads) reduce(const __grid_constant__ Places<const T> sources,
-                                                        const __grid_constant__ Places<T> destinations, Index count, int divisor) {
+__global__ void __launch_bounds__(block_threads)
+    reduce(const __grid_constant__ Places<const T> sources, const __grid_constant__ Places<T> destinations, Index count, int divisor) {
   for (Index i = Index{blockIdx.x} * block_threads + threadIdx.x; i < count; i += Index{gridDim.x} * block_threads) {
     T value = sources.at[0][i];
     for (int other = 1; other < sources.count; ++other)

@@ -30,9 +30,9 @@ Pointers<Stored<T>> pointers(T* const* from, std::size_t count) {
 }
 
 template <std::size_t Fields, class Rule, class Copied>
-__global__ void __launch_bounds__(block_threads) update(Rule rule, const StepNumbers* numbers, float* parameters, Index count,
-                                                        const __grid_constant__ Pointers<const float> gradients, float* state,
-                                                        const __grid_constant__ Pointers<Copied> copies) {
+__global__ void __launch_bounds__(block_threads)
+    update(Rule rule, const StepNumbers* numbers, float* parameters, Index count, const __grid_constant__ Pointers<const float> gradients,
+           float* state, const __grid_constant__ Pointers<Copied> copies) {
   using Step = decltype(constants(rule, StepInfo{}));
   using State = typename Rule::template State<float>;
   static_assert(std::is_trivially_copyable_v<Step>, "pdp: what a rule's constants() gives has to be trivially copyable for a GPU");
