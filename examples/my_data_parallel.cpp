@@ -6,6 +6,7 @@
 
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits by a strategy of its own.", {.ranks = true});
-  return examples::run(flags.launch,
-                       [&](auto& world) { examples::train_digits(world, MyDataParallel{}, flags, flags.batch_size * world.size()); });
+  return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    examples::train_digits(world, MyDataParallel{}, flags, flags.batch_size * world.size(), device...);
+  });
 }

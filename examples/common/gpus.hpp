@@ -7,7 +7,8 @@
 
 namespace examples {
 
-/// Runs `function(world, device)` on every rank: processes with a GPU of their own each, or threads that have the GPUs in turn.
+/// Runs `function(world, device)` on every rank: processes with a GPU of their own each, or threads that have the GPUs in turn,
+/// or, with --comm nccl, a GPU of their own each.
 template <class F>
 int run_on_gpus(const pdp::launch::Options& options, F&& function) {
   try {
@@ -21,7 +22,7 @@ int run_on_gpus(const pdp::launch::Options& options, F&& function) {
     const pdp::cuda::Device device{{.index = world.device()}};
     function(world, device);
   };
-  if (options.threads) return pdp::launch::run<pdp::comm::CudaThread>(options, on_rank);
+  if (options.threads && options.comm != pdp::comm::Nccl::name) return pdp::launch::run<pdp::comm::CudaThread>(options, on_rank);
   return pdp::launch::run<pdp::comm::Nccl>(options, on_rank);
 }
 

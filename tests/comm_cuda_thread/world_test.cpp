@@ -415,7 +415,10 @@ TEST_CASE("cuda_thread: a program starts its ranks as threads, and none as proce
   };
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.threads = 3}, f) == 0);
   CHECK(sum == 3 * 30 + 1);
+  CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.threads = 3, .comm = "cuda_thread"}, f) == 0);
+  CHECK(sum == 2 * (3 * 30 + 1));
   sum = 0;
+  CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.threads = 3, .comm = "thread"}, f) == 2);
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{}, f) == 0);  // a world of one
   CHECK(sum == 0);
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.ranks = 3}, f) == 2);

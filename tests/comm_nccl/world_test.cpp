@@ -3,6 +3,7 @@
 #include <pdp/comm/checked.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/nccl.hpp>
+#include <pdp/launch/join.hpp>
 #include <pdp/testing/ranks.hpp>
 
 #include <array>
@@ -92,6 +93,23 @@ TEST_CASE("nccl: each rank gets a GPU of its own, which is current for its threa
         },
         [](int rank) { return comm::nccl::Options{.device = 5 - rank}; }));
   }
+  SECTION("or the one of its number on the host, of those that there are, or one that is left") {
+    stand_in::settings().devices = 4;
+    const std::array<comm::nccl::Options, 4> options{{{}, {.local_rank = 0}, {.device = 2}, {.local_rank = 7}}};
+    check_all_went_well(connect(
+        4, 20s,
+        [](int rank, Nccl& world) {
+          if (world.device() != std::array{1, 0, 2, 3}[static_cast<std::size_t>(rank)]) throw std::logic_error{"another device"};
+        },
+        [&](int rank) { return options[static_cast<std::size_t>(rank)]; }));
+  }
+}
+
+TEST_CASE("nccl: a rank that others have started has the GPU of its number on the host", "[comm][nccl][start]") {
+  const Fixture fixture;
+  pdp::launch::Place place;  // of a world of one, whose only rank is the fourth on its host all the same
+  place.local_rank = 3;
+  CHECK(pdp::launch::join<Nccl>(place).device() == 3);
 }
 
 TEST_CASE("nccl: where ranks would share a GPU, every rank says how many ranks and GPUs there are", "[comm][nccl][start]") {
@@ -103,7 +121,11 @@ TEST_CASE("nccl: where ranks would share a GPU, every rank says how many ranks a
     CHECK_THAT(error.what(), Contains("ranks 0 and 2 would share GPU 0000:01:00.0: 3 ranks are on this host, and rank 2 may use 2 GPUs"));
   }
   for (const Thrown& error : connect(2, 20s, {}, [](int) { return comm::nccl::Options{.device = 1}; }))
+    CHECK_THAT(error.what(), Contains("ranks 0 and 1 would share GPU 0000:02:00.0") && Contains("let LOCAL_RANK"));
+  for (const Thrown& error : connect(2, 20s, {}, [](int) { return comm::nccl::Options{.local_rank = 1}; }))
     CHECK_THAT(error.what(), Contains("ranks 0 and 1 would share GPU 0000:02:00.0"));
+  for (const Thrown& error : connect(2, 20s, {}, [](int) { return comm::nccl::Options{.device = -1}; }))
+    CHECK_THAT(error.what(), Contains("rank 0 was told to use device -1, but has 2 GPUs"));
   for (const Thrown& error : connect(2, 20s, {}, [](int rank) { return comm::nccl::Options{.device = 2 * rank}; }))
     CHECK_THAT(error.what(), Contains("rank 1 was told to use device 2, but has 2 GPUs"));
   CHECK(comm::Clock::now() - start < 10s);
@@ -146,7 +168,7 @@ TEST_CASE("nccl: a rank that fails after it has reported keeps no other one wait
   const Fixture fixture;
   pdp::launch::InProcessStore store;
   store.add("nccl/worlds/1", 1);  // as rank 1 does, and then its report
-  store.set("nccl/1/report/1", "\nhost\n-1\n0000:09:00.0");
+  store.set("nccl/1/report/1", "\nhost\n-1\n-1\n0000:09:00.0");
   const Thrown error = failures::thrown_by([&] { Nccl::connect(store, 0, 2, comm::Clock::now() + 300ms); });
   CHECK(error.is<pdp::Timeout>());
   CHECK_THAT(error.what(),
@@ -155,7 +177,8 @@ TEST_CASE("nccl: a rank that fails after it has reported keeps no other one wait
 
 TEST_CASE("nccl: what makes no sense in the store is refused", "[comm][nccl][start]") {
   const Fixture fixture;
-  const std::string report = GENERATE("", "\n", "\nhost\n-1", "\nhost\n1\ngpu", "\nhost\n-2\ngpu", "\nhost\nx\ngpu");
+  const std::string report = GENERATE("", "\n", "\nhost\n-1\n-1", "\nhost\n-1\ngpu", "\nhost\n1\n-1\ngpu", "\nhost\n-2\n-1\ngpu",
+                                      "\nhost\n-1\n-2\ngpu", "\nhost\nx\n-1\ngpu", "\nhost\n-1\nx\ngpu");
   pdp::launch::InProcessStore store;
   store.set("nccl/1/report/1", report);
   const Thrown error = failures::thrown_by([&] { Nccl::connect(store, 0, 2, comm::Clock::now() + 300ms); });

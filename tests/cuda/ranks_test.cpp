@@ -465,7 +465,9 @@ TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]")
     const auto x = support::normal(5 * tasks::samples(1).sample_shape().elements(), world.rank());
     rows += static_cast<int>(trainer.step(x, std::vector<std::int32_t>(5)).rows);
   };
-  CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3}, train) == 0);  // with a barrier, when the devices are gone
+  CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3, .comm = "thread"}, train) == 2);
+  CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3, .comm = "nccl"}, train) ==
+        0);  // with a barrier, when the devices are gone
   CHECK(rows == 3 * 15);
   stand_in::settings().devices = 2;
   CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3}, train) == 1);

@@ -164,7 +164,7 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
 TEST_CASE("without a GPU, what was to compute on one ends with exit code 1 and one line that says what is missing",
           "[examples][bad input]") {
   for (const char* program : {"mnist_single", "mnist_ddp", "mnist_data_parallel", "mnist_model_parallel", "mnist_pipeline", "mnist_zero",
-                              "mnist_tensor_parallel", "mnist_hybrid", "toy_mlp"}) {
+                              "mnist_tensor_parallel", "mnist_hybrid", "my_data_parallel", "toy_mlp"}) {
     INFO(program);
     const Ended ended = run(program, {"--device", "cuda"}, {{"CUDA_VISIBLE_DEVICES", ""}});
     CHECK(ended.code == 1);

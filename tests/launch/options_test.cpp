@@ -59,14 +59,6 @@ TEST_CASE("several machines need an address and a port, or a URL that says where
   CHECK_THROWS_WITH((launch::Options{.nodes = 2, .rendezvous = "env://"}.check()), Contains("address of machine 0"));
 }
 
-TEST_CASE("threads have a communicator of their own, and no other one is asked for with them", "[launch][options]") {
-  CHECK_THROWS_AS(options({"--threads", "4", "--comm", "tcp"}), pdp::UsageError);
-  CHECK_THROWS_WITH(options({"--threads", "4", "--comm", "tcp"}),
-                    "--threads 4 and --comm tcp exclude each other: what connects threads is --comm thread; leave one of the two out");
-  CHECK_NOTHROW(options({"--threads", "4", "--comm", "thread"}));
-  CHECK_NOTHROW(options({"--comm", "thread"}));  // a program may have it among its own
-}
-
 TEST_CASE("a wrong number of ranks is refused, with what was found", "[launch][options]") {
   const auto words = GENERATE(values<std::vector<const char*>>(
       {{"--ranks", "0"}, {"--ranks", "-2"}, {"--ranks=x"}, {"--ranks="}, {"--ranks"}, {"--threads", "0"}, {"--threads=2.5"}}));

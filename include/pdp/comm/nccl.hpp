@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,8 +23,9 @@ using Stream = CUstream_st*;  // cudaStream_t
 
 /// What a rank may want otherwise than it is without a word.
 struct Options {
-  int device = -1;          // that it uses; -1: the next one of its host that no rank has
-  Stream caller = nullptr;  // the stream whose work calls come after; null: the default stream
+  std::optional<int> device{};      // that it uses; else as local_rank says
+  std::optional<int> local_rank{};  // on its host: it uses the device of this number, in turn; else the first that no rank has
+  Stream caller = nullptr;          // the stream whose work calls come after; null: the default stream
 };
 }  // namespace nccl
 
@@ -120,6 +122,7 @@ class Nccl : public BasicCommunicator<NcclCalls> {
  public:
   /// What a command line calls it: --comm nccl.
   static constexpr std::string_view name{"nccl"};
+  using Options = nccl::Options;
 
   /// The ranks of a communicator that a host program has: pdp uses it, and never aborts or destroys it, so after a failure the program
   /// must. It stays alive until this and what came of it are gone, and makes no other calls while one is in flight. `caller`: the program's
@@ -129,8 +132,9 @@ class Nccl : public BasicCommunicator<NcclCalls> {
   [[nodiscard]] Nccl split(int color, int key) { return BasicCommunicator::split(color, key); }
 
   /// Finds the other ranks through the store, and makes this rank's device the current one of the calling thread. Throws ConfigError where
-  /// there are not enough GPUs or no driver, Timeout, which names the missing ranks, when they are not there before the deadline.
-  static Nccl connect(StoreView store, int rank, int size, TimePoint deadline, nccl::Options options);
+  /// there are not enough GPUs or no driver, or NCCL refuses; Timeout, which names the missing ranks, when they are not there before the
+  /// deadline; PeerLost where one goes away meanwhile; DeviceError where its GPU fails.
+  static Nccl connect(StoreView store, int rank, int size, TimePoint deadline, Options options);
   static Nccl connect(StoreView store, int rank, int size, TimePoint deadline) { return connect(store, rank, size, deadline, {}); }
 
   [[nodiscard]] int device() const { return erased().device(); }

@@ -20,8 +20,8 @@ namespace pdp::launch {
 struct Place {
   int rank = 0;
   int size = 1;
-  int local_rank = 0;            // among the ranks on this machine; 0 where nobody says
-  std::string master_address{};  // where the job's store is; empty in a world of one
+  std::optional<int> local_rank{};  // among the ranks on this machine, where somebody says
+  std::string master_address{};     // where the job's store is; empty in a world of one
   std::uint16_t master_port = 0;
   bool master_by_name = false;                          // its address is a name that the starter has for its host
   std::string folder{};                                 // what the job's store is, instead of a place in the network
@@ -127,8 +127,8 @@ inline Place Place::from(const Variables& variable, std::string_view rendezvous,
                           "; ranks count from 0, so the largest is ", place.size - 1)};
   const char* local_name = variable("LOCAL_RANK") != nullptr ? "LOCAL_RANK" : starter->local_rank;
   if (const char* local_rank = variable(local_name)) place.local_rank = parse_number(local_name, local_rank, 0, most_ranks);
-  if (place.local_rank >= place.size)
-    throw UsageError{text(local_name, " is ", place.local_rank, ", but ", starter->size, " is ", place.size,
+  if (place.local_rank && *place.local_rank >= place.size)
+    throw UsageError{text(local_name, " is ", *place.local_rank, ", but ", starter->size, " is ", place.size,
                           "; a machine cannot hold more ranks than there are")};
   if (place.size == 1 || !has_store) return place;
 

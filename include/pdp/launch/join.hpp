@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/comm/thread.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/start.hpp>
@@ -17,6 +18,12 @@ namespace pdp::launch {
 template <class Comm>
 concept ConnectsThroughStore = requires(comm::StoreView store, comm::TimePoint deadline) {
   { Comm::connect(store, 0, 1, deadline) } -> std::same_as<Comm>;
+};
+
+/// One whose ranks each have a device of their machine, by the number that they have there.
+template <class Comm>
+concept ConnectsByLocalRank = ConnectsThroughStore<Comm> && requires(comm::StoreView store, comm::TimePoint deadline) {
+  { Comm::connect(store, 0, 1, deadline, typename Comm::Options{.local_rank = 0}) } -> std::same_as<Comm>;
 };
 
 /// A communicator whose ranks are processes that its own library connects, and that library's launcher has started: MPI's.
@@ -36,15 +43,18 @@ Start start(const Options& options) {
                 "pdp: where a program has several communicators, each needs a name by which --comm chooses it: a member "
                 "static constexpr std::string_view name");
   static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::name_of<Comms>()...};
+  // A communicator of devices connects threads itself.
+  constexpr bool of_devices = sizeof...(Comms) == 1 && (comm::HasDeviceBuffers<Comms> && ...);
+  const Connections known{names, of_devices ? names.front() : comm::Thread::name};
   if constexpr ((HasLauncher<Comms> || ...)) {
     options.check();
-    if (std::array{HasLauncher<Comms>...}[Start::choose(options, names)])
-      return Start::from(options, names, environment, /*has_store*/ false);
+    if (std::array{HasLauncher<Comms>...}[Start::choose(options, known)])
+      return Start::from(options, known, environment, /*has_store*/ false);
   }
   if constexpr ((ConnectsThroughStore<Comms> || ...))
-    return start_from_environment(options, names);
+    return start_from_environment(options, known);
   else
-    return Start::from(options, names, environment);
+    return Start::from(options, known, environment);
 }
 
 }  // namespace detail
@@ -66,7 +76,12 @@ template <class Comm>
   } else if constexpr (ConnectsThroughStore<Comm>) {
     const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
     Rendezvous rendezvous{place, deadline};
-    Comm world = Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
+    Comm world = [&] {
+      if constexpr (ConnectsByLocalRank<Comm>)
+        return Comm::connect(rendezvous.store(), place.rank, place.size, deadline, typename Comm::Options{.local_rank = place.local_rank});
+      else
+        return Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
+    }();
     if constexpr (requires { world.heartbeat(place.heartbeat); }) world.heartbeat(place.heartbeat);
     rendezvous.leave(deadline);
     return world;

@@ -21,9 +21,6 @@ struct Options {
   int port = 0;                             // free at that address
   std::string rendezvous{};                 // where the ranks meet, a URL; empty: as PDP_RENDEZVOUS says, if it does
 
-  /// What connects ranks that are threads: comm::Thread.
-  static constexpr std::string_view comm_of_threads{"thread"};
-
   /// Processes of the whole job, where it is to consist of processes.
   [[nodiscard]] std::optional<int> processes() const {
     if (const std::optional<int> here = local_processes()) return nodes * *here;
@@ -58,9 +55,6 @@ inline void Options::check() const {
   if (threads && (nodes > 1 || processes_per_node))
     throw UsageError{
         text("--threads ", *threads, " makes all ranks threads of one process, and excludes a number of machines or of processes on each")};
-  if (threads && !comm.empty() && comm != comm_of_threads)
-    throw UsageError{text("--threads ", *threads, " and --comm ", comm, " exclude each other: what connects threads is --comm ",
-                          comm_of_threads, "; leave one of the two out")};
   if (node_rank < 0 || node_rank >= nodes)
     throw UsageError{text("this machine's number is ", node_rank, ", but there are ", nodes,
                           " machines; they count from 0, so the largest is ", nodes - 1)};

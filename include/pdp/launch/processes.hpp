@@ -14,7 +14,7 @@
 namespace pdp::launch {
 
 /// Start::from this process's environment.
-Start start_from_environment(const Options& options, std::span<const std::string_view> names);
+Start start_from_environment(const Options& options, const Connections& known);
 
 /// Starts the processes that the options ask for on this machine, each with this program's own command line, and stays until the last one
 /// has ended. Returns the job's exit code. Throws where they cannot be started.

@@ -151,8 +151,6 @@ template <class... Comms>
 
 }  // namespace detail
 
-static_assert(comm::Thread::name == Options::comm_of_threads);
-
 /// Runs `function(world)` on every rank of a job and returns the exit code for main. Ranks are
 ///
 /// - this process alone, if others have started it as one of theirs (see Place::from);

@@ -25,9 +25,7 @@
 
 namespace pdp::launch {
 
-Start start_from_environment(const Options& options, std::span<const std::string_view> names) {
-  return Start::from(options, names, environment);
-}
+Start start_from_environment(const Options& options, const Connections& known) { return Start::from(options, known, environment); }
 
 int run_processes(const Options& options) {
   // What is wrong in these is said once, here, and not by every rank.

@@ -13,6 +13,12 @@
 
 namespace pdp::launch {
 
+/// What connects the ranks of a program, by the names that --comm has for it.
+struct Connections {
+  std::span<const std::string_view> names;  // of its communicators
+  std::string_view of_threads;              // where ranks are threads
+};
+
 /// What a process does for its job.
 struct Start {
   enum class Kind : std::uint8_t {
@@ -25,28 +31,33 @@ struct Start {
   Place place{};
   std::size_t comm = 0;  // which of the program's communicators connects its ranks, unless they are threads
 
-  static std::size_t choose(const Options& options, std::span<const std::string_view> names);
-  static Start from(const Options& options, std::span<const std::string_view> names, const Variables& variable, bool has_store = true);
+  static std::size_t choose(const Options& options, const Connections& known);
+  static Start from(const Options& options, const Connections& known, const Variables& variable, bool has_store = true);
 };
 
-/// Which of a program's communicators, whose names these are, the options ask for. Throws UsageError where it is none of them.
-inline std::size_t Start::choose(const Options& options, std::span<const std::string_view> names) {
-  if (options.comm.empty() || options.threads) return 0;
-  const auto found = std::ranges::find(names, options.comm);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  if (options.comm == Options::comm_of_threads)
-    throw UsageError{text("--comm ", options.comm, " connects threads of one process, and needs --threads N, which says how many")};
-  std::string known;
-  for (std::size_t i = 0; i < names.size(); ++i) known += text(i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
-  throw UsageError{text("--comm ", options.comm, ": this program has ", known.empty() ? "one communicator, which has no name" : known)};
+/// Which of a program's communicators the options ask for. Throws UsageError where it is none of them.
+inline std::size_t Start::choose(const Options& options, const Connections& known) {
+  const std::string& wanted = options.comm;
+  if (wanted.empty() || (options.threads && wanted == known.of_threads)) return 0;
+  if (options.threads)
+    throw UsageError{text("--threads ", *options.threads, " and --comm ", wanted, " exclude each other: what connects threads is --comm ",
+                          known.of_threads, "; leave one of the two out")};
+  const auto found = std::ranges::find(known.names, wanted);
+  if (found != known.names.end()) return static_cast<std::size_t>(found - known.names.begin());
+  if (wanted == known.of_threads)
+    throw UsageError{text("--comm ", wanted, " connects threads of one process, and needs --threads N, which says how many")};
+  std::string names;
+  for (std::size_t i = 0; i < known.names.size(); ++i)
+    names += text(i == 0 ? "" : i + 1 == known.names.size() ? " and " : ", ", known.names[i]);
+  throw UsageError{text("--comm ", wanted, ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
 }
 
 /// Others who have started this process as a rank of theirs (see Place::given) win. Throws UsageError where options and variables
 /// contradict themselves or each other, or ask for a communicator that the program does not have. `has_store`: whether the ranks meet in
 /// one.
-inline Start Start::from(const Options& options, std::span<const std::string_view> names, const Variables& variable, bool has_store) {
+inline Start Start::from(const Options& options, const Connections& known, const Variables& variable, bool has_store) {
   options.check();
-  const std::size_t comm = choose(options, names);
+  const std::size_t comm = choose(options, known);
   if (!Place::given(variable)) {
     if (options.threads) return {Kind::threads, {}, comm};
     if (options.processes()) return {Kind::processes, {}, comm};

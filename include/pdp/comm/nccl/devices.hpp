@@ -3,60 +3,78 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/library.hpp>
 #include <pdp/cuda/devices.hpp>
 
 namespace pdp::comm::nccl {
 
-/// What a rank tells rank 0 of itself: its host, the device that its user has chosen, or -1, and the GPUs that it may use, by their
-/// addresses on the host's bus. Or what is wrong with it.
+/// What a rank tells rank 0 of itself: its host, the device and the place there that its user has chosen, and the GPUs that it may use, by
+/// their addresses on the host's bus. Or what is wrong with it.
 struct Report {
   std::string host{};
-  int chosen = -1;
+  std::optional<int> device{}, local_rank{};
   std::vector<std::string> gpus{};
   std::string problem{};
 
-  static Report of(int rank, int chosen);
+  static Report of(int rank, const Options& options);
   [[nodiscard]] std::string encode() const;
   static Report decode(std::string_view words);
 };
 
-/// The device of each rank. Throws ConfigError where that cannot be: the problem of the first rank that has one, or two ranks on one GPU.
+/// The device of each rank: what its user has chosen, else what its place on the host says, else the one that the fewest ranks have. Throws
+/// ConfigError where that cannot be: the problem of the first rank that has one, or two ranks on one GPU.
 inline std::vector<int> place(const std::vector<Report>& ranks, bool shared_gpus) {
   std::vector<int> devices;
+  for (const Report& rank : ranks) {
+    if (!rank.problem.empty()) throw ConfigError{rank.problem};
+    const auto gpus = static_cast<int>(rank.gpus.size());
+    devices.push_back(rank.device ? *rank.device : rank.local_rank ? *rank.local_rank % gpus : -1);
+  }
+  const auto gpu_of = [&](std::size_t rank) -> std::string_view {
+    return devices[rank] < 0 ? std::string_view{} : ranks[rank].gpus[static_cast<std::size_t>(devices[rank])];
+  };
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const Report& own = ranks[rank];
-    if (!own.problem.empty()) throw ConfigError{own.problem};
     const auto on_host = [&](const Report& other) { return other.host == own.host; };
-    const auto before = std::count_if(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(rank), on_host);
-    const auto gpus = static_cast<int>(own.gpus.size());
-    devices.push_back(own.chosen >= 0 ? own.chosen : static_cast<int>(before % gpus));
-    if (shared_gpus) continue;
+    if (devices[rank] < 0) {
+      std::vector<int> users(own.gpus.size());
+      for (std::size_t gpu = 0; gpu < users.size(); ++gpu)
+        for (std::size_t other = 0; other < ranks.size(); ++other) users[gpu] += on_host(ranks[other]) && gpu_of(other) == own.gpus[gpu];
+      devices[rank] = static_cast<int>(std::ranges::min_element(users) - users.begin());
+    }
+  }
+  if (shared_gpus) return devices;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::size_t other = 0; other < rank; ++other) {
-      const std::string& gpu = own.gpus[static_cast<std::size_t>(devices[rank])];
-      if (!on_host(ranks[other]) || ranks[other].gpus[static_cast<std::size_t>(devices[other])] != gpu) continue;
-      const auto together = std::ranges::count_if(ranks, on_host);
-      throw ConfigError{text("NCCL needs a GPU for each rank, but ranks ", other, " and ", rank, " would share GPU ", gpu, ": ", together,
-                             " ranks are on this host, and rank ", rank, " may use ", gpus, gpus == 1 ? " GPU" : " GPUs",
-                             "; start at most as many ranks on a host as it has GPUs")};
+      if (ranks[other].host != ranks[rank].host || gpu_of(other) != gpu_of(rank)) continue;
+      const auto together = std::ranges::count(ranks, ranks[rank].host, &Report::host);
+      const auto gpus = std::ssize(ranks[rank].gpus);
+      throw ConfigError{text("NCCL needs a GPU for each rank, but ranks ", other, " and ", rank, " would share GPU ", gpu_of(rank), ": ",
+                             together, " ranks are on this host, and rank ", rank, " may use ", gpus, gpus == 1 ? " GPU" : " GPUs",
+                             together > gpus ? "; start at most as many ranks on a host as it has GPUs"
+                                             : "; let LOCAL_RANK, or the device that a rank is told to use, differ on a host")};
     }
   }
   return devices;
 }
 
-inline Report Report::of(int rank, int chosen) {
-  Report report;
-  report.chosen = chosen;
+inline Report Report::of(int rank, const Options& options) {
+  Report report{.device = options.device, .local_rank = options.local_rank};
   std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, report.host);
   try {
     const int count = cuda::count_devices(text("rank ", rank, " cannot use NCCL"), "choose another communicator");
-    if (chosen >= count)
-      throw ConfigError{text("rank ", rank, " was told to use device ", chosen, ", but has ", count, count == 1 ? " GPU" : " GPUs",
+    if (options.device && (*options.device < 0 || *options.device >= count))
+      throw ConfigError{text("rank ", rank, " was told to use device ", *options.device, ", but has ", count, count == 1 ? " GPU" : " GPUs",
                              "; devices count from 0")};
+    if (options.local_rank && *options.local_rank < 0)
+      throw ConfigError{text("rank ", rank, " was told to be number ", *options.local_rank, " of its host; ranks count from 0")};
     for (int device = 0; device < count; ++device) {
       char address[32] = {};
       check_cuda("cudaDeviceGetPCIBusId", cudaDeviceGetPCIBusId(address, sizeof address, device));
@@ -68,9 +86,9 @@ inline Report Report::of(int rank, int chosen) {
   return report;
 }
 
-/// Lines: the problem, the host, the chosen device, the GPUs.
+/// Lines: the problem, the host, the chosen device and the place on the host, or -1, the GPUs.
 inline std::string Report::encode() const {
-  std::string words = text(problem, '\n', host, '\n', chosen);
+  std::string words = text(problem, '\n', host, '\n', device.value_or(-1), '\n', local_rank.value_or(-1));
   for (const std::string& gpu : gpus) words += text('\n', gpu);
   return words;
 }
@@ -84,12 +102,18 @@ inline Report Report::decode(std::string_view words) {
       lines.back() += letter;
   Report report{.problem = lines[0]};
   if (!report.problem.empty()) return report;
-  if (lines.size() >= 4) {
+  // A number, or nothing for -1.
+  const auto read = [](const std::string& line, std::optional<int>& number) {
+    int value = 0;
+    const char* const end = line.data() + line.size();
+    const auto [after, error] = std::from_chars(line.data(), end, value);
+    if (value >= 0) number = value;
+    return error == std::errc{} && after == end && value >= -1;
+  };
+  if (lines.size() >= 5 && read(lines[2], report.device) && read(lines[3], report.local_rank)) {
     report.host = lines[1];
-    const char* const end = lines[2].data() + lines[2].size();
-    const auto [after, error] = std::from_chars(lines[2].data(), end, report.chosen);
-    report.gpus.assign(lines.begin() + 3, lines.end());
-    if (error == std::errc{} && after == end && report.chosen >= -1 && report.chosen < static_cast<int>(report.gpus.size())) return report;
+    report.gpus.assign(lines.begin() + 4, lines.end());
+    if (report.device.value_or(0) < static_cast<int>(report.gpus.size())) return report;
   }
   throw ConfigError{"what the job's store says of a rank's GPUs makes no sense; do all ranks run the same build?"};
 }

@@ -181,9 +181,9 @@ inline std::shared_ptr<Group> adopt(ncclComm_t comm, cudaStream_t caller) {
 
 Nccl::Nccl(ncclComm* comm, nccl::Stream caller) : BasicCommunicator{NcclCalls{nccl::adopt(comm, caller)}} {}
 
-Nccl Nccl::connect(StoreView store, int rank, int size, TimePoint deadline, nccl::Options options) {
+Nccl Nccl::connect(StoreView store, int rank, int size, TimePoint deadline, Options options) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
-  const nccl::Appointment appointment = nccl::Meeting{store, rank, size}.attend(nccl::Report::of(rank, options.device), deadline);
+  const nccl::Appointment appointment = nccl::Meeting{store, rank, size}.attend(nccl::Report::of(rank, options), deadline);
   nccl::Handle handle = nccl::connect(appointment, rank, size, deadline);
   Nccl world{BasicCommunicator{
       NcclCalls{std::make_shared<nccl::Group>(std::make_shared<nccl::World>(rank, size, appointment.device, options.caller, true),
