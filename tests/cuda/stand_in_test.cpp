@@ -61,15 +61,41 @@ TEST_CASE_METHOD(Fixture, "without a GPU that can be used, what is missing is sa
   CHECK_THAT(refusal({.index = -1}), Contains("cannot compute on GPU -1"));
   stand_in::settings().devices = 1;
   CHECK_THAT(refusal({.index = 1}), Contains("this process may use 1 GPU, number 0"));
-  stand_in::settings().is_old = true;
-  CHECK_THAT(refusal(), Contains("(Stand-in, compute capability 5.0): this program has no code for it"));
+  for (const cudaError_t error : {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction, cudaErrorUnsupportedPtxVersion}) {
+    stand_in::settings().kernels = error;
+    CHECK_THAT(refusal(), Contains("(Stand-in, compute capability 5.0): this program has no code for it"));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "a GPU that others keep busy or fill is no GPU that is too old", "[cuda][bad input]") {
+  const auto failure = [](const DeviceOptions& options) {
+    return support::message_of<pdp::DeviceError>([&] { static_cast<void>(Device{options}); }).value();
+  };
+  stand_in::settings().kernels = cudaErrorMemoryAllocation;
+  CHECK_THAT(failure({}), Contains("cannot compute on GPU 0: an error of the stand-in"));
+  stand_in::settings().use = cudaErrorDevicesUnavailable;
+  CHECK_THAT(failure({.index = 1}), Contains("GPU 1 cannot be used: an error of the stand-in"));
 }
 
 TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and how much is free", "[cuda][bad input]") {
-  stand_in::settings().room = 1000;
-  const Device device;
-  CHECK_THAT(support::message_of<pdp::DeviceError>([&] { static_cast<void>(allocate<float>(device, 1000)); }).value(),
-             Contains("GPU 0 has no room for 4000 bytes: 1000 of its 1000 are free"));
+  const auto failure = [](const auto& f) { return support::message_of<pdp::DeviceError>(f).value(); };
+  {
+    const Device device;
+    stand_in::settings().room = 1000;
+    CHECK_THAT(failure([&] { static_cast<void>(allocate<float>(device, 1000)); }),
+               Contains("GPU 0 has no room for 4000 bytes: 1000 of its 1000 are free"));
+    CHECK(support::message_of<pdp::ShapeError>([&] { static_cast<void>(allocate<float>(device, -1)); }).value() ==
+          "memory of a GPU was asked for -1 elements");
+    auto world = pdp::comm::CudaThread::world(1);
+    CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 has no room for 4000 bytes"));
+  }
+  for (const std::size_t room : {1000, 20'000}) {  // for nothing, and for all but what products need
+    stand_in::settings().room = room;
+    CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("GPU 0 has no room for ") && Contains("of its"));
+  }
+  stand_in::reset();
+  stand_in::settings().host_room = 1000;
+  CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("the host has no 1048576 bytes to lock for GPU 0"));
 }
 
 TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each number of rows, and launched as one graph", "[cuda]") {

@@ -23,7 +23,8 @@ void reset() {
   settings().looks_until_launched = 0;
   settings().room = std::size_t{1} << 40;
   settings().graphs_fit = true;
-  settings().is_old = false;
+  settings().host_room = std::size_t{1} << 40;
+  settings().use = settings().kernels = cudaSuccess;
   settings().reach = true;
   settings().epilogues = true;
   settings().epilogues_run = true;
@@ -147,6 +148,7 @@ void refuse_in_capture(const char* what) {
 
 cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
   refuse_in_capture("memory is asked for");
+  if (bytes > (pinned ? settings().host_room : settings().room)) return cudaErrorMemoryAllocation;
   const std::lock_guard lock{everything().mutex};
   auto* const made = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
   std::memset(made, 0xcd, bytes);
@@ -251,6 +253,7 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= settings().devices) return cudaErrorInvalidDevice;
+  if (device > 0 && settings().use != cudaSuccess) return settings().use;
   current_device() = device;
   return cudaSuccess;
 }
@@ -261,7 +264,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->major = 5;
   return cudaSuccess;
 }
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) { return settings().is_old ? cudaErrorInvalidValue : cudaSuccess; }
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) { return settings().kernels; }
 cudaError_t cudaDeviceGetPCIBusId(char* address, int length, int device) {
   std::snprintf(address, static_cast<std::size_t>(length), "0000:%02X:00.0", device + 1);
   return cudaSuccess;
@@ -306,7 +309,6 @@ cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPoo
     refuse_captured(stream_of(stream), "memory is asked for");
     if (stream_of(stream).device != pool->device) misuse("memory of a pool on a stream of another device");
   }
-  if (bytes > settings().room) return cudaErrorMemoryAllocation;
   return allocate(memory, bytes, false);
 }
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {

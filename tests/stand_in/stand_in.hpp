@@ -24,13 +24,15 @@ struct Settings {
   std::atomic<int> driver{13000};  // 0: there is none
   /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
   std::atomic<int> looks_until_launched{0};
-  std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for memory of its pool
-  std::atomic<bool> graphs_fit{true};                   // whether there is room for graphs
-  std::atomic<bool> is_old{false};                      // a device that the program has no kernels for
-  std::atomic<bool> reach{true};                        // whether devices reach each other's memory
-  std::atomic<int> product_milliseconds{0};             // that a product of cuBLASLt takes, while other streams go on
-  std::atomic<bool> epilogues{true};                    // whether cuBLASLt can do more than a product
-  std::atomic<bool> epilogues_run{true};                // where it finds an algorithm for that, whether it carries it out
+  std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for a piece of memory
+  std::atomic<std::size_t> host_room{std::size_t{1} << 40};
+  std::atomic<bool> graphs_fit{true};             // whether there is room for graphs
+  std::atomic<cudaError_t> use{cudaSuccess};      // what is said to who wants another device than the first
+  std::atomic<cudaError_t> kernels{cudaSuccess};  // what is said of the program's kernels
+  std::atomic<bool> reach{true};                  // whether devices reach each other's memory
+  std::atomic<int> product_milliseconds{0};       // that a product of cuBLASLt takes, while other streams go on
+  std::atomic<bool> epilogues{true};              // whether cuBLASLt can do more than a product
+  std::atomic<bool> epilogues_run{true};          // where it finds an algorithm for that, whether it carries it out
   /// By device: whether NCCL has no memory there, registers none, and what it says of the communicators at any time.
   std::array<std::atomic<bool>, 8> full{}, refuses_registration{};
   std::array<std::atomic<ncclResult_t>, 8> error{};

@@ -17,7 +17,9 @@ struct DeviceOptions {
   /// A product does the Relu behind it on its way. It is not said what becomes of NaN there; where that is 0, parameters that are no
   /// numbers any more may give gradients that are, so that NonFinite does not see them.
   bool fused_relu = false;
-  bool graphs = true;  // a step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do
+  /// A step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do. Over comm::CudaThread,
+  /// whose calls the host takes a part in, none is.
+  bool graphs = true;
 };
 
 class State;
@@ -33,7 +35,8 @@ class Device {
   /// Lists of operations that were recorded, by what they depend on; see replay().
   class Recordings;
 
-  /// Throws ConfigError where there is no driver, no GPU, none of that index, or one that is too old.
+  /// Throws ConfigError where there is no driver, no GPU, none of that index, or one that is too old; DeviceError where another process has
+  /// it for itself, or it has no room.
   explicit Device(const DeviceOptions& options = {});
 
   [[nodiscard]] int index() const;

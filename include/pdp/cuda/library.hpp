@@ -10,6 +10,7 @@
 #endif
 
 #include <cstddef>
+#include <new>
 
 #include <pdp/core/error.hpp>
 
@@ -17,23 +18,53 @@ namespace pdp::cuda {
 
 /// Throws DeviceError where the CUDA runtime refuses, or something on the device has failed.
 inline void check(const char* function, cudaError_t result) {
-  if (result != cudaSuccess) [[unlikely]]
-    throw DeviceError{text(function, " failed: ", cudaGetErrorString(result))};
+  if (result == cudaSuccess) [[likely]]
+    return;
+  static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+  throw DeviceError{text(function, " failed: ", cudaGetErrorString(result))};
+}
+
+/// The same where memory of a GPU was asked for: there may be too little.
+inline void check_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
+  std::size_t free = 0, total = 0;
+  if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) return check(function, result);
+  static_cast<void>(cudaGetLastError());
+  throw DeviceError{text("GPU ", device, " has no room for ", bytes, " bytes: ", free, " of its ", total,
+                         " are free; take a smaller batch, or spread the model over more GPUs")};
+}
+/// The same where memory of the host that GPUs reach was asked for.
+inline void check_host_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
+  if (result != cudaErrorMemoryAllocation) return check(function, result);
+  static_cast<void>(cudaGetLastError());
+  throw DeviceError{text("the host has no ", bytes, " bytes to lock for GPU ", device, "; start fewer programs on it")};
 }
 
 /// Makes a device the one that this thread's calls of CUDA are for, for as long as it lives.
 class OnDevice {
  public:
-  explicit OnDevice(int device) {
-    if (cudaGetDevice(&before_) != cudaSuccess || before_ == device) return;
-    changed_ = cudaSetDevice(device) == cudaSuccess;
-  }
+  /// Throws DeviceError where the device cannot be used: another process may have it for itself, or it has no room for this one.
+  explicit OnDevice(int device) { check(device, change_to(device)); }
+  /// Where nothing can be done about that.
+  OnDevice(int device, std::nothrow_t) noexcept { static_cast<void>(change_to(device)); }
   OnDevice(OnDevice&&) = delete;
   ~OnDevice() {
     if (changed_) cudaSetDevice(before_);
   }
 
  private:
+  cudaError_t change_to(int device) noexcept {
+    if (const cudaError_t result = cudaGetDevice(&before_); result != cudaSuccess || before_ == device) return result;
+    const cudaError_t result = cudaSetDevice(device);
+    changed_ = result == cudaSuccess;
+    return result;
+  }
+  static void check(int device, cudaError_t result) {
+    if (result == cudaSuccess) [[likely]]
+      return;
+    static_cast<void>(cudaGetLastError());
+    throw DeviceError{text("GPU ", device, " cannot be used: ", cudaGetErrorString(result))};
+  }
+
   int before_ = 0;
   bool changed_ = false;
 };

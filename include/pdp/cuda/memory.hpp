@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/cuda/handle.hpp>
 
@@ -38,8 +40,8 @@ template <class T>
 class Memory {
  public:
   Memory() = default;
-  Memory(const Device& device, Index elements)
-      : block_{device, static_cast<std::size_t>(elements) * sizeof(T)}, size_{static_cast<std::size_t>(elements)} {}
+  /// Throws DeviceError where there is no room, ShapeError where there cannot be so many elements.
+  Memory(const Device& device, Index elements) : block_{device, bytes_of(elements)}, size_{static_cast<std::size_t>(elements)} {}
 
   [[nodiscard]] T* data() { return static_cast<T*>(block_.data()); }
   [[nodiscard]] const T* data() const { return static_cast<const T*>(block_.data()); }
@@ -48,6 +50,12 @@ class Memory {
   [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size())}; }
 
  private:
+  static std::size_t bytes_of(Index elements) {
+    if (elements < 0 || elements > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T)))
+      throw ShapeError{text("memory of a GPU was asked for ", elements, " elements")};
+    return static_cast<std::size_t>(elements) * sizeof(T);
+  }
+
   Block block_;
   std::size_t size_ = 0;
 };
@@ -69,7 +77,8 @@ void zero(const Device& device, std::span<T> values) {
   zero_bytes(device, values.data(), values.size_bytes());
 }
 
-/// Copies from the host, through memory that the device reaches; so `from` is free to change on return.
+/// Copies from the host, through memory that the device reaches; so `from` is free to change on return. It comes before what is called
+/// next, and the host waits for no more than room there.
 template <class T>
 void upload(const Device& device, std::span<const T> from, T* to) {
   upload_bytes(device, from.data(), to, from.size_bytes());

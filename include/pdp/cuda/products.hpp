@@ -46,13 +46,13 @@ class Products {
     check_cublas("cublasLtCreate", cublasLtCreate(&handle_));
     if (const cudaError_t result = cudaMalloc(&workspace_, workspace_bytes); result != cudaSuccess) {
       cublasLtDestroy(handle_);
-      check("cudaMalloc", result);
+      check_room("cudaMalloc", result, device, workspace_bytes);
     }
   }
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
   ~Products() {
-    const OnDevice on{device_};
+    const OnDevice on{device_, std::nothrow};
     plans_.clear();
     cudaFree(workspace_);
     cublasLtDestroy(handle_);

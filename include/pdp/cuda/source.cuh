@@ -38,7 +38,7 @@ __global__ void judge(StepNumbers* numbers, StepHistory* history, GradientRule r
 
 // ---- The device ----------------------------------------------------------------------------------------------------
 
-/// Throws ConfigError where the device is not there, or too old for the kernels of this program.
+/// Throws ConfigError where the device is not there, or too old for the kernels of this program; DeviceError where it cannot be used.
 inline void check_device(const DeviceOptions& options) {
   const std::string begin = text("cannot compute on GPU ", options.index);
   const int count = count_devices(begin, "compute on the CPU");
@@ -47,8 +47,12 @@ inline void check_device(const DeviceOptions& options) {
                            count == 1 ? std::string{} : text(count - 1))};
   cudaFuncAttributes attributes{};
   const OnDevice on{options.index};
-  if (cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel::store)) == cudaSuccess) return;
+  const cudaError_t result = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel::store));
+  if (result == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
+  const bool has_no_code =
+      result == cudaErrorNoKernelImageForDevice || result == cudaErrorInvalidDeviceFunction || result == cudaErrorUnsupportedPtxVersion;
+  if (!has_no_code) throw DeviceError{text(begin, ": ", cudaGetErrorString(result))};
   cudaDeviceProp properties{};
   check("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, options.index));
   throw ConfigError{
@@ -90,19 +94,14 @@ Block::Block(const Device& device, std::size_t bytes) : state_{device.shared_sta
   if (bytes == 0) return;
   const OnDevice on{device.index()};
   const cudaStream_t stream = state_->stream();
-  if (const cudaError_t result = state_->pool().allocate(&memory_, bytes, stream); result != cudaSuccess) {
-    memory_ = nullptr;
-    static_cast<void>(cudaGetLastError());
-    std::size_t free = 0, total = 0;
-    if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) check("cudaMallocFromPoolAsync", result);
-    throw DeviceError{text("GPU ", device.index(), " has no room for ", bytes, " bytes: ", free, " of its ", total,
-                           " are free; take a smaller batch, or spread the model over more GPUs")};
-  }
+  void* memory = nullptr;
+  check_room("cudaMallocFromPoolAsync", state_->pool().allocate(&memory, bytes, stream), device.index(), bytes);
+  memory_ = memory;
   check("cudaMemsetAsync", cudaMemsetAsync(memory_, 0, bytes, stream));
 }
 Block::~Block() {
   if (memory_ == nullptr) return;
-  const OnDevice on{state_->options().index};
+  const OnDevice on{state_->options().index, std::nothrow};
   try {
     cudaFreeAsync(memory_, state_->stream());  // after a product that waits, which may write there
   } catch (const Error&) {
@@ -205,7 +204,7 @@ Graph Recording::finish() {
 }
 Recording::~Recording() {
   if (finished_) return;
-  const OnDevice on{device_.index()};
+  const OnDevice on{device_.index(), std::nothrow};
   device_.state().forget();
   cudaGraph_t written = nullptr;
   if (cudaStreamEndCapture(device_.state().stream_as_it_is(), &written) == cudaSuccess) cudaGraphDestroy(written);

@@ -16,7 +16,7 @@ class Staging {
     const OnDevice on{device};
     try {
       for (Piece& piece : pieces_) {
-        check("cudaMallocHost", cudaMallocHost(&piece.memory, piece_bytes));
+        check_host_room("cudaMallocHost", cudaMallocHost(&piece.memory, piece_bytes), device, piece_bytes);
         check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&piece.free, cudaEventDisableTiming));
       }
     } catch (...) {
@@ -62,7 +62,7 @@ class Staging {
   };
 
   void release() noexcept {
-    const OnDevice on{device_};
+    const OnDevice on{device_, std::nothrow};
     for (Piece& piece : pieces_) {
       if (piece.free != nullptr) {
         cudaEventSynchronize(piece.free);

@@ -27,13 +27,13 @@ class State {
  public:
   explicit State(const DeviceOptions& options) : options_{options} {
     const OnDevice on{options.index};
-    constexpr std::size_t partials = Partials::most_blocks * Partials::numbers * sizeof(double);
+    constexpr std::size_t partials = Partials::most_blocks * Partials::numbers * sizeof(double), bytes = partials + sizeof(unsigned);
     try {
       check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
       void* memory = nullptr;
-      check("cudaMalloc", cudaMalloc(&memory, partials + sizeof(unsigned)));
+      check_room("cudaMalloc", cudaMalloc(&memory, bytes), options.index, bytes);
       partials_ = {static_cast<double*>(memory), reinterpret_cast<unsigned*>(static_cast<std::byte*>(memory) + partials)};
-      check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, partials + sizeof(unsigned), stream_));
+      check("cudaMemsetAsync", cudaMemsetAsync(memory, 0, bytes, stream_));
     } catch (...) {
       release();
       throw;
@@ -122,7 +122,7 @@ class State {
   }
 
   void release() noexcept {
-    const OnDevice on{options_.index};
+    const OnDevice on{options_.index, std::nothrow};
     if (stream_ != nullptr) cudaStreamSynchronize(stream_);
     if (partials_.values != nullptr) cudaFree(partials_.values);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);

@@ -106,7 +106,7 @@ inline Group::~Group() {
   owner_->remove(*this);
   World::Seat& own = owner_->seat();
   const std::lock_guard lock{own.giving};
-  const cuda::OnDevice on{owner_->device()};
+  const cuda::OnDevice on{owner_->device(), std::nothrow};
   if (cudaStreamQuery(stream_) != cudaSuccess) {  // whoever fails is to wait for what it still has to do
     static_cast<void>(cudaGetLastError());
     return;

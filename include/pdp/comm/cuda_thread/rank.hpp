@@ -109,7 +109,7 @@ inline void Rank::quiesce() noexcept {
   for (int rank = 0; rank < world_->size(); ++rank) {
     World::Seat& seat = world_->seat(rank);
     const std::lock_guard lock{seat.giving};  // whoever gives something after this sees the failure before
-    const cuda::OnDevice on{seat.device};
+    const cuda::OnDevice on{seat.device, std::nothrow};
     for (cudaStream_t stream : seat.streams)
       while (cudaStreamQuery(stream) == cudaErrorNotReady) {
         static_cast<void>(cudaGetLastError());

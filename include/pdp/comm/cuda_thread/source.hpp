@@ -73,13 +73,9 @@ Region CudaThreadCalls::allocate(std::size_t bytes) {
   const int device = this->device();
   const cuda::OnDevice on{device};
   void* memory = nullptr;
-  if (const cudaError_t result = cudaMalloc(&memory, bytes); result != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    throw DeviceError{
-        text("rank ", rank(), " has no ", bytes, " bytes on GPU ", device, ": cudaMalloc failed: ", cudaGetErrorString(result))};
-  }
+  cuda::check_room("cudaMalloc", cudaMalloc(&memory, bytes), device, bytes);
   std::shared_ptr<void> owner{memory, [device](void* own) {
-                                const cuda::OnDevice there{device};
+                                const cuda::OnDevice there{device, std::nothrow};
                                 cudaFree(own);
                               }};
   cuda::clear(memory, bytes);

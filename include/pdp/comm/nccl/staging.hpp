@@ -16,12 +16,12 @@ class Staging {
     const OnDevice on{device};
     const std::size_t records = record * static_cast<std::size_t>(ranks);
     void *on_device = nullptr, *on_host = nullptr;
-    check_cuda("cudaMalloc", cudaMalloc(&on_device, records + record));
+    cuda::check_room("cudaMalloc", cudaMalloc(&on_device, records + record), device, records + record);
     device_ = static_cast<std::byte*>(on_device);
     barrier_ = device_ + records;
     if (const cudaError_t result = cudaMallocHost(&on_host, records); result != cudaSuccess) {
       cudaFree(device_);
-      check_cuda("cudaMallocHost", result);
+      cuda::check_host_room("cudaMallocHost", result, device, records);
     }
     host_ = static_cast<std::byte*>(on_host);
   }
