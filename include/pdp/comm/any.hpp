@@ -185,7 +185,11 @@ class Any : public BasicCommunicator<AnyCalls> {
  public:
   template <class Comm>
   requires Calls<typename Comm::Erased>
-  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release(), name_of<Comm>()}} {}
+  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release(), name_of<Comm>()}} {
+    static_assert(!HasDeviceBuffers<Comm>,
+                  "pdp: comm::Any is for communicators whose calls take memory of the host, and this one's take memory of a GPU; a program "
+                  "that has both says launch::run for each");
+  }
   Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Any split(int color, int key) { return BasicCommunicator::split(color, key); }
 

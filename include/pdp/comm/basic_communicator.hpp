@@ -1,9 +1,13 @@
 #pragma once
 
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <ranges>
 #include <span>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/member.hpp>
@@ -16,6 +20,13 @@ concept Elements =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 template <class R>
 concept WritableElements = Elements<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+/// Elements that lie in memory of the host, whatever else there is: those of a span, or of memory with an allocator of its own, may not.
+template <class R>
+inline constexpr bool lies_on_host = false;
+template <class T>
+inline constexpr bool lies_on_host<std::vector<T>> = true;
+template <class T, std::size_t N>
+inline constexpr bool lies_on_host<std::array<T, N>> = true;
 /// An operation that the elements of a span can be combined by.
 template <class O, class R>
 concept CombinesElements = Combines<O, std::remove_cv_t<std::ranges::range_value_t<R>>>;
@@ -184,6 +195,9 @@ class BasicCommunicator {
  private:
   template <Elements R>
   static Memory memory(R& elements) {
+    static_assert(!device_buffers || !lies_on_host<std::remove_cv_t<R>>,
+                  "pdp: this communicator's calls take memory of a GPU, and were given memory of the host; put the values into a "
+                  "cuda::Memory or into world.allocate<T>(count), or take a communicator of the host");
     using E = std::remove_cv_t<std::ranges::range_value_t<R>>;
     return {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(std::ranges::data(elements))), std::ranges::size(elements), sizeof(E),
             dtype_of<E>};
