@@ -7,7 +7,7 @@
 #             checkout with that folder is enough on a machine with a GPU that has nothing else installed than the CUDA toolkit, NCCL and, for
 #             the comparison, PyTorch
 #   test      every test that needs a GPU, the short ones under compute-sanitizer's memcheck and racecheck too, and that training on the GPU has
-#             the losses of the CPU
+#             the losses of the CPU, in one process, in threads and over NCCL
 #   measure   a training step beside PyTorch's, into FOLDER (build/gpu-figures unless given): a table in Markdown, and the raw figures
 #   all       all of it (default). Where build/gpu is there and this machine has no nvcc, what is there is used.
 #
@@ -75,10 +75,10 @@ on_gpu() {
   ! grep -q '^skipped: ' $built/log && ((status == 0))
 }
 
-# The losses of some steps on the CPU and on the GPU.
+# same_losses PROGRAM FLAGS... : the losses of some steps on the CPU and on the GPU, or GPUs.
 same_losses() {
-  $built/mnist_single --epochs 1 --seed 49 --losses $built/cpu.csv --data examples/data/mnist &&
-    $built/mnist_single --epochs 1 --seed 49 --losses $built/gpu.csv --data examples/data/mnist --device cuda &&
+  "$built/$1" "${@:2}" --epochs 1 --seed 49 --losses $built/cpu.csv --data examples/data/mnist &&
+    "$built/$1" "${@:2}" --epochs 1 --seed 49 --losses $built/gpu.csv --data examples/data/mnist --device cuda &&
     python3 - $built/cpu.csv $built/gpu.csv <<'PYTHON'
 import csv, sys
 cpu, gpu = ([float(row["loss"]) for row in csv.DictReader(open(name))][:50] for name in sys.argv[1:])
@@ -93,7 +93,11 @@ tests() {
   attempt "device tests" on_gpu $built/test_cuda_device
   attempt "NCCL's tests" $built/test_comm_nccl_device
   attempt "tests of ranks that are threads" on_gpu $built/test_comm_cuda_thread_device
-  attempt "losses of CPU and GPU" same_losses
+  local gpus
+  gpus=$(nvidia-smi --list-gpus | wc -l)
+  attempt "losses of CPU and GPU" same_losses mnist_single
+  attempt "losses of two threads on the CPU and on the GPU" same_losses mnist_ddp --threads 2
+  attempt "losses of processes over NCCL, with a GPU each: $gpus" same_losses mnist_ddp --ranks "$gpus"
   if command -v compute-sanitizer >/dev/null; then
     attempt "memcheck" on_gpu compute-sanitizer --tool memcheck --error-exitcode 9 $built/test_cuda_device "$short"
     attempt "racecheck" on_gpu compute-sanitizer --tool racecheck --error-exitcode 9 $built/test_cuda_device "$short"

@@ -206,11 +206,12 @@ TEST_CASE("cuda_thread: memory of the host, or of another GPU, is refused by nam
           "[comm][cuda_thread][argument]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(2, [](CudaThread& world, Findings& findings) {
-    std::vector<float> host(8);
+    std::vector<float> memory(8);
+    const std::span host{memory};
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { world.all_reduce(host, comm::Sum{}); }, [&] { world.broadcast(host, 0); }, [&] { world.send(host, 1 - world.rank()); },
-             [&] { world.recv(host, 1 - world.rank()); }, [&] { world.all_gather(std::span{host}.first(4), host); },
-             [&] { world.all_to_all(std::span{host}.first(4), std::span{host}.last(4)); }}) {
+             [&] { world.recv(host, 1 - world.rank()); }, [&] { world.all_gather(host.first(4), host); },
+             [&] { world.all_to_all(host.first(4), host.last(4)); }}) {
       const Thrown refused = failures::thrown_by(call);
       findings.expect(refused.is<pdp::ConfigError>() && refused.what().find("was given memory of the host") != std::string::npos,
                       refused.what());

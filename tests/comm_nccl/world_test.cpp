@@ -290,15 +290,16 @@ TEST_CASE("nccl: a blocking call returns when its values can be read", "[comm][n
 TEST_CASE("nccl: memory of the host, or of another device, is refused by name, and the world goes on", "[comm][nccl][argument]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
-    std::vector<float> host(8);
+    std::vector<float> memory(8);
+    const std::span host{memory};
     const Thrown refused = failures::thrown_by([&] { world.all_reduce(host, comm::Sum{}); });
     findings.expect(refused.is<pdp::ConfigError>() && refused.what().starts_with("all_reduce on rank"), refused.what());
     findings.expect(refused.what().find("was given memory of the host; NCCL's calls take memory of device") != std::string::npos,
                     refused.what());
     for (const auto& call : std::vector<std::function<void()>>{
              [&] { world.broadcast(host, 0); }, [&] { world.send(host, 1 - world.rank()); }, [&] { world.recv(host, 1 - world.rank()); },
-             [&] { world.all_gather(std::span{host}.first(4), host); }, [&] { world.gather(std::span{host}.first(4), host, 0); },
-             [&] { world.all_to_all(std::span{host}.first(4), std::span{host}.last(4)); }})
+             [&] { world.all_gather(host.first(4), host); }, [&] { world.gather(host.first(4), host, 0); },
+             [&] { world.all_to_all(host.first(4), host.last(4)); }})
       findings.expect(failures::thrown_by(call).is<pdp::ConfigError>(), "memory of the host");
     cudaSetDevice(7);
     const Values<float> elsewhere{8, 1.f};

@@ -209,6 +209,24 @@ TEST_CASE("a GPU's cross-entropy equals a CPU's, with a gradient or without", "[
       }
 }
 
+TEST_CASE("a class that there is no output for makes the loss on a GPU no number, and is looked for nowhere", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr std::int32_t largest = std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t wrong : {-1, 10, largest, -largest}) {
+    const Copy<float> logits{*device, support::normal(30, 1)};
+    const Copy<std::int32_t> classes{*device, {0, wrong, 9}};
+    const Copy<double> scale{*device, {1.0}};
+    Copy<LossSums> sums{*device, {LossSums{}}};
+    softmax_cross_entropy(*device, logits.matrix(3, 10), classes.read(), scale.read().data(), Matrix<float>{}, sums.data());
+    CHECK(std::isnan(sums.values().front().loss));
+    Copy<float> part{*device, std::vector<float>(12)};
+    softmax_part(*device, logits.matrix(3, 10), classes.read(), 0, 10, part.matrix(3, 4));
+    CHECK(std::isnan(part.values()[6]));
+    CHECK(std::isfinite(part.values()[2]));
+  }
+}
+
 TEST_CASE("a GPU's cross-entropy of columns that are divided is that of all of them", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;

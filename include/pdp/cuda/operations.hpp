@@ -48,7 +48,7 @@ void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requi
 template <Computed T>
 void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requires(sizeof(T) == 2);
 
-/// Of classes that there is a logit for: the host has checked them (label_of).
+/// A class that there is no logit for makes the loss NaN: the host throws for it, where it sees the classes.
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
                            Matrix<T> gradient, LossSums* sums);

@@ -47,6 +47,9 @@ struct Logits {
 __device__ inline Index first_row() { return (Index{blockIdx.x} * block_threads + threadIdx.x) / warp_threads; }
 __device__ inline Index rows_at_once() { return Index{gridDim.x} * (block_threads / warp_threads); }
 
+/// The host cannot look at the classes of a batch that lies on the device: one that is none makes the loss no number.
+__device__ inline bool is_class(Index label, Index classes) { return label >= 0 && label < classes; }
+
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     softmax_cross_entropy(Logits<T> logits, const double* row_scale, T* gradient, LossSums* sums, Partials partials) {
@@ -65,7 +68,8 @@ __global__ void __launch_bounds__(block_threads)
       }
     }
     if (lane == 0) {
-      loss += log(total) + static_cast<double>(largest.value) - static_cast<double>(as_float(x[label]));
+      loss += is_class(label, logits.cols) ? log(total) + static_cast<double>(largest.value) - static_cast<double>(as_float(x[label]))
+                                           : std::numeric_limits<double>::quiet_NaN();
       correct += largest.at == label ? 1 : 0;
     }
   }
@@ -74,10 +78,10 @@ __global__ void __launch_bounds__(block_threads)
 
 /// As host::softmax_part.
 template <class T>
-__global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, float* part) {
+__global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, Index columns, float* part) {
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
     const T* const x = logits.row(r);
-    const Index label = logits.classes[r] - first;
+    const Index wanted = logits.classes[r], label = wanted - first;
     const Largest largest = largest_of_row(x, logits.cols);
     const double total = exponentials_of_row(x, logits.cols, largest.value);
     if (threadIdx.x % warp_threads > 0) continue;
@@ -86,7 +90,7 @@ __global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, 
     float* const known = part + r * 4;
     known[0] = largest.value;
     known[1] = rules_all_out ? 0 : static_cast<float>(total - 1);
-    known[2] = is_here ? as_float(x[label]) : 0;
+    known[2] = is_here ? as_float(x[label]) : is_class(wanted, columns) ? 0 : std::numeric_limits<float>::quiet_NaN();
     known[3] = is_here && largest.at == label ? 1 : 0;
   }
 }
@@ -156,11 +160,11 @@ void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::sp
          device.state().partials());
 }
 template <Computed T>
-void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index,
+void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
                   Matrix<Accumulated<T>> part) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_part<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, first, part.data);
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, first, columns, part.data);
 }
 template <Computed T>
 void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,

@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(block_threads)
 template <class T, class Operation>
 void reduce(int device, Stream stream, std::span<const T* const> sources, std::span<T* const> destinations, Index count, int divisor) {
   if (sources.empty() || sources.size() > most_sources || destinations.size() > most_sources)
-    throw ConfigError{text("a reduction on a GPU takes the values of 1 to ", most_sources, " ranks, but there are ", sources.size())};
+    throw ConfigError{text("a reduction on a GPU takes the values of 1 to ", most_sources,
+                           " ranks, for as many; it was asked for those of ", sources.size(), " for ", destinations.size())};
   if (count == 0) return;
   const auto places = []<class P>(std::span<P* const> from) {
     kernel::Places<Stored<P>> all{};

@@ -71,8 +71,8 @@ template <std::size_t Fields, class Rule, class Copied>
 void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
             std::span<const float* const> gradients, std::span<float> state, Copied* const* copies, std::size_t copy_count) {
   if (gradients.size() > most_gradients || copy_count > most_gradients)
-    throw ConfigError{
-        text("an update on a GPU takes the gradients of at most ", most_gradients, " ranks, but there are ", gradients.size())};
+    throw ConfigError{text("an update on a GPU takes the gradients of at most ", most_gradients,
+                           " ranks, and makes as many copies; it was asked for ", gradients.size(), " and ", copy_count)};
   const auto count = static_cast<Index>(parameters.size());
   if (count == 0) return;
   constexpr unsigned most_blocks = 4 * 1024;
