@@ -122,6 +122,33 @@ TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each nu
   }
 }
 
+TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instruction, not how long it took to give it that",
+                 "[cuda][timeline]") {
+  constexpr int milliseconds = 20;
+  const auto check = [](auto& world) {
+    pdp::Trainer trainer{
+        world, pdp::parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, Device{{.index = world.rank()}}};
+    trainer.record(true);
+    const Index own = 16 / world.size();
+    trainer.step(support::normal(own * tasks::samples(1).sample_shape().elements(), 1),
+                 std::vector<std::int32_t>(static_cast<std::size_t>(own)), 16);
+    const pdp::parallel::Timeline timeline = trainer.timeline();
+    if (world.rank() > 0) return;
+    CHECK(std::ssize(timeline.times) == world.size());
+    for (std::size_t rank = 0; rank < timeline.times.size(); ++rank)
+      for (std::size_t i = 0; i < timeline.times[rank].size(); ++i)
+        if (const auto op = timeline.lists[rank][i].op; op == pdp::parallel::Op::forward || op == pdp::parallel::Op::backward_weight)
+          CHECK(timeline.times[rank][i].end - timeline.times[rank][i].begin >= milliseconds / 1e3);
+  };
+  stand_in::settings().product_milliseconds = milliseconds;
+  pdp::comm::Self self;
+  check(self);
+  pdp::testing::ranks<pdp::comm::CudaThread>(2, [&](pdp::comm::CudaThread& world) {
+    check(world);
+    return 0;
+  });
+}
+
 TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is its thread's current one", "[cuda]") {
   const Device device{{.index = 2}};
   pdp::comm::Self self;

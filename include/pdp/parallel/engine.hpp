@@ -110,7 +110,7 @@ class Engine {
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
 
   /// Whether from now on each step records when it carries out each of its instructions. Such a step begins with a barrier, so that the
-  /// ranks' times have one origin. All ranks make this call.
+  /// ranks' times have one origin. On a device it waits for each instruction, so such a step takes longer. All ranks make this call.
   void record(bool on) { times_.resize(on ? plan_.step.size() : 0); }
   /// The times of the last step that was recorded, while recording is on.
   [[nodiscard]] std::span<const Timed> times() const { return times_; }
@@ -253,7 +253,10 @@ class Engine {
       if (times != nullptr) times[at].begin = since_origin();
       carry_out(program, at);
       at += count;
-      if (times != nullptr) times[at - count].end = since_origin();
+      if (times != nullptr) {
+        settle_in_a_step();
+        times[at - count].end = since_origin();
+      }
       for (std::size_t other = 1; times != nullptr && other < count; ++other)  // they are part of the first
         times[at - other] = {times[at - count].end, times[at - count].end};
     }
@@ -376,6 +379,17 @@ class Engine {
         std::this_thread::yield();
       }
       has_calls_in_flight_ = false;
+    }
+  }
+  /// Until the device is through with what it was given so far, so that an instruction ends when it is carried out, and not when it is
+  /// given to the device. Calls go on meanwhile.
+  void settle_in_a_step() {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      const bool has_calls = has_calls_in_flight_;
+      settle();
+      has_calls_in_flight_ = has_calls;
+    } else if constexpr (requires { worker_.device().synchronize(); }) {
+      worker_.device().synchronize();
     }
   }
   [[nodiscard]] StepNumbers numbers() {

@@ -199,7 +199,8 @@ class Trainer {
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
-  /// Whether the steps from now on are recorded for timeline(). A recorded step begins with a barrier. Every rank makes this call.
+  /// Whether the steps from now on are recorded for timeline(). A recorded step begins with a barrier, and on a GPU waits for each of its
+  /// instructions, so it takes longer there. Every rank makes this call.
   void record(bool on) {
     if (!on && !engine_.times().empty()) recorded_.assign(engine_.times().begin(), engine_.times().end());
     engine_.record(on);
