@@ -46,6 +46,16 @@ Course train(C& world, const S& strategy, const TaskType& task, const pdp::Train
   return course;
 }
 
+/// The parameters that training begins with.
+template <class TaskType>
+std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& options) {
+  pdp::comm::Self self;
+  std::vector<float> parameters;
+  for (const auto& tensor : pdp::Trainer{self, pdp::parallel::Single{}, task, options}.parameters())
+    parameters.insert(parameters.end(), tensor.values.begin(), tensor.values.end());
+  return parameters;
+}
+
 /// Ranks over C, with a GPU each, learn what one process on a CPU learns. Only plans depend on the strategy, and no engine is compiled for
 /// each.
 template <class C, class... How>

@@ -1,5 +1,6 @@
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/testing/values.hpp>
 
 #include <cmath>
 #include <limits>
@@ -209,6 +210,39 @@ TEST_CASE("a GPU's cross-entropy equals a CPU's, with a gradient or without", "[
       }
 }
 
+TEST_CASE("a GPU's products in TF32 have operands of 10 bits, those of 16 bits are as they are without it", "[cuda]") {
+  const auto plain = gpu::device(), fast = gpu::device({.tf32 = true});
+  if (!plain || !fast) return;
+  constexpr Index m = 33, k = 64, n = 17;
+  const auto a = support::normal(m * k, 1), b = support::normal(k * n, 2);
+  const auto product = [&](const pdp::cuda::Device& device) {
+    const Copy<float> left{device, a}, right{device, b};
+    Copy<float> c{device, std::vector<float>(m * n)};
+    gemm(device, left.matrix(m, k), right.matrix(k, n), c.matrix(m, n), false);
+    return c.values();
+  };
+  const auto expected = product(*plain), found = product(*fast);
+  const auto of_absolutes = [&](Index row, Index col) {
+    double sum = 0;
+    for (Index i = 0; i < k; ++i)
+      sum += static_cast<double>(std::abs(a[static_cast<std::size_t>(row * k + i)] * b[static_cast<std::size_t>(i * n + col)]));
+    return sum;
+  };
+  for (Index row = 0; row < m; ++row)
+    for (Index col = 0; col < n; ++col) {
+      const auto at = static_cast<std::size_t>(row * n + col);
+      // 2^-11 of each operand where it is rounded, 2^-10 where it is cut off
+      CHECK(std::abs(static_cast<double>(found[at] - expected[at])) <= of_absolutes(row, col) * 0x1p-9);
+    }
+  const auto in_16_bits = [&](const pdp::cuda::Device& device) {
+    const Copy<BFloat16> left{device, {a.begin(), a.end()}}, right{device, {b.begin(), b.end()}};
+    Copy<BFloat16> c{device, std::vector<BFloat16>(m * n)};
+    gemm(device, left.matrix(m, k), right.matrix(k, n), c.matrix(m, n), false);
+    return c.values();
+  };
+  CHECK(pdp::testing::same_bits(in_16_bits(*fast), in_16_bits(*plain)));
+}
+
 TEST_CASE("a class that there is no output for makes the loss on a GPU no number, and is looked for nowhere", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
@@ -401,5 +435,5 @@ TEST_CASE("a GPU's updates equal a CPU's by each of pdp's rules: of several grad
   const std::vector<const float*> many(9, nullptr);
   CHECK_THROWS_WITH(pdp::cuda::update<1>(*device, pdp::optim::Sgd{}, nullptr, std::span<float>{}, std::span<const float* const>{many},
                                          std::span<float>{}),
-                    Contains("at most 8 ranks") && Contains("there are 9"));
+                    Contains("at most 8 ranks") && Contains("asked for 9 and 0"));
 }

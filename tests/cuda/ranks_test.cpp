@@ -38,36 +38,8 @@ namespace ranks_test {
 
 namespace comm = pdp::comm;
 namespace parallel = pdp::parallel;
-using courses::check, courses::Course, courses::train;
+using courses::start_of, courses::train;
 using pdp::Trainer;
-
-namespace {
-
-/// The parameters that training begins with.
-template <class TaskType>
-std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& options) {
-  comm::Self self;
-  std::vector<float> parameters;
-  for (const auto& tensor : Trainer{self, parallel::Single{}, task, options}.parameters())
-    parameters.insert(parameters.end(), tensor.values.begin(), tensor.values.end());
-  return parameters;
-}
-
-}  // namespace
-
-TEST_CASE("ranks with a GPU each learn what one process on a CPU learns, by every strategy", "[cuda][nccl][equivalence]") {
-  stand_in::reset();
-  const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
-  for (const int ranks : {1, 2, 3}) {
-    check<comm::Nccl>(parallel::DataParallel{}, ranks, options);
-    check<comm::Nccl>(parallel::DataParallel{.accumulate = 2}, ranks, {.global_batch = 31, .seed = 3, .clip_norm = 0.5});
-    for (const int stage : {1, 2, 3}) check<comm::Nccl>(parallel::Zero{.stage = stage, .accumulate = 2}, ranks, options);
-    check<comm::Nccl>(parallel::Pipeline<>{.micro_batches = 3}, ranks, options);
-    if (ranks > 1) check<comm::Nccl>(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
-  }
-  check<comm::Nccl>(parallel::TensorParallel{}, 2, options);
-  check<comm::Nccl>(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
-}
 
 namespace {
 
@@ -224,41 +196,6 @@ TEST_CASE("memory of a communicator goes back when the device is through with it
   CHECK(stand_in::live() == before);  // and what is in use ends the process
 }
 
-TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
-  stand_in::reset();
-  check<comm::Nccl>(parallel::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});
-}
-
-TEST_CASE("ranks whose models compute in 16 bits learn as one does, by every strategy", "[cuda][nccl]") {
-  stand_in::reset();
-  const auto task = tasks::residual_classifier(3);
-  const auto check_mixed = [&](const parallel::AnyStrategy& strategy, int ranks, double tolerance, auto precision) {
-    const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = 0.5, .loss_scaling = pdp::LossScaling{.initial = 1024}};
-    comm::Self self;
-    const Course in_float = train(self, parallel::Single{}, task, options),
-                 expected = train(self, parallel::Single{}, task, options, pdp::cuda::Device{}, precision);
-    const auto found = pdp::testing::ranks<comm::Nccl>(ranks, [&](comm::Nccl& world) {
-      return train(world, strategy, task, options, pdp::cuda::Device{{.index = world.device()}}, precision);
-    });
-    INFO(ranks << " ranks");
-    for (const Course& course : found) {
-      CHECK(support::difference(course.losses, expected.losses) < tolerance);
-      CHECK(support::difference(course.losses, in_float.losses) < 0.03);
-      CHECK(support::difference(course.outputs, expected.outputs) < 10 * tolerance);
-    }
-    CHECK(support::difference(found.front().parameters, expected.parameters) < 4 * tolerance);
-    CHECK(support::difference(found.front().parameters, start_of(task, options)) > 0.02);
-  };
-  constexpr pdp::MixedBfloat16 bfloat16;
-  check_mixed(parallel::DataParallel{.accumulate = 2}, 3, 2e-3, bfloat16);
-  for (const int stage : {1, 2, 3}) check_mixed(parallel::Zero{.stage = stage, .accumulate = 2}, 2, 2e-3, bfloat16);
-  check_mixed(parallel::Pipeline<>{.micro_batches = 3}, 3, 2e-3, bfloat16);
-  check_mixed(parallel::TensorParallel{}, 2, 2e-2, bfloat16);  // its sums within layers are of terms that are rounded
-  check_mixed(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, 2e-3, bfloat16);
-  check_mixed(parallel::DataParallel{}, 2, 2e-2, pdp::Precision<pdp::BFloat16, float, pdp::BFloat16>{});
-  check_mixed(parallel::Zero{.stage = 3}, 2, 1e-3, pdp::MixedFloat16{});
-}
-
 TEMPLATE_TEST_CASE("models that share a world of GPUs learn as each does alone, while others are made and go", "[cuda]", comm::Nccl,
                    comm::CudaThread) {
   stand_in::reset();
@@ -320,11 +257,6 @@ TEST_CASE("parameters that differ between ranks by less than 16 bits can tell ar
     return support::message_of<pdp::ParametersDiffer>([&] { trainer.check_parameters(); }).value_or("nothing was thrown");
   });
   for (const std::string& message : messages) CHECK_THAT(message, Contains("is not the same on all ranks that hold it"));
-}
-
-TEST_CASE("ranks on GPUs count the rows of a step together, and all say whose gradient is not finite", "[cuda][nccl]") {
-  stand_in::reset();
-  courses::check_rows_and_culprit<comm::Nccl>();
 }
 
 TEST_CASE("a model on another GPU than its communicator's is refused", "[cuda][nccl][bad input]") {

@@ -122,6 +122,19 @@ TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each nu
   }
 }
 
+TEST_CASE_METHOD(Fixture, "products of floats are in TF32 where their user says so, and nowhere else", "[cuda]") {
+  constexpr float fine = 1 + 0x1p-12f;  // 1 in TF32
+  const auto square = [](const DeviceOptions& options) {
+    const Device device{options};
+    const gpu::Copy<float> value{device, {fine}};
+    gpu::Copy<float> product{device, {0.0f}};
+    gemm(device, value.matrix(1, 1), value.matrix(1, 1), product.matrix(1, 1), false);
+    return product.values().front();
+  };
+  CHECK(square({.tf32 = true}) == 1);
+  CHECK(square({}) == fine * fine);
+}
+
 TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instruction, not how long it took to give it that",
                  "[cuda][timeline]") {
   constexpr int milliseconds = 20;
@@ -129,7 +142,7 @@ TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instructi
     pdp::Trainer trainer{
         world, pdp::parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, Device{{.index = world.rank()}}};
     trainer.record(true);
-    const Index own = 16 / world.size();
+    const pdp::Index own = 16 / world.size();
     trainer.step(support::normal(own * tasks::samples(1).sample_shape().elements(), 1),
                  std::vector<std::int32_t>(static_cast<std::size_t>(own)), 16);
     const pdp::parallel::Timeline timeline = trainer.timeline();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -23,6 +24,7 @@ struct cublasLtMatrixLayout {
   friend bool operator==(const cublasLtMatrixLayout&, const cublasLtMatrixLayout&) = default;
 };
 struct cublasLtMatmulDesc {
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void* bias = nullptr;  // of the type of the result
@@ -49,12 +51,21 @@ void set(void* values, cudaDataType_t type, std::uint64_t at, double value) {
   else
     static_cast<float*>(values)[at] = static_cast<float>(value);
 }
+/// Rounded to 10 bits of fraction.
+float in_tf32(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = (bits + 0x1000) & ~std::uint32_t{0x1fff};
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
 Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, const cublasLtMatrixLayout& b,
                const cublasLtMatrixLayout& d) {
   const bool a_t = desc.a == CUBLAS_OP_T, b_t = desc.b == CUBLAS_OP_T;
   const Sizes sizes{a_t ? a.cols : a.rows, b_t ? b.rows : b.cols, a_t ? a.rows : a.cols};
   if ((b_t ? b.cols : b.rows) != sizes.k || d.rows != sizes.m || d.cols != sizes.n) misuse("cublasLtMatmul of matrices that do not fit");
   if (a.type != b.type || (a.type == CUDA_R_32F && d.type != CUDA_R_32F)) misuse("cublasLtMatmul of types that it cannot multiply");
+  if (desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type != CUDA_R_32F) misuse("cublasLtMatmul in TF32 of values that are no floats");
   for (const cublasLtMatrixLayout* each : {&a, &b, &d})
     if (each->stride < static_cast<std::int64_t>(each->rows) || each->rows == 0 || each->cols == 0)
       misuse("a matrix layout with nothing in it, or with too small a stride");
@@ -83,8 +94,8 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   --everything().live;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t, cudaDataType_t) {
-  *made = new cublasLtMatmulDesc;
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute, cudaDataType_t) {
+  *made = new cublasLtMatmulDesc{compute};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
@@ -175,10 +186,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   stream_here(stream, "cublasLtMatmul").enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock& own) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings().product_milliseconds};
     everything().changed.wait_until(own, end, [end] { return std::chrono::steady_clock::now() >= end; });
-    const auto at = [](const void* matrix, const cublasLtMatrixLayout& layout, bool is_transposed, std::uint64_t row, std::uint64_t col) {
+    const bool is_tf32 = product.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const auto at = [is_tf32](const void* matrix, const cublasLtMatrixLayout& layout, bool is_transposed, std::uint64_t row,
+                              std::uint64_t col) {
       const std::uint64_t in_memory =
           is_transposed ? row * static_cast<std::uint64_t>(layout.stride) + col : col * static_cast<std::uint64_t>(layout.stride) + row;
-      return static_cast<double>(get(matrix, layout.type, in_memory));
+      const float value = get(matrix, layout.type, in_memory);
+      return static_cast<double>(is_tf32 ? in_tf32(value) : value);
     };
     const bool a_t = product.a == CUBLAS_OP_T, b_t = product.b == CUBLAS_OP_T;
     for (std::uint64_t row = 0; row < sizes.m; ++row) {
