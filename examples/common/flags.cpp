@@ -97,7 +97,8 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
     app.add_option("-n,--nodes", flags.launch.nodes, "machines; the program is started once on each")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    app.add_option("-g,--gpus", processes, "processes on each machine; with --device cuda each has a GPU of it, by LOCAL_RANK")->check(CLI::PositiveNumber);
+    app.add_option("-g,--gpus", processes, "processes on each machine; with --device cuda each has a GPU of it, by LOCAL_RANK")
+        ->check(CLI::PositiveNumber);
     app.add_option("-r,--nr", flags.launch.node_rank, "number of this machine (also -nr)")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
