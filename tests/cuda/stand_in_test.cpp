@@ -89,7 +89,7 @@ TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and h
     auto world = pdp::comm::CudaThread::world(1);
     CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 has no room for 4000 bytes"));
   }
-  for (const std::size_t room : {1000, 20'000}) {  // for nothing, and for all but what products need
+  for (const std::size_t room : {std::size_t{1000}, std::size_t{20'000}}) {  // for nothing, and for all but what products need
     stand_in::settings().room = room;
     CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("GPU 0 has no room for ") && Contains("of its"));
   }
