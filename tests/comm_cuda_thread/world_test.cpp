@@ -51,7 +51,7 @@ class Values {
   }
 
  private:
-  comm::Registered<T> memory_;
+  comm::Registered<T, true> memory_;
 };
 
 /// An operation of one's own, for which pdp has no kernel.
@@ -230,7 +230,7 @@ TEST_CASE("cuda_thread: memory of the host, or of another GPU, is refused by nam
 TEST_CASE("cuda_thread: what there is no kernel for is refused, and the world goes on", "[comm][cuda_thread][argument]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(2, [](CudaThread& world, Findings& findings) {
-    comm::Registered<float> values = world.allocate<float>(4);
+    comm::Registered<float, true> values = world.allocate<float>(4);
     const Thrown refused = failures::thrown_by([&] { world.all_reduce(values, BothNegative{}); });
     findings.expect(
         refused.is<pdp::ConfigError>() && refused.what().find("there is no bitwise and of float32 on a GPU") != std::string::npos,
@@ -241,9 +241,9 @@ TEST_CASE("cuda_thread: what there is no kernel for is refused, and the world go
 
 TEST_CASE("cuda_thread: memory that a communicator makes lies on its GPU, is zero, and may outlive it", "[comm][cuda_thread][allocate]") {
   const Fixture fixture;
-  std::vector<comm::Registered<float>> kept(2);
+  std::vector<comm::Registered<float, true>> kept(2);
   check_on_ranks<CudaThread>(2, [&](CudaThread& world, Findings& findings) {
-    comm::Registered<float> values = world.allocate<float>(10'001);
+    comm::Registered<float, true> values = world.allocate<float>(10'001);
     cudaPointerAttributes found{};
     cudaPointerGetAttributes(&found, values.data());
     findings.expect(found.type == cudaMemoryTypeDevice && found.device == world.device(), "memory of the GPU");

@@ -327,8 +327,8 @@ TEST_CASE("nccl: reductions by bits are refused, and the world goes on", "[comm]
 TEST_CASE("nccl: memory that a communicator makes lies on its device, is zero, and may outlive it", "[comm][nccl][allocate]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
-    comm::Registered<float> values = world.allocate<float>(10'001);
-    const comm::Registered<double> short_lived = world.allocate<double>(3), nothing = world.allocate<double>(0);
+    comm::Registered<float, true> values = world.allocate<float>(10'001);
+    const comm::Registered<double, true> short_lived = world.allocate<double>(3), nothing = world.allocate<double>(0);
     cudaPointerAttributes found{};
     cudaPointerGetAttributes(&found, values.data());
     findings.expect(found.type == cudaMemoryTypeDevice && found.device == world.device(), "memory of the device");
@@ -337,13 +337,15 @@ TEST_CASE("nccl: memory that a communicator makes lies on its device, is zero, a
     world.all_reduce(values, comm::Sum{});
     {
       Nccl part = world.split(0, 0);
-      const comm::Registered<int> of_part = part.allocate<int>(7);
+      const comm::Registered<int, true> of_part = part.allocate<int>(7);
       part.all_reduce(values.span().last(5), comm::Max{});
     }
     Nccl gone{std::move(world)};
     world = gone.split(0, 0);
     Nccl{std::move(gone)}.barrier();
-    findings.expect(values[5] == 0, "memory that has outlived its communicator");
+    float kept = -1;
+    cudaMemcpy(&kept, values.data() + 5, sizeof kept, cudaMemcpyDefault);
+    findings.expect(kept == 0, "memory that has outlived its communicator");
   });
 }
 
@@ -375,9 +377,9 @@ TEST_CASE("nccl: memory is registered by all ranks of a group or by none", "[com
   const auto registered = [] {
     const stand_in::Traffic before = stand_in::traffic();
     check_on_ranks<Nccl>(3, [](Nccl& world, Findings& findings) {
-      const comm::Registered<float> values = world.allocate<float>(1000);
+      const comm::Registered<float, true> values = world.allocate<float>(1000);
       Nccl part = world.split(world.rank() / 2, 0);
-      comm::Registered<float> of_part = part.allocate<float>(10);
+      comm::Registered<float, true> of_part = part.allocate<float>(10);
       world.all_reduce(std::span{const_cast<float*>(values.data()), 1000}, comm::Sum{});
       part.all_reduce(of_part, comm::Sum{});
       findings.expect(std::ranges::count(values, 0.f) == 1000 && std::ranges::count(of_part, 0.f) == 10, "sums");
@@ -405,7 +407,7 @@ TEST_CASE("nccl: a program's own communicator can be used, and still by the prog
       if (world.rank() != rank || world.size() != 3 || world.device() != rank + 2 || world.caller() != stream)
         throw std::logic_error{"another place"};
       world.all_reduce(values.span(), comm::Sum{});
-      const comm::Registered<int> registered = world.allocate<int>(5);
+      const comm::Registered<int, true> registered = world.allocate<int>(5);
       Nccl pair = world.split(rank == 2 ? 1 : 0, -rank);
       if (pair.size() != (rank == 2 ? 1 : 2) || (rank < 2 && pair.rank() != 1 - rank)) throw std::logic_error{"another group"};
       pair.all_reduce(values.span(), comm::Max{});

@@ -174,8 +174,8 @@ class BasicCommunicator {
 
   /// Memory for `count` values, zero at first, as the backend likes it best. Every rank of this group must call it, with the same count.
   template <Element T>
-  [[nodiscard]] Registered<T> allocate(std::size_t count) {
-    return Registered<T>{allocate_region(calls_, count * sizeof(T))};
+  [[nodiscard]] Registered<T, device_buffers> allocate(std::size_t count) {
+    return Registered<T, device_buffers>{allocate_region(calls_, count * sizeof(T))};
   }
 
   /// Whether every rank of this group sees what allocate() gives to all of them: where there are several, on one host, in one process or

@@ -55,8 +55,9 @@ class Region {
 };
 
 /// Values in memory that a communicator has made for its calls: what world.allocate<T>(count) returns. The calls take it, or a part of it,
-/// like any other span, and are as fast with it as the backend can be: ranks that share memory add where the values lie.
-template <Element T>
+/// like any other span, and are as fast with it as the backend can be: ranks that share memory add where the values lie. `of_device`: they
+/// lie where the host cannot touch them.
+template <Element T, bool of_device = false>
 class Registered {
  public:
   Registered() = default;
@@ -69,8 +70,13 @@ class Registered {
   [[nodiscard]] T* end() { return data() + size(); }
   [[nodiscard]] const T* begin() const { return data(); }
   [[nodiscard]] const T* end() const { return data() + size(); }
-  [[nodiscard]] T& operator[](std::size_t i) { return data()[i]; }
-  [[nodiscard]] const T& operator[](std::size_t i) const { return data()[i]; }
+  [[nodiscard]] T& operator[](std::size_t i) { return const_cast<T&>(std::as_const(*this)[i]); }
+  [[nodiscard]] const T& operator[](std::size_t i) const {
+    static_assert(!of_device,
+                  "pdp: these values lie in memory of a GPU, where the host cannot touch them; cuda::on_host(device, values.span()) copies "
+                  "them to it");
+    return data()[i];
+  }
   [[nodiscard]] std::span<T> span() { return {data(), size()}; }
   [[nodiscard]] std::span<const T> span() const { return {data(), size()}; }
 

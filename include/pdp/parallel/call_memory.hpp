@@ -49,7 +49,7 @@ class CallMemory {
           elements += static_cast<std::size_t>(padded<E>(needs[at].elements));
         }
       const bool calls = elements > 0 && groups[number].size() > 1;
-      memory_.push_back(calls ? groups[number].template allocate<E>(elements) : comm::Registered<E>{});
+      memory_.push_back(calls ? groups[number].template allocate<E>(elements) : Memory{});
     }
   }
   CallMemory(CallMemory&&) noexcept = default;
@@ -78,10 +78,11 @@ class CallMemory {
   }
 
  private:
+  using Memory = comm::Registered<E, comm::HasDeviceBuffers<C>>;
   struct Place {
     std::size_t group = 0, begin = 0, size = 0;
   };
-  [[nodiscard]] comm::Registered<E>& memory_of(std::size_t need) { return memory_[places_[need].group]; }
+  [[nodiscard]] Memory& memory_of(std::size_t need) { return memory_[places_[need].group]; }
   [[nodiscard]] bool device_is_through() noexcept {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
     try {
@@ -96,8 +97,8 @@ class CallMemory {
   }
 
   std::optional<D> device_;
-  std::vector<Place> places_;                // of needs
-  std::vector<comm::Registered<E>> memory_;  // of groups
+  std::vector<Place> places_;   // of needs
+  std::vector<Memory> memory_;  // of groups
 };
 
 }  // namespace pdp::parallel
