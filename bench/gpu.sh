@@ -15,6 +15,7 @@
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
+export PATH=$PATH:/usr/local/cuda/bin  # nvcc and compute-sanitizer, where nobody has said so
 readonly built=build/gpu
 what=${1:-all}
 figures=${2:-build/gpu-figures}
