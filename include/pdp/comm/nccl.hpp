@@ -107,7 +107,9 @@ static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && DeviceCal
 ///   asynchronous one returns at once; Work::wait() keeps the thread until it is complete, Work::wait_on(stream) a stream.
 /// - Each group has a stream of its own on which its calls run one after another, so calls of two groups may run side by side. Messages of
 ///   a group wait until one of them, or a collective, is waited for or made, and those that have come together by then begin together.
-///   Among each other they need no order; a message that must pass a collective goes in a group of its own: world.split(0, world.rank()).
+///   NCCL wants both ends of a message to have the same messages between them begin together, as those that world.grouped() starts on both;
+///   others may end in an error of NCCL's or wait until the deadline. A message that must pass a collective goes in a group of its own:
+///   world.split(0, world.rank()).
 /// - Tags do not tell messages apart: those of a pair of ranks arrive in the order in which they were sent.
 /// - Reductions are NCCL's: an average of fractions is a sum of quotients, which of a NaN and a number is smaller is not defined, and
 ///   there is none by bits (ConfigError).
