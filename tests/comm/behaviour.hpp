@@ -47,8 +47,12 @@ void split_groups(Comm& world, Findings& findings) {
   const int peer = parity.rank() ^ 1;
   if (peer < parity.size()) {  // a message within a half names ranks of the half
     std::array mine{rank}, theirs{-1};
-    auto sending = parity.send_async(mine, peer);
-    parity.recv(theirs, peer);
+    typename Comm::Work sending, receiving;
+    pass_each_other(parity, [&] {
+      sending = parity.send_async(mine, peer);
+      receiving = parity.recv_async(theirs, peer);
+    });
+    receiving.wait();
     sending.wait();
     findings.expect(theirs[0] == gathered[static_cast<std::size_t>(peer)], "a message within a group");
   }

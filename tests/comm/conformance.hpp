@@ -206,8 +206,12 @@ void moves(Comm& world, Findings& findings, std::size_t count) {
   if (size > 1) {
     const int right = (rank + 1) % size, left = (rank + size - 1) % size;
     std::vector<T> received(count), again(count);
-    auto sending = world.send_async(mine, right, 3);
-    world.recv(received, left, 3);
+    typename Comm::Work sending, receiving;
+    pass_each_other(world, [&] {
+      sending = world.send_async(mine, right, 3);
+      receiving = world.recv_async(received, left, 3);
+    });
+    receiving.wait();
     sending.wait();
     findings.expect(received == values<T>(left, count), "send and receive" + what);
     std::vector<T> both_ways(count + 2);

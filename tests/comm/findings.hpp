@@ -30,3 +30,12 @@ void check_on_ranks(int size, F&& f) {
   for (std::size_t rank = 0; rank < found.size(); ++rank)
     for (const std::string& each : found[rank]) FAIL_CHECK("rank " << rank << " of " << size << ": " << each);
 }
+
+/// Makes calls of a group that pass each other: together, where it would carry out one after another.
+template <class Comm, class F>
+void pass_each_other(Comm& group, F&& start) {
+  if constexpr (pdp::comm::QueuesMessages<Comm>)
+    group.grouped(start);
+  else
+    start();
+}

@@ -103,6 +103,8 @@ class StagedCalls {
   };
 
  public:
+  static constexpr bool queues_messages = requires { requires C::queues_messages; };
+
   class [[nodiscard]] Work {
    public:
     Work() = default;

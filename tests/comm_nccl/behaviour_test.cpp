@@ -96,23 +96,55 @@ TEST_CASE("nccl: a call goes on while its rank only looks after it", "[comm][ncc
 TEST_CASE("nccl: messages of a pair of ranks arrive in their order, whatever their tags, and pass collectives in a group of their own",
           "[comm][nccl][message]") {
   check_on_gpus(3, [](Staged& world, Findings& findings) {
-    Staged lane = world.split(0, world.rank());
-    const int right = (world.rank() + 1) % 3, left = (world.rank() + 2) % 3;
+    const int rank = world.rank(), right = (rank + 1) % 3, left = (rank + 2) % 3;
+    Staged lane = world.split(0, rank);
+    std::array own{rank}, other{-1};
+    lane.send_recv(own, right, other, left);  // which connects them
     std::vector<std::vector<int>> sent, received;
     for (int i = 0; i < 5; ++i) {
-      sent.emplace_back(i == 3 ? 100'000 : static_cast<std::size_t>(i), world.rank() * 10 + i);
+      sent.emplace_back(i == 3 ? 100'000 : static_cast<std::size_t>(i), rank * 10 + i);
       received.emplace_back(sent.back().size(), -1);
     }
     std::vector<Staged::Work> works;
-    for (int i = 0; i < 5; ++i) works.push_back(lane.send_async(sent[static_cast<std::size_t>(i)], right, 5 - i));
+    const auto send = [&] {
+      for (int i = 0; i < 5; ++i) works.push_back(lane.send_async(sent[static_cast<std::size_t>(i)], right, 5 - i));
+    };
+    const auto receive = [&] {
+      for (int i = 0; i < 5; ++i) works.push_back(lane.recv_async(received[static_cast<std::size_t>(i)], left, 5 - i));
+    };
+    if (rank == 0) send();
     std::vector<double> values(20'000, 1);
     world.all_reduce(values, comm::Sum{});
-    for (int i = 0; i < 5; ++i) works.push_back(lane.recv_async(received[static_cast<std::size_t>(i)], left, 5 - i));
+    receive();  // rank 1 what rank 0 has sent before the sum, then rank 2, then rank 0
+    if (rank != 0) send();
     for (std::size_t i = works.size(); i-- > 0;) works[i].wait();
     for (int i = 0; i < 5; ++i)
       findings.expect(received[static_cast<std::size_t>(i)] == std::vector<int>(sent[static_cast<std::size_t>(i)].size(), left * 10 + i),
                       pdp::text("message ", i));
     findings.expect(values.back() == 3, "the sum");
+  });
+}
+
+TEST_CASE("nccl: messages of several rounds pass each other where they start together", "[comm][nccl][message]") {
+  const int size = GENERATE(2, 3, 4);
+  check_on_gpus(size, [size](Staged& world, Findings& findings) {
+    std::vector<std::array<int, 2>> sent, received(static_cast<std::size_t>(3 * size), {-1, -1});
+    for (int to = 0; to < size; ++to)
+      for (int i = 0; i < 3; ++i) sent.push_back({world.rank(), 10 * to + i});
+    std::vector<Staged::Work> works;
+    world.grouped([&] {  // neighbours in opposite orders
+      for (int step = 1; step < size; ++step)
+        for (int i = 0; i < 3; ++i) {
+          const int peer = (world.rank() + (world.rank() % 2 == 0 ? step : size - step)) % size;
+          works.push_back(world.recv_async(received[static_cast<std::size_t>(3 * peer + i)], peer));
+          works.push_back(world.send_async(sent[static_cast<std::size_t>(3 * peer + i)], peer));
+        }
+    });
+    for (auto& work : works) work.wait();
+    for (int peer = 0; peer < size; ++peer)
+      for (int i = 0; i < 3 && peer != world.rank(); ++i)
+        findings.expect(received[static_cast<std::size_t>(3 * peer + i)] == std::array{peer, 10 * world.rank() + i},
+                        pdp::text("message ", i, " of rank ", peer));
   });
 }
 

@@ -566,12 +566,14 @@ TEST_CASE("nccl: a work that is let go of in flight ends the world of its rank, 
     if (world.rank() == 0) {
       {
         const Values<float> values{500, 1.f}, message{500, 1.f};
+        world.recv(message.span(), 1);  // which connects them
         auto receiving = world.recv_async(message.span(), 1, 9);
         auto work = world.all_reduce_async(values.span(), comm::Sum{});
       }
       world.barrier();
     } else {
       const Values<float> values{500, 1.f};
+      world.send(values.span(), 0);
       world.all_reduce(values.span(), comm::Sum{});  // never comes to rank 0, whose receive is before it
     }
   });

@@ -49,10 +49,15 @@ TEST_CASE("ranks with a GPU each learn what one process on a CPU learns, by ever
     check<comm::Nccl>(parallel::DataParallel{.accumulate = 2}, ranks, {.global_batch = 31, .seed = 3, .clip_norm = 0.5});
     for (const int stage : {1, 2, 3}) check<comm::Nccl>(parallel::Zero{.stage = stage, .accumulate = 2}, ranks, options);
     check<comm::Nccl>(parallel::Pipeline<>{.micro_batches = 3}, ranks, options);
-    if (ranks > 1) check<comm::Nccl>(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
+    if (ranks == 1) continue;
+    check<comm::Nccl>(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
+    check<comm::Nccl>(parallel::Pipeline<parallel::GPipe>{.micro_batches = 5}, ranks, options);
+    if (ranks == 2) check<comm::Nccl>(parallel::Pipeline<parallel::Interleaved>{.micro_batches = 6}, ranks, options);
   }
   check<comm::Nccl>(parallel::TensorParallel{}, 2, options);
-  if (have_gpus(4)) check<comm::Nccl>(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
+  if (!have_gpus(4)) return;
+  check<comm::Nccl>(parallel::Pipeline<>{.micro_batches = 7}, 4, options);
+  check<comm::Nccl>(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
 }
 
 TEST_CASE("steps of ranks with a GPU each are the same with graphs and without, but for the order in which NCCL adds", "[cuda][nccl]") {

@@ -96,6 +96,7 @@ TEST_CASE("a step of several ranks is one graph on each from the second of its s
     check_strategy(parallel::Zero{.stage = 3, .accumulate = 2});
     check_strategy(parallel::Hybrid<>{.mesh = {.data = 2}});
     check_strategy(parallel::Pipeline<>{.micro_batches = 3});
+    check_strategy(parallel::Pipeline<parallel::Interleaved>{.micro_batches = 4});
     check_strategy(parallel::TensorParallel{});
   }
   stand_in::reset();

@@ -162,6 +162,11 @@ struct Letter {
   const Operation* operation;
   bool* done;
 };
+/// What one rank connects to another for, the first time that a group call of it needs that.
+struct Connection {
+  bool sends = false, receives = false;
+  std::shared_ptr<int> awaited;  // of the rank: connections that the other end has not come to yet
+};
 struct Split {
   struct Wish {
     int color, key, rank;
@@ -175,6 +180,7 @@ struct Clique {
   std::vector<int> devices;  // of the ranks that have come; -1 for others
   std::map<std::uint64_t, Meeting> meetings;
   std::map<std::pair<int, int>, std::deque<Letter>> sends, receives;  // from, to
+  std::map<std::pair<int, int>, std::deque<Connection>> connecting;   // rank, and the other one, which has not come to it yet
   std::map<std::uint64_t, Split> splits;
   std::map<std::pair<std::uint64_t, int>, std::shared_ptr<Clique>> parts;  // split, color
 
@@ -193,9 +199,11 @@ struct Comm {
   bool blocking = true;
   bool connected = false, finalizing = false, aborted = false;
   std::uint64_t collectives = 0, splits = 0;
-  int running = 0;                                        // group calls on streams
-  int captures = 0;                                       // collectives
-  int captured = 0;                                       // group calls that graphs hold
+  int running = 0;                        // group calls on streams
+  int captures = 0;                       // collectives
+  int captured = 0;                       // group calls that graphs hold
+  std::map<int, Connection> connections;  // by the other rank: what there is
+  std::shared_ptr<int> awaited = std::make_shared<int>(0);
   std::map<const std::byte*, std::size_t> registrations;  // and their bytes
 
   // While a call is in progress: what is still to be put on a stream, or a split.
@@ -281,20 +289,42 @@ void post(std::deque<Letter>& own, std::deque<Letter>& others, const Letter& let
   everything().changed.notify_all();
 }
 
-/// What a group call does on its stream: messages all at once, collectives one after another.
+/// The messages of a group call with one other rank: the first to it and the first from it go beside each other, then the second ones.
+struct Messages {
+  std::vector<const Operation*> sends, receives;
+  std::size_t begun = 0;
+  bool sent = true, received = true;  // those that have begun
+
+  [[nodiscard]] bool has(const bool* flag) const { return flag == &sent || flag == &received; }
+  /// Begins what can; whether all are through.
+  bool advance(Clique& clique, int rank, int peer) {
+    for (; sent && received && begun < std::max(sends.size(), receives.size()); ++begun) {
+      const std::pair to{rank, peer}, from{peer, rank};
+      sent = begun >= sends.size();
+      received = begun >= receives.size();
+      if (!sent) post(clique.sends[to], clique.receives[to], {sends[begun], &sent});
+      if (!received) post(clique.receives[from], clique.sends[from], {receives[begun], &received});
+    }
+    return sent && received;
+  }
+};
+
+/// What a group call does on its stream: messages as they can, collectives one after another. It ends when all of it has.
 void run(Comm& comm, const std::vector<Operation>& operations, std::uint64_t first, Lock& lock) {
   if (comm.aborted) return;
   Clique& clique = *comm.clique;
-  const auto messages = static_cast<std::size_t>(std::ranges::count_if(operations, &Operation::is_message));
-  const std::unique_ptr<bool[]> done{new bool[messages]{}};
-  std::size_t message = 0;
-  for (const Operation& each : operations) {
-    if (!each.is_message()) continue;
-    const bool sends = each.kind == Kind::send;
-    const std::pair way = sends ? std::pair{comm.rank, each.peer} : std::pair{each.peer, comm.rank};
-    const Letter letter{&each, &done[message++]};
-    sends ? post(clique.sends[way], clique.receives[way], letter) : post(clique.receives[way], clique.sends[way], letter);
-  }
+  std::map<int, Messages> messages;  // by the other rank
+  for (const Operation& each : operations)
+    if (each.is_message()) {
+      Messages& own = messages[each.peer];
+      (each.kind == Kind::send ? own.sends : own.receives).push_back(&each);
+    }
+  const auto advance = [&] {
+    bool over = true;
+    for (auto& [peer, own] : messages) over = own.advance(clique, comm.rank, peer) && over;
+    return over;
+  };
+  advance();
   for (const Operation& each : operations) {
     if (each.is_message() || comm.aborted) continue;
     const std::uint64_t number = first++;
@@ -311,11 +341,37 @@ void run(Comm& comm, const std::vector<Operation>& operations, std::uint64_t fir
     }
     if (meeting.over && --meeting.arrived == 0) clique.meetings.erase(number);
   }
-  everything().changed.wait(lock,
-                            [&] { return comm.aborted || std::all_of(done.get(), done.get() + messages, [](bool is) { return is; }); });
+  everything().changed.wait(lock, [&] { return comm.aborted || advance(); });
   for (auto* const letters : {&clique.sends, &clique.receives})
     for (auto& [way, queue] : *letters)
-      std::erase_if(queue, [&](const Letter& letter) { return letter.done >= done.get() && letter.done < done.get() + messages; });
+      std::erase_if(queue, [&](const Letter& letter) {
+        return std::ranges::any_of(messages, [&](const auto& own) { return own.second.has(letter.done); });
+      });
+}
+
+/// NCCL connects two ranks for messages when a group call first needs it, and only where the calls of both need the same then.
+void connect_for(Comm& comm, const std::vector<Operation>& operations) {
+  std::map<int, Connection> wanted;
+  for (const Operation& each : operations)
+    if (each.is_message()) (each.kind == Kind::send ? wanted[each.peer].sends : wanted[each.peer].receives) = true;
+  for (auto& [peer, want] : wanted) {
+    Connection& have = comm.connections[peer];
+    want.sends = want.sends && !std::exchange(have.sends, have.sends || want.sends);
+    want.receives = want.receives && !std::exchange(have.receives, have.receives || want.receives);
+    if (peer == comm.rank || (!want.sends && !want.receives)) continue;
+    std::deque<Connection>& theirs = comm.clique->connecting[{peer, comm.rank}];
+    if (theirs.empty()) {
+      want.awaited = comm.awaited;
+      ++*comm.awaited;
+      comm.clique->connecting[{comm.rank, peer}].push_back(want);
+      continue;
+    }
+    if (theirs.front().sends != want.receives || theirs.front().receives != want.sends)
+      misuse("two ranks connect for messages: the first group calls that have some between them are not alike on both");
+    --*theirs.front().awaited;
+    theirs.pop_front();
+    everything().changed.notify_all();
+  }
 }
 
 struct Pending {
@@ -333,7 +389,7 @@ Group& group() {
 }
 
 /// Puts a group call on the streams: at once, or when it was looked at often enough.
-ncclResult_t launch(std::vector<Pending> pending) {
+ncclResult_t launch(std::vector<Pending> pending, Lock& calling) {
   bool later = false;
   while (!pending.empty()) {
     const ncclComm_t comm = pending.front().comm;
@@ -349,6 +405,7 @@ ncclResult_t launch(std::vector<Pending> pending) {
     Stream& own = stream_of(stream);
     if (own.device != state.device) misuse("a communicator and its stream are of two devices");
     if (own.coming > 0) misuse("two calls in progress on one stream");
+    connect_for(state, operations);
     const auto collectives =
         static_cast<std::uint64_t>(std::ranges::count_if(operations, [](const Operation& each) { return !each.is_message(); }));
     const auto begin = [shared = comm->state, collectives] {
@@ -379,7 +436,8 @@ ncclResult_t launch(std::vector<Pending> pending) {
       };
     }
     const int looks = settings().looks_until_launched;
-    if (state.blocking || looks == 0) {
+    if (state.blocking) everything().changed.wait(calling, [shared = comm->state] { return *shared->awaited == 0 || shared->aborted; });
+    if (state.blocking || (looks == 0 && *state.awaited == 0)) {
       put();
       continue;
     }
@@ -403,7 +461,7 @@ std::ptrdiff_t place_in(const Comm& comm, const std::byte* memory) {
 }
 
 ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Operation operation, std::size_t reads, std::size_t writes) {
-  const std::lock_guard lock{everything().mutex};
+  Lock lock{everything().mutex};
   const Comm& state = idle_state_of(comm);
   operation.in_at = place_in(state, operation.in);
   operation.out_at = place_in(state, operation.out);
@@ -426,7 +484,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Operation operation, std
     group().pending.push_back({comm, stream, operation});
     return ncclSuccess;
   }
-  return launch({{comm, stream, operation}});
+  return launch({{comm, stream, operation}}, lock);
 }
 
 template <class Memory>
@@ -539,7 +597,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   }
   if (!state.launches.empty()) {
     *error = ncclInProgress;
-    if (--state.looks < 0) {
+    if (--state.looks < 0 && *state.awaited == 0) {
       for (const auto& put : state.launches) put();
       state.launches.clear();
       *error = ncclSuccess;
@@ -577,6 +635,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   state.aborted = true;
   for (const auto& put : state.launches) put();  // they end at once
   state.launches.clear();
+  if (state.part != nullptr) {  // what there is of it is the caller's
+    auto nobody_else = std::make_shared<Clique>();
+    nobody_else->size = 1;
+    nobody_else->devices.assign(1, -1);
+    *std::exchange(state.part, nullptr) = make(std::move(nobody_else), 0, state.device, false);
+  }
   forget(comm, lock);
   return ncclSuccess;
 }
@@ -598,7 +662,7 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
 }
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
   const std::lock_guard lock{everything().mutex};
-  Comm& state = state_of(comm);
+  Comm& state = idle_state_of(comm);
   if (block_of(memory, bytes) == nullptr) misuse("memory is registered that is not of a device");
   if (settings().refuses_registration[static_cast<std::size_t>(state.device)]) return ncclInvalidUsage;
   if (!state.registrations.emplace(static_cast<std::byte*>(memory), bytes).second) misuse("memory is registered a second time");
@@ -661,6 +725,6 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (group().depth == 0) misuse("a group call ends that has not begun");
   if (--group().depth > 0) return ncclSuccess;
-  const std::lock_guard lock{everything().mutex};
-  return launch(std::exchange(group().pending, {}));
+  Lock lock{everything().mutex};
+  return launch(std::exchange(group().pending, {}), lock);
 }

@@ -42,6 +42,7 @@ class BasicCommunicator {
   static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
   static constexpr bool device_buffers = requires { requires C::device_buffers; };
   static constexpr bool records_calls = requires { requires C::records_calls; };
+  static constexpr bool queues_messages = requires { requires C::queues_messages; };
   using Work = typename C::Work;
   using Erased = C;
 
@@ -154,8 +155,8 @@ class BasicCommunicator {
   }
 
   /// Starts all the calls that `start` makes together. Their Works outlive it, and are waited for after it: a backend may start none
-  /// before the last one is known. Where messages go both ways between ranks, this makes their order within the group of calls matter no
-  /// more on every backend, NCCL included.
+  /// before the last one is known. So messages need no order that go both ways between ranks which start the same ones together, on a
+  /// backend that queues them too.
   template <std::invocable F>
   void grouped(F&& start) {
     if constexpr (GroupsCalls<C>) {

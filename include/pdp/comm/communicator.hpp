@@ -75,6 +75,13 @@ concept HasDeviceBuffers = Group<C> && C::device_buffers;
 template <class C>
 concept RecordsCalls = HasDeviceBuffers<C> && C::records_calls;
 
+/// A backend declares that a group carries out messages one after another, as it does collectives: where a message that a rank asks for
+/// comes late, all that the rank makes after it in that group comes later. So the ranks make the messages between them in one order,
+/// whatever their tags; those that go both ways start together (see grouped, and send_recv), and those that may pass others go in a group
+/// of their own.
+template <class C>
+concept QueuesMessages = Group<C> && C::queues_messages;
+
 /// A backend declares that its groups have one rank each, so that a call in place does nothing, wherever the memory is.
 template <class C>
 concept Alone = Group<C> && C::alone;

@@ -35,6 +35,7 @@ class NcclCalls {
  public:
   static constexpr bool device_buffers = true;
   static constexpr bool records_calls = true;
+  static constexpr bool queues_messages = true;
 
   /// A call in flight on the device. Letting go of it before it is complete ends the world, as its memory would be written after its time.
   class [[nodiscard]] Work {
@@ -105,11 +106,10 @@ static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && DeviceCal
 /// - Values lie in memory of the rank's GPU: from cudaMalloc, or world.allocate<T>(count), whose elements the host cannot touch either.
 /// - A call comes after what the caller's stream holds. A blocking verb returns when it is complete: values may be read then. An
 ///   asynchronous one returns at once; Work::wait() keeps the thread until it is complete, Work::wait_on(stream) a stream.
-/// - Each group has a stream of its own on which its calls run one after another, so calls of two groups may run side by side. Messages of
-///   a group wait until one of them, or a collective, is waited for or made, and those that have come together by then begin together.
-///   NCCL wants both ends of a message to have the same messages between them begin together, as those that world.grouped() starts on both;
-///   others may end in an error of NCCL's or wait until the deadline. A message that must pass a collective goes in a group of its own:
-///   world.split(0, world.rank()).
+/// - Each group has a stream of its own on which its calls run one after another, messages too (QueuesMessages), so calls of two groups
+///   may run side by side: where the order of two calls on one rank is not that on another, they go in two groups, as of world.split().
+///   Messages both ways between ranks start together: by send_recv, or world.grouped() on both, with the same messages between them.
+///   Otherwise each waits for the other, until the deadline. A strategy's messages are given such groups by the engine.
 /// - Tags do not tell messages apart: those of a pair of ranks arrive in the order in which they were sent.
 /// - Reductions are NCCL's: an average of fractions is a sum of quotients, which of a NaN and a number is smaller is not defined, and
 ///   there is none by bits (ConfigError).
@@ -146,6 +146,6 @@ class Nccl : public BasicCommunicator<NcclCalls> {
   void caller(nccl::Stream stream) { erased().caller(stream); }
 };
 
-static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl> && !FailsFast<Nccl>);
+static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl> && QueuesMessages<Nccl> && !FailsFast<Nccl>);
 
 }  // namespace pdp::comm

@@ -15,6 +15,7 @@ class WrappedCalls {
   static constexpr bool fails_fast = requires { requires C::fails_fast; };
   static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
   static constexpr bool device_buffers = requires { requires C::device_buffers; };
+  static constexpr bool queues_messages = requires { requires C::queues_messages; };
 
   [[nodiscard]] int rank() const { return inner_.rank(); }
   [[nodiscard]] int size() const { return inner_.size(); }

@@ -18,6 +18,7 @@
 #include <pdp/parallel/common_memory.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/host_calls.hpp>
+#include <pdp/parallel/lanes.hpp>
 #include <pdp/parallel/recorded_splits.hpp>
 #include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/timeline.hpp>
@@ -53,6 +54,7 @@ class Engine {
          const GradientPolicy& policy = {}, D device = {})
       : plan_{(check_device(world, device), adapted(world, std::move(plan), world.rank()))},
         groups_{world, plan_},
+        lanes_{groups_, plan_, device},
         memory_{groups_, device, plan_, nn::outline(model, input)},
         worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent(), memory_.lent_scratch()},
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
@@ -295,10 +297,8 @@ class Engine {
         worker_.apply(i.unit, takes_norm_ ? std::span<const Gradient* const>{} : memory_.gradients(i.unit), memory_.others_values(i.unit));
         break;
       case Op::send_start:
-        messages_[program.handles[at]] = group.send_async(std::span<const T>{worker_.boundary(i)}, i.peer, tag(i));
-        break;
       case Op::receive_start:
-        messages_[program.handles[at]] = group.recv_async(worker_.boundary(i), i.peer, tag(i));
+        messages_[program.handles[at]] = message(i);
         break;
       case Op::sum_start:
         messages_[program.handles[at]] = sum(group, worker_.boundary(i));
@@ -350,6 +350,11 @@ class Engine {
     }
   }
 
+  Work message(const Instruction& i) {
+    const auto [group, peer] = lanes_.way(i);
+    if (i.op == Op::receive_start) return group.recv_async(worker_.boundary(i), peer, tag(i));
+    return group.send_async(std::span<const T>{worker_.boundary(i)}, peer, tag(i));
+  }
   /// Until a call is complete, or so that what the device is given from now on comes after it.
   void wait(Work&& work) { wait(work); }
   void wait(Work& work) {
@@ -555,6 +560,7 @@ class Engine {
   int exceptions_ = std::uncaught_exceptions();
   Plan plan_;
   Groups<C> groups_;
+  Lanes<C> lanes_;
   UnitMemory<C, D, T, Reduced> memory_;
   Worker worker_;
   RoundedGradients<C, typename Worker::Stage, Reduced> rounded_;  // where they travel so

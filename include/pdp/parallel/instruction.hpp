@@ -52,6 +52,7 @@ constexpr bool is_call(Op op) {
 }
 
 enum class Tensor : std::uint8_t { activation, gradient };
+constexpr const char* name(Tensor tensor) { return tensor == Tensor::activation ? "activation" : "gradient"; }
 
 struct Instruction {
   Op op = Op::forward;
@@ -195,12 +196,11 @@ inline std::string describe(const Instruction& instruction) {
     case Op::send_wait:
     case Op::receive_start:
     case Op::receive_wait:
-      return text(name(i.op), i.tensor == Tensor::activation ? " activation " : " gradient ", i.first, " of micro-batch ", i.micro_batch,
+      return text(name(i.op), ' ', name(i.tensor), ' ', i.first, " of micro-batch ", i.micro_batch,
                   i.op == Op::send_start || i.op == Op::send_wait ? " to rank " : " from rank ", i.peer, " of group ", i.group);
     case Op::sum_start:
     case Op::sum_wait:
-      return text(name(i.op), i.tensor == Tensor::activation ? " activation " : " gradient ", i.first, " of micro-batch ", i.micro_batch,
-                  " in group ", i.group);
+      return text(name(i.op), ' ', name(i.tensor), ' ', i.first, " of micro-batch ", i.micro_batch, " in group ", i.group);
     case Op::share_loss:
       return text("share_loss micro-batch ", i.micro_batch, " in group ", i.group);
     case Op::reduce_start:

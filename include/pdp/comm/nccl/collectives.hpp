@@ -174,7 +174,16 @@ inline Call& begin(Group& group, const Memory& out, int to, const Memory& in, in
   group.check_memory(Verb::send, out);
   group.check_memory(Verb::send, in);
   const Memory& either = to != nobody ? out : in;
-  return group.message({.count = either.count, .tag = tag, .verb = Verb::send, .type = either.type}, out, to, in, from);
+  const Envelope envelope{.count = either.count, .tag = tag, .verb = Verb::send, .type = either.type};
+  return group.call(envelope, from != nobody ? from : to, [&](const Call& call) {
+    Maker make{group, call};
+    if (from == nobody) return make.send(out, to);
+    if (to == nobody) return make.receive(in, from);
+    make.together([&] {
+      make.send(out, to);
+      make.receive(in, from);
+    });
+  });
 }
 
 }  // namespace pdp::comm::nccl

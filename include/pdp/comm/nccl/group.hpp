@@ -44,11 +44,13 @@ class Group {
   /// Throws ConfigError where the device does not reach the memory.
   void check_memory(Verb verb, const Memory& memory) const;
 
-  /// Makes a collective: `start` makes NCCL's calls for it, on stream(), after all that the caller's stream holds.
+  /// Makes a call: `start` makes NCCL's calls for it, on stream(), after all that the caller's stream holds. `peer`: of a message.
   template <class F>
-  Call& collective(const Envelope& envelope, F&& start);
-  /// Queues a message. Those of a group that are queued are told to NCCL together, so that their order among each other does not matter.
-  Call& message(const Envelope& envelope, const Memory& out, int to, const Memory& in, int from);
+  Call& call(const Envelope& envelope, int peer, F&& start);
+  template <class F>
+  Call& collective(const Envelope& envelope, F&& start) {
+    return call(envelope, -1, std::forward<F>(start));
+  }
   /// Bytes of this rank's to all, from memory of the host to memory of the host.
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
   /// The communicator of the ranks that give the same colour, which is 0 or more.
@@ -81,16 +83,13 @@ class Group {
   /// Takes a call back whose owner does not wait for it.
   void abandon(Call& call) noexcept;
 
-  /// Waits until NCCL has put on the stream all that it was told.
+  /// Waits until NCCL has put on the stream all that it was told: it takes no other call of this group before.
   void settle();
-  /// Tells NCCL of the messages that are queued: among calls that start together.
-  void start_messages();
-  /// After these, where NCCL is still at it.
+  /// After calls that were started together, where NCCL is still at it.
   void in_progress() { in_progress_ = !launching_.empty(); }
   /// Whether NCCL has put on the stream all that it was told.
   bool settled();
   void abort() noexcept {
-    queued_.clear();
     launching_.clear();
     in_progress_ = false;
     handle_.abort();
@@ -101,13 +100,12 @@ class Group {
   void withdraw(void* registration) noexcept;
 
  private:
-  Call& fresh(const Envelope& envelope);
+  Call& fresh(const Envelope& envelope, int peer = -1);
   /// Marks on the caller's stream what the call comes after.
   void mark_ready(const Call& call);
-  void follow(const Call& call) { check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, call.ready, 0)); }
-  /// Waits until NCCL can take a call. Messages that are queued come first.
-  void settle(const Call& call);
-  void start_queued();
+  void settle(const Call& call) {
+    wait(call, [this] { return settled(); });
+  }
   template <class Look>
   void wait(const Call& call, const Look& look);
   void refuse_together(const Envelope& envelope) const;
@@ -129,8 +127,8 @@ class Group {
   Handle handle_;
   std::vector<int> ranks_;
   int rank_;
+  std::unique_ptr<ncclComm_t> made_;  // where a thread of NCCL's writes what a split makes, whoever has given up waiting for it
   cudaStream_t stream_ = nullptr;
-  std::vector<Call*> queued_;     // messages
   std::vector<Call*> launching_;  // issued
   bool in_progress_ = false;
   std::vector<void*> registrations_;
@@ -151,7 +149,11 @@ inline Group::~Group() {
   while (!registrations_.empty()) withdraw(registrations_.back());
   world_->remove(*this);
   handle_.close();
-  handle_.join();  // it may be putting calls on the stream
+  handle_.join();  // it may be putting calls on the stream, or be at a split
+  if (made_ && world_->may_be_at_work())
+    static_cast<void>(made_.release());
+  else if (made_)
+    Handle{*made_, true}.abort();
   cudaStreamDestroy(stream_);
 }
 
@@ -168,12 +170,12 @@ inline void Group::check_memory(Verb verb, const Memory& memory) const {
                            ", but this rank's calls run on device ", world_->device())};
 }
 
-inline Call& Group::fresh(const Envelope& envelope) {
+inline Call& Group::fresh(const Envelope& envelope, int peer) {
   world_->check();
   Call& call = world_->fresh();
   call.group = this;
   call.envelope = envelope;
-  call.peer = -1;
+  call.peer = peer;
   return call;
 }
 
@@ -183,11 +185,11 @@ inline void Group::mark_ready(const Call& call) {
 }
 
 template <class F>
-Call& Group::collective(const Envelope& envelope, F&& start) {
-  Call& call = fresh(envelope);
+Call& Group::call(const Envelope& envelope, int peer, F&& start) {
+  Call& call = fresh(envelope, peer);
   if (!world_->together()) settle(call);
   mark_ready(call);
-  follow(call);
+  check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, call.ready, 0));
   call.state = Call::State::issued;
   launching_.push_back(&call);
   start(call);
@@ -195,49 +197,9 @@ Call& Group::collective(const Envelope& envelope, F&& start) {
   return call;
 }
 
-inline Call& Group::message(const Envelope& envelope, const Memory& out, int to, const Memory& in, int from) {
-  Call& call = fresh(envelope);
-  call.peer = from != nobody ? from : to;
-  call.out = out;
-  call.to = to;
-  call.in = in;
-  call.from = from;
-  mark_ready(call);
-  call.state = Call::State::queued;
-  queued_.push_back(&call);
-  return call;
-}
-
-inline void Group::start_messages() {
-  for (Call* const call : queued_) {
-    follow(*call);
-    call->state = Call::State::issued;
-    launching_.push_back(call);
-    if (call->to != nobody && call->out.count > 0)
-      check(*call, "ncclSend", ncclSend(call->out.data, call->out.count, type_of(call->out.type), call->to, comm(), stream_));
-    if (call->from != nobody && call->in.count > 0)
-      check(*call, "ncclRecv", ncclRecv(call->in.data, call->in.count, type_of(call->in.type), call->from, comm(), stream_));
-  }
-  queued_.clear();
-}
-
-inline void Group::start_queued() {
-  if (queued_.empty()) return;
-  const Call& first = *queued_.front();
-  world_->open();
-  start_messages();
-  check(first, "ncclGroupEnd", world_->close());
-}
-
 inline void Group::settle() {
-  if (!launching_.empty()) wait(*launching_.front(), [this] { return settled(); });
-}
-
-inline void Group::settle(const Call& call) {
-  const auto is_settled = [this] { return settled(); };
-  wait(call, is_settled);
-  start_queued();
-  wait(call, is_settled);
+  refuse_together({.verb = Verb::all_gather});
+  if (!launching_.empty()) settle(*launching_.front());
 }
 
 inline bool Group::settled() {
@@ -263,10 +225,8 @@ inline void Group::check_in_flight() {
 }
 
 inline bool Group::is_placed(Call& call) {
-  if (call.state == Call::State::running || call.state == Call::State::complete) return true;
-  if (world_->together() || !settled()) return false;
-  if (call.state == Call::State::queued) start_queued();
-  return settled();
+  if (call.state != Call::State::issued) return true;
+  return !world_->together() && settled();
 }
 
 inline bool Group::look(Call& call) {
@@ -366,11 +326,12 @@ inline Handle Group::split(int color, int key) {
   settle(call);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  ncclComm_t made = nullptr;
-  if (const ncclResult_t result = ncclCommSplit(comm(), color, key, &made, &config); result != ncclSuccess && result != ncclInProgress)
+  made_ = std::make_unique<ncclComm_t>(nullptr);
+  if (const ncclResult_t result = ncclCommSplit(comm(), color, key, made_.get(), &config);
+      result != ncclSuccess && result != ncclInProgress)
     fail(call, "ncclCommSplit", result);
-  wait(call, [this] { return handle_.state() == ncclSuccess; });  // `made` is there only then
-  Handle part{made, true};
+  wait(call, [this] { return handle_.state() == ncclSuccess; });  // it is there only then
+  Handle part{std::exchange(*made_, nullptr), true};
   try {
     wait(call, [&] {
       const ncclResult_t state = part.state();
@@ -460,8 +421,6 @@ inline void World::begin_together() {
 
 inline void World::end_together() {
   check();
-  if (depth_ == 1)
-    for (Group* const group : groups_) group->start_messages();
   const ncclResult_t result = close();
   if (result != ncclSuccess && result != ncclInProgress)
     fail(CommunicationError{text("rank ", rank_, ": calls that start together: ncclGroupEnd says: ", ncclGetErrorString(result))});

@@ -116,6 +116,7 @@ Region NcclCalls::allocate(std::size_t bytes) {
     Has has;
   };
   group_->world().check();
+  group_->settle();
   const nccl::OnDevice on{device()};
   const auto piece = std::make_shared<nccl::Piece>(group_, std::max(bytes, std::size_t{1}));
   const Record mine{bytes, piece->is_registered() ? Has::registered : piece->memory() != nullptr ? Has::memory : Has::nothing};

@@ -18,7 +18,6 @@ class Group;
 /// A call of one rank. It does not move, and is used again with its events, so a call like an earlier one makes nothing new.
 struct Call {
   enum class State : std::uint8_t {
-    queued,   // a message that NCCL has not been told of
     issued,   // NCCL has it, but may not have put it on the stream
     running,  // on the stream, with its end behind it
     complete,
@@ -28,9 +27,6 @@ struct Call {
   Envelope envelope;  // what the call is, for errors
   int peer = -1;      // of a message, in the group
   State state = State::complete;
-
-  Memory out, in;  // of a message
-  int to = nobody, from = nobody;
 
   cudaEvent_t ready = nullptr;  // what the caller's stream held before the call
   cudaEvent_t end = nullptr;
