@@ -391,6 +391,21 @@ TEST_CASE("nccl: memory is registered by all ranks of a group or by none", "[com
   CHECK(registered() == 40);  // of the part that rank 2 is not in
 }
 
+TEST_CASE("nccl: memory is made, and ranks are split, after the calls that NCCL is still at", "[comm][nccl][allocate][split]") {
+  const Fixture fixture;
+  stand_in::settings().looks_until_launched = 100;
+  check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
+    const Values<float> values{500, 1.f};
+    auto before = world.all_reduce_async(values.span(), comm::Sum{});
+    const comm::Registered<float, true> memory = world.allocate<float>(10);
+    auto after = world.all_reduce_async(values.span(), comm::Sum{});
+    Nccl part = world.split(0, 0);
+    before.wait();
+    after.wait();
+    findings.expect(memory.size() == 10 && part.size() == 2 && values.read() == std::vector<float>(500, 4), "two sums, memory and a group");
+  });
+}
+
 TEST_CASE("nccl: a program's own communicator can be used, and still by the program itself", "[comm][nccl][adopt]") {
   const Fixture fixture;
   ncclUniqueId id;
@@ -530,6 +545,20 @@ TEST_CASE("nccl: a rank that never makes its call ends a wait for anything", "[c
     CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains(pdp::text("rank ", rank, " waited 100 ms for ")));
     if (what == 1)
       CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains("send of 30 int32 with tag 7 and heard nothing from rank 2"));
+  }
+}
+
+TEST_CASE("nccl: a split that NCCL never comes to the end of is a Timeout, and what it makes later is nobody's loss",
+          "[comm][nccl][failure][split]") {
+  const Fixture fixture;
+  stand_in::settings().splits_hang = true;
+  const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
+    world.deadline(100ms);
+    static_cast<void>(world.split(0, 0));
+  });
+  for (const Thrown& error : errors) {
+    CHECK(error.is<pdp::Timeout>());
+    CHECK_THAT(error.what(), Contains("waited 100 ms for split"));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <pdp/parallel/any_strategy.hpp>
 #include <pdp/parallel/data_parallel.hpp>
 #include <pdp/parallel/hybrid.hpp>
+#include <pdp/parallel/lanes.hpp>
 #include <pdp/parallel/pipeline.hpp>
 #include <pdp/parallel/single.hpp>
 #include <pdp/parallel/tensor_parallel.hpp>
@@ -114,6 +115,35 @@ TEST_CASE("ranks record a step where all of them would, and of their shares too 
   const Told counted = step_by_step(strategy, moved, {true, true}, /*rows_are_known*/ false);
   CHECK(counted.launched == 2 * 3);
   CHECK(counted.losses == step_by_step(strategy, moved, {false, false}).losses);
+}
+
+TEST_CASE("the lanes of messages over NCCL are connected before the first step, so that none keeps a rank from what comes after it",
+          "[cuda][nccl]") {
+  stand_in::reset();
+  const auto errors = pdp::testing::errors<comm::Nccl>(2, [](comm::Nccl& world) {
+    world.deadline(std::chrono::seconds{2});
+    const pdp::cuda::Device device{{.index = world.device()}};
+    const bool sends = world.rank() == 0;
+    parallel::Plan plan;
+    for (const int micro_batch : {0, 1})
+      plan.step.push_back(parallel::message(sends ? parallel::Op::send_start : parallel::Op::receive_start, parallel::Tensor::activation,
+                                            micro_batch, 1, 1 - world.rank()));
+    const parallel::Groups<comm::Nccl> groups{world, plan};
+    parallel::Lanes<comm::Nccl> lanes{groups, plan, device};
+    pdp::cuda::Memory<float> values{device, 100};
+    std::vector<comm::Nccl::Work> works;
+    const auto start = [&] {
+      for (const parallel::Instruction& i : plan.step) {
+        const auto [group, peer] = lanes.way(i);
+        works.push_back(sends ? group.send_async(values.span(), peer) : group.recv_async(values.span(), peer));
+      }
+    };
+    if (sends) start();
+    world.barrier();
+    if (!sends) start();
+    for (auto& work : works) work.wait();
+  });
+  for (const auto& error : errors) CHECK(error.what() == "nothing was thrown");
 }
 
 TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn from them together", "[cuda][nccl]") {

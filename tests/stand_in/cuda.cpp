@@ -21,6 +21,7 @@ void reset() {
   settings().devices = 8;
   settings().driver = 13000;
   settings().looks_until_launched = 0;
+  settings().splits_hang = false;
   settings().room = std::size_t{1} << 40;
   settings().graphs_fit = true;
   settings().host_room = std::size_t{1} << 40;

@@ -604,7 +604,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
     }
   }
   if (state.part != nullptr) {
-    if (state.clique->splits.at(state.splits).wishes.size() == state.clique->size)
+    if (!settings().splits_hang && state.clique->splits.at(state.splits).wishes.size() == state.clique->size)
       complete_split(state, false);
     else
       *error = ncclInProgress;

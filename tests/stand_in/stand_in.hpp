@@ -24,6 +24,7 @@ struct Settings {
   std::atomic<int> driver{13000};  // 0: there is none
   /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
   std::atomic<int> looks_until_launched{0};
+  std::atomic<bool> splits_hang{false};                 // whether a split makes its communicators only when it is aborted
   std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for a piece of memory
   std::atomic<std::size_t> host_room{std::size_t{1} << 40};
   std::atomic<bool> graphs_fit{true};             // whether there is room for graphs
