@@ -11,12 +11,12 @@ namespace comm = pdp::comm;
 
 namespace {
 
-/// As check_on_ranks, where there are GPUs for them.
+/// As check_on_ranks, where NCCL takes so many on the GPUs that there are.
 template <class F>
 void check_on_gpus(int size, F&& f) {
   int gpus = 0;
   cudaGetDeviceCount(&gpus);
-  if (gpus < size) {
+  if (gpus < size && !(gpus > 0 && comm::Nccl::shares_gpus())) {
     WARN("left out: " << size << " ranks need as many GPUs, but there are " << gpus);
     return;
   }

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <numeric>
 
 #include "comm/conformance.hpp"
@@ -129,6 +130,41 @@ TEST_CASE("nccl: where ranks would share a GPU, every rank says how many ranks a
   for (const Thrown& error : connect(2, 20s, {}, [](int rank) { return comm::nccl::Options{.device = 2 * rank}; }))
     CHECK_THAT(error.what(), Contains("rank 1 was told to use device 2, but has 2 GPUs"));
   CHECK(comm::Clock::now() - start < 10s);
+}
+
+TEST_CASE("nccl: ranks share a GPU where their user says so and NCCL is new enough for that, and nowhere else", "[comm][nccl][start]") {
+  const Fixture fixture;
+  stand_in::settings().devices = 2;
+  const auto devices = [] {
+    std::array<std::atomic<int>, 3> found{-1, -1, -1};
+    const auto thrown = connect(3, 20s, [&](int rank, Nccl& world) { found[static_cast<std::size_t>(rank)] = world.device(); });
+    for (const Thrown& error : thrown) CHECK(error.what() == thrown.front().what());
+    return std::array<int, 3>{found[0], found[1], found[2]};
+  };
+  constexpr std::array<int, 3> refused{-1, -1, -1}, shared{0, 1, 0};
+  stand_in::settings().nccl = 23000;
+  CHECK(devices() == refused);
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+  CHECK(devices() == shared);
+  stand_in::settings().nccl = 22907;
+  CHECK(devices() == refused);
+  unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
+}
+
+TEST_CASE("nccl: with a library that is too old, every rank says which it has found", "[comm][nccl][start]") {
+  const Fixture fixture;
+  stand_in::settings().nccl = 22605;
+  for (const Thrown& error : connect(2, 20s)) {
+    CHECK(error.is<pdp::ConfigError>());
+    CHECK_THAT(error.what(), Contains("rank 0 cannot use NCCL") && Contains("needs 2.27 or newer, but has found 2.26.5"));
+  }
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  ncclComm_t own = nullptr;
+  ncclCommInitRank(&own, 1, id, 0);
+  CHECK_THROWS_WITH((Nccl{own, nullptr}), Contains("needs 2.27 or newer, but has found 2.26.5"));
+  ncclCommDestroy(own);
+  stand_in::reset();
 }
 
 TEST_CASE("nccl: without a driver, with an old one and without a GPU, every rank says so", "[comm][nccl][start]") {
@@ -426,6 +462,14 @@ TEST_CASE("nccl: a program's own communicator can be used, and still by the prog
       Nccl pair = world.split(rank == 2 ? 1 : 0, -rank);
       if (pair.size() != (rank == 2 ? 1 : 2) || (rank < 2 && pair.rank() != 1 - rank)) throw std::logic_error{"another group"};
       pair.all_reduce(values.span(), comm::Max{});
+      const Values<int> numbers{1, rank};
+      std::vector<Nccl::Work> works;
+      world.grouped([&] {
+        works.push_back(world.all_reduce_async(numbers.span(), comm::Sum{}));
+        works.push_back(pair.all_reduce_async(values.span(), comm::Max{}));
+      });
+      for (Nccl::Work& work : works) work.wait();
+      if (numbers.read()[0] != 3) throw std::logic_error{"another sum"};
       world.all_reduce_async(values.span(), comm::Max{}).wait_on(stream);
     }
     ncclAllReduce(values.span().data(), values.span().data(), 100, ncclFloat32, ncclSum, own, stream);
@@ -546,6 +590,35 @@ TEST_CASE("nccl: a rank that never makes its call ends a wait for anything", "[c
     if (what == 1)
       CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains("send of 30 int32 with tag 7 and heard nothing from rank 2"));
   }
+}
+
+TEST_CASE("nccl: a rank that fails leaves its world while another process of its host holds on to it", "[comm][nccl][failure]") {
+  Fixture fixture;
+  fixture.left = 1;  // the stream, as NCCL was not seen to be through with it
+  stand_in::settings().frees_together = true;
+  pdp::launch::InProcessStore store;
+  std::latch has_left{1};
+  const auto thrown = on_threads(2, [&](int rank) {
+    const auto connect = [&] { return Nccl::connect(store, rank, 2, comm::Clock::now() + 20s); };
+    if (rank == 1) {
+      const Nccl world = connect();
+      for (const auto until = comm::Clock::now() + 20s; !has_left.try_wait() && comm::Clock::now() < until;)
+        std::this_thread::sleep_for(1ms);
+      if (!has_left.try_wait()) throw std::logic_error{"the other rank waits for this one"};
+      return;
+    }
+    const Thrown error = failures::thrown_by([&] {
+      Nccl world = connect();
+      world.deadline(100ms);
+      world.barrier();
+    });
+    has_left.count_down();
+    error.rethrow();
+  });
+  CHECK(thrown[0].is<pdp::Timeout>());
+  CHECK_FALSE(thrown[1]);
+  for (const auto until = comm::Clock::now() + 20s; stand_in::live() != fixture.before + fixture.left && comm::Clock::now() < until;)
+    std::this_thread::sleep_for(1ms);
 }
 
 TEST_CASE("nccl: a split that NCCL never comes to the end of is a Timeout, and what it makes later is nobody's loss",

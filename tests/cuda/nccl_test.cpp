@@ -31,12 +31,13 @@ using pdp::Trainer;
 
 namespace {
 
-/// Whether so many ranks have a GPU each; else a line that says what is left out.
+/// Whether NCCL takes so many ranks on the GPUs that there are; else a line that says what is left out.
 bool have_gpus(int ranks) {
   if (!gpu::device()) return false;
   const int gpus = pdp::cuda::devices();
-  if (gpus < ranks) std::cout << "left out: " << ranks << " ranks over NCCL need as many GPUs, but there are " << gpus << '\n';
-  return gpus >= ranks;
+  if (gpus >= ranks || comm::Nccl::shares_gpus()) return true;
+  std::cout << "left out: " << ranks << " ranks over NCCL need as many GPUs, but there are " << gpus << '\n';
+  return false;
 }
 
 }  // namespace

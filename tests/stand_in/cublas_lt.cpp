@@ -16,6 +16,7 @@ struct cublasLtContext {};
 struct cublasLtMatmulPreference {
   std::size_t workspace = 0;
   std::uint32_t alignment = 256;  // the least of those of all operands
+  std::uint32_t scheme = 7;       // how parts of a sum may be added up
 };
 struct cublasLtMatrixLayout {
   cudaDataType_t type;
@@ -144,8 +145,10 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, std::size_t bytes) {
   const bool is_workspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+  const bool is_scheme = attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK;
   if (bytes != (is_workspace ? sizeof preference->workspace : sizeof preference->alignment)) misuse("a preference of another size");
-  std::memcpy(is_workspace ? static_cast<void*>(&preference->workspace) : &preference->alignment, value, bytes);
+  std::uint32_t* const number = is_scheme ? &preference->scheme : &preference->alignment;
+  std::memcpy(is_workspace ? static_cast<void*>(&preference->workspace) : number, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -153,12 +156,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t* found,
                                               int* count) {
   static_cast<void>(sizes_of(*desc, *a, *b, *d));
+  refuse_in_capture("an algorithm of cuBLASLt is asked for");
+  if (preference->scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) misuse("an algorithm that may round what parts of a sum give");
   if (*c != *d || wanted < 1) misuse("cublasLtMatmulAlgoGetHeuristic with nothing to find, or with matrices c and d that differ");
   *count = 0;
   if (takes_bias(*desc) && (desc->bias == nullptr || reinterpret_cast<std::uintptr_t>(desc->bias) % 16 != 0))
     misuse("an algorithm for an epilogue without its vector, or with one that is not aligned");
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
-  *count = 1;
+  *count = std::min(wanted, 2);
+  if (*count == 2) *found++ = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED};  // one that is none
+  found->state = CUBLAS_STATUS_SUCCESS;
   found->workspaceSize = preference->workspace;
   found->algo.data[0] = preference->alignment;  // as if it took no others
   return CUBLAS_STATUS_SUCCESS;
@@ -168,6 +175,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void* c, cublasLtMatrixLayout_t layout_c, void* d, cublasLtMatrixLayout_t layout_d,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   if (algorithm == nullptr || c != d || *layout_c != *layout_d) misuse("cublasLtMatmul without an algorithm, or not in place");
+  if (algorithm->data[0] == 0) misuse("cublasLtMatmul with an algorithm that is none");
   for (const void* const operand : {a, b, static_cast<const void*>(d)})
     if (reinterpret_cast<std::uintptr_t>(operand) % algorithm->data[0] != 0)
       misuse("cublasLtMatmul of an operand that is not aligned as its algorithm was told");

@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,9 @@ Settings& settings() {
 void reset() {
   settings().devices = 8;
   settings().driver = 13000;
+  settings().nccl = NCCL_VERSION_CODE;
   settings().looks_until_launched = 0;
+  settings().frees_together = false;
   settings().splits_hang = false;
   settings().room = std::size_t{1} << 40;
   settings().graphs_fit = true;
@@ -34,6 +37,7 @@ void reset() {
     const std::lock_guard lock{everything().mutex};
     everything().products.clear();
     everything().graphs_launched = 0;
+    everything().in_use.clear();
   }
   for (auto* const each : {&settings().full, &settings().refuses_registration}) std::ranges::fill(*each, false);
   for (auto& each : settings().error) each = ncclSuccess;
@@ -66,6 +70,10 @@ int& current_device() {
   return device;
 }
 
+bool is_in_use(int device) {
+  const std::lock_guard lock{everything().mutex};
+  return everything().in_use.contains(device);
+}
 int products(int epilogue) {
   const std::lock_guard lock{everything().mutex};
   const auto found = everything().products.find(epilogue);
@@ -91,6 +99,7 @@ void Stream::enqueue(Task task) {
 }
 
 cudaStream_t make_stream(int device) {
+  everything().in_use.insert(device);
   auto stream = std::make_shared<Stream>();
   stream->device = device;
   everything().running.insert(stream);
@@ -142,12 +151,22 @@ int& captures_here() {
   return captures;
 }
 
-/// Of what is not safe while the calling thread captures any stream.
+}  // namespace
+
 void refuse_in_capture(const char* what) {
   if (captures_here() > 0) misuse(std::string{what} + " while this thread captures a stream");
 }
 
+namespace {
+
+/// Of what makes CUDA begin to use a device.
+void use(int device) {
+  const std::lock_guard lock{everything().mutex};
+  everything().in_use.insert(device);
+}
+
 cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
+  use(current_device());
   refuse_in_capture("memory is asked for");
   if (bytes > (pinned ? settings().host_room : settings().room)) return cudaErrorMemoryAllocation;
   const std::lock_guard lock{everything().mutex};
@@ -255,7 +274,20 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= settings().devices) return cudaErrorInvalidDevice;
   if (device > 0 && settings().use != cudaSuccess) return settings().use;
+  use(device);
   current_device() = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  if (std::string_view{symbol} != "cuDevicePrimaryCtxGetState") misuse("a function of the driver that nothing stands in for");
+  constexpr auto state = [](int device, unsigned*, int* active) {
+    const std::lock_guard lock{everything().mutex};
+    *active = everything().in_use.contains(device) ? 1 : 0;
+    return 0;
+  };
+  *function = reinterpret_cast<void*>(static_cast<int (*)(int, unsigned*, int*)>(state));
+  *result = cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
@@ -288,12 +320,14 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
   const std::lock_guard lock{everything().mutex};
+  everything().in_use.insert(current_device());
   *pool = new CUmemPoolHandle_st{properties->location.id};
   ++everything().live;
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   const std::lock_guard lock{everything().mutex};
+  everything().in_use.insert(current_device());
   delete pool;
   --everything().live;
   return cudaSuccess;
@@ -423,6 +457,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   }
   return cudaSuccess;
 }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   const std::lock_guard lock{everything().mutex};
   *event = new CUevent_st{std::make_shared<Event>()};
@@ -451,7 +486,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return cudaSuccess;
   }
   own.reached = std::make_shared<bool>(false);
-  state.enqueue([reached = own.reached](Lock&) { *reached = true; });
+  state.enqueue([reached = own.reached, time = own.time](Lock&) {
+    *reached = true;
+    *time = Event::Clock::now();
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const std::lock_guard lock{everything().mutex};
+  if (!*begin->state->reached || !*end->state->reached) misuse("the time between events that were not reached");
+  *milliseconds = std::chrono::duration<float, std::milli>(*end->state->time - *begin->state->time).count();
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {

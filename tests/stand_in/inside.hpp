@@ -1,6 +1,7 @@
 // What the two halves of the stand-in share. One mutex guards all of it, and one condition tells that something has changed.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,8 @@ struct Stream {
 struct Event {
   int device = 0;
   std::shared_ptr<bool> reached = std::make_shared<bool>(true);  // as it was recorded last, on whichever stream
+  using Clock = std::chrono::steady_clock;
+  std::shared_ptr<Clock::time_point> time = std::make_shared<Clock::time_point>();  // at which that was
   // Of one that was recorded last in a capture.
   bool is_captured = false;
   std::weak_ptr<Capture> capture;
@@ -73,12 +76,15 @@ struct Everything {
   std::set<std::pair<int, int>> peers;  // devices, and those whose memory they have been given
   std::map<int, int> products;          // of cuBLASLt, by their epilogue
   int graphs_launched = 0;
+  std::set<int> in_use;  // devices
   int live = 0;
 };
 Everything& everything();
 
 [[noreturn]] void misuse(const std::string& what);
-/// Of what cannot be done while the calling thread captures a stream.
+/// Of what cannot be done while the calling thread captures any stream.
+void refuse_in_capture(const char* what);
+/// Of what cannot be done with a stream that is captured, or while the calling thread captures one.
 void refuse_captured(const Stream& stream, const char* what);
 Stream& stream_of(cudaStream_t stream);
 /// The same, for work that a stream of another device than the thread's current one does not take.

@@ -176,7 +176,7 @@ struct Split {
 
 /// What the ranks of a communicator share.
 struct Clique {
-  std::size_t size = 0;
+  std::size_t size = 0, given_back = 0;
   std::vector<int> devices;  // of the ranks that have come; -1 for others
   std::map<std::uint64_t, Meeting> meetings;
   std::map<std::pair<int, int>, std::deque<Letter>> sends, receives;  // from, to
@@ -197,6 +197,7 @@ struct Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0, device = 0;
   bool blocking = true;
+  bool is_part = false;  // of a split
   bool connected = false, finalizing = false, aborted = false;
   std::uint64_t collectives = 0, splits = 0;
   int running = 0;                        // group calls on streams
@@ -268,8 +269,12 @@ Comm& idle_state_of(ncclComm_t comm) {
 /// Waits, as NCCL does, until nothing of it is on a stream, and no graph holds a call.
 void forget(ncclComm_t comm, Lock& lock) {
   Comm& state = state_of(comm);
+  ++state.clique->given_back;
   everything().changed.notify_all();
-  everything().changed.wait(lock, [&] { return state.captured == 0 && state.running == 0; });
+  everything().changed.wait(lock, [&] {
+    const bool is_last = !settings().frees_together || state.clique->given_back == state.clique->size;
+    return state.captured == 0 && state.running == 0 && is_last;
+  });
   everything().live -= 1 + static_cast<int>(state.registrations.size());
   library().comms.erase(comm);
   delete comm;
@@ -391,6 +396,9 @@ Group& group() {
 /// Puts a group call on the streams: at once, or when it was looked at often enough.
 ncclResult_t launch(std::vector<Pending> pending, Lock& calling) {
   bool later = false;
+  for (const Pending& each : pending)
+    if (state_of(each.comm).blocking != state_of(pending.front().comm).blocking)
+      misuse("a group call of communicators that block and of others that do not");
   while (!pending.empty()) {
     const ncclComm_t comm = pending.front().comm;
     Comm& state = idle_state_of(comm);
@@ -508,6 +516,7 @@ void complete_split(Comm& parent, bool blocking) {
   }
   const auto place = std::ranges::find(members, parent.rank, &Split::Wish::rank) - members.begin();
   *parent.part = make(clique, static_cast<int>(place), parent.device, blocking);
+  (*parent.part)->state->is_part = true;
   parent.part = nullptr;
 }
 
@@ -551,7 +560,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  *version = settings().nccl;
   return ncclSuccess;
 }
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
@@ -572,7 +581,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   Comm& parent = idle_state_of(comm);
   if (group().depth > 0) misuse("a split within a group call");
   if (color < 0) misuse("a negative colour");
-  if (config == nullptr || config->magic != 0xcafebeefU || config->blocking != 0) misuse("a split into communicators that block");
+  if (config != nullptr && (config->magic != 0xcafebeefU || config->blocking != 0)) misuse("a split into communicators that block");
+  const bool blocks = config == nullptr && parent.blocking;
   Split& split = parent.clique->splits[parent.splits];
   split.wishes.push_back({color, key, parent.rank});
   everything().changed.notify_all();
@@ -580,7 +590,9 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   parent.part = made;
   if (!parent.blocking) return ncclInProgress;
   everything().changed.wait(lock, [&] { return split.wishes.size() == parent.clique->size; });
-  complete_split(parent, false);
+  complete_split(parent, blocks);
+  if (blocks) everything().changed.wait(lock, [clique = (*made)->state->clique] { return clique->complete(); });
+  if (blocks) (*made)->state->connected = true;
   return ncclSuccess;
 }
 
@@ -593,7 +605,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (!state.connected && state.clique->complete()) {
     state.connected = true;
     std::set<int> devices{state.clique->devices.begin(), state.clique->devices.end()};
-    if (devices.size() < state.clique->size) *error = ncclInvalidUsage;  // two ranks on one GPU
+    if (devices.size() < state.clique->size && settings().nccl < 23000) *error = ncclInvalidUsage;  // two ranks on one GPU
   }
   if (!state.launches.empty()) {
     *error = ncclInProgress;
@@ -614,12 +626,14 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  const std::lock_guard lock{everything().mutex};
+  Lock lock{everything().mutex};
   Comm& state = idle_state_of(comm);
-  if (state.blocking) misuse("pdp finalizes a communicator that it did not make");
+  if (state.blocking && !state.is_part) misuse("pdp finalizes a communicator that it did not make");
   if (!state.registrations.empty()) misuse("a communicator is finalized before memory that is registered with it");
   state.finalizing = true;
-  return ncclInProgress;
+  if (!state.blocking) return ncclInProgress;
+  everything().changed.wait(lock, [&] { return state.running == 0 && state.captured == 0; });
+  return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   Lock lock{everything().mutex};

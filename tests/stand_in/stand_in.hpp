@@ -21,9 +21,12 @@ namespace stand_in {
 /// What there is, and what goes wrong. For the next test, all is as it was: reset().
 struct Settings {
   std::atomic<int> devices{8};
-  std::atomic<int> driver{13000};  // 0: there is none
+  std::atomic<int> driver{13000};            // 0: there is none
+  std::atomic<int> nccl{NCCL_VERSION_CODE};  // from 2.30 on, ranks may share a GPU
   /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
   std::atomic<int> looks_until_launched{0};
+  /// Whether NCCL frees a communicator only when all of its ranks give it back, as it does where they are processes of one host.
+  std::atomic<bool> frees_together{false};
   std::atomic<bool> splits_hang{false};                 // whether a split makes its communicators only when it is aborted
   std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for a piece of memory
   std::atomic<std::size_t> host_room{std::size_t{1} << 40};
@@ -43,6 +46,8 @@ void reset();
 
 /// What was made and not given back: communicators, streams, events, pieces of memory, registrations.
 int live();
+/// Whether CUDA has begun to use a device since the last reset(), which takes memory of it.
+bool is_in_use(int device);
 /// Bytes of a device's memory that are in use.
 std::size_t bytes(int device);
 

@@ -115,7 +115,7 @@ static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && DeviceCal
 ///   there is none by bits (ConfigError).
 /// - Calls whose Work is given to a stream, by wait_on, may be recorded in a CUDA graph with the stream that is their caller: by all ranks
 ///   of the group or by none, and graphs that were recorded together are launched together. The graph goes before the communicator and all
-///   that was split from it, which wait for that. NCCL's manual recommends a process for each GPU then.
+///   that was split from it, which wait for that until the deadline. NCCL's manual recommends a process for each GPU then.
 /// - Nothing waits for longer than the deadline. NCCL tells a rank of the death of another where a network connects them (PeerLost, mostly
 ///   without its number); elsewhere it is found by the deadline (Timeout). Either ends what is in flight on this rank, and the world
 ///   stays aborted. NCCL tells the other ranks nothing of it.
@@ -138,6 +138,8 @@ class Nccl : public BasicCommunicator<NcclCalls> {
   /// deadline; PeerLost where one goes away meanwhile; DeviceError where its GPU fails.
   static Nccl connect(StoreView store, int rank, int size, TimePoint deadline, Options options);
   static Nccl connect(StoreView store, int rank, int size, TimePoint deadline) { return connect(store, rank, size, deadline, {}); }
+  /// Whether ranks may share a GPU: NCCL 2.30 and newer take that of a user who says NCCL_MULTI_RANK_GPU_ENABLE=1.
+  [[nodiscard]] static bool shares_gpus();
 
   [[nodiscard]] int device() const { return erased().device(); }
   /// The stream whose work each call comes after.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/devices.hpp>
 #include <pdp/comm/nccl/group.hpp>
 #include <pdp/comm/store.hpp>
@@ -64,7 +64,7 @@ class Meeting {
 
   void appoint(TimePoint deadline) const {
     try {
-      const std::vector<int> devices = place(collect(deadline), gpus_may_be_shared());
+      const std::vector<int> devices = place(collect(deadline), Nccl::shares_gpus());
       Appointment appointment;
       if (const ncclResult_t result = ncclGetUniqueId(&appointment.id); result != ncclSuccess)
         throw ConfigError{text("rank 0: ncclGetUniqueId says: ", describe_error(result, nullptr))};
@@ -93,13 +93,6 @@ class Meeting {
                          "job's store")};
     }
     return reports;
-  }
-
-  /// Newer libraries let two ranks share a GPU where their user has said so.
-  static bool gpus_may_be_shared() {
-    int version = 0;
-    const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
-    return ncclGetVersion(&version) == ncclSuccess && version >= 23000 && allowed != nullptr && std::string_view{allowed} == "1";
   }
 
   const StoreView& store_;

@@ -69,6 +69,7 @@ inline Report Report::of(int rank, const Options& options) {
   Report report{.device = options.device, .local_rank = options.local_rank};
   std::getline(std::ifstream{"/proc/sys/kernel/random/boot_id"}, report.host);
   try {
+    check_version(rank);
     const int count = cuda::count_devices(text("rank ", rank, " cannot use NCCL"), "choose another communicator");
     if (options.device && (*options.device < 0 || *options.device >= count))
       throw ConfigError{text("rank ", rank, " was told to use device ", *options.device, ", but has ", count, count == 1 ? " GPU" : " GPUs",

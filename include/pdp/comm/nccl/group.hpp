@@ -148,13 +148,13 @@ inline Group::~Group() {
   if (std::uncaught_exceptions() > exceptions_) handle_.abort();
   while (!registrations_.empty()) withdraw(registrations_.back());
   world_->remove(*this);
-  handle_.close();
-  handle_.join();  // it may be putting calls on the stream, or be at a split
-  if (made_ && world_->may_be_at_work())
+  handle_.close(world_->deadline());
+  const bool is_through = handle_.join();  // with calls that it was putting on the stream, and with a split
+  if (made_ && (!is_through || world_->may_be_at_work()))
     static_cast<void>(made_.release());
   else if (made_)
     Handle{*made_, true}.abort();
-  cudaStreamDestroy(stream_);
+  if (is_through) cudaStreamDestroy(stream_);
 }
 
 inline void Group::check_memory(Verb verb, const Memory& memory) const {
@@ -327,7 +327,8 @@ inline Handle Group::split(int color, int key) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   made_ = std::make_unique<ncclComm_t>(nullptr);
-  if (const ncclResult_t result = ncclCommSplit(comm(), color, key, made_.get(), &config);
+  // Of a communicator that its program has made to block, one that blocks, too: NCCL takes no calls of both kinds together.
+  if (const ncclResult_t result = ncclCommSplit(comm(), color, key, made_.get(), world_->is_own() ? &config : nullptr);
       result != ncclSuccess && result != ncclInProgress)
     fail(call, "ncclCommSplit", result);
   wait(call, [this] { return handle_.state() == ncclSuccess; });  // it is there only then
@@ -349,7 +350,7 @@ inline Handle Group::split(int color, int key) {
 inline void* Group::enroll(void* memory, std::size_t bytes) {
   void* registration = nullptr;
   if (ncclCommRegister(comm(), memory, bytes, &registration) != ncclSuccess) return nullptr;  // it is only slower then
-  registrations_.push_back(registration);
+  if (registration != nullptr) registrations_.push_back(registration);
   return registration;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <future>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -11,14 +13,23 @@
 namespace pdp::comm::nccl {
 
 /// A communicator of NCCL: pdp's own, or one that a host program lends. What is lent is used and neither aborted nor destroyed.
+///
+/// NCCL frees a communicator when those of the host's other ranks are freed, too, which have connections with it, and when no graph holds
+/// calls of it. So it does that in a thread of its own, which is left alone where it takes too long: the other rank may hang, or have more
+/// to do.
 class Handle {
  public:
   Handle(ncclComm_t comm, bool own) : comm_{comm}, own_{own} {}
-  Handle(Handle&& other) noexcept : comm_{std::exchange(other.comm_, nullptr)}, own_{other.own_}, aborting_{std::move(other.aborting_)} {}
+  Handle(Handle&& other) noexcept
+      : comm_{std::exchange(other.comm_, nullptr)},
+        own_{other.own_},
+        ending_{std::move(other.ending_)},
+        end_{std::move(other.end_)},
+        patience_{other.patience_} {}
   Handle& operator=(Handle&&) = delete;
   ~Handle() {
-    close();
-    join();
+    close(patience_);
+    static_cast<void>(join());
   }
 
   /// Null once it was aborted.
@@ -31,44 +42,49 @@ class Handle {
     return asked == ncclSuccess ? found : asked;
   }
 
-  /// Begins to end what is in flight on the device, without the other ranks. NCCL says so to the device at once, and then waits for what it
-  /// frees: for calls of other communicators that are still to be aborted, and for graphs whose owner is to hear of the failure first. So
-  /// it does that in a thread of its own.
-  void abort() noexcept {
-    const ncclComm_t comm = std::exchange(comm_, nullptr);
-    if (comm == nullptr || !own_) return;
-    int device = 0;
-    const bool has_device = cudaGetDevice(&device) == cudaSuccess;
-    try {
-      aborting_ = std::thread{[=] {
-        if (has_device) static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
-        ncclCommAbort(comm);
-      }};
-    } catch (const std::system_error&) {  // there are no more threads
-      ncclCommAbort(comm);
-    }
-  }
-  /// Until NCCL has freed what was aborted, which it does when no graph holds calls of it.
-  void join() noexcept {
-    if (aborting_.joinable()) aborting_.join();
-  }
-
-  /// Gives it back, once what it has sent is on its way, or after some time.
-  void close() noexcept {
+  /// Begins to end what is in flight on the device, without the other ranks: NCCL says so to the device at once.
+  void abort() noexcept { end(ncclCommAbort); }
+  /// Begins to give it back, once what it has sent has gone, or after some time. `patience`: for that, and for all of it.
+  void close(Duration patience) noexcept {
     if (comm_ == nullptr || !own_) return;
+    const TimePoint until = Clock::now() + patience;
     ncclResult_t result = ncclCommFinalize(comm_);
-    for (const TimePoint until = Clock::now() + patience; result == ncclInProgress && Clock::now() < until; result = state())
-      std::this_thread::sleep_for(std::chrono::microseconds{50});
+    for (; result == ncclInProgress && Clock::now() < until; result = state()) std::this_thread::sleep_for(std::chrono::microseconds{50});
     if (result != ncclSuccess) return abort();
-    ncclCommDestroy(std::exchange(comm_, nullptr));
+    end(ncclCommDestroy);
+    patience_ = std::max<Duration>(until - Clock::now(), Duration{});
+  }
+  /// Waits until NCCL has freed what was aborted or closed. False where that takes too long: then NCCL may still be at work for it.
+  [[nodiscard]] bool join() noexcept {
+    if (!ending_.joinable()) return true;
+    const bool ended = end_.wait_for(patience_) == std::future_status::ready;
+    ended ? ending_.join() : ending_.detach();
+    return ended;
   }
 
  private:
-  static constexpr std::chrono::seconds patience{5};
+  void end(ncclResult_t (*by)(ncclComm_t)) noexcept {
+    const ncclComm_t comm = std::exchange(comm_, nullptr);
+    if (comm == nullptr || !own_) return;
+    int device = 0;
+    const bool has_device = ncclCommCuDevice(comm, &device) == ncclSuccess || cudaGetDevice(&device) == cudaSuccess;
+    try {
+      std::packaged_task<void()> task{[=] {
+        if (has_device) static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
+        by(comm);
+      }};
+      end_ = task.get_future();
+      ending_ = std::thread{std::move(task)};
+    } catch (const std::system_error&) {  // there are no more threads
+      by(comm);
+    }
+  }
 
   ncclComm_t comm_;
   bool own_;
-  std::thread aborting_;
+  std::thread ending_;
+  std::future<void> end_;
+  Duration patience_ = std::chrono::seconds{5};  // for the thread
 };
 
 }  // namespace pdp::comm::nccl

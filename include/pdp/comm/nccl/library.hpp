@@ -2,8 +2,8 @@
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
-#if NCCL_VERSION_CODE < 21900
-#error "pdp needs NCCL 2.19 or newer: communicators that do not block and can be split, and memory of NCCL's own"
+#if NCCL_VERSION_CODE < 22700
+#error "pdp needs NCCL 2.27 or newer: with earlier ones a thread cannot have two communicators at work that do not block"
 #endif
 #else
 #error "pdp over NCCL needs NVIDIA's NCCL and the CUDA toolkit, and the CMake target pdp::nccl"
@@ -66,6 +66,18 @@ inline ncclRedOp_t operation_of(Reduction reduction) {
 inline std::string describe_error(ncclResult_t result, ncclComm_t comm) {
   const char* const more = ncclGetLastError(comm);
   return text(ncclGetErrorString(result), more != nullptr && *more != '\0' ? text(" (", more, ")") : "");
+}
+
+/// "2.28.9" of 22809.
+inline std::string version_text(int number) { return text(number / 10000, '.', number / 100 % 100, '.', number % 100); }
+
+/// Throws ConfigError where the library that the program has found is too old, whichever it was built with.
+inline void check_version(int rank) {
+  int version = 0;
+  if (ncclGetVersion(&version) == ncclSuccess && version >= 22700) return;
+  throw ConfigError{text("rank ", rank, " cannot use NCCL: this program was built with NCCL ", version_text(NCCL_VERSION_CODE),
+                         " and needs 2.27 or newer, but has found ", version_text(version),
+                         " (LD_LIBRARY_PATH, or an older package); install a newer one, or choose another communicator")};
 }
 
 inline void check_cuda(const char* function, cudaError_t result) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -175,12 +177,19 @@ inline std::shared_ptr<Group> adopt(ncclComm_t comm, cudaStream_t caller) {
   for (const ncclResult_t result : {ncclCommUserRank(comm, &rank), ncclCommCount(comm, &size), ncclCommCuDevice(comm, &device)})
     if (result != ncclSuccess)
       throw ConfigError{text("comm::Nccl was given a communicator that cannot be used: ", describe_error(result, comm))};
+  check_version(rank);
   return std::make_shared<Group>(std::make_shared<World>(rank, size, device, caller, false), Handle{comm, false}, everybody(size), rank);
 }
 
 }  // namespace nccl
 
 Nccl::Nccl(ncclComm* comm, nccl::Stream caller) : BasicCommunicator{NcclCalls{nccl::adopt(comm, caller)}} {}
+
+bool Nccl::shares_gpus() {
+  int version = 0;
+  const char* const allowed = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  return ncclGetVersion(&version) == ncclSuccess && version >= 23000 && allowed != nullptr && std::string_view{allowed} == "1";
+}
 
 Nccl Nccl::connect(StoreView store, int rank, int size, TimePoint deadline, Options options) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};

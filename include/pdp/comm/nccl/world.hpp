@@ -44,6 +44,8 @@ class World {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int device() const { return device_; }
+  /// Whether its communicators are pdp's.
+  [[nodiscard]] bool is_own() const { return own_; }
   [[nodiscard]] const Staging& staging() const { return staging_; }
   /// The stream whose work each call comes after.
   [[nodiscard]] cudaStream_t caller() const { return caller_; }
