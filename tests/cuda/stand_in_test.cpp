@@ -14,6 +14,11 @@
 
 #include <cublasLt.h>
 
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -163,6 +168,7 @@ TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instructi
 }
 
 TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is its thread's current one", "[cuda]") {
+  CHECK(cudaSetDevice(0) == cudaSuccess);
   const Device device{{.index = 2}};
   pdp::comm::Self self;
   pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
@@ -172,6 +178,111 @@ TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is it
   int current = -1;
   CHECK(cudaGetDevice(&current) == cudaSuccess);
   CHECK(current == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "a model on one GPU takes nothing of another one", "[cuda]") {
+  std::thread{[] {
+    const Device device{{.index = 3}};
+    pdp::comm::Self self;
+    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
+    trainer.fit(tasks::samples(64), {.epochs = 1});
+  }}.join();
+  CHECK(stand_in::is_in_use(3));
+  CHECK_FALSE(stand_in::is_in_use(0));
+}
+
+namespace {
+
+/// Samples of which others can be told how often some were gathered.
+struct Counted {
+  using Target = std::int32_t;
+  pdp::data::InMemory<std::int32_t> samples;
+  std::atomic<int>* gathered;
+
+  [[nodiscard]] pdp::Index size() const { return samples.size(); }
+  [[nodiscard]] pdp::Shape sample_shape() const { return samples.sample_shape(); }
+  [[nodiscard]] pdp::Shape target_shape() const { return samples.target_shape(); }
+  void gather(std::span<const pdp::Index> which, std::span<float> x, std::span<Target> y) const {
+    samples.gather(which, x, y);
+    ++*gathered;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a GPU has its next step before it is through with one that nobody watches, and learns the same", "[cuda]") {
+  const Device device;
+  const auto make = [](pdp::comm::Self& self, const Device& on, pdp::parallel::NonFinite policy) {
+    return pdp::Trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2),
+                        pdp::TrainerOptions{.global_batch = 16, .seed = 3, .non_finite = policy}, on};
+  };
+  std::vector<double> watched, unwatched;
+  pdp::comm::Self self;
+  {
+    auto trainer = make(self, device, pdp::parallel::NonFinite::ignore);
+    trainer.fit(
+        tasks::samples(100), {.epochs = 3}, [&](const pdp::Epoch& epoch) { watched.push_back(epoch.loss); },
+        [](std::int64_t, const auto&) {});
+  }
+  // Of two steps the batches, and two more that the loader has room for, where the host waits for no step before it makes the next one.
+  for (const auto policy : {pdp::parallel::NonFinite::ignore, pdp::parallel::NonFinite::stop}) {
+    const bool waits = policy == pdp::parallel::NonFinite::stop;
+    std::atomic<int> gathered = 0;
+    unwatched.clear();
+    auto trainer = make(self, device, policy);
+    std::optional<stand_in::Hold> hold{device.stream()};
+    std::jthread training{[&] {
+      trainer.fit(Counted{tasks::samples(100), &gathered}, {.epochs = 3},
+                  [&](const pdp::Epoch& epoch) { unwatched.push_back(epoch.loss); });
+    }};
+    const int expected = waits ? 3 : 4;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (gathered < expected && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    CHECK(gathered == expected);
+    hold.reset();
+    training.join();
+    CHECK(unwatched == watched);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "what is uploaded waits for the GPU only where there is no room for it on its way", "[cuda]") {
+  const Device device;
+  constexpr std::size_t megabyte = std::size_t{1} << 20;
+  const std::vector<float> values(megabyte / sizeof(float));
+  auto there = allocate<float>(device, static_cast<pdp::Index>(values.size()));
+  CHECK(takes_at_once(device, {3 * megabyte, 1}));
+  CHECK_FALSE(takes_at_once(device, {4 * megabyte, 1}));
+  reserve_uploads(device, {5 * megabyte, megabyte});
+  CHECK(takes_at_once(device, {4 * megabyte, megabyte + 1}));
+  {
+    const stand_in::Hold hold{device.stream()};
+    for (int piece = 0; piece < 2; ++piece) upload(device, std::span{values}, there.data());
+    CHECK(takes_at_once(device, {4 * megabyte}));
+    CHECK_FALSE(takes_at_once(device, {4 * megabyte, 1}));
+  }
+  device.synchronize();
+  CHECK(takes_at_once(device, {4 * megabyte, 1}));
+  reserve_uploads(device, {1000 * megabyte});
+  CHECK(takes_at_once(device, {64 * megabyte}));
+  CHECK_FALSE(takes_at_once(device, {64 * megabyte, 1}));
+}
+
+TEST_CASE_METHOD(Fixture, "batches that lie in ever new places of a GPU are recorded once, as those of one place are", "[cuda]") {
+  const Device device;
+  pdp::comm::Self self;
+  pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
+  const pdp::Index width = tasks::samples(1).sample_shape().elements();
+  constexpr int steps = 70;
+  const gpu::Copy<float> x{device, support::normal(steps * 4 * width, 1)};
+  const gpu::Copy<std::int32_t> classes{device, std::vector<std::int32_t>(4 * steps)};
+  const int launched = stand_in::graphs_launched();
+  for (std::size_t step = 0; step < steps; ++step) {
+    const auto rows = x.matrix(4 * steps, width).values().subspan(step * static_cast<std::size_t>(4 * width));
+    trainer.engine().start({{rows.data(), 4, width}, classes.read().subspan(4 * step, 4), 4, /*on_device*/ true});
+  }
+  CHECK(std::isfinite(trainer.finish().loss));
+  CHECK(stand_in::graphs_launched() - launched == steps - 2);  // the first one in each of two places
 }
 
 TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it is added all the same", "[cuda]") {
@@ -186,18 +297,18 @@ TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it 
 
 TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases and their gradients are computed on the way of the products, where cuBLASLt can", "[cuda]",
                           pdp::Float32, pdp::MixedBfloat16, pdp::MixedFloat16) {
-  for (const int can_until : {2, 1, 0}) {  // it is carried out, an algorithm is found, none is
+  for (const int can_until : {3, 2, 1, 0}) {  // both are wanted, the bias alone; then an algorithm is found, but not carried out, none is
     stand_in::reset();
     stand_in::settings().epilogues = can_until > 0;
     stand_in::settings().epilogues_run = can_until > 1;
     const bool can = can_until > 1;
-    const Device device;
+    const Device device{{.fused_bias_gradient = can_until > 2}};
     pdp::comm::Self self;
     pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device, TestType{}};
     const auto totals = trainer.step(support::normal(16 * tasks::samples(1).sample_shape().elements(), 1), std::vector<std::int32_t>(16));
     CHECK(std::isfinite(totals.loss));
     CHECK((stand_in::products(CUBLASLT_EPILOGUE_BIAS) > 0) == can);
-    CHECK((stand_in::products(CUBLASLT_EPILOGUE_BGRADA) > 0) == can);
+    CHECK((stand_in::products(CUBLASLT_EPILOGUE_BGRADA) > 0) == (can_until > 2));
   }
 }
 
@@ -279,6 +390,25 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in
     });
     for (const std::string& each : told) CHECK(each == "");
   }
+}
+
+TEST_CASE_METHOD(Fixture, "what has failed the first time is not recorded the next time", "[cuda]") {
+  const Device device;
+  Device::Recordings recordings;
+  int calls = 0;
+  const auto carry_out = [&](bool fails) {
+    replay(device, recordings, std::vector<pdp::Index>{1}, [&] {
+      ++calls;
+      if (fails) throw pdp::ConfigError{"no"};
+    });
+  };
+  CHECK_THROWS_AS(carry_out(true), pdp::ConfigError);
+  carry_out(false);
+  CHECK(stand_in::graphs_launched() == 0);
+  carry_out(false);
+  carry_out(false);
+  CHECK(stand_in::graphs_launched() == 2);
+  CHECK(calls == 3);
 }
 
 TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and the device goes on", "[cuda]") {

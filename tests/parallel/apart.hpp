@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <new>
@@ -122,6 +123,11 @@ std::vector<T> on_host(const Device& device, std::span<const T> values) {
   refuse(device, "the host looks at values");
   return now(device, [&](const pdp::host::Cpu&) { return std::vector<T>(values.begin(), values.end()); });
 }
+template <class T>
+pdp::host::Read<T> read_later(const Device& device, const T* value) {
+  refuse(device, "the host asks for a value");
+  return now(device, [&](const pdp::host::Cpu& cpu) { return read_later(cpu, value); });
+}
 template <std::size_t Fields, class Rule, class T>
 void update(const Device& device, const Rule& rule, const pdp::StepNumbers* numbers, std::span<T> parameters,
             std::span<const T* const> gradients, std::span<T> state, std::span<T* const> copies) {
@@ -136,6 +142,8 @@ void upload(const Device& device, std::span<const T> from, T* to) {
   refuse(device, "values of the host are copied");
   now(device, [&](const pdp::host::Cpu& cpu) { upload(cpu, from, to); });
 }
+inline void reserve_uploads(const Device&, std::initializer_list<std::size_t>) {}
+inline bool takes_at_once(const Device&, std::initializer_list<std::size_t>) { return true; }
 template <class... Operands>
 void zero(const Device& device, const Operands&... operands) {
   run(device, [=](const pdp::host::Cpu& cpu) { zero(cpu, operands...); });

@@ -16,6 +16,10 @@ namespace pdp {
 template <class D, class T>
 using DeviceMemory = decltype(allocate<T>(std::declval<const D&>(), Index{}));
 
+/// A value of a device's memory on its way to the host: is_there(), and get(), which waits for it.
+template <class D, class T>
+using DeviceRead = decltype(read_later(std::declval<const D&>(), static_cast<const T*>(nullptr)));
+
 namespace detail {
 struct NoOperations {
   void operator()() const {}
@@ -41,9 +45,13 @@ concept Device = std::copyable<D> &&
   { allocate<T>(device, Index{}).span() } -> std::same_as<std::span<T>>;
   zero(device, written);
   upload(device, read, values);  // `read`: of the host, free to change on return
-  copy(device, read, values);    // elements of any type
-  on_host(device, read);         // the values, as a range of the host's
-  store(device, T{}, values);    // one small value
+  reserve_uploads(device, {std::size_t{}, std::size_t{}});
+  { takes_at_once(device, {std::size_t{}, std::size_t{}}) } -> std::same_as<bool>;  // uploads of so many bytes, without a wait
+  copy(device, read, values);                                                       // elements of any type
+  on_host(device, read);                                                            // the values, as a range of the host's
+  { read_later(device, static_cast<const StepNumbers*>(numbers)).get() } -> std::convertible_to<StepNumbers>;
+  { read_later(device, static_cast<const StepNumbers*>(numbers)).is_there() } -> std::same_as<bool>;
+  store(device, T{}, values);  // one small value
   fill_uniform(device, random::Key{}, double{}, random::Elements{}, written);
 
   gemm(device, in, in, out, accumulate);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -52,29 +53,43 @@ class Recording {
 
 class Device::Recordings {
  public:
-  /// The place of a key's graph, empty at first; null where there are as many as there may be: each holds memory of the device, and batches
-  /// of ever new sizes are not to fill it.
-  [[nodiscard]] std::optional<Graph>* find(std::span<const Index> key, bool& is_new) {
-    const std::vector<Index> own{key.begin(), key.end()};
-    is_new = false;
-    if (const auto found = graphs_.find(own); found != graphs_.end()) return &found->second;
-    if (graphs_.size() == most) return nullptr;
-    is_new = true;
-    return &graphs_[own];
+  /// Whether there is a graph of a key.
+  [[nodiscard]] bool is_ready(std::span<const Index> key) {
+    const std::optional<Graph>* const graph = find(key);
+    return graph != nullptr && graph->has_value();
+  }
+  /// The place of a key's graph, empty at first; null where there is none of that key.
+  [[nodiscard]] std::optional<Graph>* find(std::span<const Index> key) {
+    const auto found = graphs_.find(key);
+    return found == graphs_.end() ? nullptr : &found->second;
+  }
+  /// Makes a place for a key, unless there are as many as there may be: each graph holds memory of the device, and batches of ever new
+  /// sizes are not to fill it.
+  void add(std::span<const Index> key) {
+    if (graphs_.size() < most) graphs_.try_emplace({key.begin(), key.end()});
   }
 
  private:
   static constexpr std::size_t most = 64;
-  std::map<std::vector<Index>, std::optional<Graph>> graphs_;
+  struct Before {
+    using is_transparent = void;
+    bool operator()(std::span<const Index> left, std::span<const Index> right) const {
+      return std::ranges::lexicographical_compare(left, right);
+    }
+  };
+  std::map<std::vector<Index>, std::optional<Graph>, Before> graphs_;
 };
 
 /// Carries out the operations that body() gives to the device. They are the same whenever the key is: so body() is called as it is the
 /// first time, when CUDA loads the kernels that it has not loaded yet, the second time for a record, and then no more.
 template <class Body>
 void replay(const Device& device, Device::Recordings& recordings, std::span<const Index> key, Body&& body) {
-  bool is_new = false;
-  std::optional<Graph>* const graph = device.records() ? recordings.find(key, is_new) : nullptr;
-  if (graph == nullptr || is_new) return body();
+  std::optional<Graph>* const graph = device.records() ? recordings.find(key) : nullptr;
+  if (graph == nullptr) {
+    body();
+    if (device.records()) recordings.add(key);  // now that nothing is left that is done the first time only
+    return;
+  }
   if (!*graph) {
     Recording recording{device};
     body();

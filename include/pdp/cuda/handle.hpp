@@ -17,8 +17,10 @@ struct DeviceOptions {
   /// A product does the Relu behind it on its way. It is not said what becomes of NaN there; where that is 0, parameters that are no
   /// numbers any more may give gradients that are, so that NonFinite does not see them.
   bool fused_relu = false;
-  /// A step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do. Over comm::CudaThread,
-  /// whose calls the host takes a part in, none is.
+  /// A product sums up the gradient of a bias on its way. Where cuBLASLt's kernels for that are slower than a product and a sum, false.
+  bool fused_bias_gradient = true;
+  /// A step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do, and no messages
+  /// travel. Over comm::CudaThread, whose calls the host takes a part in, none is.
   bool graphs = true;
 };
 
@@ -35,8 +37,8 @@ class Device {
   /// Lists of operations that were recorded, by what they depend on; see replay().
   class Recordings;
 
-  /// Throws ConfigError where there is no driver, no GPU, none of that index, or one that is too old; DeviceError where another process has
-  /// it for itself, or it has no room.
+  /// On a thread that has used no GPU yet, this one becomes its current one. Throws ConfigError where there is no driver, no GPU, none of
+  /// that index, or one that is too old; DeviceError where another process has it for itself, or it has no room.
   explicit Device(const DeviceOptions& options = {});
 
   [[nodiscard]] int index() const;

@@ -24,7 +24,17 @@ inline void check(const char* function, cudaError_t result) {
   throw DeviceError{text(function, " failed: ", cudaGetErrorString(result))};
 }
 
-/// The same where memory of a GPU was asked for: there may be too little.
+/// Whether the device has come so far as somebody has asked.
+inline bool is_reached(const char* function, cudaError_t result) {
+  if (result != cudaErrorNotReady) {
+    check(function, result);
+    return true;
+  }
+  static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+  return false;
+}
+
+/// The same as check() where memory of a GPU was asked for: there may be too little.
 inline void check_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
   std::size_t free = 0, total = 0;
   if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) return check(function, result);
@@ -39,7 +49,28 @@ inline void check_host_room(const char* function, cudaError_t result, int device
   throw DeviceError{text("the host has no ", bytes, " bytes to lock for GPU ", device, "; start fewer programs on it")};
 }
 
-/// Makes a device the one that this thread's calls of CUDA are for, for as long as it lives.
+/// Whether this process has begun to use a device. To make another one the current one would begin that, and take some 500 MB of its
+/// memory. The driver is asked, by a function that is found when the program runs, so that a program starts without a driver.
+inline bool is_in_use(int device) noexcept {
+  using GetState = int (*)(int device, unsigned* flags, int* active);
+  static const GetState get_state = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+    const cudaError_t asked = cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, cudaEnableDefault, &result);
+#else
+    const cudaError_t asked = cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &found, cudaEnableDefault, &result);
+#endif
+    if (asked != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return asked == cudaSuccess && result == cudaDriverEntryPointSuccess ? reinterpret_cast<GetState>(found) : nullptr;
+  }();
+  unsigned flags = 0;
+  int active = 1;
+  return get_state == nullptr || get_state(device, &flags, &active) != 0 || active != 0;
+}
+
+/// Makes a device the one that this thread's calls of CUDA are for, for as long as it lives, and from then on where the one before is none
+/// that this process uses.
 class OnDevice {
  public:
   /// Throws DeviceError where the device cannot be used: another process may have it for itself, or it has no room for this one.
@@ -48,7 +79,7 @@ class OnDevice {
   OnDevice(int device, std::nothrow_t) noexcept { static_cast<void>(change_to(device)); }
   OnDevice(OnDevice&&) = delete;
   ~OnDevice() {
-    if (changed_) cudaSetDevice(before_);
+    if (changed_ && is_in_use(before_)) cudaSetDevice(before_);
   }
 
  private:

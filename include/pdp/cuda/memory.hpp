@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <span>
@@ -20,10 +22,12 @@ class Block {
   Block() = default;
   /// Throws DeviceError where there is no room.
   Block(const Device& device, std::size_t bytes);
-  Block(Block&& other) noexcept : state_{std::move(other.state_)}, memory_{std::exchange(other.memory_, nullptr)} {}
+  Block(Block&& other) noexcept
+      : state_{std::move(other.state_)}, memory_{std::exchange(other.memory_, nullptr)}, bytes_{std::exchange(other.bytes_, 0)} {}
   Block& operator=(Block&& other) noexcept {
     std::swap(state_, other.state_);
     std::swap(memory_, other.memory_);
+    std::swap(bytes_, other.bytes_);
     return *this;
   }
   ~Block();
@@ -33,6 +37,7 @@ class Block {
  private:
   std::shared_ptr<State> state_;
   void* memory_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 /// Trivial elements in a GPU's memory, zero at first.
@@ -60,7 +65,49 @@ class Memory {
   std::size_t size_ = 0;
 };
 
-// The same for bytes; see the functions below.
+struct Reading;
+
+/// Bytes of a GPU's memory on their way to the host: those that are there when the stream comes to it.
+class ReadBytes {
+ public:
+  ReadBytes(const Device& device, const void* value, std::size_t bytes);
+  ReadBytes(ReadBytes&& other) noexcept : state_{std::move(other.state_)}, reading_{std::exchange(other.reading_, nullptr)} {}
+  ReadBytes& operator=(ReadBytes&& other) noexcept {
+    std::swap(state_, other.state_);
+    std::swap(reading_, other.reading_);
+    return *this;
+  }
+  ~ReadBytes();
+
+  [[nodiscard]] bool is_there() const;
+  /// Waits for them. Both throw DeviceError where something has failed.
+  [[nodiscard]] const void* get() const;
+
+ private:
+  std::shared_ptr<State> state_;
+  Reading* reading_ = nullptr;
+};
+
+/// The same for a value.
+template <class T>
+class Read {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 128);
+
+ public:
+  Read(const Device& device, const T* value) : bytes_{device, value, sizeof(T)} {}
+
+  [[nodiscard]] bool is_there() const { return bytes_.is_there(); }
+  [[nodiscard]] T get() const {
+    T value;
+    std::memcpy(&value, bytes_.get(), sizeof value);
+    return value;
+  }
+
+ private:
+  ReadBytes bytes_;
+};
+
+// Operations on bytes; see the functions below.
 void zero_bytes(const Device& device, void* memory, std::size_t bytes);
 void upload_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
 void copy_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
@@ -84,6 +131,11 @@ void upload(const Device& device, std::span<const T> from, T* to) {
   upload_bytes(device, from.data(), to, from.size_bytes());
 }
 
+/// Makes room for uploads of these sizes, in bytes, of which takes_at_once() then says whether they can be called without a wait for what
+/// the device was given before. Larger ones than some 64 MB together always wait.
+void reserve_uploads(const Device& device, std::initializer_list<std::size_t> bytes);
+[[nodiscard]] bool takes_at_once(const Device& device, std::initializer_list<std::size_t> bytes);
+
 /// Copies within the device.
 template <class T>
 void copy(const Device& device, std::span<const T> from, T* to) {
@@ -96,6 +148,12 @@ template <class T>
   std::vector<T> copied(values.size());
   download_bytes(device, values.data(), copied.data(), values.size_bytes());
   return copied;
+}
+
+/// Has the device copy a value to the host, and waits for nothing.
+template <class T>
+[[nodiscard]] Read<T> read_later(const Device& device, const T* value) {
+  return {device, value};
 }
 
 /// A value that travels as an argument of a launch.

@@ -2,6 +2,8 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <compare>
 #include <cstddef>
@@ -72,7 +74,7 @@ class Products {
     const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
     const cublasStatus_t status = cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
                                                  plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream);
-    if (has_epilogue && status == CUBLAS_STATUS_NOT_SUPPORTED) {
+    if (has_epilogue && cannot(status)) {
       found->second.reset();
       return false;
     }
@@ -107,6 +109,11 @@ class Products {
   static void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
     check_cublas("cublasLtMatmulDescSetAttribute",
                  cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  }
+
+  /// Of an epilogue, where a status means that the product alone can be done.
+  static bool cannot(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
   }
 
   static cublasLtEpilogue_t epilogue(ProductForm::Epilogue of) {
@@ -162,20 +169,25 @@ class Products {
                    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+    // What parts of a long sum give is added up in float, and rounded once.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(operand, form.alignment);
-    cublasLtMatmulHeuristicResult_t best{};
+    std::array<cublasLtMatmulHeuristicResult_t, 8> found{};  // the best one first
     int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(),
-                                                                 made.c.get(), preference, 1, &best, &count);
-    const bool has_one = status == CUBLAS_STATUS_SUCCESS && count > 0;
-    if (!has_one && form.epilogue != none) return {};
-    check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
-    if (!has_one)
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(), made.c.get(), preference,
+                                       static_cast<int>(found.size()), found.data(), &count);
+    if (form.epilogue != none && cannot(status)) return {};
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
+    const auto end = found.begin() + (status == CUBLAS_STATUS_SUCCESS ? count : 0);
+    const auto best = std::find_if(found.begin(), end, [](const auto& each) { return each.state == CUBLAS_STATUS_SUCCESS; });
+    if (best == end && form.epilogue != none) return {};
+    if (best == end)
       throw DeviceError{text("cuBLASLt has no algorithm for a product of ", form.rows, " x ", form.depth, " by ", form.depth, " x ",
                              form.cols, " in ", name(form.type), " on GPU ", device_)};
-    made.algorithm = best.algo;
+    made.algorithm = best->algo;
     return made;
   }
 

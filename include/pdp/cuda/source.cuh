@@ -69,13 +69,7 @@ Stream Device::stream() const { return state_->stream(); }
 void Device::begin_all() const { static_cast<void>(state_->stream()); }
 bool Device::is_idle() const {
   const OnDevice on{index()};
-  const cudaError_t result = cudaStreamQuery(state_->stream());
-  if (result == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
-    return false;
-  }
-  check("cudaStreamQuery", result);
-  return true;
+  return is_reached("cudaStreamQuery", cudaStreamQuery(state_->stream()));
 }
 void Device::synchronize() const {
   const OnDevice on{index()};
@@ -96,17 +90,21 @@ Block::Block(const Device& device, std::size_t bytes) : state_{device.shared_sta
   const cudaStream_t stream = state_->stream();
   void* memory = nullptr;
   check_room("cudaMallocFromPoolAsync", state_->pool().allocate(&memory, bytes, stream), device.index(), bytes);
+  if (const cudaError_t result = cudaMemsetAsync(memory, 0, bytes, stream); result != cudaSuccess) {
+    state_->pool().give_back(memory, bytes, stream);
+    check("cudaMemsetAsync", result);
+  }
   memory_ = memory;
-  check("cudaMemsetAsync", cudaMemsetAsync(memory_, 0, bytes, stream));
+  bytes_ = bytes;
 }
 Block::~Block() {
   if (memory_ == nullptr) return;
   const OnDevice on{state_->options().index, std::nothrow};
   try {
-    cudaFreeAsync(memory_, state_->stream());  // after a product that waits, which may write there
+    state_->pool().give_back(memory_, bytes_, state_->stream());  // after a product that waits, which may write there
   } catch (const Error&) {
     state_->forget();
-    cudaFreeAsync(memory_, state_->stream_as_it_is());
+    state_->pool().give_back(memory_, bytes_, state_->stream_as_it_is());
   }
 }
 
@@ -118,6 +116,11 @@ void upload_bytes(const Device& device, const void* from, void* to, std::size_t 
   const OnDevice on{device.index()};
   device.state().staging().upload(from, to, bytes, device.stream());
 }
+void reserve_uploads(const Device& device, std::initializer_list<std::size_t> bytes) { device.state().staging().reserve(bytes); }
+bool takes_at_once(const Device& device, std::initializer_list<std::size_t> bytes) {
+  const OnDevice on{device.index()};
+  return device.state().staging().takes_at_once(bytes);
+}
 void copy_bytes(const Device& device, const void* from, void* to, std::size_t bytes) {
   const OnDevice on{device.index()};
   if (bytes > 0 && from != to) check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device.stream()));
@@ -125,6 +128,22 @@ void copy_bytes(const Device& device, const void* from, void* to, std::size_t by
 void download_bytes(const Device& device, const void* from, void* to, std::size_t bytes) {
   const OnDevice on{device.index()};
   device.state().staging().download(from, to, bytes, device.stream());
+}
+ReadBytes::ReadBytes(const Device& device, const void* value, std::size_t bytes) : state_{device.shared_state()} {
+  const OnDevice on{device.index()};
+  reading_ = &state_->readings().start(value, bytes, device.stream());
+}
+ReadBytes::~ReadBytes() {
+  if (reading_ != nullptr) state_->readings().take_back(*reading_);
+}
+bool ReadBytes::is_there() const {
+  const OnDevice on{state_->options().index};
+  return is_reached("cudaEventQuery", cudaEventQuery(reading_->end));
+}
+const void* ReadBytes::get() const {
+  const OnDevice on{state_->options().index};
+  check("cudaEventSynchronize", cudaEventSynchronize(reading_->end));
+  return reading_->memory;
 }
 void store_bytes(const Device& device, const void* value, std::size_t bytes, void* to) {
   kernel::Value sent{};

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstring>
+#include <deque>
+#include <initializer_list>
 
 #include <pdp/cuda/library.hpp>
 
@@ -13,12 +14,8 @@ namespace pdp::cuda {
 class Staging {
  public:
   explicit Staging(int device) : device_{device} {
-    const OnDevice on{device};
     try {
-      for (Piece& piece : pieces_) {
-        check_host_room("cudaMallocHost", cudaMallocHost(&piece.memory, piece_bytes), device, piece_bytes);
-        check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&piece.free, cudaEventDisableTiming));
-      }
+      grow(4);
     } catch (...) {
       release();
       throw;
@@ -27,6 +24,17 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
   ~Staging() { release(); }
+
+  /// Makes so many pieces that what is of these sizes fits in them, but no more than some 64 MB.
+  void reserve(std::initializer_list<std::size_t> bytes) { grow(std::min(pieces_for(bytes), most_pieces)); }
+  /// Whether upload() can be called for what is of these sizes without a wait for the device.
+  [[nodiscard]] bool takes_at_once(std::initializer_list<std::size_t> bytes) {
+    const std::size_t count = pieces_for(bytes);
+    if (count > pieces_.size()) return false;
+    for (std::size_t piece = 0; piece < count; ++piece)
+      if (!is_reached("cudaEventQuery", cudaEventQuery(pieces_[(next_ + piece) % pieces_.size()].free))) return false;
+    return true;
+  }
 
   /// Gives copies to the stream, and waits where all pieces are still being read.
   void upload(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
@@ -55,12 +63,25 @@ class Staging {
   }
 
  private:
-  static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t piece_bytes = std::size_t{1} << 20, most_pieces = 64;
   struct Piece {
     void* memory = nullptr;
     cudaEvent_t free = nullptr;  // when the device has read it
   };
 
+  static std::size_t pieces_for(std::initializer_list<std::size_t> bytes) {
+    std::size_t pieces = 0;
+    for (const std::size_t each : bytes) pieces += (each + piece_bytes - 1) / piece_bytes;
+    return pieces;
+  }
+  void grow(std::size_t pieces) {
+    const OnDevice on{device_};
+    while (pieces_.size() < pieces) {
+      Piece& piece = pieces_.emplace_back();
+      check_host_room("cudaMallocHost", cudaMallocHost(&piece.memory, piece_bytes), device_, piece_bytes);
+      check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&piece.free, cudaEventDisableTiming));
+    }
+  }
   void release() noexcept {
     const OnDevice on{device_, std::nothrow};
     for (Piece& piece : pieces_) {
@@ -73,7 +94,7 @@ class Staging {
   }
 
   int device_;
-  std::array<Piece, 4> pieces_{};
+  std::deque<Piece> pieces_;
   std::size_t next_ = 0;
 };
 

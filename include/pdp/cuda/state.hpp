@@ -8,6 +8,7 @@
 #include <pdp/cuda/library.hpp>
 #include <pdp/cuda/pool.hpp>
 #include <pdp/cuda/products.hpp>
+#include <pdp/cuda/readings.hpp>
 #include <pdp/cuda/staging.hpp>
 
 namespace pdp::cuda {
@@ -46,6 +47,7 @@ class State {
   [[nodiscard]] const DeviceOptions& options() const { return options_; }
   [[nodiscard]] const Partials& partials() const { return partials_; }
   [[nodiscard]] Staging& staging() { return staging_; }
+  [[nodiscard]] Readings& readings() { return readings_; }
   [[nodiscard]] Pool& pool() { return pool_; }
   /// The stream, for what comes after all that was called.
   [[nodiscard]] cudaStream_t stream() {
@@ -85,8 +87,8 @@ class State {
   /// Sums up the columns of what the waiting product has as its right operand.
   template <class T>
   bool sum_rows(Matrix<const T> rows, Accumulated<T>* sums) {
-    if (!waiting_ || waiting_->right != rows.data || waiting_->form.depth != rows.rows || waiting_->form.cols != rows.cols ||
-        waiting_->form.right_is_transposed || waiting_->form.result != dtype_of<Accumulated<T>> ||
+    if (!options_.fused_bias_gradient || !waiting_ || waiting_->right != rows.data || waiting_->form.depth != rows.rows ||
+        waiting_->form.cols != rows.cols || waiting_->form.right_is_transposed || waiting_->form.result != dtype_of<Accumulated<T>> ||
         waiting_->form.epilogue != ProductForm::Epilogue::none)
       return false;
     return begin_with(ProductForm::Epilogue::sum_right, sums);
@@ -134,6 +136,7 @@ class State {
   Pool pool_{options_.index};
   Products products_{options_.index, options_.tf32};
   Staging staging_{options_.index};
+  Readings readings_{options_.index};
   std::optional<Product> waiting_;
 };
 

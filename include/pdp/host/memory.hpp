@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include <pdp/core/buffer.hpp>
@@ -27,6 +29,9 @@ void upload(const Cpu&, std::span<const T> from, T* to) {
   std::ranges::copy(from, to);
 }
 
+inline void reserve_uploads(const Cpu&, std::initializer_list<std::size_t>) {}
+[[nodiscard]] inline bool takes_at_once(const Cpu&, std::initializer_list<std::size_t>) { return true; }
+
 template <class T>
 void copy(const Cpu&, std::span<const T> from, T* to) {
   if (from.data() != to) std::ranges::copy(from, to);
@@ -35,6 +40,19 @@ void copy(const Cpu&, std::span<const T> from, T* to) {
 template <class T>
 [[nodiscard]] std::span<const T> on_host(const Cpu&, std::span<const T> values) {
   return values;
+}
+
+/// A value as it was when it was asked for.
+template <class T>
+struct Read {
+  T value;
+
+  [[nodiscard]] static bool is_there() { return true; }
+  [[nodiscard]] const T& get() const { return value; }
+};
+template <class T>
+[[nodiscard]] Read<T> read_later(const Cpu&, const T* value) {
+  return {*value};
 }
 
 template <class T>

@@ -3,25 +3,26 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <span>
-#include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/parallel/after_device.hpp>
 #include <pdp/parallel/common_memory.hpp>
+#include <pdp/parallel/culprit.hpp>
+#include <pdp/parallel/group_sums.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/host_calls.hpp>
+#include <pdp/parallel/in_flight.hpp>
 #include <pdp/parallel/lanes.hpp>
+#include <pdp/parallel/program.hpp>
 #include <pdp/parallel/recorded_splits.hpp>
-#include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/timeline.hpp>
+#include <pdp/parallel/unit_calls.hpp>
 #include <pdp/parallel/unit_memory.hpp>
 #include <pdp/parallel/worker.hpp>
 
@@ -45,7 +46,6 @@ class Engine {
   using StepBatch = typename Worker::StepBatch;
   using Work = typename C::Work;
   using Reduced = typename P::reduce;
-  static constexpr bool rounds = !std::same_as<Reduced, Gradient>;  // gradients on their way
   static constexpr bool has_masters = Worker::Stage::has_masters;
   static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
@@ -60,36 +60,25 @@ class Engine {
         takes_loss_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::loss; })},
         judges_{std::ranges::any_of(plan_.evaluate, [](const Instruction& i) { return i.op == Op::loss; })},
         counts_{plan_.tensor.index == 0},
-        takes_norm_{std::ranges::any_of(plan_.step, [](const Instruction& i) { return i.op == Op::norm_start; })},
-        marks_(plan_.units.size()),
-        reductions_(plan_.units.size()),
-        gathers_(plan_.units.size()) {
-    if constexpr (rounds) rounded_ = {stage(), plan_, groups_};
-    setup_ = program(plan_.setup);
+        units_{groups_, plan_, memory_, worker_},
+        setup_{program_of(plan_.setup, groups_)},
+        step_{program_of(plan_.step, groups_)},
+        evaluate_{program_of(plan_.evaluate, groups_)},
+        messages_(std::max({setup_.messages, step_.messages, evaluate_.messages})),
+        in_flight_{groups_.world(), worker_.device()} {
     std::vector<bool> counts;
     for (const Unit& unit : plan_.units)
       counts.push_back(unit.sharding != Sharding::none || unit.group < 0 || groups_[unit.group].rank() == 0);
     worker_.norm = {worker_.stage(), plan_, policy, counts};
-    step_ = program(plan_.step);
-    evaluate_ = program(plan_.evaluate);
     if constexpr (comm::RecordsCalls<C>)
       if (world.size() > 1) agree_on_records();
     const AfterDevice after{world, worker_.device()};
-    try {
-      begin_calls(setup_);
-      run(setup_);
-      settle();
-    } catch (...) {
-      abandon();
-      throw;
-    }
+    in_flight_.begin(setup_.has_calls);
+    run(setup_);
+    in_flight_.settle();
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  /// A step that was started is waited for, until the deadline; by a rank that leaves by an exception it is given up.
-  ~Engine() {
-    if constexpr (comm::HasDeviceBuffers<C>) leave();
-  }
 
   /// Throws ConfigError where a world on GPUs has another one than the model.
   static void check_device(const C& world, const D& device) {
@@ -137,7 +126,8 @@ class Engine {
     if constexpr (!D::uses_host_memory)
       if (global_rows_ == 0) count_rows(batch.x.rows);  // before the rest, as the host cannot look at a number in a list that is replayed
     const bool together = is_recorded_together(batch.x.rows);
-    begin_calls(step_);
+    wait_for_room(batch, together);
+    in_flight_.begin(step_.has_calls);
     worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = global_rows_});
     counts_rows_ = global_rows_ == 0;
     if (!times_.empty())
@@ -149,8 +139,25 @@ class Engine {
   }
   Totals finish() {
     const StepNumbers found = numbers();
-    if (found.skips && worker_.norm.stops()) stop();
-    return {found.sums.loss, found.sums.correct, static_cast<double>(global_rows_), found.norm, found.skips, found.loss_scale};
+    if (found.skips && worker_.norm.stops()) throw_culprit(groups_.world(), stage(), worker_.norm, steps() - 1);
+    return totals_of(found, global_rows_);
+  }
+
+  /// The totals of the step that was started last, on their way to the host: so another step may be started before they are asked for. It
+  /// may not outlive the engine. Where a gradient that is not finite ends the training, finish() comes before the next step.
+  class Pending {
+    friend Engine;
+    Pending(DeviceRead<D, StepNumbers> numbers, Index rows, std::int64_t steps)
+        : numbers_{std::move(numbers)}, rows_{rows}, steps_{steps} {}
+    DeviceRead<D, StepNumbers> numbers_;
+    Index rows_;
+    std::int64_t steps_;  // that were started so far
+  };
+  [[nodiscard]] Pending pending() { return {worker_.read_numbers(), global_rows_, steps()}; }
+  Totals finish(const Pending& of) {
+    in_flight_.wait_until([&] { return of.numbers_.is_there(); });
+    if (of.steps_ == steps()) in_flight_.settle();  // nothing is in flight any more
+    return totals_of(of.numbers_.get(), of.rows_);
   }
 
   /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
@@ -159,7 +166,7 @@ class Engine {
     worker_.check(batch, false);
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin(batch, false);
-    begin_calls(evaluate_);
+    in_flight_.begin(evaluate_.has_calls);
     carry_out_all(1, batch.x.rows, evaluate_);
     const LossSums found = numbers().sums;
     return {found.loss, found.correct, judges_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
@@ -169,45 +176,16 @@ class Engine {
   Matrix<const Input> predict(Matrix<const Input> x) {
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
-    begin_calls(evaluate_);
+    in_flight_.begin(evaluate_.has_calls);
     carry_out_all(2, x.rows, evaluate_);
-    settle();
+    in_flight_.settle();
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
-    return worker_.join_output([&](std::span<const T> own, std::span<T> all) { join(group, own, all).wait(); });
+    return worker_.join_output([&](std::span<const T> own, std::span<T> all) { start_join(group, worker_.device(), own, all).wait(); });
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-
-  /// A list of instructions, and for each that starts a message, or waits for one, the place of its handle.
-  struct Program {
-    const Instructions* list = nullptr;
-    std::vector<std::size_t> handles{};
-    std::vector<std::size_t> joined{};  // how many instructions are carried out together with each, itself included
-    bool has_calls = false;             // in which other ranks have a part
-  };
-  Program program(const Instructions& list) {
-    Program made{&list};
-    std::vector<Instruction> starts;
-    for (const Instruction& i : list) {
-      Instruction start = i;
-      if (i.op == Op::send_wait) start.op = Op::send_start;
-      if (i.op == Op::receive_wait) start.op = Op::receive_start;
-      if (i.op == Op::sum_wait) start.op = Op::sum_start;
-      const bool is_message = start.op == Op::send_start || start.op == Op::receive_start || start.op == Op::sum_start;
-      const auto handle = static_cast<std::size_t>(std::ranges::find(starts, start) - starts.begin());
-      if (is_message && handle == starts.size()) {
-        if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
-        starts.push_back(start);
-      }
-      made.handles.push_back(handle);
-    }
-    made.has_calls = std::ranges::any_of(list, [this](const Instruction& i) { return is_call(i.op) && groups_[i.group].size() > 1; });
-    for (std::size_t at = 0; at < list.size(); ++at) made.joined.push_back(joined(list, at));
-    if (messages_.size() < starts.size()) messages_.resize(starts.size());
-    return made;
-  }
 
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
@@ -215,6 +193,19 @@ class Engine {
     const auto place = [](const void* memory) { return static_cast<Index>(reinterpret_cast<std::intptr_t>(memory)); };
     const auto [x, targets] = worker_.where();
     replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(x), place(targets)}, [&] { run(program); });
+  }
+
+  /// A step may be started while the one before it is in flight, in which the device waits for other ranks. So what would wait for the
+  /// device is waited for here, where the deadline ends it; and what is done for a number of rows the first time, such as to load kernels,
+  /// or to make a record, for which CUDA may want the device idle, finds it so.
+  void wait_for_room(const StepBatch& batch, bool together) {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      bool is_known = batch.x.rows == std::exchange(last_rows_, batch.x.rows);
+      if constexpr (comm::RecordsCalls<C>)
+        if (together) is_known = recordings_together_.is_ready(split());
+      if (!is_known) in_flight_.settle();
+      in_flight_.wait_until([&] { return worker_.begins_at_once(batch) || worker_.device().is_idle(); });
+    }
   }
 
   /// Whether a step of so many rows is recorded by all ranks, as each has a part in it.
@@ -240,9 +231,11 @@ class Engine {
       }
     }
   }
-  /// Whether all ranks record their steps. Where they do, nothing in a record may depend on one rank alone, such as where its batch lies.
+  /// Whether all ranks record their steps. Messages that wait on the device for each other must run there side by side, which CUDA promises
+  /// of the branches of a graph even less than of streams: so a plan that has such is not recorded. Where all record, nothing in a record
+  /// may depend on one rank alone, such as where its batch lies.
   void agree_on_records() {
-    Index records = worker_.device().records() ? 1 : 0;
+    Index records = worker_.device().records() && lanes_.empty() ? 1 : 0;
     host_calls().all_reduce(std::span{&records, 1}, comm::Min{});
     records_together_ = records == 1;
     if (records_together_) worker_.copy_batches();
@@ -256,7 +249,7 @@ class Engine {
       carry_out(program, at);
       at += count;
       if (times != nullptr) {
-        settle_in_a_step();
+        in_flight_.settle_so_far();
         times[at - count].end = since_origin();
       }
       for (std::size_t other = 1; times != nullptr && other < count; ++other)  // they are part of the first
@@ -294,14 +287,14 @@ class Engine {
         }
         break;
       case Op::update:
-        worker_.apply(i.unit, takes_norm_ ? std::span<const Gradient* const>{} : memory_.gradients(i.unit), memory_.others_values(i.unit));
+        units_.update(i.unit);
         break;
       case Op::send_start:
       case Op::receive_start:
         messages_[program.handles[at]] = message(i);
         break;
       case Op::sum_start:
-        messages_[program.handles[at]] = sum(group, worker_.boundary(i));
+        messages_[program.handles[at]] = start_sum(group, worker_.boundary(i));
         break;
       case Op::send_wait:
       case Op::receive_wait:
@@ -310,23 +303,22 @@ class Engine {
         break;
       case Op::share_loss:
         worker_.run(i);
-        wait(join(group, std::span<const Gradient>{worker_.own_parts()}, worker_.all_parts()));
+        wait(start_join(group, worker_.device(), std::span<const Gradient>{worker_.own_parts()}, worker_.all_parts()));
         break;
       case Op::reduce_start:
         worker_.watch(i.unit);
-        reductions_[static_cast<std::size_t>(i.unit)] = reduce(group, i);
+        units_.start_reduction(group, i);
         break;
       case Op::reduce_wait:
-        wait(reductions_[static_cast<std::size_t>(i.unit)]);
-        check_met(i);
-        end_reduction(i);
+        wait(units_.reduction(i));
+        units_.end_reduction(i);
         break;
       case Op::gather_start:
-        gathers_[static_cast<std::size_t>(i.unit)] = gather(group, i);
+        units_.start_gathering(group, i);
         break;
       case Op::gather_wait:
-        wait(gathers_[static_cast<std::size_t>(i.unit)]);
-        check_met(i);
+        wait(units_.gathering(i));
+        units_.end_gathering(i);
         break;
       case Op::broadcast:
         wait(group.broadcast_async(stage().values(i.unit), i.peer));
@@ -335,14 +327,14 @@ class Engine {
         break;
       case Op::norm_start:
         worker_.add_squares();
-        norming_ = sum(group, worker_.square());
+        norming_ = start_sum(group, worker_.square());
         break;
       case Op::norm_wait:
         wait(norming_);
         worker_.judge();
         break;
       case Op::totals_start:
-        totalling_ = sum(group, worker_.sums());
+        totalling_ = start_sum(group, worker_.sums());
         break;
       case Op::totals_wait:
         wait(totalling_);
@@ -365,61 +357,12 @@ class Engine {
     }
   }
 
-  void begin_calls(const Program& program) { has_calls_in_flight_ = has_calls_in_flight_ || program.has_calls; }
-  /// Until the device has carried out all that it was given, or its deadline is over, or, where other ranks have a part in it, the world
-  /// has failed.
-  void settle() {
-    if constexpr (comm::HasDeviceBuffers<C>) {
-      C& world = groups_.world();
-      const auto until = comm::Clock::now() + world.deadline();
-      while (!worker_.device().is_idle()) {
-        if (has_calls_in_flight_) world.progress();  // the ranks may have gone of which nothing is wanted
-        if (comm::Clock::now() >= until) {
-          const std::string reason = text(
-              "rank ", world.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
-              "has failed, or makes other calls, or a step needs a longer deadline");
-          world.abort(reason);
-          throw Timeout{reason};
-        }
-        std::this_thread::yield();
-      }
-      has_calls_in_flight_ = false;
-    }
-  }
-  /// Until the device is through with what it was given so far, so that an instruction ends when it is carried out, and not when it is
-  /// given to the device. Calls go on meanwhile.
-  void settle_in_a_step() {
-    if constexpr (comm::HasDeviceBuffers<C>) {
-      const bool has_calls = has_calls_in_flight_;
-      settle();
-      has_calls_in_flight_ = has_calls;
-    } else if constexpr (requires { worker_.device().synchronize(); }) {
-      worker_.device().synchronize();
-    }
-  }
   [[nodiscard]] StepNumbers numbers() {
-    settle();
+    in_flight_.settle();
     return worker_.numbers();
   }
-  /// The memory of calls cannot be let go of while the device is in the middle of them, and waits for ranks that may never come.
-  void leave() noexcept {
-    if (!has_calls_in_flight_) return;
-    try {
-      if (std::uncaught_exceptions() <= exceptions_) return settle();
-    } catch (const Error&) {
-    }
-    abandon();
-  }
-  void abandon() noexcept {
-    if constexpr (comm::HasDeviceBuffers<C>) {
-      if (!has_calls_in_flight_) return;
-      try {
-        if (worker_.device().is_idle()) return;
-      } catch (const Error&) {  // the device has failed
-      }
-      C& world = groups_.world();
-      world.abort(text("rank ", world.rank(), " has left its model by an error, in the middle of calls"));
-    }
+  static Totals totals_of(const StepNumbers& found, Index rows) {
+    return {found.sums.loss, found.sums.correct, static_cast<double>(rows), found.norm, found.skips, found.loss_scale};
   }
 
   void check_global_rows() const {
@@ -444,132 +387,22 @@ class Engine {
     }
   }
 
-  /// Each rank of a group gets a sum, or its slice of one, or all get the whole of what each has a slice of. Where it is alone, nothing
-  /// travels, and the device copies what is its own.
-  template <class E>
-  Work sum(C& group, std::span<E> values) {
-    if (group.size() > 1) return group.all_reduce_async(values, comm::Sum{});
-    return {};
-  }
-  template <class E>
-  Work scatter_sum(C& group, std::span<const E> whole, std::span<E> slice) {
-    if (group.size() > 1) return group.reduce_scatter_async(whole, slice, comm::Sum{});
-    keep(whole, slice);
-    return {};
-  }
-  template <class E>
-  Work join(C& group, std::span<const E> slice, std::span<E> whole) {
-    if (group.size() > 1) return group.all_gather_async(slice, whole);
-    keep(slice, whole);
-    return {};
-  }
-  template <class E>
-  void keep(std::span<const E> from, std::span<E> to) {
-    if (from.data() != to.data()) copy(worker_.device(), from, to.data());
-  }
-
-  /// Each rank gets the sum of a unit's gradients, or its slice of it: reduce() starts it, and end_reduction() has what came.
-  Work reduce(C& group, const Instruction& i) {
-    if constexpr (sees_memory)
-      if (is_common(i)) return meet(group, i);
-    const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
-    if constexpr (rounds) {
-      const std::span<Reduced> sent = rounded_.round(stage(), i.unit);
-      if (is_whole) return sum(group, sent);
-      return scatter_sum(group, std::span<const Reduced>{sent}, rounded_.own(stage(), i.unit));
-    } else {
-      if (is_whole) return sum(group, stage().gradients(i.unit));
-      return scatter_sum(group, std::span<const Gradient>{stage().gradients(i.unit)}, sum_of(i));
-    }
-  }
-  void end_reduction(const Instruction& i) {
-    if (is_common(i)) {  // the update adds up what nobody wants to know before
-      if (takes_norm_) memory_.reduce(stage().device(), i.unit, stage().own_gradients(i.unit));
-      return;
-    }
-    if constexpr (rounds) {
-      const bool is_whole = plan_.units[static_cast<std::size_t>(i.unit)].sharding == Sharding::none;
-      const std::span<Gradient> to = is_whole ? stage().gradients(i.unit) : sum_of(i);
-      rounded_.spread(stage(), is_whole ? rounded_.whole(i.unit, to.size()) : rounded_.own(stage(), i.unit), to);
-    }
-    if (i.accumulate) worker_.add_scratch(i.unit);
-  }
-  /// Each rank's slice of a unit's parameters, to all of its group. Where update has left them there already, all that is to be known is
-  /// that it has.
-  Work gather(C& group, const Instruction& i) {
-    if constexpr (sees_memory)
-      if (is_common(i)) return meet(group, i);
-    return join(group, std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
-  }
-  /// Waits for the ranks of a group at a unit, of which each has to be at the same one. All of them learn the least mark and the greatest,
-  /// so that where these differ none goes on to look at what another still writes.
-  Work meet(C& group, const Instruction& i) {
-    std::array<std::int64_t, 2>& marks = marks_[static_cast<std::size_t>(i.unit)];
-    marks = {mark_of(i), -mark_of(i)};
-    return group.all_reduce_async(std::span{marks}, comm::Max{});
-  }
-  void check_met(const Instruction& i) const {
-    const auto [greatest, negated_least] = marks_[static_cast<std::size_t>(i.unit)];
-    if (is_common(i) && greatest != -negated_least)
-      throw PlanError{text(describe(i),
-                           ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",
-                           "all ranks, and their collectives, one order")};
-  }
-  [[nodiscard]] std::int64_t mark_of(const Instruction& i) const {
-    const bool reduces = i.op == Op::reduce_start || i.op == Op::reduce_wait;
-    return 2 * memory_.mark(i.unit) + (reduces ? 0 : 1);
-  }
-  /// Whether what a group does with a unit is done in memory that all of it see.
-  [[nodiscard]] bool is_common(const Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }
-
-  /// Where the sum of this rank's slice comes.
-  [[nodiscard]] std::span<Gradient> sum_of(const Instruction& i) {
-    return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit);
-  }
-
-  /// Says on every rank whose gradient was not finite, and which tensor of it: nearest to the loss, and there on the lowest rank.
-  [[noreturn]] void stop() {
-    C& world = groups_.world();
-    const auto culprit = worker_.norm.culprit(worker_.device());
-    std::int64_t found = culprit.layer < 0 ? -1 : std::int64_t{culprit.layer} * world.size() + (world.size() - 1 - world.rank());
-    host_calls().all_reduce(std::span{&found, 1}, comm::Max{});
-    constexpr const char* what_to_do =
-        "and no parameter has been changed; look at the samples of that step, lower the learning rate, or skip such steps "
-        "(NonFinite::skip)";
-    if (found < 0)
-      throw NonFiniteGradient{
-          text("step ", steps() - 1, ": the gradient is finite on each rank, but its sum over all ranks is not, ", what_to_do)};
-    const int rank = world.size() - 1 - static_cast<int>(found % world.size());
-    std::array<std::byte, 64> letters{};  // a name that is longer is cut
-    std::string name = culprit.name;
-    std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),
-                   [](char letter) { return static_cast<std::byte>(letter); });
-    host_calls().broadcast(std::span<std::byte>{letters}, rank);
-    name.clear();
-    for (const std::byte letter : letters)
-      if (letter != std::byte{}) name += static_cast<char>(letter);
-    throw NonFiniteGradient{
-        text("step ", steps() - 1, ": the gradient of ", name, " on rank ", rank, " is not finite (NaN or infinity), ", what_to_do)};
-  }
-
   /// Tells the messages between two ranks apart that may be in flight at once.
   [[nodiscard]] int tag(const Instruction& i) {
     return (i.micro_batch * (stage().outline().size() + 1) + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
   }
 
-  int exceptions_ = std::uncaught_exceptions();
   Plan plan_;
   Groups<C> groups_;
   Lanes<C> lanes_;
   UnitMemory<C, D, T, Reduced> memory_;
   Worker worker_;
-  RoundedGradients<C, typename Worker::Stage, Reduced> rounded_;  // where they travel so
   bool takes_loss_, judges_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the first
                                        // where a group takes it together
-  bool takes_norm_;                    // of the whole gradient, before it is applied
-  Index own_rows_ = 0, global_rows_ = 0;
-  bool has_calls_in_flight_ = false;  // of a list that was begun, and that the host has not waited for
-  bool counts_rows_ = false;          // in this step, as the caller does not know how many there are on all ranks
+  UnitCalls<C, Worker, Reduced> units_;
+  Index own_rows_ = 0, global_rows_ = 0;  // of a step: those that this rank counts, and of all ranks
+  Index last_rows_ = 0;                   // that this rank brought to the last step
+  bool counts_rows_ = false;              // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
   typename D::Recordings recordings_together_;  // of steps, by their split
   RecordedSplits splits_;
@@ -578,11 +411,10 @@ class Engine {
   Program setup_, step_, evaluate_;
   std::vector<Timed> times_;  // of the instructions of a step, where they are recorded
   Clock::time_point origin_{};
-  std::vector<std::array<std::int64_t, 2>> marks_;  // of units at which the ranks of a group meet: the greatest, and the least negated
-  // What is in flight comes last, so that it is let go of before the memory that it borrows.
+  // What is in flight comes last, as in units_, so that it is let go of before the memory that it borrows.
   std::vector<Work> messages_;
-  std::vector<Work> reductions_, gathers_;  // of units
   Work counting_, norming_, totalling_;
+  InFlight<C, D> in_flight_;
 };
 
 }  // namespace pdp::parallel

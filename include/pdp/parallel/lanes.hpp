@@ -85,6 +85,8 @@ class Lanes {
   Lanes(const Groups<C>& groups, const Plan&, const D&) : groups_{groups} {}
 
   [[nodiscard]] Way<C> way(const Instruction& i) const { return {groups_[i.group], i.peer}; }
+  /// Whether no message goes in a group of its own.
+  [[nodiscard]] static bool empty() { return true; }
 
  private:
   const Groups<C>& groups_;
@@ -112,6 +114,7 @@ class Lanes<C> {
       if (own.group == i.group && own.lane == lane) return {own.pair, 1 - own.pair.rank()};
     return {groups_[i.group], i.peer};
   }
+  [[nodiscard]] bool empty() const { return own_.empty(); }
 
  private:
   struct Own {

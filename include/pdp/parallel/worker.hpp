@@ -106,6 +106,11 @@ class Worker {
       if (!batch.on_device) loss_.check(batch.targets, stage_.outline().output_width());
   }
 
+  /// Whether begin() does not wait for what the device was given before.
+  [[nodiscard]] bool begins_at_once(const StepBatch& batch) const {
+    return batch.on_device || takes_at_once(device(), {batch.x.values().size_bytes(), batch.targets.size_bytes()});
+  }
+
   /// From now on what begins with a batch that lies on the device has a copy of it, in one place for all.
   void copy_batches() { copies_batches_ = true; }
 
@@ -244,6 +249,8 @@ class Worker {
   [[nodiscard]] std::span<double> square() { return {&numbers_.data()->square, 1}; }
   /// All that it knows, when it is through.
   [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }
+  /// The same of what the device was given so far, for later.
+  [[nodiscard]] DeviceRead<D, StepNumbers> read_numbers() const { return read_later(device(), numbers_.data()); }
 
   GradientNorm<Stage> norm;
 
@@ -301,6 +308,7 @@ class Worker {
       input_ = allocate<Input>(device(), limits_.rows * model.width(0));
       if constexpr (rounds_input) rounded_input_ = allocate<T>(device(), limits_.rows * model.width(0));
       target_input_ = allocate<Target>(device(), limits_.rows * loss_.target_elements(model.output_width()));
+      reserve_uploads(device(), {input_.span().size_bytes(), target_input_.span().size_bytes()});
     }
   }
 
@@ -314,7 +322,8 @@ class Worker {
 
   /// Cuts the batch in micro-batches. The input is read where the caller holds it, if the device can.
   void bind(StepBatch batch) {
-    if constexpr (!D::uses_host_memory)
+    if constexpr (!D::uses_host_memory) {
+      if (batch.on_device && batch.x.rows > 0) see_place({batch.x.data, batch.targets.data()});
       if (!batch.on_device || copies_batches_) {
         const auto bring = [&]<class E>(std::span<const E> from, E* to) {
           batch.on_device ? copy(device(), from, to) : upload(device(), from, to);
@@ -324,6 +333,7 @@ class Worker {
         batch.x.data = input_.data();
         batch.targets = target_input_.span().first(batch.targets.size());
       }
+    }
     batch_.targets = batch.targets;
     if constexpr (rounds_input) {
       const Matrix<T> rounded{rounded_input_.data(), batch.x.rows, batch.x.cols};
@@ -342,6 +352,13 @@ class Worker {
       for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
       first += slot.rows;
     }
+  }
+
+  using BatchPlace = std::pair<const Input*, const Target*>;
+  /// What a device has recorded reads a batch where it lies. Those of ever new places are copied to one.
+  void see_place(const BatchPlace& batch) {
+    if (place_ != BatchPlace{} && place_ != batch) copies_batches_ = true;
+    place_ = batch;
   }
 
   /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
@@ -416,6 +433,7 @@ class Worker {
   DeviceMemory<D, Input> input_;              // of a step, where the device cannot read the caller's memory
   DeviceMemory<D, Target> target_input_;
   DeviceMemory<D, T> rounded_input_;
+  BatchPlace place_{};  // of the last batch that a caller had on the device
   bool copies_batches_ = false;
   DeviceMemory<D, T> gathered_;  // the output of a prediction from all ranks that have columns of it
   std::vector<Input> output_;    // the same, as it is given

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -97,32 +100,47 @@ class Trainer {
 
   /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
   /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank. Called again, it goes
-  /// on with the next epoch, and with its order.
+  /// on with the next epoch, and with its order. Without on_step, a GPU is given the next step before the host knows the totals of the one
+  /// before it, unless a gradient that is not finite ends the training (NonFinite::stop).
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
     check_shapes(data);
+    const bool runs_ahead =
+        std::same_as<std::remove_cvref_t<OnStep>, Unwatched> && !D::uses_host_memory && options_.non_finite != parallel::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
     for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
       const int epoch = epochs_;
       Progress progress{fit.progress && world_.rank() == 0};
       const auto begin = std::chrono::steady_clock::now();
       Totals sums;
-      loader.start(epoch);
-      for (const auto* batch = loader.next(); batch != nullptr;) {
-        const Index number = batch->step;
-        start(batch->x, batch->y, batch->global_rows);
-        batch = loader.next();  // while a device computes
-        const Totals totals = finish();
+      Index done = 0;
+      const auto count = [&](const Totals& totals) {
         if (!totals.skipped) {  // its loss is seldom a number
           sums.loss += totals.loss;
           sums.correct += totals.correct;
           sums.rows += totals.rows;
         }
-        on_step(engine_.steps() - 1, totals);
-        progress.show(epoch, number + 1, loader.steps(), sums.mean_loss());
+        progress.show(epoch, ++done, loader.steps(), sums.mean_loss());
+      };
+      std::optional<typename Engine::Pending> before;
+      loader.start(epoch);
+      for (const auto* batch = loader.next(); batch != nullptr;) {
+        start(batch->x, batch->y, batch->global_rows);
+        if (runs_ahead) {
+          auto started = engine_.pending();
+          batch = loader.next();
+          if (before) count(engine_.finish(*before));
+          before = std::move(started);
+        } else {
+          batch = loader.next();  // while a device computes
+          const Totals totals = finish();
+          on_step(engine_.steps() - 1, totals);
+          count(totals);
+        }
       }
+      if (before) count(engine_.finish(*before));
       progress.wipe();
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       on_epoch(Epoch{epoch, sums.mean_loss(), sums.accuracy(), seconds.count()});
@@ -130,7 +148,7 @@ class Trainer {
   }
   template <data::Dataset Data, class OnEpoch>
   void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
-    fit(data, options, on_epoch, [](std::int64_t, const Totals&) {});
+    fit(data, options, on_epoch, Unwatched{});
   }
   /// The same, with a line on standard output for each epoch.
   template <data::Dataset Data>
@@ -217,6 +235,11 @@ class Trainer {
   void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
 
  private:
+  /// In place of an on_step.
+  struct Unwatched {
+    void operator()(std::int64_t, const Totals&) const {}
+  };
+
   static TrainerOptions with_loss_scaling(TrainerOptions options) {
     if (std::same_as<typename P::compute, Float16> && !options.loss_scaling) options.loss_scaling.emplace();
     return options;

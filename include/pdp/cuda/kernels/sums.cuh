@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include <pdp/core/step.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/operations.hpp>
@@ -63,21 +65,41 @@ __global__ void __launch_bounds__(block_threads) sum_of_squares(const float* val
   add_up(found, 0, partials, sum, nullptr);
 }
 
-/// A block has warp_threads columns, and adds up every so many rows in each of its warps.
+/// A block has warp_threads columns of one of `slices` slices of the rows, and adds up every so many of these in each of its warps. The
+/// last block to arrive adds up what slices have, in their order.
 constexpr unsigned row_threads = 8;
 template <class T>
-__global__ void sum_rows(const T* rows, Index count, Index cols, float* sums, bool accumulate) {
+__global__ void sum_rows(const T* rows, Index count, Index cols, float* sums, bool accumulate, unsigned slices, Partials partials) {
   __shared__ float of_rows[row_threads][warp_threads];
-  const Index col = Index{blockIdx.x} * warp_threads + threadIdx.x;
+  __shared__ unsigned is_last;
+  const unsigned column_blocks = gridDim.x / slices, slice = blockIdx.x / column_blocks;
+  const Index col = Index{blockIdx.x % column_blocks} * warp_threads + threadIdx.x, of_slice = (count + slices - 1) / slices,
+              begin = slice * of_slice, end = begin + of_slice < count ? begin + of_slice : count;
   float found = 0;
   if (col < cols)
-    for (Index row = threadIdx.y; row < count; row += row_threads) found += as_float(rows[row * cols + col]);
+    for (Index row = begin + threadIdx.y; row < end; row += row_threads) found += as_float(rows[row * cols + col]);
   of_rows[threadIdx.y][threadIdx.x] = found;
   __syncthreads();
-  if (threadIdx.y > 0 || col >= cols) return;
-  float sum = accumulate ? sums[col] : 0;
-  for (unsigned each = 0; each < row_threads; ++each) sum += of_rows[each][threadIdx.x];
-  sums[col] = sum;
+  float* const of_slices = reinterpret_cast<float*>(partials.values);
+  if (threadIdx.y == 0 && col < cols) {
+    float sum = accumulate && slices == 1 ? sums[col] : 0;
+    for (unsigned each = 0; each < row_threads; ++each) sum += of_rows[each][threadIdx.x];
+    (slices == 1 ? sums[col] : of_slices[slice * cols + col]) = sum;
+    __threadfence();
+  }
+  if (slices == 1) return;
+  __syncthreads();
+  const unsigned thread = threadIdx.y * warp_threads + threadIdx.x;
+  if (thread == 0) is_last = atomicAdd(partials.arrived, 1U) == gridDim.x - 1 ? 1 : 0;
+  __syncthreads();
+  if (is_last == 0) return;
+  __threadfence();
+  for (Index each = thread; each < cols; each += row_threads * warp_threads) {
+    float sum = accumulate ? sums[each] : 0;
+    for (unsigned part = 0; part < slices; ++part) sum += __ldcg(&of_slices[part * cols + each]);
+    sums[each] = sum;
+  }
+  if (thread == 0) *partials.arrived = 0;
 }
 
 }  // namespace kernel
@@ -93,8 +115,12 @@ void sum_of_squares(const Device& device, Matrix<const float> values, double* su
 template <Computed T>
 void sum_rows(const Device& device, Matrix<const T> rows, Accumulated<T>* sums, bool accumulate) {
   if (rows.cols == 0 || (!accumulate && device.state().sum_rows(rows, sums))) return;
-  launch(device, kernel::sum_rows<Stored<T>>, static_cast<unsigned>((rows.cols + warp_threads - 1) / warp_threads),
-         dim3{warp_threads, kernel::row_threads}, stored(rows.data), rows.rows, rows.cols, sums, accumulate);
+  // As many as there is room for what they have, and of so many rows that it pays.
+  constexpr Index room = Partials::most_blocks * Partials::numbers * sizeof(double) / sizeof(float), least_rows = 16 * kernel::row_threads;
+  const auto slices = static_cast<unsigned>(std::max<Index>(1, std::min(room / rows.cols, rows.rows / least_rows)));
+  launch(device, kernel::sum_rows<Stored<T>>, slices * static_cast<unsigned>((rows.cols + warp_threads - 1) / warp_threads),
+         dim3{warp_threads, kernel::row_threads}, stored(rows.data), rows.rows, rows.cols, sums, accumulate, slices,
+         device.state().partials());
 }
 
 }  // namespace pdp::cuda
