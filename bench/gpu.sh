@@ -17,7 +17,7 @@ cd "$(dirname "$(realpath "$0")")/.."
 
 export PATH=$PATH:/usr/local/cuda/bin  # nvcc and compute-sanitizer, where nobody has said so
 # As docs/gpu.md tells those who train on several GPUs.
-export CUDA_DEVICE_MAX_CONNECTIONS=32 CUDA_MODULE_LOADING=EAGER
+readonly several=(env CUDA_DEVICE_MAX_CONNECTIONS=32 CUDA_MODULE_LOADING=EAGER NCCL_RUNTIME_CONNECT=0)
 readonly built=build/gpu
 what=${1:-all}
 figures=${2:-build/gpu-figures}
@@ -93,17 +93,24 @@ PYTHON
 
 tests() {
   local short='~[equivalence]~[nccl]'
-  attempt "device tests" on_gpu $built/test_cuda_device
-  attempt "NCCL's tests" $built/test_comm_nccl_device
+  attempt "device tests" on_gpu "${several[@]}" $built/test_cuda_device
+  attempt "NCCL's tests" "${several[@]}" $built/test_comm_nccl_device
   attempt "tests of ranks that are threads" on_gpu $built/test_comm_cuda_thread_device
   local gpus
   gpus=$(nvidia-smi --list-gpus | wc -l)
+  if ((gpus < 4)); then  # NCCL 2.30 and newer take several ranks on a GPU; with an older one they are left out
+    local -r shared=("${several[@]}" NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4)  # or one rank's calls may leave no room for another's
+    attempt "NCCL's tests, of ranks that share GPUs" "${shared[@]}" $built/test_comm_nccl_device
+    attempt "models over NCCL, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_cuda_device "[nccl]"
+  fi
   attempt "losses of CPU and GPU" same_losses mnist_single
   attempt "losses of two threads on the CPU and on the GPU" same_losses mnist_ddp --threads 2
   attempt "losses of processes over NCCL, with a GPU each: $gpus" same_losses mnist_ddp --ranks "$gpus"
   if command -v compute-sanitizer >/dev/null; then
     attempt "memcheck" on_gpu compute-sanitizer --tool memcheck --error-exitcode 9 $built/test_cuda_device "$short"
-    attempt "racecheck" on_gpu compute-sanitizer --tool racecheck --error-exitcode 9 $built/test_cuda_device "$short~[cuda_thread]"  # whose deadlines are too short for it
+    # Of pdp's kernels alone. The deadlines of ranks that are threads are too short for it.
+    attempt "racecheck" on_gpu compute-sanitizer --tool racecheck --kernel-name kns=pdp --error-exitcode 9 $built/test_cuda_device \
+      "$short~[cuda_thread]"
   else
     say "compute-sanitizer is not there: nothing was run under it"
     failed+=("compute-sanitizer")
@@ -115,16 +122,16 @@ measure() {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$figures/machine.txt"
   attempt "figures" bash -c "bench/peers/run_gpu --pdp $built/gpu_step --markdown --raw '$figures/gpu_raw.jsonl' >'$figures/gpu.md'"
   cat "$figures/gpu.md"
-  attempt "Relu in the products" with_and_without_fused_relu
+  attempt "what products do on their way" with_and_without
 }
 
-# What a product gains that does the Relu behind it.
-with_and_without_fused_relu() {
+# What a product gains that does the Relu behind it, or the sum for a bias before it.
+with_and_without() {
   local config precision more
   for config in mnist wide; do
     for precision in float32 tf32 bfloat16; do
-      for more in "" --fused-relu; do
-        $built/gpu_step --config $config --precision $precision --steps 300 --pairs 5 $more | tee -a "$figures/fused_relu.jsonl" || return 1
+      for more in "" --fused-relu --separate-bias-gradient; do
+        $built/gpu_step --config $config --precision $precision --steps 300 --pairs 5 $more | tee -a "$figures/on_their_way.jsonl" || return 1
       done
     done
   done
