@@ -81,7 +81,7 @@ on_gpu() {
 # same_losses PROGRAM FLAGS... : the losses of some steps on the CPU and on the GPU, or GPUs.
 same_losses() {
   "$built/$1" "${@:2}" --epochs 1 --seed 49 --losses $built/cpu.csv --data examples/data/mnist &&
-    "$built/$1" "${@:2}" --epochs 1 --seed 49 --losses $built/gpu.csv --data examples/data/mnist --device cuda &&
+    "${several[@]}" "$built/$1" "${@:2}" --epochs 1 --seed 49 --losses $built/gpu.csv --data examples/data/mnist --device cuda &&
     python3 - $built/cpu.csv $built/gpu.csv <<'PYTHON'
 import csv, sys
 cpu, gpu = ([float(row["loss"]) for row in csv.DictReader(open(name))][:50] for name in sys.argv[1:])

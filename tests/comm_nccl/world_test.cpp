@@ -481,6 +481,35 @@ TEST_CASE("nccl: a program's own communicator can be used, and still by the prog
   CHECK_THROWS_WITH((Nccl{nullptr, nullptr}), Contains("cannot adopt a null communicator"));
 }
 
+TEST_CASE("nccl: a part of a program's own communicator ends by its deadline, whatever still holds calls of it", "[comm][nccl][adopt]") {
+  Fixture fixture;
+  fixture.left = 2;  // the streams of the parts, as NCCL was not seen to be through with them
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  check_all_went_well(on_threads(2, [&](int rank) {
+    cudaSetDevice(rank);
+    ncclComm_t own = nullptr;
+    ncclCommInitRank(&own, 2, id, rank);
+    cudaStream_t stream = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    const Values<float> values{100, 1.f};
+    cudaGraph_t graph = nullptr;
+    {
+      Nccl world{own, stream};
+      Nccl part = world.split(0, rank);
+      world.deadline(100ms);
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+      part.all_reduce_async(values.span(), comm::Sum{}).wait_on(stream);
+      cudaStreamEndCapture(stream, &graph);
+    }
+    cudaGraphDestroy(graph);
+    ncclCommDestroy(own);
+    cudaStreamDestroy(stream);
+  }));
+  for (const auto until = comm::Clock::now() + 20s; stand_in::live() != fixture.before + fixture.left && comm::Clock::now() < until;)
+    std::this_thread::sleep_for(1ms);
+}
+
 TEST_CASE("nccl: a failure ends a world on a program's own communicator, which is still the program's to abort",
           "[comm][nccl][adopt][failure]") {
   Fixture fixture;

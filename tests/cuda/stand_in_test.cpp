@@ -253,6 +253,10 @@ TEST_CASE_METHOD(Fixture, "what is uploaded waits for the GPU only where there i
   auto there = allocate<float>(device, static_cast<pdp::Index>(values.size()));
   CHECK(takes_at_once(device, {3 * megabyte, 1}));
   CHECK_FALSE(takes_at_once(device, {4 * megabyte, 1}));
+  stand_in::settings().host_room = megabyte / 2;
+  CHECK_THROWS_AS(reserve_uploads(device, {5 * megabyte, megabyte}), pdp::DeviceError);
+  stand_in::settings().host_room = 1000 * megabyte;
+  CHECK_FALSE(takes_at_once(device, {4 * megabyte, 1}));
   reserve_uploads(device, {5 * megabyte, megabyte});
   CHECK(takes_at_once(device, {4 * megabyte, megabyte + 1}));
   {
@@ -283,6 +287,9 @@ TEST_CASE_METHOD(Fixture, "batches that lie in ever new places of a GPU are reco
   }
   CHECK(std::isfinite(trainer.finish().loss));
   CHECK(stand_in::graphs_launched() - launched == steps - 2);  // the first one in each of two places
+  for (int evaluation = 0; evaluation < 3; ++evaluation)
+    CHECK(std::isfinite(trainer.engine().evaluate({x.matrix(4, width), classes.read().first(4), 0, /*on_device*/ true}).loss));
+  CHECK(stand_in::graphs_launched() - launched == steps - 2 + 2);  // they are in a place of their own
 }
 
 TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it is added all the same", "[cuda]") {

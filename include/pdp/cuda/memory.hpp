@@ -70,6 +70,8 @@ struct Reading;
 /// Bytes of a GPU's memory on their way to the host: those that are there when the stream comes to it.
 class ReadBytes {
  public:
+  static constexpr std::size_t most = 128;
+
   ReadBytes(const Device& device, const void* value, std::size_t bytes);
   ReadBytes(ReadBytes&& other) noexcept : state_{std::move(other.state_)}, reading_{std::exchange(other.reading_, nullptr)} {}
   ReadBytes& operator=(ReadBytes&& other) noexcept {
@@ -91,7 +93,7 @@ class ReadBytes {
 /// The same for a value.
 template <class T>
 class Read {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 128);
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= ReadBytes::most);
 
  public:
   Read(const Device& device, const T* value) : bytes_{device, value, sizeof(T)} {}

@@ -8,8 +8,8 @@
 namespace pdp::cuda {
 
 /// A pool of a device's memory, which keeps a little more than what is in use: a model takes its memory once, and what is left of one that
-/// is gone is for others, NCCL among them. All GPUs of the process that can reach the device may touch it: NCCL has
-/// ranks that are threads write to each other's memory.
+/// is gone is for others, NCCL among them. All GPUs of the process that can reach the device may touch it, as NCCL
+/// has ranks that are threads write to each other's memory.
 class Pool {
  public:
   explicit Pool(int device) : device_{device} {

@@ -5,13 +5,12 @@
 #include <vector>
 
 #include <pdp/cuda/library.hpp>
+#include <pdp/cuda/memory.hpp>
 
 namespace pdp::cuda {
 
 /// Memory of the host that a device writes a small value to, and an event behind that.
 struct Reading {
-  static constexpr std::size_t most = 128;  // bytes
-
   void* memory = nullptr;
   cudaEvent_t end = nullptr;
 };
@@ -51,7 +50,7 @@ class Readings {
   Reading& make() {
     free_.reserve(all_.size() + 1);  // so that taking one back never allocates
     Reading& reading = all_.emplace_back();
-    check_host_room("cudaMallocHost", cudaMallocHost(&reading.memory, Reading::most), device_, Reading::most);
+    check_host_room("cudaMallocHost", cudaMallocHost(&reading.memory, ReadBytes::most), device_, ReadBytes::most);
     check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&reading.end, cudaEventDisableTiming));
     free_.push_back(&reading);
     return reading;

@@ -77,20 +77,27 @@ class Staging {
   void grow(std::size_t pieces) {
     const OnDevice on{device_};
     while (pieces_.size() < pieces) {
-      Piece& piece = pieces_.emplace_back();
-      check_host_room("cudaMallocHost", cudaMallocHost(&piece.memory, piece_bytes), device_, piece_bytes);
-      check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&piece.free, cudaEventDisableTiming));
+      Piece piece;
+      try {
+        check_host_room("cudaMallocHost", cudaMallocHost(&piece.memory, piece_bytes), device_, piece_bytes);
+        check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&piece.free, cudaEventDisableTiming));
+        pieces_.push_back(piece);
+      } catch (...) {
+        release(piece);
+        throw;
+      }
     }
+  }
+  static void release(const Piece& piece) noexcept {
+    if (piece.free != nullptr) {
+      cudaEventSynchronize(piece.free);
+      cudaEventDestroy(piece.free);
+    }
+    if (piece.memory != nullptr) cudaFreeHost(piece.memory);
   }
   void release() noexcept {
     const OnDevice on{device_, std::nothrow};
-    for (Piece& piece : pieces_) {
-      if (piece.free != nullptr) {
-        cudaEventSynchronize(piece.free);
-        cudaEventDestroy(piece.free);
-      }
-      if (piece.memory != nullptr) cudaFreeHost(piece.memory);
-    }
+    for (const Piece& piece : pieces_) release(piece);
   }
 
   int device_;

@@ -13,12 +13,12 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/parallel/after_device.hpp>
 #include <pdp/parallel/common_memory.hpp>
-#include <pdp/parallel/culprit.hpp>
-#include <pdp/parallel/group_sums.hpp>
+#include <pdp/parallel/group_calls.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/host_calls.hpp>
 #include <pdp/parallel/in_flight.hpp>
 #include <pdp/parallel/lanes.hpp>
+#include <pdp/parallel/non_finite_gradient.hpp>
 #include <pdp/parallel/program.hpp>
 #include <pdp/parallel/recorded_splits.hpp>
 #include <pdp/parallel/timeline.hpp>
@@ -64,7 +64,7 @@ class Engine {
         setup_{program_of(plan_.setup, groups_)},
         step_{program_of(plan_.step, groups_)},
         evaluate_{program_of(plan_.evaluate, groups_)},
-        messages_(std::max({setup_.messages, step_.messages, evaluate_.messages})),
+        messages_(std::max({setup_.message_count, step_.message_count, evaluate_.message_count})),
         in_flight_{groups_.world(), worker_.device()} {
     std::vector<bool> counts;
     for (const Unit& unit : plan_.units)
@@ -139,12 +139,12 @@ class Engine {
   }
   Totals finish() {
     const StepNumbers found = numbers();
-    if (found.skips && worker_.norm.stops()) throw_culprit(groups_.world(), stage(), worker_.norm, steps() - 1);
+    if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), stage(), worker_.norm, steps() - 1);
     return totals_of(found, global_rows_);
   }
 
-  /// The totals of the step that was started last, on their way to the host: so another step may be started before they are asked for. It
-  /// may not outlive the engine. Where a gradient that is not finite ends the training, finish() comes before the next step.
+  /// The totals of the step that was started last, on their way to the host: so another step may be started before they are asked for.
+  /// Where a gradient that is not finite ends the training, finish() comes before the next step.
   class Pending {
     friend Engine;
     Pending(DeviceRead<D, StepNumbers> numbers, Index rows, std::int64_t steps)
@@ -164,6 +164,7 @@ class Engine {
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
     worker_.check(batch, false);
+    in_flight_.settle();
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin(batch, false);
     in_flight_.begin(evaluate_.has_calls);
@@ -174,6 +175,7 @@ class Engine {
 
   /// The model's output for this rank's rows. It lives until the next call.
   Matrix<const Input> predict(Matrix<const Input> x) {
+    in_flight_.settle();
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
     in_flight_.begin(evaluate_.has_calls);
@@ -181,7 +183,8 @@ class Engine {
     in_flight_.settle();
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
-    return worker_.join_output([&](std::span<const T> own, std::span<T> all) { start_join(group, worker_.device(), own, all).wait(); });
+    return worker_.join_output(
+        [&](std::span<const T> own, std::span<T> all) { start_all_gather(group, worker_.device(), own, all).wait(); });
   }
 
  private:
@@ -195,15 +198,19 @@ class Engine {
     replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(x), place(targets)}, [&] { run(program); });
   }
 
-  /// A step may be started while the one before it is in flight, in which the device waits for other ranks. So what would wait for the
-  /// device is waited for here, where the deadline ends it; and what is done for a number of rows the first time, such as to load kernels,
-  /// or to make a record, for which CUDA may want the device idle, finds it so.
+  /// A step may be started while those before it are in flight, in which the device waits for other ranks. Whatever waits for the device
+  /// then is waited for here, under the deadline: room for the batch on its way; all of it, where a step is no record yet, for which CUDA
+  /// may want the device idle, or is never one, as a device takes so many launches only; and now and then, as it takes so many records
+  /// only.
   void wait_for_room(const StepBatch& batch, bool together) {
     if constexpr (comm::HasDeviceBuffers<C>) {
-      bool is_known = batch.x.rows == std::exchange(last_rows_, batch.x.rows);
-      if constexpr (comm::RecordsCalls<C>)
-        if (together) is_known = recordings_together_.is_ready(split());
-      if (!is_known) in_flight_.settle();
+      if (!step_.has_calls) return;
+      bool is_recorded = false;
+      if constexpr (comm::RecordsCalls<C>) is_recorded = together && recordings_together_.is_ready(split());
+      if (!is_recorded || ++ahead_ >= most_ahead) {
+        in_flight_.settle();
+        ahead_ = 0;
+      }
       in_flight_.wait_until([&] { return worker_.begins_at_once(batch) || worker_.device().is_idle(); });
     }
   }
@@ -244,7 +251,7 @@ class Engine {
   /// `times`: where to write when each instruction began and ended; may be null.
   void run(const Program& program, Timed* times = nullptr) {
     for (std::size_t at = 0; at < program.list->size();) {
-      const std::size_t count = program.joined[at];
+      const std::size_t count = program.joined_count[at];
       if (times != nullptr) times[at].begin = since_origin();
       carry_out(program, at);
       at += count;
@@ -280,7 +287,7 @@ class Engine {
       case Op::forward:
       case Op::backward_input:
       case Op::backward_weight:
-        if (const std::size_t count = program.joined[at]; count > 1) {
+        if (const std::size_t count = program.joined_count[at]; count > 1) {
           worker_.run_joined(i, static_cast<int>(count), [this] { groups_.world().progress(); });
         } else {
           compute(i, program.list == &plan_.step);
@@ -291,33 +298,33 @@ class Engine {
         break;
       case Op::send_start:
       case Op::receive_start:
-        messages_[program.handles[at]] = message(i);
+        messages_[program.message_of[at]] = message(i);
         break;
       case Op::sum_start:
-        messages_[program.handles[at]] = start_sum(group, worker_.boundary(i));
+        messages_[program.message_of[at]] = start_all_reduce(group, worker_.boundary(i));
         break;
       case Op::send_wait:
       case Op::receive_wait:
       case Op::sum_wait:
-        wait(messages_[program.handles[at]]);
+        wait(messages_[program.message_of[at]]);
         break;
       case Op::share_loss:
         worker_.run(i);
-        wait(start_join(group, worker_.device(), std::span<const Gradient>{worker_.own_parts()}, worker_.all_parts()));
+        wait(start_all_gather(group, worker_.device(), std::span<const Gradient>{worker_.own_parts()}, worker_.all_parts()));
         break;
       case Op::reduce_start:
         worker_.watch(i.unit);
         units_.start_reduction(group, i);
         break;
       case Op::reduce_wait:
-        wait(units_.reduction(i));
+        wait(units_.reduction_work(i));
         units_.end_reduction(i);
         break;
       case Op::gather_start:
         units_.start_gathering(group, i);
         break;
       case Op::gather_wait:
-        wait(units_.gathering(i));
+        wait(units_.gathering_work(i));
         units_.end_gathering(i);
         break;
       case Op::broadcast:
@@ -327,14 +334,14 @@ class Engine {
         break;
       case Op::norm_start:
         worker_.add_squares();
-        norming_ = start_sum(group, worker_.square());
+        norming_ = start_all_reduce(group, worker_.square());
         break;
       case Op::norm_wait:
         wait(norming_);
         worker_.judge();
         break;
       case Op::totals_start:
-        totalling_ = start_sum(group, worker_.sums());
+        totalling_ = start_all_reduce(group, worker_.sums());
         break;
       case Op::totals_wait:
         wait(totalling_);
@@ -370,6 +377,7 @@ class Engine {
   }
   /// Asks all ranks how many rows they have, and how many of them they count.
   void count_rows(Index rows) {
+    in_flight_.settle();
     const std::array<Index, 2> own{rows, own_rows_};
     counted_.resize(own.size() * static_cast<std::size_t>(groups_.world().size()));
     host_calls().all_gather(std::span<const Index>{own}, std::span{counted_});
@@ -401,8 +409,9 @@ class Engine {
                                        // where a group takes it together
   UnitCalls<C, Worker, Reduced> units_;
   Index own_rows_ = 0, global_rows_ = 0;  // of a step: those that this rank counts, and of all ranks
-  Index last_rows_ = 0;                   // that this rank brought to the last step
-  bool counts_rows_ = false;              // in this step, as the caller does not know how many there are on all ranks
+  static constexpr int most_ahead = 16;
+  int ahead_ = 0;             // steps that were started since the device was idle for certain, and records of all ranks
+  bool counts_rows_ = false;  // in this step, as the caller does not know how many there are on all ranks
   typename D::Recordings recordings_;
   typename D::Recordings recordings_together_;  // of steps, by their split
   RecordedSplits splits_;

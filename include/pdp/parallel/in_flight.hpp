@@ -10,7 +10,8 @@ namespace pdp::parallel {
 
 /// What a device was given and the host has not waited for. Where ranks on devices call each other, a list of instructions may hold calls
 /// that wait for ranks which never come: so the host looks at the device, the world and the clock, and does not let go of memory that the
-/// device still works on. Borrows the world and the device. Where calls take memory of the host nothing is in flight.
+/// device still works on. Borrows the world and the device. Where calls take memory of the host, or a rank is alone (comm::Self), it waits
+/// for nothing.
 template <comm::Communicator C, class D>
 class InFlight {
  public:
@@ -39,15 +40,15 @@ class InFlight {
     else if constexpr (requires { device_.synchronize(); })
       device_.synchronize();
   }
-  /// Until the device has come so far, or the deadline is over (Timeout), or, where other ranks have a part in what is in flight, the world
-  /// has failed.
+  /// Until the device has come so far, or the deadline is over (Timeout, which ends the world), or, where other ranks have a part in what
+  /// is in flight, the world has failed.
   template <class Look>
   void wait_until(const Look& look) {
     if constexpr (comm::HasDeviceBuffers<C>) {
-      const auto until = comm::Clock::now() + world_.deadline();
+      const auto begin = comm::Clock::now();
       while (!look()) {
         if (has_calls_) world_.progress();  // the ranks may have gone of which nothing is wanted
-        if (comm::Clock::now() >= until) {
+        if (comm::Clock::now() - begin >= world_.deadline()) {
           const std::string reason = text(
               "rank ", world_.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
               "has failed, or makes other calls, or a step needs a longer deadline");

@@ -14,38 +14,38 @@ namespace pdp::parallel {
 /// A list of instructions, which it borrows, as an engine goes through it.
 struct Program {
   const Instructions* list = nullptr;
-  std::vector<std::size_t> handles{};  // of each instruction that starts a message, or waits for one: the place of that message
-  std::vector<std::size_t> joined{};   // how many instructions are carried out together with each, itself included
-  std::size_t messages = 0;            // for how many there are places
-  bool has_calls = false;              // in which other ranks have a part
+  std::vector<std::size_t> message_of{};  // the place of the message that an instruction starts, or waits for; of others it says nothing
+  std::size_t message_count = 0;
+  std::vector<std::size_t> joined_count{};  // how many instructions are carried out together with each, itself included
+  bool has_calls = false;                   // in which other ranks have a part
 };
 
-/// The instruction that starts what this one starts or waits for.
-constexpr Instruction start_of(Instruction i) {
+/// The instruction that starts the message that this one starts or waits for; others as they are.
+constexpr Instruction message_start_of(Instruction i) {
   if (i.op == Op::send_wait) i.op = Op::send_start;
   if (i.op == Op::receive_wait) i.op = Op::receive_start;
   if (i.op == Op::sum_wait) i.op = Op::sum_start;
   return i;
 }
 
-/// Throws PlanError where an instruction waits for a message that nothing has started.
+/// It may not outlive the list. Throws PlanError where an instruction waits for a message that nothing has started.
 template <comm::Communicator C>
 Program program_of(const Instructions& list, const Groups<C>& groups) {
   Program made{.list = &list};
   std::vector<Instruction> starts;
   for (const Instruction& i : list) {
-    const Instruction start = start_of(i);
+    const Instruction start = message_start_of(i);
     const bool is_message = start.op == Op::send_start || start.op == Op::receive_start || start.op == Op::sum_start;
-    const auto handle = static_cast<std::size_t>(std::ranges::find(starts, start) - starts.begin());
-    if (is_message && handle == starts.size()) {
+    const auto message = static_cast<std::size_t>(std::ranges::find(starts, start) - starts.begin());
+    if (is_message && message == starts.size()) {
       if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
       starts.push_back(start);
     }
-    made.handles.push_back(handle);
+    made.message_of.push_back(message);
   }
-  made.messages = starts.size();
+  made.message_count = starts.size();
   made.has_calls = std::ranges::any_of(list, [&](const Instruction& i) { return is_call(i.op) && groups[i.group].size() > 1; });
-  for (std::size_t at = 0; at < list.size(); ++at) made.joined.push_back(joined(list, at));
+  for (std::size_t at = 0; at < list.size(); ++at) made.joined_count.push_back(joined(list, at));
   return made;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/parallel/group_sums.hpp>
+#include <pdp/parallel/group_calls.hpp>
 #include <pdp/parallel/groups.hpp>
 #include <pdp/parallel/rounded.hpp>
 #include <pdp/parallel/strategy.hpp>
@@ -17,23 +17,23 @@
 
 namespace pdp::parallel {
 
-/// What the ranks of a group do with units: reduce their gradients, update slices of them, and gather their parameters. By calls, or, where
-/// the ranks see each other's memory, by waiting for each other: then it is the update that adds up and hands on.
+/// What the ranks of a group do with units of a worker's parameters: reduce their gradients, update slices of them, and gather them. By
+/// calls, or, where the ranks see each other's memory, by waiting for each other: then it is the update that adds up and hands on.
 ///
-/// A reduction, or a gathering, is started, waited for, and ended. Borrows all that it is made of.
-template <comm::Communicator C, class Worker, class Reduced>
+/// A reduction, or a gathering, is started, its Work is waited for, and it is ended. Borrows all that it is made of.
+template <comm::Communicator C, class W, class Reduced>
 class UnitCalls {
-  using T = typename Worker::T;
-  using Gradient = typename Worker::Gradient;  // of a parameter, as it is computed and applied; it travels as Reduced
-  using Stage = typename Worker::Stage;
+  using T = typename W::T;
+  using Gradient = typename W::Gradient;  // of a parameter, as it is computed and applied; it travels as Reduced
+  using Stage = typename W::Stage;
   using Memory = UnitMemory<C, typename Stage::Device, T, Reduced>;
   using Work = typename C::Work;
   static constexpr bool rounds = !std::same_as<Reduced, Gradient>;
   static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
  public:
-  /// Every rank of each group makes this call.
-  UnitCalls(const Groups<C>& groups, const Plan& plan, Memory& memory, Worker& worker)
+  /// Every rank of each group makes this call, where gradients are rounded.
+  UnitCalls(const Groups<C>& groups, const Plan& plan, Memory& memory, W& worker)
       : plan_{plan},
         memory_{memory},
         worker_{worker},
@@ -45,8 +45,8 @@ class UnitCalls {
   }
 
   /// Each rank gets the sum of a unit's gradients, or its slice of it.
-  void start_reduction(C& group, const Instruction& i) { reduction(i) = reduce(group, i); }
-  [[nodiscard]] Work& reduction(const Instruction& i) { return reductions_[static_cast<std::size_t>(i.unit)]; }
+  void start_reduction(C& group, const Instruction& i) { reduction_work(i) = reduce(group, i); }
+  [[nodiscard]] Work& reduction_work(const Instruction& i) { return reductions_[static_cast<std::size_t>(i.unit)]; }
   void end_reduction(const Instruction& i) {
     check_met(i);
     if (is_common(i)) {
@@ -61,8 +61,9 @@ class UnitCalls {
   }
 
   /// Each rank gets all of a unit's parameters, of which every rank of the group has a slice.
-  void start_gathering(C& group, const Instruction& i) { gathering(i) = gather(group, i); }
-  [[nodiscard]] Work& gathering(const Instruction& i) { return gathers_[static_cast<std::size_t>(i.unit)]; }
+  void start_gathering(C& group, const Instruction& i) { gathering_work(i) = gather(group, i); }
+  [[nodiscard]] Work& gathering_work(const Instruction& i) { return gathers_[static_cast<std::size_t>(i.unit)]; }
+  /// Throws PlanError where the ranks have waited for each other at different units; nothing else is left to do.
   void end_gathering(const Instruction& i) const { check_met(i); }
 
   /// Of this rank's slice of a unit: in common memory by the gradients of all ranks, unless the norm of their sum was wanted before.
@@ -83,17 +84,18 @@ class UnitCalls {
       if (is_common(i)) return meet(group, i);
     if constexpr (rounds) {
       const std::span<Reduced> all = rounded_.round(stage(), i.unit);
-      return is_whole(i) ? start_sum(group, all)
-                         : start_scattered_sum(group, stage().device(), std::span<const Reduced>{all}, rounded_.own(stage(), i.unit));
+      return is_whole(i) ? start_all_reduce(group, all)
+                         : start_reduce_scatter(group, stage().device(), std::span<const Reduced>{all}, rounded_.own(stage(), i.unit));
     } else {
       const std::span<Gradient> all = stage().gradients(i.unit);
-      return is_whole(i) ? start_sum(group, all) : start_scattered_sum(group, stage().device(), std::span<const Gradient>{all}, sum_of(i));
+      return is_whole(i) ? start_all_reduce(group, all)
+                         : start_reduce_scatter(group, stage().device(), std::span<const Gradient>{all}, sum_of(i));
     }
   }
   Work gather(C& group, const Instruction& i) {
     if constexpr (sees_memory)
       if (is_common(i)) return meet(group, i);
-    return start_join(group, stage().device(), std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
+    return start_all_gather(group, stage().device(), std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
   }
   /// Where the sum of this rank's slice comes.
   [[nodiscard]] std::span<Gradient> sum_of(const Instruction& i) {
@@ -118,7 +120,7 @@ class UnitCalls {
 
   const Plan& plan_;
   Memory& memory_;
-  Worker& worker_;
+  W& worker_;
   bool takes_norm_;  // of the whole gradient, before it is applied
   RoundedGradients<C, Stage, Reduced> rounded_;
   std::vector<std::array<std::int64_t, 2>> marks_;  // of units: the greatest, and the least negated

@@ -112,7 +112,7 @@ class Worker {
   }
 
   /// From now on what begins with a batch that lies on the device has a copy of it, in one place for all.
-  void copy_batches() { copies_batches_ = true; }
+  void copy_batches() { places_[0].is_left = places_[1].is_left = true; }
 
   /// Begins a step or an evaluation on this rank's rows, which have been checked.
   void begin(const StepBatch& batch, bool training, const StepBegin& step = {}) {
@@ -323,8 +323,7 @@ class Worker {
   /// Cuts the batch in micro-batches. The input is read where the caller holds it, if the device can.
   void bind(StepBatch batch) {
     if constexpr (!D::uses_host_memory) {
-      if (batch.on_device && batch.x.rows > 0) see_place({batch.x.data, batch.targets.data()});
-      if (!batch.on_device || copies_batches_) {
+      if (!batch.on_device || is_elsewhere(batch)) {
         const auto bring = [&]<class E>(std::span<const E> from, E* to) {
           batch.on_device ? copy(device(), from, to) : upload(device(), from, to);
         };
@@ -354,11 +353,20 @@ class Worker {
     }
   }
 
-  using BatchPlace = std::pair<const Input*, const Target*>;
-  /// What a device has recorded reads a batch where it lies. Those of ever new places are copied to one.
-  void see_place(const BatchPlace& batch) {
-    if (place_ != BatchPlace{} && place_ != batch) copies_batches_ = true;
-    place_ = batch;
+  /// Where a caller has batches on the device.
+  struct BatchPlace {
+    const Input* x = nullptr;
+    const Target* targets = nullptr;
+    bool is_left = false;  // there were batches in other places
+  };
+  /// What a device has recorded reads a batch where it lies. So batches of steps, or of evaluations, that have come from more than one
+  /// place are copied to one.
+  bool is_elsewhere(const StepBatch& batch) {
+    BatchPlace& place = places_[training_ ? 0 : 1];
+    if (batch.x.rows == 0) return place.is_left;
+    if (place.x == nullptr) place = {batch.x.data, batch.targets.data(), place.is_left};
+    place.is_left = place.is_left || place.x != batch.x.data || place.targets != batch.targets.data();
+    return place.is_left;
   }
 
   /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
@@ -433,10 +441,9 @@ class Worker {
   DeviceMemory<D, Input> input_;              // of a step, where the device cannot read the caller's memory
   DeviceMemory<D, Target> target_input_;
   DeviceMemory<D, T> rounded_input_;
-  BatchPlace place_{};  // of the last batch that a caller had on the device
-  bool copies_batches_ = false;
-  DeviceMemory<D, T> gathered_;  // the output of a prediction from all ranks that have columns of it
-  std::vector<Input> output_;    // the same, as it is given
+  std::array<BatchPlace, 2> places_{};  // of steps, of evaluations
+  DeviceMemory<D, T> gathered_;         // the output of a prediction from all ranks that have columns of it
+  std::vector<Input> output_;           // the same, as it is given
   std::int64_t steps_ = 0;
   bool training_ = false;
   Batch<T, Target> batch_;  // as the device has it

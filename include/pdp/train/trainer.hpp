@@ -100,8 +100,8 @@ class Trainer {
 
   /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
   /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank. Called again, it goes
-  /// on with the next epoch, and with its order. Without on_step, a GPU is given the next step before the host knows the totals of the one
-  /// before it, unless a gradient that is not finite ends the training (NonFinite::stop).
+  /// on with the next epoch, and with its order. Without on_step, a GPU whose steps are graphs is given the next one before the host
+  /// knows the totals of the one before it, unless a gradient that is not finite ends the training (NonFinite::stop).
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,

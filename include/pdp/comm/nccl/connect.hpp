@@ -108,7 +108,7 @@ inline Handle connect(const Appointment& appointment, int rank, int size, TimePo
   ncclComm_t comm = nullptr;
   const TimePoint begin = Clock::now();
   ncclResult_t result = ncclCommInitRankConfig(&comm, size, appointment.id, rank, &config);
-  Handle handle{comm, true};
+  Handle handle{comm, appointment.device, true};
   const std::string begin_of_error =
       text("rank ", rank, ", on device ", appointment.device, ", could not be connected to the others by NCCL: ");
   while (result == ncclInProgress) {

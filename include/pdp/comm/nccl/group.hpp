@@ -148,12 +148,13 @@ inline Group::~Group() {
   if (std::uncaught_exceptions() > exceptions_) handle_.abort();
   while (!registrations_.empty()) withdraw(registrations_.back());
   world_->remove(*this);
-  handle_.close(world_->deadline());
+  handle_.close(world_->patience());
   const bool is_through = handle_.join();  // with calls that it was putting on the stream, and with a split
+  if (!is_through) world_->lose_patience();
   if (made_ && (!is_through || world_->may_be_at_work()))
     static_cast<void>(made_.release());
   else if (made_)
-    Handle{*made_, true}.abort();
+    Handle{*made_, world_->device(), true}.abort();
   if (is_through) cudaStreamDestroy(stream_);
 }
 
@@ -332,7 +333,7 @@ inline Handle Group::split(int color, int key) {
       result != ncclSuccess && result != ncclInProgress)
     fail(call, "ncclCommSplit", result);
   wait(call, [this] { return handle_.state() == ncclSuccess; });  // it is there only then
-  Handle part{std::exchange(*made_, nullptr), true};
+  Handle part{std::exchange(*made_, nullptr), world_->device(), true};
   try {
     wait(call, [&] {
       const ncclResult_t state = part.state();

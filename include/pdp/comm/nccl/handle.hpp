@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -19,16 +18,18 @@ namespace pdp::comm::nccl {
 /// to do.
 class Handle {
  public:
-  Handle(ncclComm_t comm, bool own) : comm_{comm}, own_{own} {}
+  /// `device`: its own.
+  Handle(ncclComm_t comm, int device, bool own) : comm_{comm}, device_{device}, own_{own} {}
   Handle(Handle&& other) noexcept
       : comm_{std::exchange(other.comm_, nullptr)},
+        device_{other.device_},
         own_{other.own_},
         ending_{std::move(other.ending_)},
         end_{std::move(other.end_)},
         patience_{other.patience_} {}
   Handle& operator=(Handle&&) = delete;
   ~Handle() {
-    close(patience_);
+    close(grace);
     static_cast<void>(join());
   }
 
@@ -36,23 +37,23 @@ class Handle {
   [[nodiscard]] ncclComm_t get() const { return comm_; }
 
   /// ncclInProgress while NCCL works on the last call in a thread of its own; else what became of it, or an error of what is in flight.
-  [[nodiscard]] ncclResult_t state() const {
-    ncclResult_t found = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &found);
-    return asked == ncclSuccess ? found : asked;
-  }
+  [[nodiscard]] ncclResult_t state() const { return state_of(comm_); }
 
   /// Begins to end what is in flight on the device, without the other ranks: NCCL says so to the device at once.
-  void abort() noexcept { end(ncclCommAbort); }
-  /// Begins to give it back, once what it has sent has gone, or after some time. `patience`: for that, and for all of it.
+  void abort() noexcept {
+    patience_ = grace;
+    end([](ncclComm_t comm) { ncclCommAbort(comm); });
+  }
+  /// Begins to give it back, once what it has sent has gone, for which it has so long.
   void close(Duration patience) noexcept {
-    if (comm_ == nullptr || !own_) return;
-    const TimePoint until = Clock::now() + patience;
-    ncclResult_t result = ncclCommFinalize(comm_);
-    for (; result == ncclInProgress && Clock::now() < until; result = state()) std::this_thread::sleep_for(std::chrono::microseconds{50});
-    if (result != ncclSuccess) return abort();
-    end(ncclCommDestroy);
-    patience_ = std::max<Duration>(until - Clock::now(), Duration{});
+    patience = std::min<Duration>(patience, std::chrono::hours{24 * 365});  // so that the clock takes it
+    patience_ = patience + grace;
+    end([until = Clock::now() + patience](ncclComm_t comm) {
+      ncclResult_t result = ncclCommFinalize(comm);
+      for (; result == ncclInProgress && Clock::now() < until; result = state_of(comm))
+        std::this_thread::sleep_for(std::chrono::microseconds{50});
+      result == ncclSuccess ? ncclCommDestroy(comm) : ncclCommAbort(comm);
+    });
   }
   /// Waits until NCCL has freed what was aborted or closed. False where that takes too long: then NCCL may still be at work for it.
   [[nodiscard]] bool join() noexcept {
@@ -63,28 +64,36 @@ class Handle {
   }
 
  private:
-  void end(ncclResult_t (*by)(ncclComm_t)) noexcept {
+  static constexpr std::chrono::seconds grace{5};  // to free a communicator
+
+  static ncclResult_t state_of(ncclComm_t comm) {
+    ncclResult_t found = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(comm, &found);
+    return asked == ncclSuccess ? found : asked;
+  }
+
+  template <class F>
+  void end(const F& by) noexcept {
     const ncclComm_t comm = std::exchange(comm_, nullptr);
     if (comm == nullptr || !own_) return;
-    int device = 0;
-    const bool has_device = ncclCommCuDevice(comm, &device) == ncclSuccess || cudaGetDevice(&device) == cudaSuccess;
     try {
-      std::packaged_task<void()> task{[=] {
-        if (has_device) static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
+      std::packaged_task<void()> task{[by, comm, device = device_] {
+        static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
         by(comm);
       }};
       end_ = task.get_future();
       ending_ = std::thread{std::move(task)};
-    } catch (const std::system_error&) {  // there are no more threads
+    } catch (...) {  // there are no more threads
       by(comm);
     }
   }
 
   ncclComm_t comm_;
+  int device_;
   bool own_;
   std::thread ending_;
   std::future<void> end_;
-  Duration patience_ = std::chrono::seconds{5};  // for the thread
+  Duration patience_ = grace;  // for the thread
 };
 
 }  // namespace pdp::comm::nccl

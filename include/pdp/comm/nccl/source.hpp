@@ -178,7 +178,8 @@ inline std::shared_ptr<Group> adopt(ncclComm_t comm, cudaStream_t caller) {
     if (result != ncclSuccess)
       throw ConfigError{text("comm::Nccl was given a communicator that cannot be used: ", describe_error(result, comm))};
   check_version(rank);
-  return std::make_shared<Group>(std::make_shared<World>(rank, size, device, caller, false), Handle{comm, false}, everybody(size), rank);
+  return std::make_shared<Group>(std::make_shared<World>(rank, size, device, caller, false), Handle{comm, device, false}, everybody(size),
+                                 rank);
 }
 
 }  // namespace nccl

@@ -53,6 +53,10 @@ class World {
   [[nodiscard]] Duration deadline() const { return deadline_; }
   void deadline(Duration duration) { deadline_ = duration; }
 
+  /// How long a group waits for the other ranks when it ends: no longer where that was in vain for another one.
+  [[nodiscard]] Duration patience() const { return is_patient_ ? deadline_ : Duration{}; }
+  void lose_patience() { is_patient_ = false; }
+
   [[nodiscard]] bool failed() const { return failure_ != nullptr; }
   /// Whether calls may be in flight that can be neither waited for nor aborted.
   [[nodiscard]] bool may_be_at_work() const { return failed() && !own_; }
@@ -91,7 +95,7 @@ class World {
 
   int rank_, size_, device_;
   cudaStream_t caller_;
-  bool own_;
+  bool own_, is_patient_ = true;
   Staging staging_;
   Duration deadline_ = default_deadline;
   std::exception_ptr failure_;

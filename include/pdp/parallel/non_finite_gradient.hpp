@@ -13,10 +13,10 @@
 
 namespace pdp::parallel {
 
-/// Throws NonFiniteGradient on every rank of the world: it says on which rank the gradient of which tensor was not finite, of several the
-/// one that is nearest to the loss, and there on the lowest rank.
+/// Every rank of the world makes this call, and throws the same: on which rank the gradient of which tensor was not finite, of several the
+/// one that is nearest to the loss, and there on the lowest rank. Of a name the first 64 letters are told.
 template <comm::Communicator C, class Stage>
-[[noreturn]] void throw_culprit(C& world, Stage& stage, const GradientNorm<Stage>& norm, std::int64_t step) {
+[[noreturn]] void throw_non_finite_gradient(C& world, Stage& stage, const GradientNorm<Stage>& norm, std::int64_t step) {
   HostCalls calls{world, stage.device()};
   const auto culprit = norm.culprit(stage.device());
   std::int64_t found = culprit.layer < 0 ? -1 : std::int64_t{culprit.layer} * world.size() + (world.size() - 1 - world.rank());
@@ -27,7 +27,7 @@ template <comm::Communicator C, class Stage>
   if (found < 0)
     throw NonFiniteGradient{text("step ", step, ": the gradient is finite on each rank, but its sum over all ranks is not, ", what_to_do)};
   const int rank = world.size() - 1 - static_cast<int>(found % world.size());
-  std::array<std::byte, 64> letters{};  // a name that is longer is cut
+  std::array<std::byte, 64> letters{};
   std::string name = culprit.name;
   std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),
                  [](char letter) { return static_cast<std::byte>(letter); });
