@@ -94,13 +94,13 @@ PYTHON
 tests() {
   local short='~[equivalence]~[nccl]'
   attempt "device tests" on_gpu "${several[@]}" $built/test_cuda_device
-  attempt "NCCL's tests" "${several[@]}" $built/test_comm_nccl_device
+  attempt "NCCL's tests" on_gpu "${several[@]}" $built/test_comm_nccl_device
   attempt "tests of ranks that are threads" on_gpu $built/test_comm_cuda_thread_device
   local gpus
   gpus=$(nvidia-smi --list-gpus | wc -l)
   if ((gpus < 4)); then  # NCCL 2.30 and newer take several ranks on a GPU; with an older one they are left out
     local -r shared=("${several[@]}" NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4)  # or one rank's calls may leave no room for another's
-    attempt "NCCL's tests, of ranks that share GPUs" "${shared[@]}" $built/test_comm_nccl_device
+    attempt "NCCL's tests, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_comm_nccl_device
     attempt "models over NCCL, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_cuda_device "[nccl]"
   fi
   attempt "losses of CPU and GPU" same_losses mnist_single

@@ -1,6 +1,8 @@
 // What every backend must do, on NCCL: on what stands in for it, or on as many GPUs as there are.
 #include <pdp/testing/values.hpp>
 
+#include <iostream>
+
 #include "comm/arguments.hpp"
 #include "comm/behaviour.hpp"
 #include "comm/conformance.hpp"
@@ -11,16 +13,22 @@ namespace comm = pdp::comm;
 
 namespace {
 
-/// As check_on_ranks, where NCCL takes so many on the GPUs that there are.
+/// Whether NCCL takes so many ranks on the GPUs that there are; else it says what is left out.
+bool have_gpus(int ranks) {
+  int gpus = 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) {
+    std::cout << "skipped: there is no GPU\n";
+    return false;
+  }
+  if (gpus >= ranks || comm::Nccl::shares_gpus()) return true;
+  WARN("left out: " << ranks << " ranks need as many GPUs, but there are " << gpus);
+  return false;
+}
+
+/// As check_on_ranks, where there are GPUs for them.
 template <class F>
 void check_on_gpus(int size, F&& f) {
-  int gpus = 0;
-  cudaGetDeviceCount(&gpus);
-  if (gpus < size && !(gpus > 0 && comm::Nccl::shares_gpus())) {
-    WARN("left out: " << size << " ranks need as many GPUs, but there are " << gpus);
-    return;
-  }
-  check_on_ranks<Staged>(size, f);
+  if (have_gpus(size)) check_on_ranks<Staged>(size, f);
 }
 
 }  // namespace
@@ -176,7 +184,5 @@ TEST_CASE("nccl: a work that is complete may be let go of without a wait", "[com
 }
 
 TEST_CASE("nccl: a call that cannot be right on its own is refused at once, and the world goes on", "[comm][nccl][argument]") {
-  int gpus = 0;
-  cudaGetDeviceCount(&gpus);
-  if (gpus >= 3) arguments::wrong_ones_are_refused<Staged>();
+  if (have_gpus(3)) arguments::wrong_ones_are_refused<Staged>();
 }
