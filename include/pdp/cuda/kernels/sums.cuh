@@ -30,20 +30,27 @@ __device__ inline double sum_of_block(double value) {
   return sum;
 }
 
+/// Whether this block is the last one to arrive: it may read what the others have left in `partials`. All threads of a block make this
+/// call, `thread` being their number, and the last block sets `arrived` back.
+__device__ inline bool arrives_last(Partials partials, unsigned thread) {
+  __shared__ unsigned is_last;
+  __threadfence();
+  __syncthreads();
+  if (thread == 0) is_last = atomicAdd(partials.arrived, 1U) == gridDim.x - 1 ? 1 : 0;
+  __syncthreads();
+  __threadfence();
+  return is_last != 0;
+}
+
 /// Adds to *first and *second what the threads of all blocks have found. The last block to arrive adds up what each has, in the order of
 /// blocks: so the sum is the same in every run. `second` may be null.
 __device__ inline void add_up(double found_first, double found_second, Partials partials, double* first, double* second) {
   const double of_block_first = sum_of_block(found_first), of_block_second = second != nullptr ? sum_of_block(found_second) : 0;
-  __shared__ unsigned is_last;
   if (threadIdx.x == 0) {
     partials.values[blockIdx.x * Partials::numbers] = of_block_first;
     partials.values[blockIdx.x * Partials::numbers + 1] = of_block_second;
-    __threadfence();
-    is_last = atomicAdd(partials.arrived, 1U) == gridDim.x - 1 ? 1 : 0;
   }
-  __syncthreads();
-  if (is_last == 0) return;
-  __threadfence();
+  if (!arrives_last(partials, threadIdx.x)) return;
   double sum_first = 0, sum_second = 0;
   for (unsigned block = threadIdx.x; block < gridDim.x; block += block_threads) {
     sum_first += __ldcg(&partials.values[block * Partials::numbers]);
@@ -71,7 +78,6 @@ constexpr unsigned row_threads = 8;
 template <class T>
 __global__ void sum_rows(const T* rows, Index count, Index cols, float* sums, bool accumulate, unsigned slices, Partials partials) {
   __shared__ float of_rows[row_threads][warp_threads];
-  __shared__ unsigned is_last;
   const unsigned column_blocks = gridDim.x / slices, slice = blockIdx.x / column_blocks;
   const Index col = Index{blockIdx.x % column_blocks} * warp_threads + threadIdx.x, of_slice = (count + slices - 1) / slices,
               begin = slice * of_slice, end = begin + of_slice < count ? begin + of_slice : count;
@@ -85,15 +91,9 @@ __global__ void sum_rows(const T* rows, Index count, Index cols, float* sums, bo
     float sum = accumulate && slices == 1 ? sums[col] : 0;
     for (unsigned each = 0; each < row_threads; ++each) sum += of_rows[each][threadIdx.x];
     (slices == 1 ? sums[col] : of_slices[slice * cols + col]) = sum;
-    __threadfence();
   }
-  if (slices == 1) return;
-  __syncthreads();
   const unsigned thread = threadIdx.y * warp_threads + threadIdx.x;
-  if (thread == 0) is_last = atomicAdd(partials.arrived, 1U) == gridDim.x - 1 ? 1 : 0;
-  __syncthreads();
-  if (is_last == 0) return;
-  __threadfence();
+  if (slices == 1 || !arrives_last(partials, thread)) return;
   for (Index each = thread; each < cols; each += row_threads * warp_threads) {
     float sum = accumulate ? sums[each] : 0;
     for (unsigned part = 0; part < slices; ++part) sum += __ldcg(&of_slices[part * cols + each]);
