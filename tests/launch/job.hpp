@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/waiting.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
 
 #include <array>

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/transport.hpp>
-#include <pdp/comm/waiting.hpp>
 
 namespace pdp::comm {
 

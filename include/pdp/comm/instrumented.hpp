@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -88,11 +89,11 @@ class InstrumentedCalls : public WrappedCalls<C> {
    public:
     explicit Stopwatch(Traffic& traffic) : traffic_{traffic} {}
     Stopwatch(Stopwatch&&) = delete;
-    ~Stopwatch() { traffic_.time += Clock::now() - begin_; }
+    ~Stopwatch() { traffic_.time += std::chrono::steady_clock::now() - begin_; }
 
    private:
     Traffic& traffic_;
-    TimePoint begin_ = Clock::now();
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   };
 
   template <class Begin>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -20,7 +21,7 @@ class SelfTransport {
     if (failure_) failure_->raise();
     return false;
   }
-  void wait(TimePoint until) { std::this_thread::sleep_until(until); }
+  void wait(TimePoint until) { std::this_thread::sleep_until(std::min(until, Clock::now() + Clock::slice)); }
   void fail(Failure failure) {
     if (!failure_) failure_ = std::make_unique<Failure>(std::move(failure));
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -9,16 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm {
-
-using Clock = std::chrono::steady_clock;
-using Duration = Clock::duration;
-using TimePoint = Clock::time_point;
 
 /// Why a world has ended before its time. It is told to every rank, and every rank throws it.
 struct Failure {

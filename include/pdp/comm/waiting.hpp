@@ -2,11 +2,6 @@
 
 #include <sched.h>
 
-#include <chrono>
-#include <ctime>
-
-#include <pdp/comm/transport.hpp>
-
 namespace pdp::comm {
 
 /// How a rank waits for something that each look may find: a few looks at once, for an answer that is nearly there; some more between which
@@ -27,12 +22,5 @@ class Waiting {
 
   int looks_ = 0;
 };
-
-/// What is left until a point in time, and zero after it: the form that ppoll and futexes take.
-inline timespec time_left(TimePoint until) {
-  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
-  if (left <= 0) return {};
-  return {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
-}
 
 }  // namespace pdp::comm

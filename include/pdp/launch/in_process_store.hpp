@@ -26,7 +26,7 @@ class InProcessStore {
   std::string wait(std::string_view key, comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
     auto entry = values_.find(key);
-    if (!changed_.wait_until(lock, deadline, [&] { return (entry = values_.find(key)) != values_.end(); }))
+    if (!comm::wait_until(changed_, lock, deadline, [&] { return (entry = values_.find(key)) != values_.end(); }))
       throw Timeout{text("nobody has set '", key, "' in the job's store before the deadline")};
     return entry->second;
   }

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/membership.hpp>
-#include <pdp/comm/waiting.hpp>
 #include <pdp/launch/process.hpp>
 
 namespace pdp::launch {

@@ -166,7 +166,7 @@ class Munge {
     }}.detach();
     ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
     std::unique_lock lock{call->mutex};
-    if (!call->over.wait_until(lock, deadline, [&] { return call->bytes.has_value(); }))
+    if (!comm::wait_until(call->over, lock, deadline, [&] { return call->bytes.has_value(); }))
       throw ConfigError{text("the munge daemon does not answer", ways_out)};
     if (!call->trouble.empty()) throw ConfigError{call->trouble};
     return *call->bytes;

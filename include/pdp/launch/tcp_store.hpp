@@ -14,11 +14,11 @@
 #include <string_view>
 #include <utility>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/handshake/client.hpp>
 #include <pdp/comm/handshake/explain.hpp>
 #include <pdp/comm/store.hpp>
-#include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
 #include <pdp/launch/voucher.hpp>

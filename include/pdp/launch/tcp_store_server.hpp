@@ -24,9 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/handshake/server.hpp>
-#include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
 #include <pdp/launch/voucher.hpp>
@@ -65,7 +65,7 @@ class TcpStoreServer {
   /// Waits until all ranks that have come have left again, not for longer than until the deadline.
   void wait_until_alone(comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
-    alone_.wait_until(lock, deadline, [this] { return ranks_here_ == 0; });
+    comm::wait_until(alone_, lock, deadline, [this] { return ranks_here_ == 0; });
   }
 
  private:

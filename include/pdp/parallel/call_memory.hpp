@@ -84,10 +84,10 @@ class CallMemory {
   };
   [[nodiscard]] Memory& memory_of(std::size_t need) { return memory_[places_[need].group]; }
   [[nodiscard]] bool device_is_through() noexcept {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
+    const auto until = comm::Clock::now() + std::chrono::seconds{5};
     try {
       while (!device_->is_idle()) {
-        if (std::chrono::steady_clock::now() >= until) return false;
+        if (comm::Clock::now() >= until) return false;
         std::this_thread::yield();
       }
       return true;

@@ -60,12 +60,12 @@ class Deadlines {
     while (!stop.stop_requested()) {
       const Duration deadline = deadline_;
       const TimePoint now = Clock::now();
-      TimePoint next = now + deadline;  // what begins later ends later
+      Duration next = std::min<Duration>(deadline, Clock::slice);  // what begins later ends later
       for (const Wait* wait = first_; wait != nullptr; wait = wait->next_) {
         if (wait->since_ + deadline <= now) return timeout(*wait);
-        next = std::min(next, wait->since_ + deadline);
+        next = std::min(next, wait->since_ + deadline - now);
       }
-      changed_.wait_until(lock, stop, next, [&] { return deadline_.load() != deadline; });
+      changed_.wait_for(lock, stop, next, [&] { return deadline_.load() != deadline; });
     }
     return std::nullopt;
   }

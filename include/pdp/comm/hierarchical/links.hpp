@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/shm/rings.hpp>
 #include <pdp/comm/stream/links.hpp>
 #include <pdp/comm/tcp/sockets.hpp>
-#include <pdp/comm/waiting.hpp>
 
 namespace pdp::comm::hierarchical {
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include <pdp/comm/waiting.hpp>
+#include <pdp/comm/clock.hpp>
 
 namespace pdp::comm::shm {
 

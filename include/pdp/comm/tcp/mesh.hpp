@@ -78,12 +78,12 @@ class Mesh {
       if (pulses_.dials()) dial(pulses_.before(), Purpose::pulse);
     });
     std::unique_lock lock{mutex_};
-    stands_.wait_until(lock, deadline, [this] { return in_place_ || failure_ || !misfit_.empty(); });
+    wait_until(stands_, lock, deadline, [this] { return in_place_ || failure_ || !misfit_.empty(); });
     if (!misfit_.empty()) throw ConfigError{misfit_};
     if (failure_) {
       // The neighbours are to hear why, and not that this rank is gone.
       const TimePoint until = std::min(deadline, Clock::now() + passing_on);
-      stands_.wait_until(lock, until, [this] { return in_place_; });
+      wait_until(stands_, lock, until, [this] { return in_place_; });
       lock.unlock();
       leave(until);
       failure_->raise();

@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/stream/links.hpp>
 #include <pdp/comm/stream/outbox.hpp>
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
-#include <pdp/comm/waiting.hpp>
 
 namespace pdp::comm::tcp {
 

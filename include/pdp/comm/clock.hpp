@@ -1,0 +1,92 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <ctime>
+#include <limits>
+#include <mutex>
+
+namespace pdp::comm {
+
+/// Turns readings of a steady clock into running time: time without the gaps in which the process did not run. Threads may share one.
+///
+/// The kernel does not say for how long a process was stopped. So two readings that are further apart than longest_gap count as
+/// longest_gap: code that waits reads the clock more often, unless it is stopped or gets no processor.
+class RunningTime {
+ public:
+  using Duration = std::chrono::nanoseconds;
+  static constexpr Duration longest_gap = std::chrono::seconds{1};
+
+  /// The running time at a steady reading. It never goes back.
+  [[nodiscard]] Duration at(Duration steady) noexcept {
+    while (true) {
+      std::int64_t skipped = skipped_.load(std::memory_order_acquire);
+      std::int64_t last = last_.load(std::memory_order_acquire);
+      const std::int64_t now = steady.count() - skipped;
+      if (last == never || now - last <= longest_gap.count()) {
+        // Threads seldom write here, as the cache line is common to all.
+        while (last == never || now - last > resolution)
+          if (last_.compare_exchange_weak(last, now, std::memory_order_acq_rel)) break;
+        return Duration{std::max(now, last == never ? now : last)};
+      }
+      skipped_.compare_exchange_strong(skipped, skipped + (now - last - longest_gap.count()), std::memory_order_acq_rel);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t resolution = 10'000'000;  // ns
+
+  std::atomic<std::int64_t> skipped_{0};   // ns
+  std::atomic<std::int64_t> last_{never};  // the running time of the last reading, to within the resolution
+};
+
+/// The clock of every deadline. It stands still while this process is stopped, so a job that is suspended and continued (SIGSTOP, Ctrl-Z,
+/// scontrol suspend) does not time out. Meets the requirements of a Clock of the standard library.
+///
+/// Code that waits must read it at least once a `slice`: use time_left() for the timeout of a system call and wait_until() for a condition
+/// variable. Time in which no thread of the process waits passes in steps of at most RunningTime::longest_gap.
+class Clock {
+ public:
+  using duration = RunningTime::Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Clock, duration>;
+  static constexpr bool is_steady = true;
+
+  /// The longest time for which a waiter may sleep before it looks at the clock again.
+  static constexpr std::chrono::milliseconds slice{250};
+
+  [[nodiscard]] static time_point now() noexcept { return time_point{running_.at(std::chrono::steady_clock::now().time_since_epoch())}; }
+
+ private:
+  static inline RunningTime running_;  // of the process, as stops are
+};
+
+using Duration = Clock::duration;
+using TimePoint = Clock::time_point;
+
+/// For how long to sleep at once when waiting until a point in time: what is left until then, a slice at most, and zero after it. The form
+/// that ppoll and futexes take.
+inline timespec time_left(TimePoint until) {
+  const std::int64_t left = std::min<Duration>(until - std::min(until, Clock::now()), Clock::slice).count();
+  return {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
+}
+
+/// Waits on a condition variable until ready() is true. Returns false if it is not by the given time.
+template <class Ready>
+bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, TimePoint until, const Ready& ready) {
+  while (!ready()) {
+    const TimePoint now = Clock::now();
+    if (now >= until) return false;
+    changed.wait_for(lock, std::min<Duration>(until - now, Clock::slice));
+  }
+  return true;
+}
+
+static_assert(std::chrono::is_clock_v<Clock>);
+
+}  // namespace pdp::comm
