@@ -23,6 +23,7 @@
 #include <pdp/comm/call_queue.hpp>
 #include <pdp/comm/calls.hpp>
 #include <pdp/comm/checked.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/doorbell.hpp>
 #include <pdp/comm/envelope.hpp>
@@ -30,6 +31,8 @@
 #include <pdp/comm/member.hpp>
 #include <pdp/comm/membership.hpp>
 #include <pdp/comm/operation.hpp>
+#include <pdp/comm/probe.hpp>
+#include <pdp/comm/probe_log.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/roll_call.hpp>
 #include <pdp/comm/schedule.hpp>

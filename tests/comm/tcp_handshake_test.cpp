@@ -283,7 +283,7 @@ TEST_CASE("tcp: builds that cannot talk to each other say so on both sides", "[c
     store.set("tcp/address/1", "127.0.0.1 1");
   }
   CHECK(is<pdp::ConfigError>(thrown));
-  CHECK_THAT(words(thrown), Contains("rank 0 is pdp 0.1.0 (protocol 4") && Contains("rank 1 is pdp 0.1.0 (protocol 99"));
+  CHECK_THAT(words(thrown), Contains("rank 0 is pdp 0.1.0 (protocol 5") && Contains("rank 1 is pdp 0.1.0 (protocol 99"));
 }
 
 TEST_CASE("tcp: another build that does not know the secret is a stranger like any", "[comm][tcp][handshake]") {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <deque>
 
+#include <pdp/comm/probe.hpp>
 #include <pdp/comm/schedule.hpp>
 #include <pdp/comm/transport.hpp>
 
@@ -62,6 +63,16 @@ class Call {
     for (std::size_t i = 0; i < sends_used_; ++i)
       if (!sends_[i].done.load(std::memory_order_acquire)) return sends_[i].peer;
     return -1;
+  }
+  /// Calls ask(kind, envelope, peer, send) for everything that this call waits for now; `send` is null but for Kind::send.
+  template <class Ask>
+  void each_awaited(const Ask& ask) const {
+    const SendRequest* const none = nullptr;
+    if (!together_.done && together_.missing >= 0) ask(Probe::Kind::meeting, together_.envelope, together_.missing, none);
+    for (std::size_t i = 0; i < receives_used_; ++i)
+      if (!receives_[i].done) ask(Probe::Kind::receive, receives_[i].envelope, receives_[i].peer, none);
+    for (std::size_t i = 0; i < sends_used_; ++i)
+      if (!sends_[i].done.load(std::memory_order_acquire)) ask(Probe::Kind::send, sends_[i].envelope, sends_[i].peer, &sends_[i]);
   }
 
  private:

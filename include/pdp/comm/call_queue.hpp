@@ -1,12 +1,19 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <pdp/comm/call.hpp>
+#include <pdp/comm/probe.hpp>
+#include <pdp/comm/probe_log.hpp>
 
 namespace pdp::comm {
 
@@ -34,7 +41,10 @@ class CallQueue {
   void deadline(Duration duration) { deadline_ = duration; }
 
   void attach(Group& group) { groups_.push_back(&group); }
-  void detach(Group& group) { std::erase(groups_, &group); }
+  void detach(Group& group) {
+    std::erase(groups_, &group);
+    retired_[next_retired_++ % retired_.size()] = group.channel;
+  }
 
   /// A call to be filled in and given to start(). It has been a collective before, if anything, so that it has the memory of one.
   Call& fresh() { return fresh(collectives); }
@@ -79,14 +89,24 @@ class CallQueue {
   /// Waits until the call is complete, and takes it back. Throws what went wrong, which ends the world.
   void finish(Group& group, Call& call) {
     TimePoint until = TimePoint::max();  // the clock is not asked where nothing is waited for
+    bool still = false;                  // nothing has moved since the last look
     while (true) {
       const bool moved = step();
       if (complete(group, call)) return recycle(call);
-      if (moved) continue;
+      if (moved) {
+        still = false;
+        continue;
+      }
       const TimePoint now = Clock::now();
       if (until == TimePoint::max()) until = now + deadline_;
       if (now >= until) transport_.fail(timeout(call));
-      transport_.wait(until);
+      if constexpr (CarriesProbes<T>) {
+        if (!std::exchange(still, true)) probes_.begin(now);
+        find_deadlock(call.envelope.tag == Envelope::collective ? *group.first : call, now);
+        transport_.wait(std::min(until, probes_.next()));
+      } else {
+        transport_.wait(until);
+      }
     }
   }
 
@@ -148,6 +168,58 @@ class CallQueue {
     return moved;
   }
 
+  /// Finds out whether this rank, which waits for `call`, does so in a circle of ranks that wait for each other. Ends the world then.
+  void find_deadlock(const Call& call, TimePoint now) requires CarriesProbes<T> {
+    while (const auto received = transport_.take_probe()) answer(*received, call);
+    if (const auto attempt = probes_.due(now)) ask({.initiator = transport_.rank(), .attempt = *attempt}, call);
+  }
+  void ask(Probe probe, const Call& waiting) requires CarriesProbes<T> {
+    waiting.each_awaited([&](Probe::Kind kind, const Envelope& envelope, int peer, const SendRequest* send) {
+      if (peer == transport_.rank()) return;
+      probe.kind = kind;
+      probe.call = envelope;
+      transport_.send_probe(probe, peer, send);
+    });
+  }
+  /// A probe has arrived at this rank, which waits for `call`.
+  void answer(const ReceivedProbe& received, const Call& call) requires CarriesProbes<T> {
+    Probe probe = received.probe;
+    const int rank = transport_.rank(), size = transport_.size();
+    const Call* const waiting = what_holds_up(probe, call);
+    if (waiting == nullptr || probe.initiator < 0 || probe.initiator >= size) return;
+    if (probe.initiator == rank && !probes_.is_valid(probe)) return;
+    if (probe.initiator == rank && waiting == &call) {
+      // The calls of some neighbours in the circle differ; one of these reports it, and shows both.
+      const bool same = probe.call.tag == Envelope::collective && probe.call.channel == call.envelope.channel &&
+                        probe.call.sequence == call.envelope.sequence;
+      if (const auto failure = same ? std::nullopt : describe_deadlock(received, call)) transport_.fail(*failure);
+    } else if (probes_.passes(probe, waiting, size)) {
+      if (probe.initiator != rank) ++probe.ranks;
+      ask(probe, *waiting);
+    }
+  }
+  /// The call for which this rank must wait before it does what a probe asks for; null if it will do that by itself, or has done it.
+  const Call* what_holds_up(const Probe& probe, const Call& call) const {
+    if (probe.call.tag != Envelope::collective) return &call;  // messages begin when they are called
+    const auto found = std::ranges::find(groups_, probe.call.channel, &Group::channel);
+    if (found == groups_.end()) return std::ranges::find(retired_, probe.call.channel) == retired_.end() ? &call : nullptr;
+    const Group& group = **found;
+    if (group.calls < probe.call.sequence) return &call;
+    const bool complete = group.first == nullptr || group.first->envelope.sequence > probe.call.sequence;
+    const bool met = !complete && group.first->envelope.sequence == probe.call.sequence && probe.kind == Probe::Kind::meeting;
+    return complete || met ? nullptr : group.first;
+  }
+  static std::optional<Failure> describe_deadlock(const ReceivedProbe& back, const Call& call) {
+    std::optional<Failure> failure;
+    bool of_sender = false;
+    call.each_awaited([&](Probe::Kind kind, const Envelope& envelope, int peer, const SendRequest*) {
+      if (failure && (of_sender || peer != back.from)) return;
+      of_sender = peer == back.from;
+      failure = deadlock(back, kind, envelope, peer);
+    });
+    return failure;
+  }
+
   void recycle(Call& call) { idle_[call.envelope.tag == Envelope::collective ? collectives : messages].push_back(&call); }
 
   Failure timeout(const Call& call) const {
@@ -161,6 +233,9 @@ class CallQueue {
   T transport_;
   Duration deadline_;
   std::vector<Group*> groups_;
+  std::array<std::uint64_t, 16> retired_{};  // channels of the last groups that have ended
+  std::size_t next_retired_ = 0;
+  ProbeLog probes_;
   std::deque<Call> calls_;                  // a deque: calls may not move
   std::array<std::vector<Call*>, 2> idle_;  // by Kind
 };

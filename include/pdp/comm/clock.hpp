@@ -20,7 +20,7 @@ class RunningTime {
   using Duration = std::chrono::nanoseconds;
   static constexpr Duration longest_gap = std::chrono::seconds{1};
 
-  /// The running time at a steady reading. It never goes back.
+  /// The running time at a steady reading. Among threads it goes back by no more than 10 ms.
   [[nodiscard]] Duration at(Duration steady) noexcept {
     while (true) {
       std::int64_t skipped = skipped_.load(std::memory_order_acquire);

@@ -30,7 +30,7 @@ constexpr std::uint64_t digest_of_element_types() {
 
 /// What must be equal on all ranks for one to understand the other. Its place in the handshake never changes.
 struct Build {
-  static constexpr std::uint32_t this_protocol = 4;  // of what follows the handshake, on either kind of connection
+  static constexpr std::uint32_t this_protocol = 5;  // of what follows the handshake, on either kind of connection
   static constexpr std::uint32_t this_byte_order = 0x01020304;
 
   std::array<char, 16> version{};

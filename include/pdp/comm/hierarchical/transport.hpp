@@ -43,6 +43,6 @@ class HierarchicalTransport : public stream::StreamTransport<hierarchical::HostL
   std::vector<int> hosts_;
 };
 
-static_assert(HostTransport<HierarchicalTransport> && ArenaTransport<HierarchicalTransport>);
+static_assert(HostTransport<HierarchicalTransport> && ArenaTransport<HierarchicalTransport> && CarriesProbes<HierarchicalTransport>);
 
 }  // namespace pdp::comm

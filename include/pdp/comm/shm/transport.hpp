@@ -36,6 +36,6 @@ class ShmTransport : public stream::StreamTransport<shm::Rings> {
   Region add_arena(const GroupPlace& place, std::uint64_t number, std::vector<Shared> memories);
 };
 
-static_assert(GroupTransport<ShmTransport> && ArenaTransport<ShmTransport>);
+static_assert(GroupTransport<ShmTransport> && ArenaTransport<ShmTransport> && CarriesProbes<ShmTransport>);
 
 }  // namespace pdp::comm

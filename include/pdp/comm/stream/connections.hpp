@@ -23,7 +23,8 @@ class Connections {
   Connections(int rank, L links) : rank_{rank}, links_{std::move(links)}, strays_{size() > 1 ? 2 * static_cast<std::size_t>(size()) : 0} {
     connections_.reserve(static_cast<std::size_t>(size()));
     open_.reserve(connections_.capacity());
-    for (int peer = 0; peer < size(); ++peer) connections_.push_back({peer, false, Inbox{rank, peer}, {}});
+    for (int peer = 0; peer < size(); ++peer)
+      connections_.push_back({.peer = peer, .open = false, .inbox = Inbox{rank, peer}, .outbox = {}});
     interests_.resize(connections_.size());
     find_open();
   }
@@ -40,6 +41,7 @@ class Connections {
     if (failure_) return;
     Connection& to = connection(send.peer);
     const bool idle = to.outbox.empty();
+    ++to.posted;
     to.outbox.post(send);
     if (to.inbox.said_bye()) to.inbox.lost_after_bye(send.envelope);
     if (idle) write(to);
@@ -97,6 +99,24 @@ class Connections {
     flush_all(Clock::now() + telling);
   }
 
+  /// A rank that waits reads whatever is sent to it, so a send needs no probe.
+  void send_probe(Probe probe, int peer, const SendRequest* send) {
+    if (failure_ || send != nullptr) return;
+    Connection& to = connection(peer);
+    probe.received = to.inbox.received();
+    to.outbox.note(frame_of(probe));
+    write(to);
+  }
+  std::optional<ReceivedProbe> take_probe() {
+    for (Connection* each : open_)
+      for (std::vector<Probe>& probes = each->inbox.probes(); !probes.empty();) {
+        const Probe next = probes.front();
+        probes.erase(probes.begin());
+        if (next.kind == Probe::Kind::meeting || next.received == each->posted) return ReceivedProbe{next, each->peer};
+      }
+    return std::nullopt;
+  }
+
   void heartbeat(Duration duration) { links_.heartbeat(duration); }
 
  private:
@@ -105,6 +125,7 @@ class Connections {
     bool open;
     Inbox inbox;
     Outbox outbox;
+    std::uint64_t posted = 0;  // messages to the peer
   };
   static constexpr unsigned looks_between_polls = 64;
   static constexpr Duration patience = std::chrono::milliseconds{100};

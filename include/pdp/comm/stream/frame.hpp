@@ -17,7 +17,8 @@ struct Frame {
     bye = 3,      // the last frame of a rank that has ended its part
     failure = 4,  // the last frame of a world that has failed: the text follows; tag and root of the envelope are its kind and rank
     waiting = 5,  // a note between frames: the envelope is that of a collective in which the sender has waited for long
-    beat = 6      // on a pulse, which carries no messages: the sender is alive
+    beat = 6,     // on a pulse, which carries no messages: the sender is alive
+    probe = 7     // a Probe between frames; see probe_frame.hpp
   };
   static constexpr std::size_t capacity = 256 * 1024;  // bytes of a message in one frame; a multiple of every element
   static constexpr std::size_t longest_text = 4096;

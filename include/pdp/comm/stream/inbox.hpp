@@ -10,8 +10,10 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <pdp/comm/stream/frame.hpp>
+#include <pdp/comm/stream/probe_frame.hpp>
 #include <pdp/comm/stream/queue.hpp>
 #include <pdp/comm/stream/stray.hpp>
 #include <pdp/comm/transport.hpp>
@@ -70,6 +72,10 @@ class Inbox {
       if (each->envelope.tag == Envelope::collective && each->envelope.channel == mine.channel && each->envelope.sequence < mine.sequence)
         fault_ = mismatch(mine, rank_, each->envelope, peer_);
   }
+  /// Messages that have arrived as a whole.
+  [[nodiscard]] std::uint64_t received() const { return received_; }
+  /// Probes of the peer that have arrived, in their order.
+  [[nodiscard]] std::vector<Probe>& probes() { return probes_; }
   /// Whether it is the peer's own word on why the world has failed.
   [[nodiscard]] bool told() const { return was_told_; }
 
@@ -176,6 +182,12 @@ class Inbox {
         if (frame.length > 0) return garbled();
         waits_in_ = frame.envelope;
         return;
+      case Frame::Kind::probe:
+        if (const std::optional<Probe> probe = probe_of(frame))
+          probes_.push_back(*probe);
+        else
+          garbled();
+        return;
       case Frame::Kind::beat:  // on pulses only
         break;
     }
@@ -249,6 +261,7 @@ class Inbox {
     was_told_ = true;
   }
   void complete() {
+    ++received_;
     if (receive_ != nullptr) receive_->done = true;
     receive_ = nullptr;
     stray_ = nullptr;
@@ -290,6 +303,8 @@ class Inbox {
 
   alignas(std::max_align_t) std::array<std::byte, largest_element> element_{};  // the beginning of one
   std::size_t held_ = 0;                                                        // bytes of it
+  std::uint64_t received_ = 0;
+  std::vector<Probe> probes_;
   bool said_bye_ = false;
   bool ended_ = false;
   bool was_told_ = false;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,11 +31,15 @@ class Outbox {
     if (sends_.front() == &send) begin();
   }
 
-  /// Says, before the next frame, in which collective this rank waits. Once for each.
+  /// Says, before the next message's frame, in which collective this rank waits. Once for each.
   void note(const Envelope& call) {
-    if (has_note() || (note_.envelope.channel == call.channel && note_.envelope.sequence == call.sequence)) return;
-    note_ = {.kind = Frame::Kind::waiting, .envelope = call};
-    note_sent_ = 0;
+    if (noted_ && noted_->channel == call.channel && noted_->sequence == call.sequence) return;
+    noted_ = call;
+    note({.kind = Frame::Kind::waiting, .envelope = call});
+  }
+  /// Sends a frame without a payload before the next message's frame. Drops it if many wait already, as the peer does not read then.
+  void note(const Frame& frame) {
+    if (notes_.size() < most_notes) notes_.push_back(frame);
   }
 
   /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
@@ -53,7 +58,7 @@ class Outbox {
       if (broken_ || sent == 0) break;
       moved = true;
       if (noting)
-        note_sent_ += sent;
+        advance_note(sent);
       else
         advance(sent);
       if (sent < asked) break;
@@ -71,11 +76,10 @@ class Outbox {
   void finish(Frame last, std::string_view said) {
     last.length = static_cast<std::uint32_t>(said.size());
     std::vector<std::byte> words;
-    if (has_note() && note_sent_ > 0) {
-      const auto* note = reinterpret_cast<const std::byte*>(&note_);
+    if (note_sent_ > 0) {
+      const auto* note = reinterpret_cast<const std::byte*>(&notes_.front());
       words.assign(note + note_sent_, note + sizeof(Frame));
     }
-    note_sent_ = sizeof(Frame);
     if (sends_.front() != nullptr && sent_ > 0) {
       const auto* header = reinterpret_cast<const std::byte*>(&frame_);
       if (sent_ < sizeof(Frame)) words.assign(header + sent_, header + sizeof(Frame));
@@ -91,19 +95,30 @@ class Outbox {
     drop();
   }
 
-  /// Lets go of all messages.
-  void drop() noexcept { sends_.clear(); }
+  /// Drops all messages and notes.
+  void drop() noexcept {
+    sends_.clear();
+    notes_.clear();
+    note_sent_ = 0;
+  }
   /// Whether a message has been begun and not ended.
   [[nodiscard]] bool within_message() const { return sends_.front() != nullptr && (sent_ > 0 || before_ > 0); }
 
  private:
   static constexpr int frames_at_once = 4;
+  static constexpr std::size_t most_notes = 64;
 
-  [[nodiscard]] bool has_note() const { return note_sent_ < sizeof(Frame); }
+  [[nodiscard]] bool has_note() const { return !notes_.empty(); }
   std::size_t next_of_note(std::array<iovec, 2>& parts) {
-    parts[0] = {reinterpret_cast<std::byte*>(&note_) + note_sent_, sizeof(Frame) - note_sent_};
+    parts[0] = {reinterpret_cast<std::byte*>(&notes_.front()) + note_sent_, sizeof(Frame) - note_sent_};
     parts[1] = {};
     return parts[0].iov_len;
+  }
+  void advance_note(std::size_t bytes) {
+    note_sent_ += bytes;
+    if (note_sent_ < sizeof(Frame)) return;
+    note_sent_ = 0;
+    notes_.erase(notes_.begin());
   }
 
   void begin() {
@@ -147,12 +162,13 @@ class Outbox {
     sent.done.store(true, std::memory_order_release);  // its owner may use it again from here on
   }
 
-  Queue<SendRequest> sends_;  // the first one is on its way
-  Frame frame_;               // the one on its way
-  std::size_t sent_ = 0;      // of it, header included
-  std::uint64_t before_ = 0;  // bytes of the message in frames before it
-  Frame note_;                // the last one
-  std::size_t note_sent_ = sizeof(Frame);
+  Queue<SendRequest> sends_;       // the first one is on its way
+  Frame frame_;                    // the one on its way
+  std::size_t sent_ = 0;           // of it, header included
+  std::uint64_t before_ = 0;       // bytes of the message in frames before it
+  std::optional<Envelope> noted_;  // the last collective in which this rank has said that it waits
+  std::vector<Frame> notes_;       // to go out, in their order
+  std::size_t note_sent_ = 0;      // bytes of the first one
   std::vector<std::byte> last_words_;
   std::size_t last_words_sent_ = 0;
   bool broken_ = false;

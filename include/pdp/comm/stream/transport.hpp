@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include <pdp/comm/probe.hpp>
 #include <pdp/comm/transport.hpp>
 
 namespace pdp::comm::stream {
@@ -28,6 +30,8 @@ class StreamTransport {
   void wait(TimePoint until);
   void fail(Failure failure) noexcept;
   void heartbeat(Duration duration);
+  void send_probe(const Probe& probe, int peer, const SendRequest* send);
+  std::optional<ReceivedProbe> take_probe();
 
  protected:
   [[nodiscard]] Connections<L>& connections() const { return *connections_; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include <pdp/comm/stream/connections.hpp>
@@ -51,6 +52,14 @@ void StreamTransport<L>::fail(Failure failure) noexcept {
 template <class L>
 void StreamTransport<L>::heartbeat(Duration duration) {
   connections_->heartbeat(duration);
+}
+template <class L>
+void StreamTransport<L>::send_probe(const Probe& probe, int peer, const SendRequest* send) {
+  connections_->send_probe(probe, peer, send);
+}
+template <class L>
+std::optional<ReceivedProbe> StreamTransport<L>::take_probe() {
+  return connections_->take_probe();
 }
 
 }  // namespace pdp::comm::stream

@@ -25,6 +25,6 @@ class TcpTransport : public stream::StreamTransport<tcp::Sockets> {
   TcpTransport(int rank, tcp::Sockets sockets);
 };
 
-static_assert(Transport<TcpTransport>);
+static_assert(CarriesProbes<TcpTransport>);
 
 }  // namespace pdp::comm

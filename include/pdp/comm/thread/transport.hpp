@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include <pdp/comm/doorbell.hpp>
+#include <pdp/comm/probe.hpp>
 #include <pdp/comm/thread/memory.hpp>
 #include <pdp/comm/together/meetings.hpp>
 #include <pdp/comm/transport.hpp>
@@ -35,6 +38,7 @@ class ThreadTransport {
     ThreadTransport old{std::move(*this)};
     world_ = std::move(other.world_);
     rank_ = other.rank_;
+    sent_ = std::move(other.sent_);
     receives_ = std::move(other.receives_);
     calls_ = std::move(other.calls_);
     meetings_ = std::move(other.meetings_);
@@ -60,6 +64,7 @@ class ThreadTransport {
       const std::lock_guard lock{to.mutex};
       to.sends.emplace_back(rank_, &send);
     }
+    ++sent_[static_cast<std::size_t>(send.peer)];
     to.bell.ring();
   }
 
@@ -116,6 +121,37 @@ class ThreadTransport {
     if (bell.rings() == seen_) compare_calls();
   }
 
+  void send_probe(Probe probe, int peer, const SendRequest* send) {
+    {
+      Mailbox& taker = mailbox(send != nullptr ? peer : rank_);
+      const std::lock_guard lock{taker.mutex};
+      const auto is_it = [send](const auto& sent) { return sent.second == send; };
+      if (send != nullptr && std::ranges::none_of(taker.sends, is_it)) return;  // it has just been received
+      probe.received = taker.taken[static_cast<std::size_t>(send != nullptr ? rank_ : peer)];
+    }
+    Mailbox& to = mailbox(peer);
+    {
+      const std::lock_guard lock{to.mutex};
+      to.probes.push_back({probe, rank_});
+      to.probed.store(true, std::memory_order_relaxed);
+    }
+    to.bell.ring();
+  }
+  std::optional<ReceivedProbe> take_probe() {
+    Mailbox& own = mailbox(rank_);
+    if (!own.probed.load(std::memory_order_relaxed)) return std::nullopt;
+    const std::lock_guard lock{own.mutex};
+    while (!own.probes.empty()) {
+      const ReceivedProbe next = own.probes.front();
+      own.probes.erase(own.probes.begin());
+      const auto from = static_cast<std::size_t>(next.from);
+      const std::uint64_t now = next.probe.kind == Probe::Kind::send ? own.taken[from] : sent_[from];
+      if (next.probe.kind == Probe::Kind::meeting || next.probe.received == now) return next;
+    }
+    own.probed.store(false, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+
   void fail(Failure failure) {
     {
       const std::lock_guard lock{world_->failing};
@@ -135,7 +171,10 @@ class ThreadTransport {
   struct Mailbox {
     std::mutex mutex;
     std::vector<std::pair<int, SendRequest*>> sends;
-    std::vector<Envelope> calls;  // collectives that the owner has waited for in vain, when it last looked
+    std::vector<std::uint64_t> taken;   // messages that the owner has received, by sender
+    std::vector<ReceivedProbe> probes;  // that the owner has not seen yet
+    std::vector<Envelope> calls;        // collectives that the owner has waited for in vain, when it last looked
+    std::atomic<bool> probed{false};    // whether there may be probes
     std::atomic<bool> gone{false};
     std::atomic<bool> meets{false};  // the owner is at values of other ranks
     Doorbell bell;
@@ -143,7 +182,11 @@ class ThreadTransport {
   struct World {
     explicit World(int size)
         : mailboxes(static_cast<std::size_t>(size)), boards{thread::Memory::create(mailboxes.size() * sizeof(together::Board))} {
-      for (Mailbox& each : mailboxes) each.sends.reserve(in_flight), each.calls.reserve(in_flight);
+      for (Mailbox& each : mailboxes) {
+        each.sends.reserve(in_flight);
+        each.calls.reserve(in_flight);
+        each.taken.resize(mailboxes.size());
+      }
     }
     std::vector<Mailbox> mailboxes;
     thread::Memory boards;     // of the world, one for each rank
@@ -157,7 +200,7 @@ class ThreadTransport {
   /// Messages that there is room for from the start: how many meet in a mailbox is a matter of luck, and must not allocate in a later step.
   static constexpr std::size_t in_flight = 64;
 
-  ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank} {
+  ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank}, sent_(world_->mailboxes.size()) {
     receives_.reserve(in_flight);
     calls_.reserve(in_flight);
     std::vector<together::Partner<Doorbell>> all;
@@ -219,6 +262,7 @@ class ThreadTransport {
         }
         take(send, *receive);
         own.sends.erase(found);
+        ++own.taken[static_cast<std::size_t>(receive->peer)];
         send.done.store(true, std::memory_order_release);
         mailbox(receive->peer).bell.ring();
         return moved = true;
@@ -328,11 +372,12 @@ class ThreadTransport {
 
   std::shared_ptr<World> world_;
   int rank_ = 0;
+  std::vector<std::uint64_t> sent_;  // messages, by receiver
   std::vector<ReceiveRequest*> receives_;
   std::vector<Envelope> calls_;  // of compare_calls()
   Meetings meetings_;
   std::uint32_t seen_ = 0;  // rings of the bell before the last look
 };
-static_assert(ArenaTransport<ThreadTransport>);
+static_assert(ArenaTransport<ThreadTransport> && CarriesProbes<ThreadTransport>);
 
 }  // namespace pdp::comm

@@ -1,0 +1,90 @@
+#include <pdp/comm/probe.hpp>
+#include <pdp/comm/probe_log.hpp>
+#include <pdp/comm/stream/probe_frame.hpp>
+
+#include <chrono>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+using namespace std::chrono_literals;
+using comm::Probe;
+
+namespace probe_test {
+
+comm::Envelope call() {
+  return {.channel = 7, .sequence = 3, .count = 8, .root = 2, .verb = comm::Verb::broadcast, .type = pdp::DType::float32};
+}
+
+}  // namespace probe_test
+
+TEST_CASE("A probe survives its way as a frame", "[comm][probe]") {
+  for (const auto kind : {Probe::Kind::receive, Probe::Kind::send, Probe::Kind::meeting}) {
+    const Probe probe{
+        .kind = kind, .initiator = 70'000, .attempt = 9, .ranks = 12, .call = probe_test::call(), .received = std::uint64_t{1} << 40};
+    const auto back = comm::stream::probe_of(comm::stream::frame_of(probe));
+    REQUIRE(back);
+    CHECK(back->kind == kind);
+    CHECK(back->initiator == 70'000);
+    CHECK(back->attempt == 9);
+    CHECK(back->ranks == 12);
+    CHECK(back->call == probe_test::call());
+    CHECK(back->received == std::uint64_t{1} << 40);
+  }
+}
+
+TEST_CASE("A frame that no probe makes is no probe", "[comm][probe]") {
+  comm::stream::Frame frame = comm::stream::frame_of({.call = probe_test::call()});
+  frame.envelope.reserved = 3;
+  CHECK_FALSE(comm::stream::probe_of(frame));
+  frame.envelope.reserved = 0;
+  frame.length = 1;
+  CHECK_FALSE(comm::stream::probe_of(frame));
+}
+
+TEST_CASE("A probe log asks after 200 ms of a wait and then in doubled pauses", "[comm][probe]") {
+  comm::ProbeLog log;
+  const comm::TimePoint start{1h};
+  log.begin(start);
+  CHECK_FALSE(log.due(start + 199ms));
+  CHECK(log.due(start + 200ms) == 1u);
+  CHECK_FALSE(log.due(start + 599ms));
+  CHECK(log.due(start + 600ms) == 2u);
+  CHECK_FALSE(log.due(start + 1399ms));
+  CHECK(log.due(start + 1400ms) == 3u);
+  log.begin(start + 5s);
+  CHECK(log.due(start + 5s + 200ms) == 4u);
+}
+
+TEST_CASE("A probe log knows which probes are about the present wait", "[comm][probe]") {
+  comm::ProbeLog log;
+  log.begin(comm::TimePoint{1h});
+  CHECK_FALSE(log.is_valid({.attempt = 1}));
+  CHECK(log.due(comm::TimePoint{2h}) == 1u);
+  CHECK(log.is_valid({.attempt = 1}));
+  log.begin(comm::TimePoint{3h});  // something has moved
+  CHECK_FALSE(log.is_valid({.attempt = 1}));
+}
+
+TEST_CASE("A probe log passes each attempt on once for each call", "[comm][probe]") {
+  comm::ProbeLog log;
+  const int one = 0, other = 0;
+  const auto passes = [&](std::uint32_t attempt, const int& call, int initiator = 2) {
+    return log.passes({.initiator = initiator, .attempt = attempt}, &call, 4);
+  };
+  CHECK(passes(1, one));
+  CHECK_FALSE(passes(1, one));
+  CHECK(passes(1, other));
+  CHECK(passes(1, one, 3));
+  CHECK(passes(2, one));
+  CHECK_FALSE(passes(1, other));
+}
+
+TEST_CASE("A deadlock names both ranks and both calls", "[comm][probe]") {
+  const comm::Envelope message{.count = 8, .tag = 5, .verb = comm::Verb::send, .type = pdp::DType::float32};
+  const comm::ReceivedProbe back{{.initiator = 1, .ranks = 3, .call = probe_test::call()}, 4};
+  const comm::Failure failure = comm::deadlock(back, Probe::Kind::receive, message, 2);
+  CHECK(failure.kind == comm::Failure::Kind::mismatch);
+  CHECK_THAT(failure.message, Contains("3 ranks wait for each other in a circle: rank 1 for rank 2 (receive of 8 float32 with tag 5), and "
+                                       "rank 4 for rank 1 (broadcast of 8 float32 with root 2)"));
+}
