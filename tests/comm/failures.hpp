@@ -33,7 +33,7 @@ Thrown thrown_by(F&& f) {
 /// A rank returns while the others still wait for it.
 template <class Comm>
 void rank_leaves() {
-  const auto start = comm::Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   std::vector<Thrown> errors;
   SECTION("in a collective") {
     errors = pdp::testing::errors<Comm>(4, [](Comm& world) {
@@ -68,7 +68,7 @@ void rank_leaves() {
       world.barrier();
     });
   }
-  CHECK(comm::Clock::now() - start < 2s);
+  CHECK(std::chrono::steady_clock::now() - start < 2s);
   REQUIRE(errors.size() == 4);
   CHECK_FALSE(errors[2]);
   for (const int rank : {0, 1, 3}) {
@@ -81,7 +81,7 @@ void rank_leaves() {
 /// A rank computes for longer than the deadline.
 template <class Comm>
 void deadline_passes() {
-  const auto start = comm::Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<Comm>(2, [](Comm& world) {
     world.barrier();
     std::vector<float> values(8);
@@ -95,7 +95,7 @@ void deadline_passes() {
       world.barrier();
     }
   });
-  CHECK(comm::Clock::now() - start > 100ms);
+  CHECK(std::chrono::steady_clock::now() - start > 100ms);
   for (const Thrown& error : errors) {
     CHECK(error.is<pdp::Timeout>());
     CHECK_THAT(error.what(), Contains("rank 0 waited 100 ms for all_reduce of 8 float32 and heard nothing from rank 1"));

@@ -128,14 +128,14 @@ TEST_CASE("tcp: collectives of many ranks need few connections", "[comm][tcp][me
 
 TEST_CASE("tcp: every rank hears of a failure, whoever it is connected with", "[comm][tcp][mesh]") {
   constexpr int size = 9;
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<comm::Tcp>(size, [](comm::Tcp& world) {
     std::vector<int> values(3);
     // Nobody is connected with anybody. Rank 4 has an error; the others wait for one of them that never speaks.
     if (world.rank() == 4) world.abort("for good reason");
     world.recv(values, (world.rank() + 3) % size);
   });
-  CHECK(Clock::now() - start < std::chrono::seconds{2});
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds{2});
   for (const auto& each : errors) {
     CHECK(each.lost_rank() == 4);
     CHECK_THAT(each.what(), Contains("for good reason"));
@@ -143,13 +143,13 @@ TEST_CASE("tcp: every rank hears of a failure, whoever it is connected with", "[
 }
 
 TEST_CASE("tcp: a rank that waits for one that has left is told so, though they never were connected", "[comm][tcp][mesh]") {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<comm::Tcp>(6, [](comm::Tcp& world) {
     std::vector<int> values(3);
     if (world.rank() == 2) return;
     world.recv(values, world.rank() == 5 ? 2 : 5);
   });
-  CHECK(Clock::now() - start < std::chrono::seconds{2});
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds{2});
   for (const int rank : {0, 1, 3, 4, 5}) {
     CHECK(errors[static_cast<std::size_t>(rank)].lost_rank() == 2);
     CHECK_THAT(errors[static_cast<std::size_t>(rank)].what(), Contains("rank 2 has ended its part while rank 5 still has a call with it"));
@@ -157,11 +157,11 @@ TEST_CASE("tcp: a rank that waits for one that has left is told so, though they 
 }
 
 TEST_CASE("tcp: a rank that gives no sign of life is lost", "[comm][tcp][mesh]") {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const auto thrown = end_of_rank_zero(std::chrono::seconds{1}, [](int) {});
   CHECK(lost_rank(thrown) == 1);
   CHECK_THAT(words(thrown), Contains("no sign of life from it for 1000 ms") && Contains("PDP_HEARTBEAT"));
-  CHECK(Clock::now() - start > std::chrono::seconds{1});
+  CHECK(std::chrono::steady_clock::now() - start > std::chrono::seconds{1});
 }
 
 TEST_CASE("tcp: a rank that gives signs of life is waited for", "[comm][tcp][mesh]") {

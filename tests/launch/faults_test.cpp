@@ -136,7 +136,7 @@ struct Figures {
 /// the one before; gives how long it takes.
 void kill_one(const std::string& comm, int size, bool starting, std::mt19937& random, double& start, Figures& figures) {
   const std::string seed = std::to_string(random() % 1'000'000);
-  const auto begun = Clock::now();
+  const auto begun = std::chrono::steady_clock::now();
   Ranks ranks{comm, size, {"traffic", seed}, {{"PDP_TIMEOUT", starting ? "5" : "60"}}};
   const auto started = Clock::now();
   const auto a_while = [&](double longest) {
@@ -284,6 +284,17 @@ TEST_CASE("a rank that is stopped for less than a heartbeat is waited for", "[la
     std::this_thread::sleep_for(1'000ms);
     for (auto& [comm, ranks] : jobs) ranks.signal(victim, SIGCONT);
     std::this_thread::sleep_for(200ms);
+  }
+  for (auto& [comm, ranks] : jobs) check_done(comm, ranks);
+}
+
+TEST_CASE("A job that is suspended for longer than its deadline and its heartbeat goes on when it is continued", "[launch][faults]") {
+  auto jobs = jobs_of_all(4, {"late", "4"}, {{"PDP_HEARTBEAT", "3"}});
+  for (auto& [comm, ranks] : jobs) ranks.wait_until_joined();
+  for (const int signal : {SIGSTOP, SIGCONT}) {
+    for (auto& [comm, ranks] : jobs)
+      for (int rank = 0; rank < ranks.size(); ++rank) ranks.signal(rank, signal);
+    if (signal == SIGSTOP) std::this_thread::sleep_for(6s);
   }
   for (auto& [comm, ranks] : jobs) check_done(comm, ranks);
 }

@@ -26,7 +26,7 @@
 
 namespace launch_test {
 
-using Clock = pdp::comm::Clock;
+using Clock = std::chrono::steady_clock;
 using Variable = std::pair<std::string, std::string>;
 
 inline std::string contents(const std::string& file) {

@@ -51,7 +51,7 @@ class InFlight {
         if (comm::Clock::now() - begin >= world_.deadline()) {
           const std::string reason = text(
               "rank ", world_.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
-              "has failed, or makes other calls, or a step needs a longer deadline");
+              "has failed, or makes other calls, or a step needs a longer deadline (PDP_DEADLINE=SECONDS)");
           world_.abort(reason);
           throw Timeout{reason};
         }

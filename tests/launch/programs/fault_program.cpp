@@ -21,7 +21,7 @@
 namespace {
 
 namespace comm = pdp::comm;
-using comm::Clock;
+using Clock = std::chrono::steady_clock;  // which all processes of a host share
 
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
@@ -84,12 +84,17 @@ void traffic(World& world, unsigned seed, int seconds) {
   }
 }
 
-/// Every rank but the last waits for a message of another one but the last, and none is ever sent.
+/// Every rank waits for a message that is never sent: the last one from rank 0, which no other rank waits for, and the others from the next
+/// one. The last but one only looks whether the world still stands, so that no circle of ranks waits.
 template <class World>
 void wait_for_nothing(World& world) {
   int nothing = 0;
-  const int waiting = world.size() - 1;
-  world.recv(std::span{&nothing, 1}, world.rank() == waiting ? 0 : (world.rank() + 1) % waiting);
+  const int idle = world.size() - 2;
+  while (world.rank() == idle) {
+    world.progress();
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  world.recv(std::span{&nothing, 1}, world.rank() > idle ? 0 : world.rank() + 1);
 }
 
 void compute(int seconds) {
@@ -122,6 +127,11 @@ int live(const std::string& what, int first, int second) {
     try {
       if (what == "traffic") traffic(world, static_cast<unsigned>(first), second);
       if (what == "wait") wait_for_nothing(world);
+      if (what == "late") {  // for a rank that is in time for the deadline, if it is not stopped meanwhile
+        world.deadline(std::chrono::seconds{first});
+        if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
+        world.barrier();
+      }
       if (what == "compute") {
         compute(first);
         world.barrier();

@@ -473,10 +473,11 @@ inline Failure Rank::timeout(const Call& call) const {
     return {Failure::Kind::timeout, number_,
             text("rank ", number_, " waited ", milliseconds, " ms until the GPUs had carried out ", describe(call.envelope),
                  ", which comes after all that the ranks' streams held before; either a stream waits for something else, or it needs a ",
-                 "longer deadline")};
+                 "longer deadline (PDP_DEADLINE=SECONDS)")};
   return {Failure::Kind::timeout, number_,
           text("rank ", number_, " waited ", milliseconds, " ms for ", describe(call.envelope), " and heard nothing from rank ",
-               call.group->missing(call), "; either that rank makes another call or none, or it needs a longer deadline")};
+               call.group->missing(call),
+               "; either that rank makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")};
 }
 
 }  // namespace pdp::comm::cuda_thread

@@ -221,7 +221,7 @@ inline void Group::time_out(Call& call) {
     if (MPI_Testall(static_cast<int>(call.requests.size()), call.requests.data(), &ignored, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
   world_->fail(Timeout{text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
                             call.peer < 0 ? "; either a rank" : text(" and heard nothing from rank ", call.peer, "; either that rank"),
-                            " makes another call or none, or it needs a longer deadline")});
+                            " makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")});
 }
 
 }  // namespace pdp::comm::mpi
