@@ -1,0 +1,75 @@
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+
+namespace comm = pdp::comm;
+namespace nn = pdp::nn;
+using namespace std::chrono_literals;
+
+namespace train_divergence_test {
+
+constexpr pdp::Task task{nn::Sequential{nn::Linear{6, 8}, nn::Tanh{}, nn::Linear{8, 8}, nn::Tanh{}, nn::Linear{8, 3}},
+                         pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
+constexpr int steps = 6, rows = 8;
+
+/// What the ranks of a pipeline throw if rank 1 does something else in its third step. The promise is 2 s.
+template <class Comm, class Other>
+void diverge(const std::string& name, const Other& other) {
+  const auto x = pdp::testing::normal(rows * 6, 3);
+  const std::vector<std::int32_t> targets(rows, 1);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto errors = pdp::testing::errors<Comm>(
+      3,
+      [&](Comm& world) {
+        pdp::Trainer trainer{world, pdp::parallel::Pipeline<>{.micro_batches = 2}, task, {.global_batch = rows, .seed = 1}};
+        for (int step = 0; step < steps; ++step) {
+          if (world.rank() == 1 && step == 2) {
+            other(world, trainer);
+          } else {
+            trainer.step(x, targets);
+          }
+        }
+      },
+      300s);
+  INFO(name);
+  CHECK(std::chrono::steady_clock::now() - begin < 4 * 2s);
+  for (const auto& error : errors) {
+    INFO(error.what());
+    CHECK(error.template is<pdp::CommunicationError>());
+  }
+}
+
+}  // namespace train_divergence_test
+
+using namespace train_divergence_test;
+
+TEMPLATE_TEST_CASE("Ranks of a pipeline that diverge throw on every rank within two seconds", "[train][divergence]", comm::Thread,
+                   comm::Tcp) {
+  diverge<TestType>("a rank evaluates while the others make a step", [](auto&, auto& trainer) {
+    const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, pdp::testing::normal(24 * 6, 4), std::vector<std::int32_t>(24, 2)};
+    static_cast<void>(trainer.accuracy(data));
+  });
+  diverge<TestType>("a rank makes a call of its own", [](auto& world, auto&) { world.barrier(); });
+  diverge<TestType>("a rank swallows the error of a step", [](auto&, auto& trainer) {
+    try {
+      trainer.step(std::vector<float>(5), std::vector<std::int32_t>(1));
+    } catch (const pdp::Error&) {
+    }
+  });
+}
