@@ -1,8 +1,11 @@
 // The one include of every test: Catch2, whether 2.13 or 3.
 //
-// String matchers have one name under both: CHECK_THAT(text, Contains("a") && !StartsWith("b")).
+// Matchers have one name under both: CHECK_THAT(text, Contains("a") && !StartsWith("b")). Tests include no header of Catch2
+// themselves and name nothing of namespace Catch; tests/includes checks that.
 // Assertions are not thread-safe in either: rank threads report through pdp::testing, which rethrows on the main thread.
 #pragma once
+
+#include <cstdint>
 
 #if __has_include(<catch2/catch_all.hpp>)
 
@@ -10,6 +13,9 @@
 #include <string>
 
 using Catch::Approx;
+
+/// Returns the seed of this run, which `--rng-seed` sets.
+inline std::uint32_t random_seed() { return Catch::getSeed(); }
 
 // Catch2 3 gave the name Contains to ranges.
 inline auto Contains(const std::string& text, Catch::CaseSensitive sensitive = Catch::CaseSensitive::Yes) {
@@ -21,6 +27,8 @@ inline auto Contains(const std::string& text, Catch::CaseSensitive sensitive = C
 #include <catch2/catch.hpp>
 
 using Catch::Matchers::Contains;
+
+inline std::uint32_t random_seed() { return Catch::rngSeed(); }
 
 #endif
 

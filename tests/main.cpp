@@ -1,3 +1,3 @@
 // Catch2's main, for systems whose package has no library of it.
 #define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+#include "catch.hpp"

@@ -25,7 +25,7 @@ TEST_CASE("gloo: a program of several communicators runs on it where the command
 
 TEST_CASE("gloo: a process that is killed is lost for all others, and named", "[comm][gloo][launch][faults]") {
   const std::string mode = GENERATE("small", "large");
-  std::mt19937 random{Catch::rngSeed()};
+  std::mt19937 random{random_seed()};
   for (int trial = 0; trial < 3; ++trial) {
     const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
     std::vector<std::unique_ptr<Job>> ranks;

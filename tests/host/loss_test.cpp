@@ -261,7 +261,7 @@ TEST_CASE("a class beyond all columns is refused by each rank that has some of t
   const std::vector<std::int32_t> classes{1, 6};
   CHECK_THROWS_WITH(softmax_part(cpu, Matrix<const float>{logits.data(), 2, 3}, std::span<const std::int32_t>{classes}, 3, 6,
                                  Matrix<float>{known.data(), 2, 4}),
-                    Catch::Matchers::Contains("row 1 of a batch is of class 6, but the model gives 6 outputs"));
+                    Contains("row 1 of a batch is of class 6, but the model gives 6 outputs"));
 }
 
 TEST_CASE("columns that rule their classes out altogether leave the loss of the others", "[host][tensor]") {

@@ -193,7 +193,7 @@ void kill_one(const std::string& comm, int size, bool starting, std::mt19937& ra
 
 /// One kill of four falls into the start.
 Figures kill_many(const std::string& comm, int size, int kills) {
-  std::mt19937 random{Catch::rngSeed()};
+  std::mt19937 random{random_seed()};
   Figures figures;
   double start = 0.5;
   for (int kill = 0; kill < kills; ++kill) kill_one(comm, size, kill % 4 == 3, random, start, figures);

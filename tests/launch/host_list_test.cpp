@@ -167,7 +167,7 @@ TEST_CASE("long lists take time in proportion to their length", "[launch][host_l
 }
 
 TEST_CASE("what was compressed comes back", "[launch][host_list][property]") {
-  std::mt19937 random{Catch::rngSeed()};
+  std::mt19937 random{random_seed()};
   const auto below = [&](std::size_t bound) { return random() % bound; };
   const Names before{"n", "gpu", "rack2-", "a.b_", ""}, after{"", "", "-ib", ".x"};
   for (int trial = 0; trial < 2000; ++trial) {
@@ -190,7 +190,7 @@ TEST_CASE("what was compressed comes back", "[launch][host_list][property]") {
 }
 
 TEST_CASE("several brackets give every combination, the last one counting fastest", "[launch][host_list][property]") {
-  std::mt19937 random{Catch::rngSeed()};
+  std::mt19937 random{random_seed()};
   for (int trial = 0; trial < 200; ++trial) {
     std::string list;
     Names expected{""};
@@ -208,7 +208,7 @@ TEST_CASE("several brackets give every combination, the last one counting fastes
 }
 
 TEST_CASE("a damaged list gives hosts or a usage error, never anything else", "[launch][host_list][property]") {
-  std::mt19937 random{Catch::rngSeed()};
+  std::mt19937 random{random_seed()};
   const std::string letters = "n019[]-,. x";
   int refused = 0;
   for (int trial = 0; trial < 20'000; ++trial) {

@@ -185,7 +185,7 @@ TEST_CASE("kill -9 of one rank of four ends the job at any moment, with one erro
   const auto arguments =
       GENERATE(values<std::vector<std::string>>({{"loop", "--ranks", "4"}, {"several", "loop", "--ranks", "4", "--comm", "shm"}}));
   CAPTURE(arguments);
-  std::mt19937 random{Catch::rngSeed()};
+  std::mt19937 random{random_seed()};
   std::vector<double> seconds;
   for (int trial = 0; trial < 20; ++trial) {
     Job job{arguments};

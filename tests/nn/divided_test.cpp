@@ -112,7 +112,6 @@ TEST_CASE("undivided, the layers of tensor parallelism are a Linear and nothing"
 
 TEST_CASE("a model that cannot be divided is refused in a sentence", "[nn][tensor][bad input]") {
   const Sequential model{Linear{8, 4}, Relu{}, Linear{4, 6}};
-  using Catch::Matchers::Contains;
   CHECK_THROWS_WITH((Divided{model, {0, 3}, Output::whole}), Contains("layer 0 (Linear) has 4 outputs") && Contains("multiple of 3"));
   CHECK_THROWS_WITH((Divided{Sequential{RowParallel{4, 6}}, {0, 3}, Output::whole}), Contains("layer 0 (RowParallel) has 4 inputs"));
   CHECK_THROWS_WITH((Divided{model, {2, 2}, Output::whole}), Contains("part 2 of 2"));

@@ -154,7 +154,7 @@ TEST_CASE("a unit is not shared where a rank computes with its parameters after 
 
   const auto refused = plans(WeightsFirst<Zero>{{.stage = 1, .unit_elements = 1}}, outline, 2);
   CHECK_THAT(explain(verify(outline, refused), refused),
-             Catch::Contains("computes with parameters that other ranks may change, as their gradients have been given away"));
+             Contains("computes with parameters that other ranks may change, as their gradients have been given away"));
 }
 
 TEST_CASE("ranks that lay out their units differently are told so, and do not add up what does not belong together",
@@ -181,7 +181,7 @@ TEST_CASE("ranks that lay out their units differently are told so, and do not ad
     return parameters() == before ? told : "the parameters have changed";
   });
   for (const std::string& each : found)
-    CHECK_THAT(each, Catch::Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
+    CHECK_THAT(each, Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
 }
 
 TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's state", "[parallel][common_memory]") {

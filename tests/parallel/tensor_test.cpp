@@ -19,7 +19,6 @@ namespace tensor_test {
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using namespace pdp::parallel;
-using Catch::Matchers::Contains;
 using pdp::testing::serial_equivalence;
 
 // Layers that are divided over ranks, alone and together with pipelines and shares of the data.

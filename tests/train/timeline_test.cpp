@@ -18,7 +18,6 @@
 namespace timeline_test {
 
 namespace comm = pdp::comm;
-using Catch::Matchers::Contains;
 using pdp::parallel::Timeline;
 
 namespace {
@@ -109,7 +108,7 @@ TEST_CASE("a timeline is a trace that Chrome reads", "[train][timeline]") {
 
 TEST_CASE("a timeline is a picture with a row for each rank", "[train][timeline]") {
   const std::string svg = pdp::svg_of(by_hand());
-  CHECK_THAT(svg, Catch::Matchers::StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\"") && Catch::Matchers::EndsWith("</svg>\n"));
+  CHECK_THAT(svg, StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\"") && EndsWith("</svg>\n"));
   CHECK_THAT(svg, Contains(">rank 0</text>") && Contains(">rank 1</text>") && !Contains(">rank 2<"));
   CHECK_THAT(svg, Contains("<title>receive_wait activation 2 of micro-batch 7 from rank 0 of group 0: 1500.0 us</title>"));
   CHECK_THAT(svg, Contains("x=\"70.00\" y=\"40\" width=\"565.00\""));   // half of the time
