@@ -84,7 +84,7 @@ class UnpackedBytes {
     if (is_gzip(input))
       packed_.emplace(input);
     else
-      known_size_ = static_cast<std::size_t>(input.size());
+      known_size_ = input.size();
   }
 
   /// Fills `bytes` and returns how many there were: fewer than asked for only at the end.

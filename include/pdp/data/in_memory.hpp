@@ -61,7 +61,7 @@ class InMemory {
   template <class V>
   static void copy_rows(std::span<const Index> which, const std::vector<V>& from, std::span<V> to, Index width) {
     auto out = to.begin();
-    for (const Index sample : which) out = std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(sample * width), width, out);
+    for (const Index sample : which) out = std::copy_n(from.begin() + sample * width, width, out);
   }
 
   Shape sample_shape_;

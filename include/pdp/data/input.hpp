@@ -53,9 +53,9 @@ class Input {
   /// Fills `bytes` from `offset` on and returns how many there were: fewer than asked for only at the end. Throws FileError.
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
     if (offset >= size_) return 0;
-    const std::span<std::byte> wanted = bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), size_ - offset)));
+    const std::span<std::byte> wanted = bytes.first(std::min<std::uint64_t>(bytes.size(), size_ - offset));
     if (file_ < 0) {
-      std::ranges::copy(memory_.subspan(static_cast<std::size_t>(offset), wanted.size()), wanted.begin());
+      std::ranges::copy(memory_.subspan(offset, wanted.size()), wanted.begin());
       return wanted.size();
     }
     for (std::size_t done = 0; done < wanted.size();) {

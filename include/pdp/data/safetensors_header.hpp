@@ -98,7 +98,7 @@ class HeaderReader {
     if (length > SafeTensorsHeader::largest) bad("its header would be of ", length, " bytes, more than the 100 MB that the format allows");
     if (length > input_->size() - length_bytes)
       bad("its header would be of ", length, " bytes, but only ", input_->size() - length_bytes, " follow");
-    std::string json(static_cast<std::size_t>(length), '\0');
+    std::string json(length, '\0');
     input_->read_at(length_bytes, std::as_writable_bytes(std::span{json}));
     if (!json.starts_with('{')) bad("its header does not begin with '{'");
     if (json.find('\0') != std::string::npos) bad("there is a zero byte in its header");  // the parser would take it for the end

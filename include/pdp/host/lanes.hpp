@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <type_traits>
 
 #include <pdp/core/view.hpp>
@@ -111,13 +112,13 @@ struct Lanes {
   }
   /// The first `some` lanes from memory, zero in the others.
   static Lanes load(const T* from, Index some) {
-    alignas(bytes) T lanes[count]{};
+    alignas(bytes) T lanes[std::size_t{count}]{};
     for (Index i = 0; i < some; ++i) lanes[i] = from[i];
     return load(lanes);
   }
   [[gnu::always_inline]] void store(T* to) const { reinterpret_cast<Loose*>(to)->vector = vector; }
   void store(T* to, Index some) const {
-    alignas(bytes) T lanes[count];
+    alignas(bytes) T lanes[std::size_t{count}];
     store(lanes);
     for (Index i = 0; i < some; ++i) to[i] = lanes[i];
   }

@@ -88,7 +88,7 @@ class HostList {
         throw UsageError{text("a range in a list of hosts must count upwards; found ", range.first, '-', range.last)};
       // The difference first, which fits where the count may not.
       if (range.last - range.first >= most_hosts) bounded(most_hosts + 1);
-      count = bounded(count + static_cast<std::size_t>(range.last - range.first) + 1);
+      count = bounded(count + (range.last - range.first) + 1);
       longest = std::max({longest, first.size(), last.size()});
       ranges_.push_back(range);
     } while (take(','));

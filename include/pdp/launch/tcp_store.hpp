@@ -202,7 +202,7 @@ class TcpStore {
 
   /// After a call that did not go through at once.
   void wait_or_throw(short events, comm::TimePoint until) {
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) throw gone();
+    if (errno != EAGAIN && errno != EINTR) throw gone();
     if (!ready(events, until))
       throw Timeout{text("the job's store at ", place(), " does not answer; rank 0 (or the launcher), which hosts it, may be stopped")};
   }

@@ -49,7 +49,7 @@ class Layers {
   template <class L, class... All>
   static constexpr std::size_t index_in(TypeList<All...>) {
     std::size_t index = 0;
-    static_cast<void>(((std::is_same_v<L, All> || (++index, false)) || ...));
+    static_cast<void>(((std::is_same_v<L, All> || (static_cast<void>(++index), false)) || ...));
     return index;
   }
   template <class L>

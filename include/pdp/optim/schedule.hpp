@@ -37,7 +37,8 @@ struct Cosine {
   [[nodiscard]] float factor(std::int64_t step) const {
     if (step >= steps) return to;
     const double wave = std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps));
-    return static_cast<float>(to + (1 - static_cast<double>(to)) * (1 + wave) / 2);
+    const double last = to;
+    return static_cast<float>(last + (1 - last) * (1 + wave) / 2);
   }
 };
 

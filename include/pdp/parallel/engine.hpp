@@ -193,7 +193,7 @@ class Engine {
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
     if (comm::HasDeviceBuffers<C> && program.has_calls) return run(program);
-    const auto place = [](const void* memory) { return static_cast<Index>(reinterpret_cast<std::intptr_t>(memory)); };
+    const auto place = [](const void* memory) { return Index{reinterpret_cast<std::intptr_t>(memory)}; };
     const auto [x, targets] = worker_.where();
     replay(worker_.device(), recordings_, std::array<Index, 4>{kind, rows, place(x), place(targets)}, [&] { run(program); });
   }

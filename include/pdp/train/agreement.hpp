@@ -128,7 +128,7 @@ double probe(const Rule& rule, float lr_factor, float value, float first_gradien
   typename Rule::template State<float> state{};
   rule.update(value, first_gradient, state, constants(rule, StepInfo{1, lr_factor}));
   rule.update(value, second_gradient, state, constants(rule, StepInfo{2, lr_factor}));
-  return value;
+  return static_cast<double>(value);
 }
 
 /// Numbers that cannot be had on this rank, since what it was given is refused, are none: on a rank that is alone with it they differ from

@@ -206,7 +206,7 @@ inline void Group::fail_in_flight(const Call& call, int code) {
 /// `found`: bytes; as many as expected where there are more, but MPI does not say how many.
 inline void Group::fail_length(const Call& call, const Call::Expected& expected, MPI_Count found) {
   const auto wanted = static_cast<MPI_Count>(expected.bytes);
-  const std::string length = found != wanted ? text("has ", static_cast<long long>(found)) : std::string{"is longer"};
+  const std::string length = found != wanted ? text("has ", found) : std::string{"is longer"};
   world_->fail(
       MismatchedCollective{text("rank ", rank_, " expected a message of ", expected.bytes, " bytes from rank ", expected.peer, " (",
                                 describe(call.envelope), "), but it ", length, "; both ranks must give it the same size and type")});

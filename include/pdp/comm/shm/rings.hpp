@@ -202,7 +202,7 @@ class Rings {
   }
   /// Bytes that the other side hears of at once: a few, so that both copy at the same time.
   [[nodiscard]] std::size_t piece() const { return std::min<std::size_t>(ring_bytes_ / 8, 32 * 1024); }
-  [[nodiscard]] std::size_t room(const Out& out) const { return ring_bytes_ - static_cast<std::size_t>(out.written - out.read); }
+  [[nodiscard]] std::size_t room(const Out& out) const { return ring_bytes_ - (out.written - out.read); }
   /// Whether a rank will write and read no more.
   [[nodiscard]] bool gone(int peer) const {
     return segment_->seat(peer).stage.load(std::memory_order_seq_cst) == Seat::left || processes_.ended(peer);

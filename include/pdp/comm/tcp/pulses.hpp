@@ -91,7 +91,7 @@ class Pulses {
   [[nodiscard]] std::array<int, 2> sockets() const {
     std::array<int, 2> handles{-1, -1};
     for (std::size_t i = 0; i < pulses_.size(); ++i)
-      if (pulses_[i]) handles[i] = const_cast<Socket&>(pulses_[i]->socket).native_handle();
+      if (pulses_[i]) handles[i] = pulses_[i]->socket.native_handle();
     return handles;
   }
 

@@ -69,7 +69,7 @@ class Sockets {
       message.msg_iovlen = parts.size();
       const ssize_t count = ::recvmsg(line.socket.get(), &message, MSG_DONTWAIT);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (count < 0 && errno == EAGAIN) break;
       moved = true;
       if (count <= 0) {
         inbox.closed();
@@ -92,7 +92,7 @@ class Sockets {
     while (true) {
       const ssize_t count = ::sendmsg(lines_[static_cast<std::size_t>(peer)].socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (count >= 0) return static_cast<std::size_t>(count);
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+      if (errno == EAGAIN) return 0;
       if (errno != EINTR) return stream::gone;
     }
   }
