@@ -57,39 +57,3 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   endif()
 endif()
-
-# pdp::hierarchical and pdp::gloo with all they need, compiled once for pdp's own programs, where a user's program compiles them for itself.
-if(TARGET pdp_hierarchical)
-  add_library(pdp_backends STATIC)
-  set_target_properties(pdp_backends PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD OFF)  # each instantiates what it needs of the others
-  target_link_libraries(
-    pdp_backends
-    PUBLIC pdp Asio::Asio OpenSSL::Crypto ${CMAKE_DL_LIBS}
-    PRIVATE pdp_hierarchical pdp_develop)
-  if(TARGET pdp_gloo)
-    target_link_libraries(
-      pdp_backends
-      PUBLIC ${gloo}
-      PRIVATE pdp_gloo)
-  endif()
-endif()
-
-# pdp::cuda and pdp::nccl, likewise. Their libraries know nothing of sanitizers.
-if(TARGET pdp_cuda AND TARGET pdp_nccl AND PDP_SANITIZE STREQUAL "none")
-  add_library(pdp_gpu STATIC)
-  set_target_properties(pdp_gpu PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD OFF)
-  target_link_libraries(
-    pdp_gpu
-    PUBLIC pdp CUDA::cublasLt CUDA::cudart ${nccl} OpenSSL::Crypto ${CMAKE_DL_LIBS}
-    PRIVATE pdp_cuda pdp_nccl pdp_develop)
-endif()
-
-# What multiplies in pdp's own programs: oneDNN where it is found, else Eigen. Its source is compiled once, and its object is each program's
-# own: of a library it would not be linked, as nothing but a weak reference names it.
-add_library(pdp_products INTERFACE)
-if(PDP_ONEDNN AND TARGET pdp_onednn)
-  add_library(pdp_onednn_object OBJECT)
-  target_link_libraries(pdp_onednn_object PRIVATE pdp_onednn pdp_develop)
-  target_sources(pdp_products INTERFACE $<TARGET_OBJECTS:pdp_onednn_object>)
-  target_link_libraries(pdp_products INTERFACE oneDNN::oneDNN ${CMAKE_DL_LIBS})
-endif()

@@ -1,21 +1,32 @@
 # What includes what under include/pdp. Used by the build, to give every header to the target that it needs, and by
 # tests/layering, which checks the rooms. Reads `#include` lines only; knows nothing of #if.
 
+# pdp_escape_glob(<path> <out>): the path as file(GLOB) has to be given it: a folder may be named [b].
+function(pdp_escape_glob path out)
+  string(REGEX REPLACE "([[*?])" "[\\1]" path "${path}")
+  set(${out} "${path}" PARENT_SCOPE)
+endfunction()
+
 # pdp_scan_includes(<include dir>): sets in the caller, for each header H (a path such as pdp/core/shape.hpp),
 #   pdp_all_headers   every header, sorted
-#   includes_H        what H includes itself of pdp
+#   includes_H        what H includes itself of pdp, but for definitions
+#   definitions_H     the files of definitions, named source.hpp, that H includes; only in the header-only mode if H is no source.hpp
 #   quoted_H          what H includes between quotes
 #   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, cuda, nccl, onednn) whose library H includes itself
 macro(pdp_scan_includes include_dir)
-  file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_dir}/pdp/*.hpp")
+  pdp_escape_glob("${include_dir}" include_glob)
+  file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_glob}/pdp/*.hpp")
   list(SORT pdp_all_headers)
   foreach(header IN LISTS pdp_all_headers)
     set(includes_${header} "")
+    set(definitions_${header} "")
     set(quoted_${header} "")
     set(needs_${header} "")
     file(STRINGS "${include_dir}/${header}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]")
     foreach(line IN LISTS lines)
-      if(line MATCHES "include[ \t]*<(pdp/[^>]+)>")
+      if(line MATCHES "include[ \t]*<(pdp/[^>]+/source\\.hpp)>")
+        list(APPEND definitions_${header} "${CMAKE_MATCH_1}")
+      elseif(line MATCHES "include[ \t]*<(pdp/[^>]+)>")
         list(APPEND includes_${header} "${CMAKE_MATCH_1}")
       elseif(line MATCHES "include[ \t]*<asio[./]")
         list(APPEND needs_${header} tcp)
@@ -56,8 +67,8 @@ macro(pdp_closure header out)
   endwhile()
 endmacro()
 
-# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp has all of launch, and nccl all of cuda's
-# library. After pdp_scan_includes.
+# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp and gloo have all of launch, and nccl all
+# of cuda's library. After pdp_scan_includes.
 macro(pdp_components_of header out)
   pdp_closure("${header}" reached)
   set(${out} "")
@@ -65,7 +76,7 @@ macro(pdp_components_of header out)
     list(APPEND ${out} ${needs_${each}})
   endforeach()
   list(REMOVE_DUPLICATES ${out})
-  if("tcp" IN_LIST ${out})
+  if("tcp" IN_LIST ${out} OR "gloo" IN_LIST ${out})
     list(REMOVE_ITEM ${out} launch)
   endif()
   if("nccl" IN_LIST ${out})
@@ -74,9 +85,12 @@ macro(pdp_components_of header out)
 endmacro()
 
 # pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <cuda> <nccl> <onednn>): splits the headers, as absolute paths.
-# One that needs several components counts as tcp's; tests/layering refuses it.
+# A header needs what its definitions need. One that needs several components counts as tcp's; tests/layering refuses it.
 function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo cuda nccl onednn)
   pdp_scan_includes("${include_dir}")
+  foreach(header IN LISTS pdp_all_headers)
+    list(APPEND includes_${header} ${definitions_${header}})
+  endforeach()
   set(list_ "")
   set(list_launch "")
   set(list_tcp "")

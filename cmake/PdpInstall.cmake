@@ -17,13 +17,15 @@ endforeach()
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/pdp-config.cmake.in" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake"
   INSTALL_DESTINATION "${pdp_cmake_dir}"
+  PATH_VARS PDP_SOURCE_DIR
   NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a minor release may break its users.
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(
   FILES "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake"
-        "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
+        "${CMAKE_CURRENT_LIST_DIR}/PdpCompiled.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
         "${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake"
   DESTINATION "${pdp_cmake_dir}")
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/" DESTINATION "${PDP_SOURCE_DIR}")
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/examples/data/mnist" DESTINATION "${CMAKE_INSTALL_DATADIR}/pdp")
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

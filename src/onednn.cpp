@@ -1,2 +1,2 @@
-// Added to whatever links pdp::onednn.
-#include <pdp/host/onednn/source.hpp>
+// Compiled once for a program. Nothing but weak references names it, so it is linked as a whole archive.
+#include <pdp/host/onednn.hpp>

@@ -56,6 +56,7 @@
 #include <pdp/core/label.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/core/step.hpp>
 #include <pdp/core/version.hpp>

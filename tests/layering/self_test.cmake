@@ -13,6 +13,9 @@ function(sound_tree)
   header(pdp/comm/communicator.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/comm/tcp.hpp "#include <asio.hpp>\n#include <pdp/comm/communicator.hpp>")
   header(pdp/comm/tcp/frame.hpp "#include <pdp/core/shape.hpp>")
+  header(pdp/comm/shm.hpp "#include <pdp/comm/communicator.hpp>\n#include <pdp/comm/shm/source.hpp>\n#include <pdp/launch/source.hpp>")
+  header(pdp/comm/shm/source.hpp "#include <pdp/comm/shm.hpp>")
+  header(pdp/launch/source.hpp "#include <openssl/hmac.h>\n#include <pdp/core/shape.hpp>")
   header(pdp/comm/source.hpp "#include <pdp/comm/detail.hpp>")
   header(pdp/comm/detail.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/data/safetensors.hpp "#  include <nlohmann/json.hpp>\n #include <pdp/core/shape.hpp>")
@@ -41,7 +44,7 @@ function(check outcome text)
 endfunction()
 
 sound_tree()
-check(passes "9 headers include only what their rooms may")
+check(passes "12 headers include only what their rooms may")
 
 header(pdp/core/shape.hpp "#include <pdp/comm/communicator.hpp>")
 check(fails "pdp/core/shape.hpp includes <pdp/comm/communicator.hpp>: core/ may include itself [], not comm/")
@@ -59,7 +62,17 @@ header(pdp/comm/self.hpp "#include <pdp/comm/nothing.hpp>")
 check(fails "pdp/comm/self.hpp includes <pdp/comm/nothing.hpp>, which does not exist")
 
 header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>\n#include <pdp/comm/source.hpp>")
-check(fails "pdp/train/trainer.hpp includes <pdp/comm/source.hpp>, which is for one source of a program only")
+check(fails "pdp/train/trainer.hpp includes <pdp/comm/source.hpp>: only a backend's header includes its definitions")
+
+header(pdp/comm/tcp/frame.hpp "#include <pdp/launch/source.hpp>")
+check(fails "pdp/comm/tcp/frame.hpp includes <pdp/launch/source.hpp>: only a backend's header includes its definitions")
+
+header(pdp/comm/shm.hpp "#include <pdp/comm/shm/source.hpp>")
+file(REMOVE "${WORK_DIR}/pdp/comm/shm/source.hpp")
+check(fails "pdp/comm/shm.hpp includes <pdp/comm/shm/source.hpp>, which does not exist")
+
+header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>\n#include <pdp/comm/shm.hpp>")
+check(fails "pdp/pdp.hpp reaches pdp/comm/shm.hpp, whose definitions need optional components")
 
 header(pdp/attic/old.hpp "")
 check(fails "the folder attic/ is not in the table of rooms")

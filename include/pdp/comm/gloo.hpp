@@ -7,6 +7,7 @@
 
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/store.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 /// The library's own: a group of connected ranks.
 namespace gloo {
@@ -89,7 +90,7 @@ class GlooCalls {
 static_assert(BlockingCalls<GlooCalls>);
 
 /// Ranks that are processes, connected by Gloo over TCP: for programs that have Gloo already, or want to compare. A program links CMake's
-/// pdp::gloo, or has one source that includes pdp/comm/gloo/source.hpp, and links Gloo.
+/// pdp::gloo, or Gloo and libcrypto.
 class Gloo : public BasicCommunicator<GlooCalls> {
  public:
   /// What a command line calls it: --comm gloo.
@@ -108,3 +109,10 @@ class Gloo : public BasicCommunicator<GlooCalls> {
 static_assert(Communicator<Gloo> && HasReduceScatter<Gloo> && FailsFast<Gloo>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_GLOO
+#include <pdp/comm/gloo/source.hpp>
+#endif
+#ifndef PDP_SEPARATE_LAUNCH
+#include <pdp/launch/source.hpp>
+#endif

@@ -8,10 +8,13 @@
 #include <pdp/comm/hierarchical/transport.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
+#ifdef PDP_SEPARATE_HIERARCHICAL
 extern template class Member<HierarchicalTransport>;
+#endif
 
 /// Ranks on several hosts: those of one host by `Intra`, ranks of different hosts by `Inter`. It is one world: between any two ranks there
 /// is one way, a failure is one failure, and collectives go over as few ranks of each host as they can. Where all ranks are on one host,
@@ -21,8 +24,8 @@ class Hierarchical {
   static_assert(sizeof(Intra) == 0, "pdp: the hierarchical communicator that there is is Hierarchical<comm::Shm, comm::Tcp>");
 };
 
-/// Shared memory inside a host, TCP between hosts. A program links CMake's pdp::hierarchical, or has sources that include
-/// pdp/comm/hierarchical/source.hpp, pdp/comm/shm/source.hpp and pdp/comm/tcp/source.hpp.
+/// Shared memory inside a host, TCP between hosts. A program links CMake's pdp::hierarchical, or
+/// libcrypto.
 template <>
 class Hierarchical<Shm, Tcp> : public BasicCommunicator<Member<HierarchicalTransport>> {
  public:
@@ -45,3 +48,7 @@ using Default = Hierarchical<Shm, Tcp>;
 static_assert(Communicator<Default> && HasReduceScatter<Default> && FailsFast<Default> && !RankOrdered<Default>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_HIERARCHICAL
+#include <pdp/comm/hierarchical/source.hpp>
+#endif

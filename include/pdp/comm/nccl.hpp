@@ -9,6 +9,7 @@
 
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/store.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 // The libraries' own: what ncclComm_t and cudaStream_t point to.
 struct ncclComm;
@@ -151,3 +152,7 @@ class Nccl : public BasicCommunicator<NcclCalls> {
 static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl> && QueuesMessages<Nccl> && !FailsFast<Nccl>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_LAUNCH
+#include <pdp/launch/source.hpp>
+#endif

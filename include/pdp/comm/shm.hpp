@@ -7,16 +7,21 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm/transport.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
+#ifdef PDP_SEPARATE_SHM
 extern template class Member<ShmTransport>;
-// Such a program may run its ranks as threads or as one as well, and has a source in which these can be compiled, too.
+#endif
+#ifdef PDP_SEPARATE_LAUNCH
+// Such a program may run its ranks as threads or as one as well.
 extern template class Member<ThreadTransport>;
 extern template class Member<SelfTransport>;
+#endif
 
-/// Ranks that are processes of one user on one host, with memory in common. A program links CMake's pdp::shm, or has one source that
-/// includes pdp/comm/shm/source.hpp.
+/// Ranks that are processes of one user on one host, with memory in common. A program links CMake's pdp::shm, or
+/// libcrypto.
 class Shm : public BasicCommunicator<Member<ShmTransport>> {
  public:
   /// What a command line calls it: --comm shm.
@@ -34,3 +39,10 @@ class Shm : public BasicCommunicator<Member<ShmTransport>> {
 static_assert(Communicator<Shm> && HasReduceScatter<Shm> && FailsFast<Shm>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_SHM
+#include <pdp/comm/shm/source.hpp>
+#endif
+#ifndef PDP_SEPARATE_LAUNCH
+#include <pdp/launch/source.hpp>
+#endif

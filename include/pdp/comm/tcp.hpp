@@ -7,16 +7,21 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/tcp/transport.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
+#ifdef PDP_SEPARATE_TCP
 extern template class Member<TcpTransport>;
-// Such a program may run its ranks as threads or as one as well, and has a source in which these can be compiled, too.
+#endif
+#ifdef PDP_SEPARATE_LAUNCH
+// Such a program may run its ranks as threads or as one as well.
 extern template class Member<ThreadTransport>;
 extern template class Member<SelfTransport>;
+#endif
 
-/// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or has one source that includes
-/// pdp/comm/tcp/source.hpp.
+/// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or
+/// libcrypto.
 class Tcp : public BasicCommunicator<Member<TcpTransport>> {
  public:
   /// What a command line calls it: --comm tcp.
@@ -33,3 +38,10 @@ class Tcp : public BasicCommunicator<Member<TcpTransport>> {
 static_assert(Communicator<Tcp> && HasReduceScatter<Tcp> && FailsFast<Tcp>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_TCP
+#include <pdp/comm/tcp/source.hpp>
+#endif
+#ifndef PDP_SEPARATE_LAUNCH
+#include <pdp/launch/source.hpp>
+#endif

@@ -13,7 +13,7 @@
 namespace pdp::host {
 
 /// Whether oneDNN multiplies matrices of floats, and not Eigen.
-inline bool has_onednn(const Cpu& cpu) { return cpu.products == Products::best && onednn::product != nullptr; }
+inline bool has_onednn(const Cpu& cpu) { return cpu.products == Products::best && onednn::is_linked(); }
 
 namespace detail {
 

@@ -12,7 +12,7 @@
 namespace pdp::host {
 
 /// Whether a rank's threads are of use: they are where the program is linked with a oneDNN that has OpenMP.
-inline bool has_threads() { return onednn::has_threads != nullptr && onednn::has_threads(); }
+inline bool has_threads() { return onednn::shares_threads(); }
 
 /// Calls body(begin, end) for parts of 0 to count - 1 that together are all of it, on the threads that `cpu` may use. Where there are
 /// several, all but the last have `least` of them or more (at least 1), since a thread that waits takes microseconds to begin. The body

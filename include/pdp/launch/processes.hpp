@@ -9,8 +9,8 @@
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/start.hpp>
 
-/// What ranks that are processes need, whatever connects them. Defined in pdp/launch/source.hpp: a program links CMake's pdp::launch, which
-/// every backend that connects processes brings along, or has one source that includes that file.
+/// What ranks that are processes need, whatever connects them. Defined in pdp/launch/source.hpp, which the
+/// header of every backend that connects processes includes (see pdp/core/separate_compilation.hpp).
 namespace pdp::launch {
 
 /// Start::from this process's environment.

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What pdp/launch/processes.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::launch
-/// adds that source.
+/// The definitions of what pdp/launch/processes.hpp declares, included by the backends' headers or by one source; see
+/// pdp/core/separate_compilation.hpp.
 
 #include <chrono>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/access.hpp>
 #include <pdp/launch/file_store.hpp>
 #include <pdp/launch/in_process_store.hpp>
@@ -25,9 +26,11 @@
 
 namespace pdp::launch {
 
-Start start_from_environment(const Options& options, const Connections& known) { return Start::from(options, known, environment); }
+PDP_INLINE Start start_from_environment(const Options& options, const Connections& known) {
+  return Start::from(options, known, environment);
+}
 
-int run_processes(const Options& options) {
+PDP_INLINE int run_processes(const Options& options) {
   // What is wrong in these is said once, here, and not by every rank.
   static_cast<void>(Place::timeout_from(environment));
   static_cast<void>(Place::heartbeat_from(environment));
@@ -73,7 +76,7 @@ struct Rendezvous::Ends {
   std::string address{};  // at which others reach this process; empty: that of its connection to the store
 };
 
-Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
+PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
   if (place.size == 1) return;
   const Access access = Access::from(environment, place.size);
   const Reach reach = Reach::from(environment, place, access.together);
@@ -88,17 +91,17 @@ Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std
   if (place.hosts_store) ends_->server.emplace(reach.store, place.master_port, place.size, access);
   ends_->store.emplace(reach.store, place.master_port, deadline, place.rank, place.size, access);
 }
-Rendezvous::~Rendezvous() {
+PDP_INLINE Rendezvous::~Rendezvous() {
   // Where this rank gives up, the others may still have to read why.
   if (ends_) leave(comm::Clock::now() + std::chrono::milliseconds{500});
 }
 
-void Rendezvous::leave(comm::TimePoint deadline) {
+PDP_INLINE void Rendezvous::leave(comm::TimePoint deadline) {
   ends_->store.reset();
   if (ends_->server) ends_->server->wait_until_alone(deadline);
 }
 
-comm::StoreView Rendezvous::store() {
+PDP_INLINE comm::StoreView Rendezvous::store() {
   const auto reached = [this](comm::StoreView view) { return ends_->address.empty() ? view : view.reached_at(ends_->address); };
   if (ends_->store) return reached(*ends_->store);
   if (ends_->folder) return reached(*ends_->folder);

@@ -1,7 +1,6 @@
 #pragma once
 
-/// What pdp/comm/gloo.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::gloo adds that
-/// source.
+/// The definitions of what pdp/comm/gloo.hpp declares, included by that header or by one source; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <pdp/comm/gloo.hpp>
 #include <pdp/comm/gloo/connect.hpp>
 #include <pdp/comm/gloo/lane.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -57,62 +57,62 @@ inline Call& prepare(Lane& lane, Memory in, Counts sent, Memory out, Counts rece
 
 }  // namespace gloo
 
-bool GlooCalls::Work::done() { return !pending() || lane_->done(*call_); }
-void GlooCalls::Work::wait() {
+PDP_INLINE bool GlooCalls::Work::done() { return !pending() || lane_->done(*call_); }
+PDP_INLINE void GlooCalls::Work::wait() {
   if (pending()) lane_->finish(*std::exchange(call_, nullptr));
 }
-void GlooCalls::Work::abandon() noexcept { lane_->abandon(*std::exchange(call_, nullptr)); }
+PDP_INLINE void GlooCalls::Work::abandon() noexcept { lane_->abandon(*std::exchange(call_, nullptr)); }
 
-GlooCalls::GlooCalls(std::shared_ptr<gloo::World> world) {
+PDP_INLINE GlooCalls::GlooCalls(std::shared_ptr<gloo::World> world) {
   auto everybody = world->everybody();
   lane_ = std::make_unique<gloo::Lane>(std::move(world), std::move(everybody));
 }
-GlooCalls::GlooCalls(std::unique_ptr<gloo::Lane> lane) : lane_{std::move(lane)} {}
-GlooCalls::GlooCalls(GlooCalls&&) noexcept = default;
-GlooCalls& GlooCalls::operator=(GlooCalls&&) noexcept = default;
-GlooCalls::~GlooCalls() = default;
+PDP_INLINE GlooCalls::GlooCalls(std::unique_ptr<gloo::Lane> lane) : lane_{std::move(lane)} {}
+PDP_INLINE GlooCalls::GlooCalls(GlooCalls&&) noexcept = default;
+PDP_INLINE GlooCalls& GlooCalls::operator=(GlooCalls&&) noexcept = default;
+PDP_INLINE GlooCalls::~GlooCalls() = default;
 
-int GlooCalls::rank() const { return lane_->rank(); }
-int GlooCalls::size() const { return lane_->size(); }
-Duration GlooCalls::deadline() const { return lane_->world().deadlines().deadline(); }
-void GlooCalls::deadline(Duration duration) { lane_->world().deadlines().deadline(duration); }
-void GlooCalls::progress() {}
-void GlooCalls::abort(const std::string& reason) {
+PDP_INLINE int GlooCalls::rank() const { return lane_->rank(); }
+PDP_INLINE int GlooCalls::size() const { return lane_->size(); }
+PDP_INLINE Duration GlooCalls::deadline() const { return lane_->world().deadlines().deadline(); }
+PDP_INLINE void GlooCalls::deadline(Duration duration) { lane_->world().deadlines().deadline(duration); }
+PDP_INLINE void GlooCalls::progress() {}
+PDP_INLINE void GlooCalls::abort(const std::string& reason) {
   if (lane_) lane_->world().fail({Failure::Kind::lost, lane_->world().rank(), reason});  // one that was moved from has no world to end
 }
 
-GlooCalls::Work GlooCalls::collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+PDP_INLINE GlooCalls::Work GlooCalls::collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
   gloo::Call& call = gloo::prepare(*lane_, verb, in, out, root, reducer);
   lane_->start(call);
   return {*lane_, call};
 }
-GlooCalls::Work GlooCalls::collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+PDP_INLINE GlooCalls::Work GlooCalls::collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
   gloo::Call& call = gloo::prepare(*lane_, verb, whole, shard, counts, root, reducer);
   lane_->start(call);
   return {*lane_, call};
 }
-GlooCalls::Work GlooCalls::all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+PDP_INLINE GlooCalls::Work GlooCalls::all_to_all(Memory in, Counts sent, Memory out, Counts received) {
   gloo::Call& call = gloo::prepare(*lane_, in, sent, out, received);
   lane_->start(call);
   return {*lane_, call};
 }
-GlooCalls::Work GlooCalls::exchange(Memory out, int to, Memory in, int from, int tag) {
+PDP_INLINE GlooCalls::Work GlooCalls::exchange(Memory out, int to, Memory in, int from, int tag) {
   lane_->checks().message(out, to, in, from, tag);
   gloo::Call& call = lane_->next();
   lane_->exchange(call, out, to, in, from, tag);
   return {*lane_, call};
 }
-void GlooCalls::complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
+PDP_INLINE void GlooCalls::complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
   lane_->complete(gloo::prepare(*lane_, verb, in, out, root, reducer));
 }
-void GlooCalls::complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
+PDP_INLINE void GlooCalls::complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
   lane_->complete(gloo::prepare(*lane_, verb, whole, shard, counts, root, reducer));
 }
-void GlooCalls::complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) {
+PDP_INLINE void GlooCalls::complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) {
   lane_->complete(gloo::prepare(*lane_, in, sent, out, received));
 }
 
-GlooCalls GlooCalls::split(int color, int key) {
+PDP_INLINE GlooCalls GlooCalls::split(int color, int key) {
   std::array<std::int32_t, 2> mine{color, key};
   std::vector<std::int32_t> all(2 * static_cast<std::size_t>(size()));
   const auto memory = [](auto& values) {
@@ -128,11 +128,11 @@ GlooCalls GlooCalls::split(int color, int key) {
   return GlooCalls{lane_->part(members, color)};
 }
 
-Gloo::Gloo(const std::shared_ptr<::gloo::Context>& context)
+PDP_INLINE Gloo::Gloo(const std::shared_ptr<::gloo::Context>& context)
     : BasicCommunicator{GlooCalls{std::make_shared<gloo::World>(gloo::connect_beside(context), context ? context->rank : 0,
                                                                 context ? context->size : 1, default_deadline)}} {}
 
-Gloo Gloo::connect(StoreView store, int rank, int size, TimePoint deadline) {
+PDP_INLINE Gloo Gloo::connect(StoreView store, int rank, int size, TimePoint deadline) {
   auto connections = gloo::connect(store, rank, size, deadline);
   Gloo world{
       BasicCommunicator{GlooCalls{std::make_shared<gloo::World>(std::move(connections), rank, size, gloo::milliseconds_until(deadline))}}};

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What pdp/comm/hierarchical.hpp declares, compiled once for a program: one source of it includes this file. CMake's target
-/// pdp::hierarchical adds that source.
+/// The definitions of what pdp/comm/hierarchical.hpp declares, included by that header or by one source; see
+/// pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <optional>
@@ -14,15 +14,15 @@
 #include <pdp/comm/shm/connect.hpp>
 #include <pdp/comm/stream/transport_source.hpp>
 #include <pdp/comm/tcp/connect.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
-template class stream::StreamTransport<hierarchical::HostLinks>;
-
-HierarchicalTransport::HierarchicalTransport(int rank, hierarchical::HostLinks links, std::vector<int> hosts)
+PDP_INLINE HierarchicalTransport::HierarchicalTransport(int rank, hierarchical::HostLinks links, std::vector<int> hosts)
     : StreamTransport{rank, std::move(links)}, hosts_{std::move(hosts)} {}
 
-HierarchicalTransport HierarchicalTransport::connect(StoreView store, int rank, int size, TimePoint deadline, const std::string& host) {
+PDP_INLINE HierarchicalTransport HierarchicalTransport::connect(StoreView store, int rank, int size, TimePoint deadline,
+                                                                const std::string& host) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
   hierarchical::Hosts hosts = hierarchical::find_hosts(store, rank, size, host, deadline);
   const int own = hosts[static_cast<std::size_t>(rank)];
@@ -40,29 +40,28 @@ HierarchicalTransport HierarchicalTransport::connect(StoreView store, int rank, 
   return {rank, hierarchical::HostLinks{std::move(rings), std::move(sockets)}, std::move(hosts)};
 }
 
-bool HierarchicalTransport::near(const std::vector<int>& ranks) const {
+PDP_INLINE bool HierarchicalTransport::near(const std::vector<int>& ranks) const {
   return std::ranges::all_of(ranks, [&](int rank) { return host_of(rank) == host_of(ranks.front()); });
 }
-void HierarchicalTransport::post(GroupRequest& request) { connections().post(request); }
-HierarchicalTransport::Shared HierarchicalTransport::share(std::size_t bytes) { return shm::Memory::create(bytes); }
-HierarchicalTransport::Shared HierarchicalTransport::open(SharedAddress address, std::size_t bytes) {
+PDP_INLINE void HierarchicalTransport::post(GroupRequest& request) { connections().post(request); }
+PDP_INLINE HierarchicalTransport::Shared HierarchicalTransport::share(std::size_t bytes) { return shm::Memory::create(bytes); }
+PDP_INLINE HierarchicalTransport::Shared HierarchicalTransport::open(SharedAddress address, std::size_t bytes) {
   return shm::Memory::open(address, bytes);
 }
-void HierarchicalTransport::add_group(const GroupPlace& place, std::vector<Shared> boards) {
+PDP_INLINE void HierarchicalTransport::add_group(const GroupPlace& place, std::vector<Shared> boards) {
   connections().links().add_group(place, std::move(boards));
 }
-void HierarchicalTransport::remove_group(std::uint64_t channel) { connections().links().meetings().remove(channel); }
-Region HierarchicalTransport::add_arena(const GroupPlace& place, std::uint64_t number, std::vector<Shared> memories) {
+PDP_INLINE void HierarchicalTransport::remove_group(std::uint64_t channel) { connections().links().meetings().remove(channel); }
+PDP_INLINE Region HierarchicalTransport::add_arena(const GroupPlace& place, std::uint64_t number, std::vector<Shared> memories) {
   return connections().links().meetings().sources().add(shm::Arena{number, place.ranks, place.rank, std::move(memories)});
 }
 
-template class Member<HierarchicalTransport>;
-
-Hierarchical<Shm, Tcp>::Hierarchical(HierarchicalTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}
-Hierarchical<Shm, Tcp> Hierarchical<Shm, Tcp>::connect(StoreView store, int rank, int size, TimePoint deadline) {
+PDP_INLINE Hierarchical<Shm, Tcp>::Hierarchical(HierarchicalTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}
+PDP_INLINE Hierarchical<Shm, Tcp> Hierarchical<Shm, Tcp>::connect(StoreView store, int rank, int size, TimePoint deadline) {
   return connect(store, rank, size, deadline, shm::this_host());
 }
-Hierarchical<Shm, Tcp> Hierarchical<Shm, Tcp>::connect(StoreView store, int rank, int size, TimePoint deadline, const std::string& host) {
+PDP_INLINE Hierarchical<Shm, Tcp> Hierarchical<Shm, Tcp>::connect(StoreView store, int rank, int size, TimePoint deadline,
+                                                                  const std::string& host) {
   return Hierarchical{HierarchicalTransport::connect(store, rank, size, deadline, host)};
 }
 

@@ -6,7 +6,8 @@
 
 namespace pdp::host::onednn {
 
-// Defined by what CMake's target pdp::onednn adds to a program. In a program without it they are null, and Eigen multiplies.
+// Defined in a program that links CMake's target pdp::onednn, or includes pdp/host/onednn.hpp. In other programs they are null, and Eigen
+// multiplies.
 
 /// A matrix as it lies in memory, row by row, or its transpose.
 struct Operand {
@@ -21,5 +22,11 @@ struct Operand {
 
 /// Such as "oneDNN 2.6.3".
 [[gnu::weak]] std::string name();
+
+/// Whether the program has these functions. By a pointer, as compilers warn of a comparison that a definition in the same source decides.
+inline bool is_linked() {
+  const auto found = &product;
+  return found != nullptr;
+}
 
 }  // namespace pdp::host::onednn

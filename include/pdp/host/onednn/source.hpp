@@ -1,7 +1,7 @@
 #pragma once
 
-/// What product.hpp and parallel.hpp declare, compiled once for a program: one source of it includes this file. CMake's target pdp::onednn
-/// adds that source.
+/// The definitions of what product.hpp and parallel.hpp declare, included by pdp/host/onednn.hpp or by the library that CMake's target
+/// pdp::onednn links. Their symbols are weak, so several sources of a program may hold them.
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
