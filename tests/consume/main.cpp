@@ -1,20 +1,24 @@
-#include <pdp/comm/tcp.hpp>
-#include <pdp/pdp.hpp>
+#include <pdp/comm/hierarchical.hpp>
+#include <pdp/launch/run.hpp>
 
 #include <array>
 #include <cstdio>
 #include <stdexcept>
 
-int sum_of_ranks(pdp::comm::Tcp& world);  // in a library of its own
+bool multiplies_by_onednn();                      // in the program
+int sum_of_ranks(pdp::comm::Default& world);      // in a library of its own
+int product_of_sizes(pdp::comm::Default& world);  // in that library, too
 
 /// Every rank adds its number plus one; with --ranks 2 the sum is 3.
 int main(int argc, char** argv) {
-  return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [](auto& world) {
+  return pdp::launch::run<pdp::comm::Default>(argc, argv, [](auto& world) {
     std::array sum{static_cast<float>(world.rank() + 1)};
     world.all_reduce(sum, pdp::comm::Sum{});
-    if constexpr (requires { sum_of_ranks(world); })
+    if constexpr (requires { sum_of_ranks(world); }) {
       if (static_cast<float>(sum_of_ranks(world)) != sum[0]) throw std::runtime_error{"the library has found another sum"};
-    if (!pdp::host::has_onednn({})) throw std::runtime_error{"oneDNN is linked and not used"};
+      if (product_of_sizes(world) != 1 << world.size()) throw std::runtime_error{"the library has found another product"};
+    }
+    if (!multiplies_by_onednn()) throw std::runtime_error{"oneDNN is linked and not used"};
     if (world.rank() == 0) std::printf("%d ranks, sum %g\n", world.size(), static_cast<double>(sum[0]));
   });
 }

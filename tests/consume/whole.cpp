@@ -1,0 +1,3 @@
+#include <pdp/host/gemm.hpp>
+
+bool multiplies_by_onednn() { return pdp::host::has_onednn({}); }
