@@ -115,7 +115,8 @@ TEST_CASE("packed and plain files may stand side by side", "[data][mnist]") {
 
 TEST_CASE("a folder that is missing, empty or a file is refused, with the files that are looked for", "[data][mnist]") {
   const files::TemporaryFolder folder;
-  CHECK_THAT(refusal(folder / "none"), Contains("none: expected a folder") && Contains("does not exist") && Contains(images));
+  CHECK_THAT(refusal(folder / "none"), Contains("none: expected a folder") && Contains("does not exist") && Contains(images) &&
+                                           Contains("pdp ships 10,000 digits in examples/data/mnist"));
   CHECK_THAT(refusal(folder.path()),
              Contains("found none of them") && Contains(images) && Contains(labels) && Contains("train-images-idx3-ubyte"));
   files::write(folder / "file", "");

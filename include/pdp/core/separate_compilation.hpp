@@ -1,11 +1,12 @@
 #pragma once
 
-/// pdp is header-only: the header of a backend that connects processes ends with its definitions, which are inline. They depend on no type of
-/// a program, so a program of several sources may compile them once instead:
+/// pdp is header-only: the header of a backend that connects processes ends with its definitions, which are inline. They depend on no type
+/// of a program, so a program of several sources may compile them once instead:
 ///
 /// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/launch.cpp and the source of each backend
 ///   that it uses, such as src/tcp.cpp.
-/// - PDP_SEPARATE_TCP, PDP_SEPARATE_LAUNCH and so on do the same for one backend. CMake's target pdp::tcp defines the first two, and links a
+/// - PDP_SEPARATE_TCP, PDP_SEPARATE_LAUNCH and so on do the same for one backend. CMake's target pdp::tcp defines the first two, and links
+/// a
 ///   library in which they are compiled.
 #ifdef PDP_SEPARATE_COMPILATION
 #define PDP_SEPARATE_LAUNCH 1

@@ -164,7 +164,8 @@ class Mnist {
 
   static std::string what_is_needed() {
     return text("Give a folder with ", test_images, " and ", test_labels, " (which are then split 9 : 1), or with ", train_images, " and ",
-                train_labels, " as well; each plain or with .gz.");
+                train_labels, " as well; each plain or with .gz. pdp ships 10,000 digits in examples/data/mnist of its repository, and ",
+                "installs them as share/pdp/mnist.");
   }
 
   static constexpr auto train_images = "train-images-idx3-ubyte";
