@@ -5,9 +5,8 @@
 ///
 /// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/launch.cpp and the source of each backend
 ///   that it uses, such as src/tcp.cpp.
-/// - PDP_SEPARATE_TCP, PDP_SEPARATE_LAUNCH and so on do the same for one backend. CMake's target pdp::tcp defines the first two, and links
-/// a
-///   library in which they are compiled.
+/// - PDP_SEPARATE_TCP does the same for one backend, and PDP_SEPARATE_LAUNCH for the start of processes. CMake's target pdp::tcp defines
+///   these two, and links libraries in which the definitions are compiled.
 #ifdef PDP_SEPARATE_COMPILATION
 #define PDP_SEPARATE_LAUNCH 1
 #define PDP_SEPARATE_SHM 1

@@ -1,0 +1,58 @@
+# Configures and installs copies of pdp in folders whose names CMake could take for something else:
+#   cmake -D SOURCE_DIR=... -D WORK_DIR=... -D GENERATOR=... -D COMPILER=... -D PREFIX_PATH=... -P paths.cmake
+# Each copy is to have the targets and the headers of one in a folder with a plain name, or to say what is wrong.
+cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+
+macro(configure name)
+  set(copy "${WORK_DIR}/${name}/pdp")
+  file(COPY "${SOURCE_DIR}/" DESTINATION "${copy}" PATTERN build EXCLUDE PATTERN .git EXCLUDE)
+  if(NOT "${ARGN}" STREQUAL "")
+    file(REMOVE_RECURSE ${ARGN})
+  endif()
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -S "${copy}" -B "${copy}/build" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}"
+            -D PDP_CUDA=OFF -D PDP_BUILD_TESTS=ON -D PDP_BUILD_EXAMPLES=ON -D PDP_BUILD_BENCH=ON
+    RESULT_VARIABLE result
+    OUTPUT_VARIABLE said
+    ERROR_VARIABLE said)
+endmacro()
+
+function(look name targets headers)
+  configure("${name}")
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "pdp cannot be configured in ${copy}:\n${said}")
+  endif()
+  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${copy}/build" --target help OUTPUT_VARIABLE all COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "(test_|mnist_|pdp_|roofline)[a-z_]*:" all "${all}")  # not those whose names are paths
+  set(${targets} "${all}" PARENT_SCOPE)
+  execute_process(COMMAND "${CMAKE_COMMAND}" --install "${copy}/build" --prefix "${copy}/prefix" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND find "${copy}/prefix" -name "*.hpp" OUTPUT_VARIABLE all COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "pdp/[a-z_/]*\\.hpp\n" all "${all}")
+  list(LENGTH all count)
+  set(${headers} "${count}" PARENT_SCOPE)
+endfunction()
+
+function(refuses text name)
+  configure("${name}" ${ARGN})
+  string(REGEX REPLACE "[ \n]+" " " said "${said}")
+  if(result EQUAL 0 OR NOT said MATCHES "${text}")
+    message(FATAL_ERROR "expected that pdp is refused in ${copy} with '${text}'; cmake ended with ${result}:\n${said}")
+  endif()
+endfunction()
+
+look(plain targets headers)
+if(NOT targets MATCHES "test_core:" OR NOT targets MATCHES "mnist_ddp:" OR NOT targets MATCHES "roofline:" OR NOT headers GREATER 200)
+  message(FATAL_ERROR "pdp in a folder with a plain name has ${headers} headers and the targets ${targets}")
+endif()
+foreach(name IN ITEMS "[b]" "a b+(c)" "*?'&")
+  look("${name}" found_targets found_headers)
+  if(NOT found_targets STREQUAL targets OR NOT found_headers EQUAL headers)
+    message(FATAL_ERROR "pdp in ${name} has ${found_headers} headers instead of ${headers}, and the targets ${found_targets} instead of ${targets}")
+  endif()
+endforeach()
+refuses("Rename the folder" "open[")
+refuses("pdp has found no header in" empty "${WORK_DIR}/empty/pdp/include/pdp")
+file(REMOVE_RECURSE "${WORK_DIR}")
+message(STATUS "in folders with odd names, pdp has the same targets and headers")
