@@ -22,9 +22,11 @@ set(pdp_onednn_libraries pdp::pdp oneDNN::oneDNN ${CMAKE_DL_LIBS})
 # CMake 3.25 knows no C++20 in CUDA. The diagnostics are of host functions that templates could call on a device, and do not.
 set(pdp_cuda_options "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=20012,20014,20011,554>")
 
-# Warns if the project is compiled without optimisation because no build type was chosen.
+# Warns, once, if the project is compiled without optimisation because no build type was chosen.
 function(pdp_check_build_type)
-  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
+  get_property(checked GLOBAL PROPERTY pdp_build_type_checked)
+  set_property(GLOBAL PROPERTY pdp_build_type_checked TRUE)
+  if(NOT checked AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
     message(WARNING "pdp: CMAKE_BUILD_TYPE is not set, so programs are compiled without optimisation and train about 70 times slower. Say -D CMAKE_BUILD_TYPE=Release.")
   endif()
 endfunction()
