@@ -1,24 +1,35 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <pdp/core/error.hpp>
+#include <pdp/core/file_size_limit.hpp>
+#include <pdp/core/standard_streams.hpp>
 
 namespace pdp::data {
 
 /// Writes a file beside `path` and puts it there by commit(), so that a reader, or the next run after a crash, finds the old file or the
 /// new one, never a mixture. Without commit() the destructor takes the new one away again. A symbolic link at `path` is replaced, not
 /// followed.
+///
+/// Until commit() the new file has no name, so a process that is killed leaves nothing behind. On file systems without such files (NFS) it
+/// is `path`.HOST.PID.NUMBER.new, and the next writer of the same path removes those of writers that have ended. A writer that is alive
+/// holds a lock (flock) on its file.
 class ReplaceFile {
  public:
   /// Throws FileError where nothing can be written beside `path`, or `path` is a directory or a device.
@@ -28,16 +39,19 @@ class ReplaceFile {
     if (path_.filename().empty() || (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)))
       throw FileError{
           text(path_.string(), ": expected the path of a file to write, found a directory or a device. Give a file name in a folder.")};
-    const auto folder = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
-    folder_ = Descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    open_standard_streams();  // or the file becomes one of them
+    report_file_size_limit();
+    folder_path_ = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
+    folder_ = Descriptor{::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (folder_.get() < 0) fail("open its folder", errno);
-    create();
+    if (!create_without_name()) create();
+    remove_leftovers();
   }
 
   ReplaceFile(const ReplaceFile&) = delete;
   ReplaceFile& operator=(const ReplaceFile&) = delete;
   ~ReplaceFile() {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
   }
 
   /// Appends. Throws FileError, e.g. on a full disk.
@@ -54,7 +68,9 @@ class ReplaceFile {
   /// the sync of the folder: then the new one is there whole, but might not survive a power cut).
   void commit() {
     if (::fsync(file_.get()) != 0) fail("write it to the disk", errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("put the new file in its place", errno);
+    if (temporary_.empty()) give_name();
+    if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), path_.filename().c_str()) != 0)
+      fail("put the new file in its place", errno);
     temporary_.clear();
     if (::fsync(folder_.get()) != 0 && errno != EINVAL) fail("write its folder to the disk", errno);  // EINVAL: a file system without it
   }
@@ -78,28 +94,101 @@ class ReplaceFile {
     int number_ = -1;
   };
 
-  /// Creates the temporary under a name that nobody else has: another thread or process may be saving to the same path.
-  void create() {
-    for (int attempt = 0; file_.get() < 0; ++attempt) {
-      std::string name = text(path_.string(), ".", ::getpid(), ".", attempt, ".new");
-      file_ = Descriptor{::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};  // less the umask, as for any new file
-      if (file_.get() >= 0)
+  static constexpr int most_attempts = 1000;
+  static constexpr std::string_view ending = ".new";
+
+  /// This host, as the names of temporary files have it.
+  static std::string host_name() {
+    std::array<char, 33> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    return name.data();
+  }
+  [[nodiscard]] std::string temporary_name(int attempt) const {
+    return text(path_.filename().string(), '.', host_name(), '.', ::getpid(), '.', attempt, ending);
+  }
+
+  /// Returns false where the file system has no files without a name.
+  bool create_without_name() {
+    file_ = Descriptor{::open(folder_path_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)};  // less the umask, as for any new file
+    if (file_.get() < 0 || ::access(own_path().c_str(), F_OK) != 0) return false;
+    if (::faccessat(folder_.get(), temporary_name(0).c_str(), F_OK, 0) != 0 && errno == ENAMETOOLONG)
+      fail("create a file beside it", errno);
+    ::flock(file_.get(), LOCK_EX | LOCK_NB);
+    return true;
+  }
+  [[nodiscard]] std::string own_path() const { return text("/proc/self/fd/", file_.get()); }
+
+  /// Gives the file without a name one that no other writer has.
+  void give_name() {
+    for (int attempt = 0; temporary_.empty(); ++attempt) {
+      std::string name = temporary_name(attempt);
+      if (::linkat(AT_FDCWD, own_path().c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0)
         temporary_ = std::move(name);
-      else if (errno != EEXIST || attempt == 1000)
+      else if (errno != EEXIST || attempt == most_attempts)
         fail("create a file beside it", errno);
     }
+  }
+
+  /// Creates the temporary under a name that no other writer has: another thread or process may be saving to the same path.
+  void create() {
+    for (int attempt = 0; temporary_.empty(); ++attempt) {
+      std::string name = temporary_name(attempt);
+      file_ = Descriptor{::openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+      if (file_.get() < 0) {
+        if (errno != EEXIST || attempt == most_attempts) fail("create a file beside it", errno);
+        continue;
+      }
+      // Another writer may have taken it for a leftover before it was locked.
+      const bool is_taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+      struct stat state {};
+      if (!is_taken && ::fstat(file_.get(), &state) == 0 && state.st_nlink > 0) temporary_ = std::move(name);
+    }
+  }
+
+  /// Removes what writers of this path left that ended before commit(). Some file systems lock within one host only: from another host, a
+  /// file must have been left alone for an hour, too.
+  void remove_leftovers() const {
+    constexpr time_t long_ago = 3600;
+    const std::string prefix = path_.filename().string() + '.', own_host = host_name();
+    struct stat own {};
+    if (::fstat(file_.get(), &own) != 0) return;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry{folder_path_, error}, end; !error && entry != end; entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      const std::string_view host = host_in(name, prefix);
+      if (host.empty()) continue;
+      const Descriptor left{::openat(folder_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+      struct stat state {};
+      if (left.get() < 0 || ::flock(left.get(), LOCK_EX | LOCK_NB) != 0 || ::fstat(left.get(), &state) != 0) continue;
+      const bool is_ours = S_ISREG(state.st_mode) && state.st_nlink == 1;
+      if (is_ours && (host == own_host || own.st_mtime - state.st_mtime > long_ago)) ::unlinkat(folder_.get(), name.c_str(), 0);
+    }
+  }
+  /// HOST of a name PREFIX HOST.PID.NUMBER.new; nothing if the name has another form.
+  static std::string_view host_in(std::string_view name, std::string_view prefix) {
+    if (!name.starts_with(prefix) || !name.ends_with(ending) || name.size() < prefix.size() + ending.size()) return {};
+    name = name.substr(prefix.size(), name.size() - prefix.size() - ending.size());
+    for (int field = 0; field < 2; ++field) {
+      const std::size_t dot = name.rfind('.');
+      if (dot == std::string_view::npos || dot + 1 == name.size()) return {};
+      if (!std::ranges::all_of(name.substr(dot + 1), [](char letter) { return letter >= '0' && letter <= '9'; })) return {};
+      name = name.substr(0, dot);
+    }
+    return name;
   }
 
   [[noreturn]] void fail(const char* action, int reason) const {
     const char* advice = "Choose another path.";
     if (reason == ENOENT || reason == ENOTDIR) advice = "Create the folder first, or choose another path.";
     if (reason == EACCES || reason == EPERM || reason == EROFS) advice = "Choose a folder that this user may write to.";
-    if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) advice = "Free some space or raise the limit, or choose another path.";
+    if (reason == ENOSPC || reason == EDQUOT) advice = "Free some space or raise the limit, or choose another path.";
+    if (reason == EFBIG) advice = "Raise the limit of a file's size (ulimit -f), or choose another path.";
     throw FileError{text(path_.string(), ": cannot ", action, ": ", std::generic_category().message(reason), ". ", advice)};
   }
 
   std::filesystem::path path_;
-  std::string temporary_;  // empty when there is none to take away
+  std::filesystem::path folder_path_;
+  std::string temporary_;  // its name in the folder; empty while it has none
   Descriptor folder_;
   Descriptor file_;
 };

@@ -20,7 +20,8 @@
 namespace pdp::comm::shm {
 
 [[noreturn]] inline void fail_to(const char* verb, int reason) {
-  throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", std::generic_category().message(reason))};
+  throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", std::generic_category().message(reason),
+                         reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp" : "")};
 }
 
 /// Bytes, zero at first, in a file without a name, which could clash or stay behind. Nobody can cut it down while others use it.
