@@ -1,6 +1,6 @@
 #include "record.hpp"
 
-#include <cstdio>
+#include <fmt/format.h>
 
 namespace examples {
 
@@ -18,10 +18,7 @@ void Record::epoch(const pdp::Epoch& epoch, double test_accuracy) {
 }
 
 void Record::step(std::int64_t step, double loss) {
-  if (!losses_) return;
-  char line[64];
-  std::snprintf(line, sizeof line, "%lld,%.9g", static_cast<long long>(step), loss);
-  losses_->line(line);
+  if (losses_) losses_->line(fmt::format("{},{:.9g}", step, loss));
 }
 
 }  // namespace examples

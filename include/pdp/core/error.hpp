@@ -1,10 +1,12 @@
 #pragma once
 
+#include <charconv>
 #include <concepts>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace pdp {
 
@@ -37,12 +39,22 @@ class Piece {
         joined += std::to_string(natural_);
         break;
       case Kind::real:
-        joined += std::to_string(real_);
+        joined += shortest(real_);
         break;
     }
   }
 
  private:
+  /// The fewest digits that give the number again, with a dot whatever the program's locale is.
+  static std::string shortest(double number) {
+    char digits[32];
+    const double magnitude = number < 0 ? -number : number;
+    const bool is_plain = magnitude == 0 || (magnitude >= 1e-4 && magnitude < 1e15);
+    const auto [end, error] = is_plain ? std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed)
+                                       : std::to_chars(digits, digits + sizeof digits, number);
+    return {digits, error == std::errc{} ? end : digits};
+  }
+
   enum class Kind : unsigned char { words, letter, integer, natural, real };
   Kind kind_ = Kind::words;
   std::string_view words_{};

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -161,9 +162,7 @@ inline std::string byte_text(Index bytes) {
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  std::array<char, 32> words{};
-  std::snprintf(words.data(), words.size(), unit > 0 && value < 10 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-  return words.data();
+  return fmt::format("{:.{}f} {}", value, unit > 0 && value < 10 ? 1 : 0, units[unit]);
 }
 
 }  // namespace detail

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -78,11 +79,7 @@ class Equivalence {
     const double relative = std::abs(loss - reference) / std::abs(reference);
     return std::isfinite(relative) ? relative : HUGE_VAL;
   }
-  static std::string number(double value) {
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.9g", value);
-    return digits;
-  }
+  static std::string number(double value) { return fmt::format("{:.9g}", value); }
 
   void judge(const std::vector<std::vector<double>>& by_rank) {
     double worst = 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +11,8 @@
 #include <utility>
 
 #include <pdp/core/error.hpp>
+#include <pdp/core/file_size_limit.hpp>
+#include <pdp/core/standard_streams.hpp>
 
 namespace pdp {
 
@@ -17,7 +21,10 @@ namespace pdp {
 class LineFile {
  public:
   /// Replaces what is there.
-  explicit LineFile(std::string path) : path_{std::move(path)}, file_{std::fopen(path_.c_str(), "w")} {
+  explicit LineFile(std::string path) : path_{std::move(path)} {
+    open_standard_streams();  // or the file becomes one of them
+    report_file_size_limit();
+    file_.reset(std::fopen(path_.c_str(), "w"));
     if (!file_) fail("cannot be opened for writing");
   }
 
@@ -27,7 +34,10 @@ class LineFile {
 
  private:
   [[noreturn]] void fail(const char* what) const {
-    throw FileError{text(path_, " ", what, ": ", std::strerror(errno), "; choose a place that exists, may be written to, and has room")};
+    const int reason = errno;
+    throw FileError{text(path_, " ", what, ": ", std::strerror(reason),
+                         reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or choose another place"
+                                         : "; choose a place that exists, may be written to, and has room")};
   }
 
   struct Close {
@@ -45,7 +55,8 @@ struct Epoch {
   double seconds = 0;
 };
 
-/// A log of one JSON object per epoch: epoch, loss, accuracy, test_accuracy, seconds. A number that is not finite is null.
+/// A log of one JSON object per epoch: epoch, loss, accuracy, test_accuracy, seconds. A number that is not finite is null. Numbers have a
+/// dot in every locale.
 class EpochLog {
  public:
   explicit EpochLog(std::string path) : file_{std::move(path)} {}
@@ -58,9 +69,7 @@ class EpochLog {
  private:
   static std::string number(double value) {
     if (!std::isfinite(value)) return "null";
-    char digits[32];
-    std::snprintf(digits, sizeof digits, "%.9g", value);
-    return digits;
+    return fmt::format("{:.9g}", value);
   }
 
   LineFile file_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include <pdp/core/shape.hpp>
+#include <pdp/core/standard_streams.hpp>
 
 namespace pdp {
 
@@ -31,13 +33,12 @@ class Progress {
     const Index filled = all > 0 ? width * done / all : width;
     std::string bar(static_cast<std::size_t>(filled), '#');
     bar.resize(width, '.');
-    std::fprintf(stderr, "\r\033[Kepoch %d [%s] %lld/%lld loss %.4f", epoch, bar.c_str(), static_cast<long long>(done),
-                 static_cast<long long>(all), loss);
-    std::fflush(stderr);
+    clear_terminal_line();
+    std::fputs(fmt::format("epoch {} [{}] {}/{} loss {:.4f}", epoch, bar, done, all, loss).c_str(), stderr);
   }
 
   void wipe() {
-    if (drawn_) std::fputs("\r\033[K", stderr);
+    if (drawn_) clear_terminal_line();
     drawn_ = false;
   }
 

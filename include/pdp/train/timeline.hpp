@@ -1,9 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -55,14 +56,6 @@ constexpr const Activity& activity_of(parallel::Op op) {
   }
 }
 
-/// printf's format for numbers.
-template <class... Numbers>
-std::string formatted(const char* format, Numbers... numbers) {
-  std::array<char, 256> words{};
-  std::snprintf(words.data(), words.size(), format, numbers...);
-  return words.data();
-}
-
 /// The largest of 1, 2, 5, 10, 20, ... microseconds of which `seconds` holds at least six.
 inline double tick(double seconds) {
   double best = 1e-6;
@@ -80,38 +73,37 @@ inline std::string svg_of(const parallel::Timeline& timeline) {
   constexpr double left = 70, width = 1130, top = 40, row = 36, bar = 28;
   const double seconds = std::max(timeline.seconds(), 1e-9), scale = width / seconds;
   const double bottom = top + row * static_cast<double>(timeline.times.size());
-  using detail::formatted;
-  std::string svg = formatted(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:g}\" height=\"{:g}\" font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
       left + width + 20, bottom + 40);
   double at = left;
   for (const auto& [name, colour] : detail::activities) {
-    svg += formatted("<rect x=\"%g\" y=\"10\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%g\" y=\"20\">%s</text>\n", at, colour,
-                     at + 16, name);
+    svg += fmt::format("<rect x=\"{:g}\" y=\"10\" width=\"12\" height=\"12\" fill=\"{}\"/><text x=\"{:g}\" y=\"20\">{}</text>\n", at,
+                       colour, at + 16, name);
     at += 50 + 7 * static_cast<double>(std::string_view{name}.size());
   }
   for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
     const double y = top + row * static_cast<double>(rank);
-    svg += formatted("<text x=\"8\" y=\"%g\">rank %zu</text>\n", y + 19, rank);
+    svg += fmt::format("<text x=\"8\" y=\"{:g}\">rank {}</text>\n", y + 19, rank);
     for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
       const auto [begin, end] = timeline.times[rank][i];
       const parallel::Instruction& instruction = timeline.lists[rank][i];
       const double x = left + begin * scale, length = std::max((end - begin) * scale, 0.2);
-      svg += formatted("<rect x=\"%.2f\" y=\"%g\" width=\"%.2f\" height=\"%g\" fill=\"%s\"><title>", x, y, length, bar,
-                       detail::activity_of(instruction.op).colour);
-      svg += describe(instruction) + formatted(": %.1f us</title></rect>\n", 1e6 * (end - begin));
+      svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" height=\"{:g}\" fill=\"{}\"><title>", x, y, length, bar,
+                         detail::activity_of(instruction.op).colour);
+      svg += describe(instruction) + fmt::format(": {:.1f} us</title></rect>\n", 1e6 * (end - begin));
       const bool is_compute = instruction.op == parallel::Op::forward || instruction.op == parallel::Op::backward_input;
       if (is_compute && length > 14)
-        svg += formatted("<text x=\"%.2f\" y=\"%g\" fill=\"white\" text-anchor=\"middle\" pointer-events=\"none\">%d</text>\n",
-                         x + length / 2, y + 18, static_cast<int>(instruction.micro_batch));
+        svg += fmt::format("<text x=\"{:.2f}\" y=\"{:g}\" fill=\"white\" text-anchor=\"middle\" pointer-events=\"none\">{}</text>\n",
+                           x + length / 2, y + 18, static_cast<int>(instruction.micro_batch));
     }
   }
   for (int number = 0; number * detail::tick(seconds) <= seconds * (1 + 1e-9); ++number) {
     const double t = number * detail::tick(seconds);
-    svg += formatted(
-        "<line x1=\"%.2f\" y1=\"%g\" x2=\"%.2f\" y2=\"%g\" stroke=\"black\" stroke-opacity=\"0.2\"/>"
-        "<text x=\"%.2f\" y=\"%g\" text-anchor=\"middle\">%g us</text>\n",
+    svg += fmt::format(
+        "<line x1=\"{:.2f}\" y1=\"{:g}\" x2=\"{:.2f}\" y2=\"{:g}\" stroke=\"black\" stroke-opacity=\"0.2\"/>"
+        "<text x=\"{:.2f}\" y=\"{:g}\" text-anchor=\"middle\">{:g} us</text>\n",
         left + t * scale, top - 4, left + t * scale, bottom, left + t * scale, bottom + 16, std::round(1e6 * t));
   }
   return svg + "</svg>\n";
@@ -119,18 +111,17 @@ inline std::string svg_of(const parallel::Timeline& timeline) {
 
 /// A step in the Trace Event Format that chrome://tracing and Perfetto read: complete events, in microseconds; a thread is a rank.
 inline std::string chrome_trace_of(const parallel::Timeline& timeline) {
-  using detail::formatted;
   std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   const char* comma = "\n";
   for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
-    json +=
-        formatted("%s{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":%zu,\"args\":{\"name\":\"rank %zu\"}}", comma, rank, rank);
+    json += fmt::format("{}{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":{},\"args\":{{\"name\":\"rank {}\"}}}}", comma, rank,
+                        rank);
     comma = ",\n";
     for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
       const auto [begin, end] = timeline.times[rank][i];
       const parallel::Instruction& instruction = timeline.lists[rank][i];
-      json += formatted(",\n{\"name\":\"%s\",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":0,\"tid\":%zu,\"ts\":%.3f,\"dur\":%.3f,",
-                        name(instruction.op), detail::activity_of(instruction.op).name, rank, 1e6 * begin, 1e6 * (end - begin));
+      json += fmt::format(",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},",
+                          name(instruction.op), detail::activity_of(instruction.op).name, rank, 1e6 * begin, 1e6 * (end - begin));
       json += "\"args\":{\"instruction\":\"" + describe(instruction) + "\"}}";
     }
   }
