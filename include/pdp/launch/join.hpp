@@ -7,6 +7,8 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/file_size_limit.hpp>
+#include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/start.hpp>
@@ -65,6 +67,8 @@ Start start(const Options& options) {
 /// the communicator's own library says something else about this process than the environment does.
 template <class Comm>
 [[nodiscard]] Comm join(const Place& place) {
+  open_standard_streams();
+  report_file_size_limit();
   if constexpr (HasLauncher<Comm>) {
     Comm world = Comm::start();
     // An environment that does not know the launcher says nothing.

@@ -165,6 +165,7 @@ class Launcher {
     if (child.told()) return;
     if (WIFSIGNALED(child.status)) {
       const int signal = WTERMSIG(child.status);
+      if (!root_) reader_is_gone_ = signal == SIGPIPE;
       // Ctrl-C goes to the ranks as well as to the launcher.
       if (!root_) root_may_be_interrupt_ = signal == SIGINT || signal == SIGTERM;
       note(root_, {child.rank, {Problem::Kind::root, describe_signal(signal)}});
@@ -189,6 +190,10 @@ class Launcher {
   int verdict() {
     if (!root_ && consequence_ && quitter_) root_ = quitter_;
     const std::optional<Fault>& fault = root_ ? root_ : consequence_;
+    if (fault && reader_is_gone_) {  // as in `program | head -1`: other programs end without a word, too
+      end_all();
+      return 128 + SIGPIPE;
+    }
     if (fault) {
       Report::print(fault->problem, fault->rank);
       end_all();
@@ -223,6 +228,7 @@ class Launcher {
   int interrupted_ = 0;
   std::optional<Fault> root_;  // the first fault that is not the consequence of another
   bool root_may_be_interrupt_ = false;
+  bool reader_is_gone_ = false;       // of standard output
   std::optional<Fault> consequence_;  // the first that is
   std::optional<Fault> quitter_;      // the first that ended without a word
 };

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/environment.hpp>
 #include <pdp/launch/problem.hpp>
 
@@ -53,6 +54,7 @@ class Report {
   static void print(const Problem& problem, int rank) {
     const std::string line = rank < 0 ? text(problem.message, '\n') : text("rank ", rank, ": ", problem.message, '\n');
     std::fflush(stdout);
+    clear_terminal_line();
     std::fwrite(line.data(), 1, line.size(), stderr);  // at once, so that lines of several ranks do not mix
   }
 

@@ -12,6 +12,8 @@
 
 #include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/file_size_limit.hpp>
+#include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/options.hpp>
@@ -33,6 +35,7 @@ int carry_out(Comm world, F& function, const Tell& tell) {
       function(world);
     else
       code = static_cast<int>(function(world));
+    check_standard_output();
     world.barrier();
     return code;
   } catch (...) {
@@ -159,7 +162,8 @@ template <class... Comms>
 ///
 /// A job ends when one of its ranks fails: then every process is gone within two seconds, and the first error is printed with its rank. The
 /// exit code is 2 for a wrong command line or environment, 1 for other errors, 130 or 143 for SIGINT or SIGTERM, else what `function`
-/// returned, if anything.
+/// returned, if anything. Standard output that cannot be written is an error; if it, standard input or standard error is closed, /dev/null
+/// takes its place.
 ///
 /// Of several communicators, options.comm (--comm) names the one to use, and the first is used where it names none. `function` is compiled
 /// once then, and called with a comm::Any& that holds it; with comm::Thread in it where ranks are threads. A communicator of devices, such
@@ -167,6 +171,8 @@ template <class... Comms>
 template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
   using ThreadWorld = std::conditional_t<sizeof...(Others) == 0, comm::Thread, comm::Any>;
+  open_standard_streams();
+  report_file_size_limit();
   try {
     const Start start = detail::start<Comm, Others...>(options);
     if (start.kind == Start::Kind::rank) return detail::run_process<Comm, Others...>(start, Report{environment}, function);

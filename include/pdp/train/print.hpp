@@ -1,21 +1,22 @@
 #pragma once
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <cstdio>
+#include <string>
 #include <utility>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/standard_streams.hpp>
 
 namespace pdp {
 
-/// A line on standard output, from rank 0 alone, at once.
+/// Prints a line on standard output, on rank 0 alone, at once. Throws FileError if it cannot be written. Clears a progress bar first.
 template <comm::Group C, class... Args>
 void print(const C& world, fmt::format_string<Args...> format, Args&&... args) {
   if (world.rank() != 0) return;
-  fmt::print(stdout, format, std::forward<Args>(args)...);
-  std::fputc('\n', stdout);
-  std::fflush(stdout);
+  const std::string line = fmt::format(format, std::forward<Args>(args)...) + '\n';
+  clear_terminal_line();
+  write_standard_output(line);
 }
 
 }  // namespace pdp

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -54,7 +55,7 @@ class Trainer {
   Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
           P precision = {}) requires std::same_as<D, host::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
     const std::string useless = options.useless_threads(host::usable_cores());
-    if (!useless.empty() && world.rank() == 0) fmt::print(stderr, "pdp: {}\n", useless);
+    if (!useless.empty() && world.rank() == 0) std::fputs(text("pdp: ", useless, '\n').c_str(), stderr);
   }
 
   /// On a device.
