@@ -1,13 +1,13 @@
 #include "exercise_flags.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <functional>
-#include <iostream>
 
 #include <pdp/launch/environment.hpp>
 
 #include "comm_flag.hpp"
+#include "end.hpp"
+#include "number_flag.hpp"
 
 namespace examples {
 
@@ -19,11 +19,11 @@ constexpr pdp::Index most_values = pdp::Index{1} << 30;  // of one matrix: 4 GiB
 /// Reads the command line, with the flags for ranks in addition to those that the program has. `check` throws where the flags do not fit
 /// together.
 void read(CLI::App& app, int argc, char** argv, pdp::launch::Options& launch, const std::function<void()>& check) {
+  pdp::open_standard_streams();
   app.get_formatter()->column_width(44);
-  app.add_option("--ranks,--world-size", launch.ranks, pdp::text("start this many local processes (", natural_ranks, " if nobody says)"))
-      ->check(CLI::Range(1, pdp::launch::most_ranks));
-  app.add_option("--threads", launch.threads, "run this many ranks as threads of one process")
-      ->check(CLI::Range(1, pdp::launch::most_ranks));
+  add_number_flag(app, "--ranks,--world-size", launch.ranks, 1, pdp::launch::most_local_ranks,
+                  pdp::text("start this many local processes (", natural_ranks, " if nobody says)"));
+  add_number_flag(app, "--threads", launch.threads, 1, pdp::launch::most_local_ranks, "run this many ranks as threads of one process");
   add_comm_flag(app, launch);
   try {
     app.parse(argc, argv);
@@ -31,10 +31,9 @@ void read(CLI::App& app, int argc, char** argv, pdp::launch::Options& launch, co
     launch.check();
     check();
   } catch (const CLI::Success& wanted) {
-    std::exit(app.exit(wanted));
+    end_after(app, wanted);
   } catch (const std::exception& error) {
-    std::cerr << error.what() << ". Run " << app.get_name() << " --help for the flags and what they take.\n";
-    std::exit(2);
+    end_after(app, error);
   }
 }
 
@@ -56,10 +55,9 @@ pdp::launch::Options parse_ranks(int argc, char** argv, const std::string& descr
 ProductFlags parse_product(int argc, char** argv, const std::string& description) {
   ProductFlags flags;
   CLI::App app{description, argc > 0 ? argv[0] : ""};
-  const CLI::Range size{pdp::Index{1}, most_values};
-  app.add_option("--m", flags.m, "rows of A and of C")->check(size)->capture_default_str();
-  app.add_option("--n", flags.n, "columns of B and of C")->check(size)->capture_default_str();
-  app.add_option("--k", flags.k, "columns of A, rows of B")->check(size)->capture_default_str();
+  add_number_flag(app, "--m", flags.m, pdp::Index{1}, most_values, "rows of A and of C");
+  add_number_flag(app, "--n", flags.n, pdp::Index{1}, most_values, "columns of B and of C");
+  add_number_flag(app, "--k", flags.k, pdp::Index{1}, most_values, "columns of A, rows of B");
   read(app, argc, argv, flags.launch, [&] {
     check_size('A', flags.m, flags.k);
     check_size('B', flags.k, flags.n);

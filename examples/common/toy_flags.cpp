@@ -1,14 +1,14 @@
 #include "toy_flags.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
-#include <iostream>
 #include <limits>
 
 #include <pdp/launch/environment.hpp>
 
 #include "comm_flag.hpp"
 #include "device_flag.hpp"
+#include "end.hpp"
+#include "number_flag.hpp"
 #include "report_flags.hpp"
 
 namespace examples {
@@ -29,45 +29,35 @@ void choose_ranks(ToyFlags& flags) {
 }  // namespace
 
 ToyFlags parse_toy(int argc, char** argv) {
+  pdp::open_standard_streams();
   ToyFlags flags;
   flags.launch.port = 29000;
   CLI::App app{"Trains a multilayer perceptron on a synthetic classification set.", argc > 0 ? argv[0] : ""};
   app.get_formatter()->column_width(44);
-  constexpr pdp::Index most = 1 << 24;
-  const CLI::Range count{pdp::Index{1}, most};
+  constexpr pdp::Index one = 1, most = 1 << 24;
+  constexpr int most_here = pdp::launch::most_local_ranks;
   app.add_option("--strategy", flags.strategy, "how training is spread over the ranks")
       ->check(CLI::IsMember({"single", "ddp", "my", "zero", "pipeline", "tensor"}))
       ->capture_default_str();
-  app.add_option("--world-size,--ranks", flags.launch.ranks, "local processes (2 if nobody says, 1 for --strategy single)")
-      ->check(CLI::Range(1, pdp::launch::most_ranks));
-  app.add_option("--threads", flags.launch.threads, "run this many ranks as threads of one process")
-      ->check(CLI::Range(1, pdp::launch::most_ranks));
+  add_number_flag(app, "--world-size,--ranks", flags.launch.ranks, 1, most_here,
+                  "local processes (2 if nobody says, 1 for --strategy single)");
+  add_number_flag(app, "--threads", flags.launch.threads, 1, most_here, "run this many ranks as threads of one process");
   add_comm_flag(app, flags.launch);
-  app.add_option("--port", flags.launch.port, "port of machine 0, where there are several")
-      ->check(CLI::Range(1, 65535))
-      ->capture_default_str();
-  app.add_option("--stage", flags.stage, "of zero: the optimizer's state is cut (1), gradients too (2), parameters too (3)")
-      ->check(CLI::Range(1, 3))
-      ->capture_default_str();
-  app.add_option("--micro-batches", flags.micro_batches, "of pipeline: pieces of a batch, which follow one another")
-      ->check(CLI::Range(1, 1 << 14))
-      ->capture_default_str();
-  app.add_option("--n-layers", flags.layers, "layers with weights")->check(CLI::Range(1, 1 << 12))->capture_default_str();
-  app.add_option("--dim-in", flags.dim_in, "values of a sample")->check(count)->capture_default_str();
-  app.add_option("--dim-hidden", flags.dim_hidden, "outputs of all layers but the last")->check(count)->capture_default_str();
-  const CLI::Option* classes =
-      app.add_option("--n-classes", flags.classes, "outputs of the last layer")->check(count)->capture_default_str();
-  app.add_option("--train-size", flags.train_size, "samples that are made: the first tenth trains, the last tenth tests")
-      ->check(CLI::Range(pdp::Index{10}, most))
-      ->capture_default_str();
-  app.add_option("--batch-size", flags.batch_size, "samples of a step, on each rank where ranks share the data")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--learning-rate", flags.learning_rate, "of the first step; it falls along a line to three tenths of that")
-      ->check(CLI::Range(0.0f, std::numeric_limits<float>::max()))
-      ->capture_default_str();
-  app.add_option("--niters", flags.steps, "steps")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--seed", flags.seed, "of the first parameters and of the data")->capture_default_str();
+  add_number_flag(app, "--port", flags.launch.port, 1, 65535, "port of machine 0, where there are several");
+  add_number_flag(app, "--stage", flags.stage, 1, 3, "of zero: the optimizer's state is cut (1), gradients too (2), parameters too (3)");
+  add_number_flag(app, "--micro-batches", flags.micro_batches, 1, 1 << 14, "of pipeline: pieces of a batch, which follow one another");
+  add_number_flag(app, "--n-layers", flags.layers, one, pdp::Index{1 << 12}, "layers with weights");
+  add_number_flag(app, "--dim-in", flags.dim_in, one, most, "values of a sample");
+  add_number_flag(app, "--dim-hidden", flags.dim_hidden, one, most, "outputs of all layers but the last");
+  const CLI::Option* classes = add_number_flag(app, "--n-classes", flags.classes, one, most, "outputs of the last layer");
+  add_number_flag(app, "--train-size", flags.train_size, pdp::Index{10}, most,
+                  "samples that are made: the first tenth trains, the last tenth tests");
+  add_number_flag(app, "--batch-size", flags.batch_size, one, most, "samples of a step, on each rank where ranks share the data");
+  add_number_flag(app, "--learning-rate", flags.learning_rate, 0.0f, 1e6f,
+                  "of the first step; it falls along a line to three tenths of that");
+  add_number_flag(app, "--niters", flags.steps, std::int64_t{0}, std::int64_t{1'000'000'000}, "steps");
+  add_number_flag(app, "--seed", flags.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+                  "of the first parameters and of the data");
   app.add_option("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
   app.add_option("--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
   add_device_flag(app, flags.device);
@@ -78,10 +68,9 @@ ToyFlags parse_toy(int argc, char** argv) {
     flags.says_classes = classes->count() > 0;
     choose_ranks(flags);
   } catch (const CLI::Success& wanted) {
-    std::exit(app.exit(wanted));
+    end_after(app, wanted);
   } catch (const std::exception& error) {
-    std::cerr << error.what() << ". Run " << app.get_name() << " --help for the flags and what they take.\n";
-    std::exit(2);
+    end_after(app, error);
   }
   return flags;
 }

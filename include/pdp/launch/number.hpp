@@ -21,5 +21,7 @@ Number parse_number(std::string_view name, std::string_view words, Number least,
 
 /// More ranks than any job has; what is larger is a slip of the hand.
 inline constexpr int most_ranks = 1'000'000;
+/// More ranks than one machine runs as its own processes or threads.
+inline constexpr int most_local_ranks = 4096;
 
 }  // namespace pdp::launch

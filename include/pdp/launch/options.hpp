@@ -11,8 +11,8 @@ namespace pdp::launch {
 
 /// How the ranks of a job are to be started, where this program starts them itself.
 struct Options {
-  std::optional<int> ranks{};               // local processes
-  std::optional<int> threads{};             // threads of this process
+  std::optional<int> ranks{};               // local processes, up to most_local_ranks
+  std::optional<int> threads{};             // threads of this process, up to as many
   std::string comm{};                       // the name of one of the program's communicators; empty: its first
   int nodes = 1;                            // machines; this program is started once on each
   int node_rank = 0;                        // which of them this is
@@ -39,14 +39,13 @@ struct Options {
 
 /// Throws UsageError where the options contradict themselves.
 inline void Options::check() const {
-  const auto least = [](const char* name, std::optional<int> number, int bound) {
-    if (number && (*number < bound || *number > most_ranks))
-      throw UsageError{text(name, " must be from ", bound, " to ", most_ranks, "; found ", *number)};
+  const auto check_count = [](const char* name, std::optional<int> number, int most) {
+    if (number && (*number < 1 || *number > most)) throw UsageError{text(name, " must be from 1 to ", most, "; found ", *number)};
   };
-  least("the number of ranks (--ranks)", ranks, 1);
-  least("the number of threads (--threads)", threads, 1);
-  least("the number of processes on each machine", processes_per_node, 1);
-  least("the number of machines", nodes, 1);
+  check_count("the number of ranks (--ranks)", ranks, most_local_ranks);
+  check_count("the number of threads (--threads)", threads, most_local_ranks);
+  check_count("the number of processes on each machine", processes_per_node, most_local_ranks);
+  check_count("the number of machines", nodes, most_ranks);
   if (ranks && threads)
     throw UsageError{text("--ranks ", *ranks, " and --threads ", *threads, " exclude each other: ranks are processes or threads")};
   if (ranks && (nodes > 1 || processes_per_node))
@@ -86,9 +85,9 @@ inline Options Options::from(int argc, const char* const* argv) {
       return found;
     };
     if (const auto number = value("--ranks", "a number", "4"))
-      options.ranks = parse_number("--ranks", *number, 1, most_ranks);
+      options.ranks = parse_number("--ranks", *number, 1, most_local_ranks);
     else if (const auto count = value("--threads", "a number", "4"))
-      options.threads = parse_number("--threads", *count, 1, most_ranks);
+      options.threads = parse_number("--threads", *count, 1, most_local_ranks);
     else if (const auto name = value("--comm", "the name of a communicator", "tcp"))
       options.comm = *name;
     else if (const auto url = value("--rendezvous", "a URL", "tcp://10.0.0.1:29500"))
