@@ -13,7 +13,8 @@ TEST_CASE("text joins words and numbers of every kind", "[core]") {
   CHECK(pdp::text(std::int8_t{-7}, '/', true, '/', false) == "-7/true/false");
   CHECK(pdp::text(std::numeric_limits<std::int64_t>::min()) == "-9223372036854775808");
   CHECK(pdp::text(std::numeric_limits<std::uint64_t>::max()) == "18446744073709551615");
-  CHECK_THAT(pdp::text(2.5, " s"), StartsWith("2.5") && EndsWith(" s"));
+  CHECK(pdp::text(2.5, " s, ", 0.0, ", ", -0.1, ", ", 1e8, ", ", 1e300, ", ", 2.5e-7) == "2.5 s, 0, -0.1, 100000000, 1e+300, 2.5e-07");
+  CHECK(pdp::text(std::numeric_limits<double>::infinity(), ' ', -std::numeric_limits<double>::max()) == "inf -1.7976931348623157e+308");
 }
 
 TEST_CASE("errors are caught as what they are and as what they are a kind of", "[core]") {

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/launch/number.hpp>
 #include <pdp/launch/options.hpp>
 
 #include "catch.hpp"
@@ -78,4 +79,21 @@ TEST_CASE("ranks are processes or threads, and of one machine or of several", "[
   CHECK((launch::Options{.nodes = 2, .processes_per_node = 4}.processes()) == 8);
   CHECK((launch::Options{.nodes = 2}.processes()) == 2);
   CHECK_FALSE((launch::Options{}.processes()));
+}
+
+TEST_CASE("A number that is out of range or no number is refused with the range in a few digits", "[launch][options]") {
+  for (const std::string flag : {"--ranks", "--threads"}) {
+    CAPTURE(flag);
+    for (const char* word : {"0", "-1", "4097"})
+      CHECK_THROWS_WITH(options({flag.c_str(), word}), flag + " must be from 1 to 4096; found " + word);
+    for (const char* word : {"four", "4x", "4.5", "0x4", " 4", "+4", "99999999999999999999"})
+      CHECK_THROWS_WITH(options({flag.c_str(), word}), flag + " must be a number from 1 to 4096; found '" + word + "'");
+    CHECK_THROWS_WITH(options({flag.c_str(), ""}), flag + " must be followed by a number, as in " + flag + " 4");
+  }
+  CHECK(options({"--ranks", "4096"}).ranks == 4096);
+  CHECK_THROWS_WITH((launch::Options{.nodes = 2, .processes_per_node = 4097, .address = "a", .port = 1}.check()),
+                    "the number of processes on each machine must be from 1 to 4096; found 4097");
+  for (const char* word : {"nan", "inf", "-1", "1e9", "two", "1.5s", ""})
+    CHECK_THROWS_WITH(launch::parse_number("a time", word, 0.0, 1e8),
+                      StartsWith("a time must be ") && Contains("from 0 to 100000000; found"));
 }

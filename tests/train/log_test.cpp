@@ -1,4 +1,6 @@
+#include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/launch/report.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/print.hpp>
@@ -13,6 +15,7 @@
 #include "captured.hpp"
 #include "catch.hpp"
 #include "data/files.hpp"
+#include "terminal.hpp"
 
 namespace comm = pdp::comm;
 
@@ -88,4 +91,18 @@ TEST_CASE("where standard error is no terminal there is no progress bar", "[trai
   std::fseek(file, 0, SEEK_END);
   CHECK(std::ftell(file) == 0);
   std::fclose(file);
+}
+
+TEST_CASE("a line that is printed while the progress bar is shown clears the bar first", "[train]") {
+  const std::string clear = "\r\033[K", bar = clear + "epoch 0 [##########....................] 1/3 loss 0.5000";
+  comm::Self world;
+  Terminal terminal;
+  const std::string line = captured([&] {
+    pdp::Progress progress{true};
+    progress.show(0, 1, 3, 0.5);
+    pdp::print(world, "a line");
+    pdp::launch::Report::print({pdp::launch::Problem::Kind::root, "an error"}, 1);
+  });
+  CHECK(line == "a line\n");
+  CHECK(terminal.words() == bar + clear + clear + "rank 1: an error\n" + clear);
 }
