@@ -319,7 +319,7 @@ TEST_CASE("what a launcher leaves open or contradicts is refused, with the varia
   };
   const Settings several_machines = with(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2");
   const auto [settings, first, second] = GENERATE_COPY(values<Case>({
-      {with(task_of_slurm, "SLURM_PROCID", "8"), "SLURM_PROCID is 8", "SLURM_STEP_NUM_TASKS is 8"},
+      {with(with(task_of_slurm, "SLURM_PROCID", "8"), "SLURM_NTASKS", "8"), "SLURM_PROCID is 8", "SLURM_STEP_NUM_TASKS is 8"},
       {with(task_of_slurm, "SLURM_PROCID", "x"), "SLURM_PROCID must be a number", "'x'"},
       {with(task_of_slurm, "SLURM_LOCALID", "8"), "SLURM_LOCALID is 8", "SLURM_STEP_NUM_TASKS is 8"},
       {with(task_of_slurm, "SLURM_STEP_ID", "batch"), "SLURM_STEP_ID must be a number", "'batch'"},

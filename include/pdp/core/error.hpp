@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
@@ -80,10 +81,63 @@ template <class... Parts>
   return detail::join({detail::Piece{parts}...});
 }
 
-/// What pdp throws. Each message says what was expected, what was found, and what to do about it.
+namespace detail {
+
+/// The length of the UTF-8 character at the start of `words` if a terminal may show it as it is, else 0: of control characters (of ASCII,
+/// and U+0080 to U+009F), and of bytes that are no UTF-8.
+[[gnu::cold]] inline std::size_t printable_length(std::string_view words) {
+  const auto byte = [words](std::size_t i) -> unsigned { return i < words.size() ? static_cast<unsigned char>(words[i]) : 0U; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first >= ' ' && first != 0x7f ? 1 : 0;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool bad = (first == 0xc2 && second < 0xa0) || (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                   (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return bad ? 0 : length;
+}
+
+[[gnu::cold]] inline std::string escaped(std::string_view words, std::string_view kept) {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string shown;
+  while (!words.empty()) {
+    const char letter = words.front();
+    std::size_t length = kept.find(letter) != std::string_view::npos ? 1 : printable_length(words);
+    if (length > 0) {
+      shown += words.substr(0, length);
+    } else {
+      length = 1;
+      const auto byte = static_cast<unsigned char>(letter);
+      if (const char* name = letter == '\n' ? "\\n" : letter == '\r' ? "\\r" : letter == '\t' ? "\\t" : nullptr)
+        shown += name;
+      else
+        shown.append({'\\', 'x', digits[byte / 16], digits[byte % 16]});
+    }
+    words.remove_prefix(length);
+  }
+  return shown;
+}
+
+}  // namespace detail
+
+/// Returns `words` with escapes (\r, \x1b) in place of what must not reach a terminal: control characters except ends of lines and tabs,
+/// and bytes that are no UTF-8.
+[[gnu::cold]] inline std::string printable(std::string_view words) { return detail::escaped(words, "\n\t"); }
+
+/// Returns words from outside (of an environment variable, a command line, a file, another process) in quotes and on one line, for a
+/// message: '4\r'. Of more than 200 bytes only the first are shown.
+[[gnu::cold]] inline std::string in_quotes(std::string_view words) {
+  constexpr std::size_t longest = 200;
+  return text('\'', detail::escaped(words.substr(0, longest), {}), words.size() > longest ? "'..." : "'");
+}
+
+/// What pdp throws. Each message says what was expected, what was found, and what to do about it. Control characters in a message are
+/// shown escaped (see printable), since it may contain words from outside.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Error(const std::string& message) : std::runtime_error{printable(message)} {}
 };
 
 /// Sizes that do not fit: of layers, of batches, of buffers.

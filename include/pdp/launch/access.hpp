@@ -25,6 +25,9 @@ struct Access {
   std::string munge_socket{};  // another one than munge's own
   comm::Job job{};
 
+  /// Whether ranks on other hosts could prove that they belong to the job (see choose_grounds).
+  [[nodiscard]] bool others_may_join() const { return secret || insecure || slurm || !munge_socket.empty(); }
+
   static constexpr std::size_t shortest_secret = 16;  // bytes: fewer could be guessed from a recorded handshake
   static constexpr std::size_t longest_secret = 4096;
 
@@ -65,25 +68,21 @@ inline comm::Secret read_secret(const std::string& path) {
   return checked_secret(std::move(bytes), text("PDP_SECRET_FILE, ", path, ","));
 }
 
-/// Null where the variable is empty, too.
-inline const char* given(const Variables& variable, const char* name) {
-  const char* value = variable(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
-/// PDP_JOB, else Slurm's number; with that of the step where Slurm has started the ranks themselves: those of mpirun or torchrun may be in
-/// several steps.
+/// PDP_JOB, else Slurm's number and what the launcher calls the job: for Slurm itself, the number of the step. The ranks of mpirun or
+/// torchrun may be in several steps.
 inline std::string job_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_JOB")) return name;
-  const char* slurm = given(variable, "SLURM_JOB_ID");
-  if (slurm == nullptr) return {};
+  const char* slurm = given(variable, slurm_job(variable));
   const std::optional<Starter> starter = find_starter(variable);
-  const bool a_step = starter && std::string_view{starter->rank} == "SLURM_PROCID";
-  return a_step ? text(slurm, '.', variable("SLURM_STEP_ID")) : slurm;
+  const std::string of_launcher = starter ? starter->job : std::string{};
+  if (slurm == nullptr) return of_launcher;
+  if (starter && std::string_view{starter->rank} == "SLURM_PROCID") return text(slurm, '.', variable("SLURM_STEP_ID"));
+  return of_launcher.empty() ? slurm : text(slurm, ' ', of_launcher);
 }
 
-/// PDP_ATTEMPT, else how often Slurm has requeued the job and torchrun has started its ranks anew. Where there are several torchrun, each
-/// counts only the failures of its own ranks, so their numbers differ.
+/// PDP_ATTEMPT, else how often Slurm has requeued the job and torchrun has started its ranks anew. If there are several torchruns, each
+/// counts only the failures of its own ranks, so their numbers differ and do not count; they start ranks only after all of them have ended
+/// those of the attempt before.
 inline std::string attempt_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_ATTEMPT")) return name;
   const char* slurm = given(variable, "SLURM_RESTART_COUNT");
@@ -101,8 +100,7 @@ inline bool all_here(const Variables& variable, int size) {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
     if (const char* here = given(variable, name)) return here == all;
   const std::optional<Starter> starter = find_starter(variable);
-  const char* nodes = variable("SLURM_STEP_NUM_NODES");
-  return starter && std::string_view{starter->rank} == "SLURM_PROCID" && nodes != nullptr && std::string_view{nodes} == "1";
+  return starter && starter->all_here && starter->all_here(variable, size);
 }
 
 }  // namespace detail
@@ -119,8 +117,8 @@ inline Access Access::from(const Variables& variable, int size) {
   if (const char* insecure = detail::given(variable, "PDP_INSECURE")) {
     access.insecure = std::string_view{insecure} == "1";
     if (!access.insecure && std::string_view{insecure} != "0")
-      throw UsageError{text("PDP_INSECURE=1 lets whoever reaches a job's ports join it, PDP_INSECURE=0 is as if it were not set; found '",
-                            insecure, "'")};
+      throw UsageError{text("PDP_INSECURE=1 lets whoever reaches a job's ports join it, PDP_INSECURE=0 is as if it were not set; found ",
+                            in_quotes(insecure))};
   }
   if (const char* socket = detail::given(variable, "PDP_MUNGE_SOCKET")) access.munge_socket = socket;
   access.slurm = detail::given(variable, "SLURM_JOB_ID") != nullptr;

@@ -50,8 +50,9 @@ struct Address {
   }
 };
 
-/// All addresses of a host, given by name or number; none where the name is not known (now), and then why.
-inline std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why) {
+/// Returns all addresses of a host, given by name or number; none if the name is not known (now), and then why. `later`: whether it may be
+/// known later, since the servers that know names have not answered.
+inline std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why, bool* later = nullptr) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
@@ -59,6 +60,7 @@ inline std::vector<Address> resolve(const std::string& host, std::uint16_t port,
   const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner{found, &::freeaddrinfo};
   std::vector<Address> addresses;
+  if (later != nullptr) *later = error == EAI_AGAIN;
   if (error != 0) {
     why = text("the name is not known (", ::gai_strerror(error), ")");
     return addresses;

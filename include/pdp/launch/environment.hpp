@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <pdp/comm/transport.hpp>
-#include <pdp/launch/mpi_environment.hpp>
+#include <pdp/launch/host_name.hpp>
+#include <pdp/launch/launcher_variables.hpp>
 #include <pdp/launch/number.hpp>
 #include <pdp/launch/rendezvous_url.hpp>
 #include <pdp/launch/slurm.hpp>
@@ -23,6 +25,7 @@ struct Place {
   std::optional<int> local_rank{};  // among the ranks on this machine, where somebody says
   std::string master_address{};     // where the job's store is; empty in a world of one
   std::uint16_t master_port = 0;
+  std::vector<std::uint16_t> more_ports{};              // where the store is if that port is taken
   bool master_by_name = false;                          // its address is a name that the starter has for its host
   std::string folder{};                                 // what the job's store is, instead of a place in the network
   bool hosts_store = false;                             // whether this rank hosts it: rank 0, unless the launcher does
@@ -41,7 +44,7 @@ inline comm::Duration Place::timeout_from(const Variables& variable) {
   if (seconds == nullptr) return std::chrono::seconds{60};
   const double value = parse_number("PDP_TIMEOUT (seconds for the start of the job)", seconds, 0.0, 1e8);
   if (!(value > 0))
-    throw UsageError{text("PDP_TIMEOUT, the seconds that the start of the job may take, must be above 0; found '", seconds, "'")};
+    throw UsageError{text("PDP_TIMEOUT, the seconds that the start of the job may take, must be above 0; found ", in_quotes(seconds))};
   return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
 }
 
@@ -51,33 +54,48 @@ inline comm::Duration Place::heartbeat_from(const Variables& variable) {
   if (seconds == nullptr) return Place{}.heartbeat;
   const double value = parse_number("PDP_HEARTBEAT (seconds for which a rank may give no sign of life)", seconds, 0.0, 1e8);
   if (value != 0 && !(value >= 1))
-    throw UsageError{text(
-        "PDP_HEARTBEAT, the seconds for which a rank may give no sign of life, must be at least 1, or 0 for ever; found '", seconds, "'")};
+    throw UsageError{text("PDP_HEARTBEAT, the seconds for which a rank may give no sign of life, must be at least 1, or 0 for ever; found ",
+                          in_quotes(seconds))};
   return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
 }
 
 namespace detail {
 
-/// Whoever sets RANK and WORLD_SIZE: pdp's own launcher, torchrun, a script. They set MASTER_ADDR and MASTER_PORT, too.
+/// The name of a job that torchrun has started, the same on all its ranks; empty if it has started none.
+inline std::string job_of_torchrun(const Variables& variable) {
+  const char* run = given(variable, "TORCHELASTIC_RUN_ID");
+  const char* port = given(variable, "MASTER_PORT");
+  return run != nullptr && port != nullptr ? text("torchrun ", run, ' ', port) : std::string{};
+}
+
+/// Whether torchrun itself listens on MASTER_PORT: its agent's store, which speaks a protocol of PyTorch's own.
+inline bool port_is_torchruns(const Variables& variable) {
+  const char* uses = variable("TORCHELASTIC_USE_AGENT_STORE");
+  return uses != nullptr && std::string_view{uses} == "True" && variable("PDP_STORE") == nullptr && !job_of_torchrun(variable).empty();
+}
+
+/// Whatever sets RANK and WORLD_SIZE: pdp's own launcher, torchrun, a script. They set MASTER_ADDR and MASTER_PORT, too.
 inline std::optional<Starter> plain_starter(const Variables& variable) {
   if (variable("RANK") == nullptr && variable("WORLD_SIZE") == nullptr) return std::nullopt;
-  return Starter{"RANK", "WORLD_SIZE", "LOCAL_RANK",
-                 [](const Variables&, int size) -> std::string {
+  return Starter{.rank = "RANK",
+                 .size = "WORLD_SIZE",
+                 .local_rank = "LOCAL_RANK",
+                 .job = job_of_torchrun(variable),
+                 .master_address = [](const Variables&, int size) -> std::string {
                    throw UsageError{text("WORLD_SIZE is ", size,
                                          ", but MASTER_ADDR is not set; it must be the address of the machine on which rank 0 runs")};
                  },
-                 [](const Variables& from, int size) -> std::uint16_t {
+                 .master_ports = [](const Variables& from, int size) -> std::vector<std::uint16_t> {
+                   const char* address = from("MASTER_ADDR");
                    throw UsageError{text("WORLD_SIZE is ", size, ", but MASTER_PORT is not set; it must be a free port at ",
-                                         from("MASTER_ADDR"), ", the same for all ranks")};
+                                         address != nullptr ? address : "the machine of rank 0", ", the same for all ranks")};
                  }};
 }
 
-/// What has started this process, if anything has. Where launchers are nested, the variables of all of them arrive. The innermost is asked:
-/// mpirun runs in a step or a batch script of Slurm, and not the other way round.
+/// What has started this process, if anything has: the innermost launcher (see launcher_starter).
 inline std::optional<Starter> find_starter(const Variables& variable) {
   if (const std::optional<Starter> plain = plain_starter(variable)) return plain;
-  if (const std::optional<Starter> mpi = mpi_starter(variable)) return mpi;
-  return slurm_starter(variable);
+  return launcher_starter(variable);
 }
 
 }  // namespace detail
@@ -91,9 +109,11 @@ inline bool Place::given(const Variables& variable) {
   return size == nullptr || std::string_view{size} != "1";
 }
 
-/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun and others set them; else from the variables of an MPI
-/// launcher (see mpi_environment.hpp); else from those of a step of Slurm (see slurm.hpp); one rank alone where there are none of them.
-/// LOCAL_RANK, MASTER_ADDR and MASTER_PORT count in any case. Throws UsageError where variables contradict each other or do not suffice.
+/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun and others set them; else from the variables of another
+/// launcher (see launcher_variables.hpp); else from those of a step of Slurm (see slurm.hpp); one rank alone if there are none of them.
+/// LOCAL_RANK, MASTER_ADDR and MASTER_PORT count in any case, except that torchrun may itself listen on MASTER_PORT: then the store has a
+/// port that follows from it. Throws UsageError if variables contradict each other or do not suffice, and if a launcher has started this
+/// process as one of several ranks but does not say of how many.
 /// Where the ranks meet is said by `rendezvous`, a URL from the command line, else by PDP_RENDEZVOUS (see rendezvous_url.hpp); a place that
 /// it names wins over MASTER_ADDR and MASTER_PORT. PDP_STORE=launcher: whoever started the ranks hosts the store at that address and port.
 /// Nobody asks where the store is of ranks that find each other without one.
@@ -112,12 +132,14 @@ inline Place Place::from(const Variables& variable, std::string_view rendezvous,
     if (meeting.kind != RendezvousUrl::Kind::environment)
       throw UsageError{text(rendezvous.empty() ? "PDP_RENDEZVOUS is set" : "--rendezvous is given",
                             ", but RANK and WORLD_SIZE are not; it says where ranks meet, and not who this process is")};
+    if (has_store) refuse_rank_without_size(variable);
     return place;
   }
   const char* rank = variable(starter->rank);
   const char* size = variable(starter->size);
   if (size == nullptr)
-    throw UsageError{text(starter->rank, " is set (", rank, "), but ", starter->size, " is not; a rank must know how many there are")};
+    throw UsageError{
+        text(starter->rank, " is set (", printable(rank), "), but ", starter->size, " is not; a rank must know how many there are")};
   if (rank == nullptr)
     throw UsageError{text(starter->size, " is set (", size, "), but ", starter->rank, " is not; a process must know which rank it is")};
   place.size = parse_number(starter->size, size, 1, most_ranks);
@@ -126,7 +148,8 @@ inline Place Place::from(const Variables& variable, std::string_view rendezvous,
     throw UsageError{text(starter->rank, " is ", place.rank, ", but ", starter->size, " is ", place.size,
                           "; ranks count from 0, so the largest is ", place.size - 1)};
   const char* local_name = variable("LOCAL_RANK") != nullptr ? "LOCAL_RANK" : starter->local_rank;
-  if (const char* local_rank = variable(local_name)) place.local_rank = parse_number(local_name, local_rank, 0, most_ranks);
+  const char* local_rank = local_name != nullptr ? variable(local_name) : nullptr;
+  if (local_rank != nullptr) place.local_rank = parse_number(local_name, local_rank, 0, most_ranks);
   if (place.local_rank && *place.local_rank >= place.size)
     throw UsageError{text(local_name, " is ", *place.local_rank, ", but ", starter->size, " is ", place.size,
                           "; a machine cannot hold more ranks than there are")};
@@ -140,17 +163,24 @@ inline Place Place::from(const Variables& variable, std::string_view rendezvous,
     place.master_address = meeting.host;
     place.master_port = meeting.port;
   } else {
-    const char* address = variable("MASTER_ADDR");
+    const char* address = detail::given(variable, "MASTER_ADDR");
     const char* port = variable("MASTER_PORT");
-    const bool told = address != nullptr && *address != '\0';
-    place.master_address = told ? address : starter->master_address(variable, place.size);
-    place.master_by_name = !told && starter->names_host;
-    place.master_port = port != nullptr ? static_cast<std::uint16_t>(parse_number("MASTER_PORT", port, 1, 65535))
-                                        : starter->master_port(variable, place.size);
+    place.master_address = address != nullptr ? address : starter->master_address(variable, place.size);
+    if (address != nullptr) check_host("MASTER_ADDR", place.master_address);
+    place.master_by_name = address == nullptr && starter->names_host;
+    std::vector<std::uint16_t> ports;
+    if (port != nullptr) ports = {static_cast<std::uint16_t>(parse_number("MASTER_PORT", port, 1, 65535))};
+    if (port == nullptr)
+      ports = starter->master_ports(variable, place.size);
+    else if (detail::port_is_torchruns(variable))
+      ports = ports_of_job(detail::job_of_torchrun(variable));
+    place.master_port = ports.front();
+    place.more_ports.assign(ports.begin() + 1, ports.end());
   }
   const char* store = variable("PDP_STORE");
   if (store != nullptr && std::string_view{store} != "launcher")
-    throw UsageError{text("PDP_STORE says who hosts the job's store: 'launcher', or it is not set and rank 0 does; found '", store, "'")};
+    throw UsageError{
+        text("PDP_STORE says who hosts the job's store: 'launcher', or it is not set and rank 0 does; found ", in_quotes(store))};
   place.hosts_store = store == nullptr && place.rank == 0;
   return place;
 }

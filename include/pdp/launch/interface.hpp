@@ -67,8 +67,8 @@ inline Address address_of_interface(std::string_view wanted, std::span<const Int
       for (const Interface& each : interfaces)
         if (each.address.family() == family && each.can_be_told() && wanted == (by_number ? each.address.number() : each.name))
           return each.address;
-  throw UsageError{text("PDP_INTERFACE is '", wanted, "', but this machine has no interface of that name or address that is up; it has ",
-                        describe(interfaces))};
+  throw UsageError{text("PDP_INTERFACE is ", in_quotes(wanted),
+                        ", but this machine has no interface of that name or address that is up; it has ", describe(interfaces))};
 }
 
 /// The address of this machine's end of what it sends by its default route, or of its first interface to others where there is no such

@@ -112,7 +112,7 @@ class Munge {
       if (context_ == nullptr) throw ConfigError{"munge has no memory"};
       if (!socket.empty() && library.set(context_, static_cast<int>(Option::socket), socket.c_str()) != 0) {
         library.destroy(context_);
-        throw ConfigError{text("munge takes no socket '", socket, "' (PDP_MUNGE_SOCKET)")};
+        throw ConfigError{text("munge takes no socket ", in_quotes(socket), " (PDP_MUNGE_SOCKET)")};
       }
     }
     Context(Context&&) = delete;

@@ -14,7 +14,7 @@ Number parse_number(std::string_view name, std::string_view words, Number least,
   Number number{};
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
   if (error != std::errc{} || end != words.data() + words.size())
-    throw UsageError{text(name, " must be a number from ", least, " to ", most, "; found '", words, "'")};
+    throw UsageError{text(name, " must be a number from ", least, " to ", most, "; found ", in_quotes(words))};
   if (!(number >= least && number <= most)) throw UsageError{text(name, " must be from ", least, " to ", most, "; found ", words)};
   return number;
 }

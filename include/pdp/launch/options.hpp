@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <pdp/launch/environment.hpp>
+#include <pdp/launch/host_name.hpp>
 #include <pdp/launch/rendezvous_url.hpp>
 
 namespace pdp::launch {
@@ -68,6 +69,7 @@ inline void Options::check() const {
                           " of machine 0 exclude each other: both say where the ranks meet; leave one of the two out")};
   if (placed) return;
   if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};
+  check_host("the address of machine 0", address);
   if (port < 1 || port > 65535)
     throw UsageError{text("a job on ", nodes, " machines needs a port that is free at ", address, ", from 1 to 65535; found ", port)};
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/launch/host_name.hpp>
 #include <pdp/launch/number.hpp>
 #include <pdp/launch/starter.hpp>
 
@@ -33,7 +34,7 @@ inline RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string_vie
   // It goes into messages, names of files and calls that end at a zero.
   if (std::ranges::any_of(url, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == 127; }))
     throw UsageError{text(name, " is a URL with control characters in it, such as the end of a line; it must have none")};
-  const auto refuse = [&](const auto&... why) { throw UsageError{text(name, " is '", url.substr(0, longest), "': ", why...)}; };
+  const auto refuse = [&](const auto&... why) { throw UsageError{text(name, " is ", in_quotes(url), ": ", why...)}; };
   if (url.size() > longest) refuse("and goes on; it must have at most ", longest, " letters");
   if (url == "env://") return {};
 
@@ -60,7 +61,8 @@ inline RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string_vie
     if (std::ranges::count(rest, ':') > 1) refuse("an address of IPv6 must be in brackets, as in tcp://[fd00::1]:29500");
   }
   if (host.empty()) refuse("there is no host, as in tcp://10.0.0.1:29500");
-  if (host.find_first_of("/@?#[] ") != std::string_view::npos) refuse("'", host, "' is no name or address of a host");
+  if (host.find_first_of("/@?#[] ") != std::string_view::npos) refuse(in_quotes(host), " is no name or address of a host");
+  check_host(text("the host of ", name), std::string{host});
   if (!rest.starts_with(':')) refuse("there must be a port after the host, as in tcp://10.0.0.1:29500");
   const auto port = parse_number<int>(text("the port of ", name), rest.substr(1), 1, 65535);
   return {.kind = Kind::tcp, .host = std::string{host}, .port = static_cast<std::uint16_t>(port)};

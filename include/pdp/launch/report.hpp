@@ -52,7 +52,8 @@ class Report {
   }
   /// `rank` below 0: of none in particular.
   static void print(const Problem& problem, int rank) {
-    const std::string line = rank < 0 ? text(problem.message, '\n') : text("rank ", rank, ": ", problem.message, '\n');
+    const std::string message = printable(problem.message);  // of exceptions of any kind
+    const std::string line = rank < 0 ? text(message, '\n') : text("rank ", rank, ": ", message, '\n');
     std::fflush(stdout);
     clear_terminal_line();
     std::fwrite(line.data(), 1, line.size(), stderr);  // at once, so that lines of several ranks do not mix

@@ -4,6 +4,7 @@
 /// pdp/core/separate_compilation.hpp.
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/access.hpp>
@@ -20,6 +22,7 @@
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/reach.hpp>
 #include <pdp/launch/rendezvous_url.hpp>
+#include <pdp/launch/store_search.hpp>
 #include <pdp/launch/tcp_store.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
 #include <pdp/launch/voucher.hpp>
@@ -74,12 +77,25 @@ struct Rendezvous::Ends {
   std::optional<TcpStore> store;
   std::optional<FileStore> folder;
   std::string address{};  // at which others reach this process; empty: that of its connection to the store
+
+  /// On the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
+  std::uint16_t host_store(const std::string& host, std::span<const std::uint16_t> ports, int size, const Access& access) {
+    for (const std::uint16_t port : ports.first(ports.size() - 1)) {
+      try {
+        server.emplace(host, port, size, access);
+        return port;
+      } catch (const PortTaken&) {
+      }
+    }
+    server.emplace(host, ports.back(), size, access);
+    return ports.back();
+  }
 };
 
 PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
   if (place.size == 1) return;
   const Access access = Access::from(environment, place.size);
-  const Reach reach = Reach::from(environment, place, access.together);
+  const Reach reach = Reach::from(environment, place, access.together, access.others_may_join());
   ends_->address = reach.own;
   if (!place.folder.empty()) {
     // Attempts must not find what an earlier one has left.
@@ -88,8 +104,14 @@ PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) 
     ends_->folder.emplace(std::move(folder), comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job});
     return;
   }
-  if (place.hosts_store) ends_->server.emplace(reach.store, place.master_port, place.size, access);
-  ends_->store.emplace(reach.store, place.master_port, deadline, place.rank, place.size, access);
+  std::vector<std::uint16_t> ports{place.master_port};
+  ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
+  std::uint16_t port = ports.front();
+  if (place.hosts_store)
+    port = ends_->host_store(reach.store, ports, place.size, access);
+  else if (ports.size() > 1)
+    port = StoreSearch{reach.store, ports, place.rank, place.size, access}.port(deadline);
+  ends_->store.emplace(reach.store, port, deadline, place.rank, place.size, access);
 }
 PDP_INLINE Rendezvous::~Rendezvous() {
   // Where this rank gives up, the others may still have to read why.

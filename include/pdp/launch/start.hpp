@@ -59,6 +59,7 @@ inline Start Start::from(const Options& options, const Connections& known, const
   options.check();
   const std::size_t comm = choose(options, known);
   if (!Place::given(variable)) {
+    if (has_store && options.nodes == 1 && !detail::find_starter(variable)) refuse_rank_without_size(variable);
     if (options.threads) return {Kind::threads, {}, comm};
     if (options.processes()) return {Kind::processes, {}, comm};
     return {Kind::rank, Place::from(variable, options.rendezvous), comm};

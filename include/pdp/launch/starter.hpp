@@ -4,6 +4,10 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include <pdp/core/random.hpp>
 
 namespace pdp::launch {
 
@@ -11,21 +15,38 @@ namespace pdp::launch {
 using Variables = std::function<const char*(const char* name)>;
 inline const char* environment(const char* name) { return std::getenv(name); }
 
-/// What has started the ranks of a job, as one of them sees it: the variables that say who it is, and how it finds the store where
-/// MASTER_ADDR and MASTER_PORT do not say so.
+/// What has started the ranks of a job, as one of them sees it: the variables that say which rank this is, and how the ranks agree on the
+/// place of the job's store if MASTER_ADDR and MASTER_PORT do not say it.
 struct Starter {
   const char* rank;
   const char* size;
   const char* local_rank;
-  // For a job of `size` > 1 ranks. They give the same on all of them, or throw UsageError.
-  std::string (*master_address)(const Variables& variable, int size);
-  std::uint16_t (*master_port)(const Variables& variable, int size);
-  bool names_host = false;  // that address is the name of a host, which the host itself may know as a loopback address
+  /// Tells this job from others and is the same on all its ranks; empty if the launcher says nothing of the kind.
+  std::string job{};
+  /// For a job of `size` > 1 ranks. Both give the same on all of them, or throw UsageError.
+  std::function<std::string(const Variables& variable, int size)> master_address{};
+  /// Rank 0 listens on the first of these ports that is free; the others try them all.
+  std::function<std::vector<std::uint16_t>(const Variables& variable, int size)> master_ports{};
+  /// Whether the launcher says that all ranks of a job of `size` are on this host.
+  std::function<bool(const Variables& variable, int size)> all_here{};
+  /// Whether that address is the name of a host, which the host itself may know as a loopback address.
+  bool names_host = false;
 };
 
 /// The ports of stores whose port the ranks work out for themselves, from what tells their job from others: 12288 to 32767. They are below
 /// those that Linux gives to the near ends of connections, from 32768 on, so no connection takes one by chance.
 inline constexpr int first_derived_port = 12288;
 inline constexpr int derived_ports = 20480;
+
+/// Ports for a job, the same wherever it is worked out. There are several, since any one may be taken: by another program, or by a job for
+/// which the same one was derived.
+inline std::vector<std::uint16_t> ports_of_job(std::string_view job) {
+  constexpr std::uint64_t ports_of_one_job = 8;
+  const std::uint64_t seed = random::hash(job);
+  std::vector<std::uint16_t> ports;
+  for (std::uint64_t i = 0; i < ports_of_one_job; ++i)
+    ports.push_back(static_cast<std::uint16_t>(first_derived_port + random::mix(seed + i) % derived_ports));
+  return ports;
+}
 
 }  // namespace pdp::launch

@@ -43,8 +43,8 @@ inline std::int64_t added(std::string_view key, std::string_view counter, std::i
   std::int64_t sum = 0;
   const auto [end, error] = std::from_chars(counter.data(), counter.data() + counter.size(), sum);
   if (error != std::errc{} || end != counter.data() + counter.size() || __builtin_add_overflow(sum, amount, &sum))
-    throw ConfigError{
-        text("'", key, "' in the job's store is no counter that ", amount, " can be added to; its value is '", counter.substr(0, 40), "'")};
+    throw ConfigError{text("'", key, "' in the job's store is no counter that ", amount, " can be added to; its value is ",
+                           in_quotes(counter.substr(0, 40)))};
   return sum;
 }
 

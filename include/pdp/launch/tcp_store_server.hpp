@@ -35,6 +35,12 @@ namespace pdp::launch {
 
 namespace handshake = comm::handshake;
 
+/// The port at which a store was to listen belongs to another program.
+class PortTaken : public ConfigError {
+ public:
+  using ConfigError::ConfigError;
+};
+
 /// Hosts the job's store, on a thread of its own, for as long as it lives. It listens at one address only. Who cannot prove that it is a
 /// rank of the job (see comm/handshake/server.hpp) is dropped, and so is who says nothing; the memory and the connections that all of them
 /// together can take are bounded.
@@ -101,9 +107,9 @@ class TcpStoreServer {
     }
     const std::string place = text(host, ", port ", port);
     if (error == EADDRINUSE)
-      throw ConfigError{text("the job's store cannot listen at ", place,
-                             ": the port is taken by another program, perhaps another job or an earlier one that has not ended; choose "
-                             "another port, the same for all ranks")};
+      throw PortTaken{text("the job's store cannot listen at ", place,
+                           ": the port is taken by another program, perhaps another job or an earlier one that has not ended; choose "
+                           "another port, the same for all ranks")};
     if (error == EADDRNOTAVAIL)
       throw ConfigError{text("the job's store cannot listen at ", place,
                              ": this machine does not have that address; it must be an address of the machine on which rank 0 runs")};
