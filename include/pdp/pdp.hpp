@@ -90,8 +90,9 @@
 #include <pdp/launch/environment.hpp>
 #include <pdp/launch/file_store.hpp>
 #include <pdp/launch/host_list.hpp>
+#include <pdp/launch/host_name.hpp>
 #include <pdp/launch/join.hpp>
-#include <pdp/launch/mpi_environment.hpp>
+#include <pdp/launch/launcher_variables.hpp>
 #include <pdp/launch/number.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/problem.hpp>
