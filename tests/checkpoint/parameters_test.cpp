@@ -86,7 +86,7 @@ TEST_CASE("the parameters of another model are refused, and nothing is changed",
   }
   SECTION("a tensor too many") {
     tensors.push_back({"4.bias", {3}, {1, 2, 3}});
-    expected = "it has 5 tensors, this model 4";
+    expected = "it has 5 tensors, this model 4; this model has no '4.bias' (of shape [3] there)";
   }
   SECTION("another width") {
     tensors[2] = {"2.weight", {12, 64}, std::vector<float>(12 * 64)};
@@ -126,7 +126,45 @@ TEST_CASE("a checkpoint that cannot be written or read is an error that names th
   auto made = stage(nn::Sequential{nn::Linear{2, 2}}, Shape{2}, {{0, 1}});
   CHECK_THROWS_AS(checkpoint::save(nowhere, checkpoint::export_parameters(made)), pdp::FileError);
   CHECK_THROWS_WITH(checkpoint::load(nowhere), Contains(nowhere.string()));
-  const std::vector<double> doubles{1, 2};
-  pdp::data::write_safetensors(path, std::vector{pdp::data::tensor_to_write<double>("0.bias", {2}, doubles)});
-  CHECK_THROWS_WITH(checkpoint::load(path), Contains("0.bias") && Contains("F32") && Contains("F64"));
+}
+
+TEST_CASE("A checkpoint with tensors of other types beside the parameters loads", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const std::vector<float> weight{1, 2, 3, 4}, bias{5, 6};
+  const std::vector<std::uint16_t> table{7, 8, 9};
+  const std::vector<std::int64_t> counter{10};
+  pdp::data::write_safetensors(path, std::vector{pdp::data::tensor_to_write<std::uint16_t>("table", {3}, table),
+                                                 pdp::data::tensor_to_write<float>("0.weight", {2, 2}, weight),
+                                                 pdp::data::tensor_to_write<float>("0.bias", {2}, bias),
+                                                 pdp::data::tensor_to_write<std::int64_t>("0.num_batches_tracked", {}, counter)});
+  auto made = stage(nn::Sequential{nn::Linear{2, 2}}, Shape{2}, {{0, 1}});
+  checkpoint::import_parameters(made, checkpoint::load(path), path.string());
+  const auto tensors = checkpoint::export_parameters(made);
+  CHECK(tensors.at(0).values == weight);
+  CHECK(tensors.at(1).values == bias);
+}
+
+TEST_CASE("A checkpoint whose parameters are not float32 is rejected with name and type", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const std::vector<float> weight{1, 2, 3, 4};
+  const std::vector<double> bias{5, 6};
+  pdp::data::write_safetensors(path, std::vector{pdp::data::tensor_to_write<float>("0.weight", {2, 2}, weight),
+                                                 pdp::data::tensor_to_write<double>("0.bias", {2}, bias)});
+  auto made = stage(nn::Sequential{nn::Linear{2, 2}}, Shape{2}, {{0, 1}});
+  const auto tensors = checkpoint::load(path);
+  CHECK_THROWS_AS(checkpoint::import_parameters(made, tensors, "model.safetensors"), pdp::FileError);
+  CHECK_THROWS_WITH(checkpoint::import_parameters(made, tensors, "model.safetensors"),
+                    Contains("model.safetensors") && Contains("expected elements of type F32 (float32) in 0.bias, found type F64"));
+}
+
+TEST_CASE("Tensors whose values are not as many as their shape says are rejected", "[checkpoint]") {
+  auto made = stage(nn::Sequential{nn::Linear{2, 2}}, Shape{2}, {{0, 1}});
+  auto tensors = checkpoint::export_parameters(made);
+  tensors[1].values.pop_back();
+  CHECK_THROWS_WITH(checkpoint::import_parameters(made, tensors, "a test"),
+                    Contains("expected 2 values for 0.bias") && Contains("found 1"));
+  tensors[1] = tensors[0];
+  CHECK_THROWS_WITH(checkpoint::import_parameters(made, tensors, "a test"), Contains("it has '0.weight' twice"));
 }

@@ -1,21 +1,20 @@
 #include <pdp/data/loader.hpp>
 
-#include <atomic>
 #include <cstdlib>
 #include <new>
 
 #include <pdp/data/in_memory.hpp>
 
 #include "catch.hpp"
+#include "data/allocations.hpp"
 
 // The whole of operator new, counted: for this executable, on all of its threads.
 
 namespace {
 
-std::atomic<long> allocations = 0;
-
 void* counted(std::size_t size, std::size_t alignment = alignof(std::max_align_t)) noexcept {
-  ++allocations;
+  ++allocations::count;
+  allocations::bytes += static_cast<long>(size);
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
 }
 
@@ -54,23 +53,23 @@ TEST_CASE("a loader allocates nothing after it is made, on either thread", "[dat
   const data::InMemory set{pdp::Shape{7}, std::vector<float>(samples * 7), std::vector<std::int32_t>(samples)};
   data::Loader loader{set, data::Sampler{samples, 64, /*seed*/ 1}, data::Shard{1, 3}};
 
-  const long before = allocations;
+  const long before = allocations::count;
   Index rows = 0;
   for (Index epoch = 0; epoch < 5; ++epoch) {
     loader.start(epoch);
     while (const auto* batch = loader.next()) rows += batch->rows;
   }
   loader.start(5);
-  const long during = allocations - before;
+  const long during = allocations::count - before;
 
   CHECK(during == 0);
   CHECK(rows > 5 * samples / 3 - 100);
 }
 
 TEST_CASE("the counter of allocations counts", "[data][loader]") {
-  const long before = allocations;
+  const long before = allocations::count;
   auto* vector = new std::vector<int>(100);
-  const long during = allocations - before;
+  const long during = allocations::count - before;
   delete vector;
   CHECK(during == 2);
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "catch.hpp"
+#include "data/allocations.hpp"
 #include "data/files.hpp"
 
 namespace safetensors_test {
@@ -92,6 +93,9 @@ TEST_CASE("every element type is written and read as it is", "[data][safetensors
   check_round_trip<std::int16_t>({-32768, 0, 32767});
   check_round_trip<std::int8_t>({-128, 0, 127});
   check_round_trip<std::uint8_t>({0, 1, 255});
+  check_round_trip<std::uint16_t>({0, 1, 65535});
+  check_round_trip<std::uint32_t>({0, 1, std::numeric_limits<std::uint32_t>::max()});
+  check_round_trip<std::uint64_t>({0, 1, std::numeric_limits<std::uint64_t>::max()});
   static_assert(data::Element<bool> && !data::Element<char16_t> && !data::Element<int*>);
 }
 
@@ -173,24 +177,27 @@ TEST_CASE("a header that contradicts itself or the file is refused with the reas
     return R"({"w":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
   };
   CHECK(refusal(w("F32", "[2]", "[0,8]"), 8) == "no error");
-  CHECK_THAT(refusal(w("F32", "[2]", "[0,9]"), 9), Contains("are 0 and 9, where its shape and dtype need 8 bytes"));
+  CHECK_THAT(refusal(w("F32", "[2]", "[0,9]"), 9), Contains("are 0 and 9, but its shape and dtype need 8 bytes"));
   CHECK_THAT(refusal(w("F32", "[2]", "[8,0]"), 8), Contains("are 8 and 0"));
   CHECK_THAT(refusal(w("F32", "[2]", "[8,16]"), 16), Contains("overlap or hole"));
   CHECK_THAT(refusal(w("F32", "[2]", "[0,8]"), 7), Contains("need 8 bytes, but 7 follow"));
   CHECK_THAT(refusal(w("F32", "[2]", "[0]"), 8), Contains("1 data_offsets, not 2"));
-  CHECK_THAT(refusal(w("F32", "[2]", "8"), 8), Contains("are no list"));
-  CHECK_THAT(refusal(w("F32", "2", "[0,8]"), 8), Contains("are no list"));
-  CHECK_THAT(refusal(w("F32", "[-2]", "[0,8]"), 8), Contains("hold -2, which is no count"));
-  CHECK_THAT(refusal(w("F32", "[2.0]", "[0,8]"), 8), Contains("which is no count"));
-  CHECK_THAT(refusal(w("F32", "[\"2\"]", "[0,8]"), 8), Contains("which is no count"));
+  CHECK_THAT(refusal(w("F32", "[2]", "8"), 8), Contains("which is not a list"));
+  CHECK_THAT(refusal(w("F32", "2", "[0,8]"), 8), Contains("which is not a list"));
+  CHECK_THAT(refusal(w("F32", "[-2]", "[0,8]"), 8), Contains("hold -2, which is not a count"));
+  CHECK_THAT(refusal(w("F32", "[2.0]", "[0,8]"), 8), Contains("which is not a count"));
+  CHECK_THAT(refusal(w("F32", "[\"2\"]", "[0,8]"), 8), Contains("which is not a count"));
   CHECK_THAT(refusal(w("F32", "[4611686018427387904,4]", "[0,0]"), 0), Contains("more than 2^63"));
   CHECK_THAT(refusal(w("F32", "[18446744073709551615]", "[0,0]"), 0), Contains("more than 2^63"));
-  CHECK_THAT(refusal(w("F32", "[18446744073709551616]", "[0,0]"), 0), Contains("which is no count"));
-  CHECK_THAT(refusal(w("F8_E4M3", "[2]", "[0,2]"), 2), Contains("\"F8_E4M3\", none of F64"));
+  CHECK_THAT(refusal(w("F32", "[18446744073709551616]", "[0,0]"), 0), Contains("which is not a count"));
+  CHECK_THAT(refusal(w("F8_E4M3", "[2]", "[0,3]"), 3), Contains("need 2 bytes"));
+  CHECK_THAT(refusal(w("F4", "[3]", "[0,2]"), 2), Contains("needs 12 bits, which are not whole bytes"));
+  CHECK_THAT(refusal(w("F99", "[2]", "[2,0]"), 2), Contains("are 2 and 0"));
+  CHECK_THAT(refusal(w("F99", "[4611686018427387904,4]", "[0,2]"), 2), Contains("more than 2^63"));
   CHECK_THAT(refusal(R"({"w":3})", 0), Contains("not described by"));
   CHECK_THAT(refusal(R"({"w":{"dtype":"F32","shape":[]}})", 4), Contains("not described by"));
-  CHECK_THAT(refusal(R"({"w":{"dtype":1,"shape":[],"data_offsets":[0,4]}})", 4), Contains("has the dtype 1"));
-  CHECK_THAT(refusal(R"({"w":{"dtype":"F32","shape":[],"data_offsets":[0,4],"more":1}})", 4), Contains("not described by"));
+  CHECK_THAT(refusal(R"({"w":{"dtype":1,"shape":[],"data_offsets":[0,4]}})", 4), Contains("has 1 as its dtype"));
+  CHECK_THAT(refusal(R"({"w":{"dtype":null,"shape":[],"data_offsets":[0,4]}})", 4), Contains("has null as its dtype"));
 }
 
 TEST_CASE("tensors that overlap or leave a hole are refused", "[data][safetensors]") {
@@ -199,7 +206,7 @@ TEST_CASE("tensors that overlap or leave a hole are refused", "[data][safetensor
   };
   CHECK(refusal(pair("[0,4]", "[4,8]"), 8) == "no error");
   CHECK(refusal(pair("[4,8]", "[0,4]"), 8) == "no error");
-  CHECK_THAT(refusal(pair("[0,4]", "[3,7]"), 7), Contains("'b' begins at 3 where the one before it ends at 4"));
+  CHECK_THAT(refusal(pair("[0,4]", "[3,7]"), 7), Contains("'b' begins at 3, but the one before it ends at 4"));
   CHECK_THAT(refusal(pair("[0,4]", "[0,4]"), 4), Contains("overlap or hole"));
   CHECK_THAT(refusal(pair("[0,4]", "[5,9]"), 9), Contains("'b' begins at 5"));
   CHECK_THAT(refusal(pair("[1,5]", "[5,9]"), 9), Contains("'a' begins at 1"));
@@ -208,24 +215,91 @@ TEST_CASE("tensors that overlap or leave a hole are refused", "[data][safetensor
 TEST_CASE("a header that is not the JSON of the format is refused", "[data][safetensors]") {
   const std::string w = R"("w":{"dtype":"U8","shape":[],"data_offsets":[0,1]})";
   CHECK(refusal("{" + w + "}   ", 1) == "no error");
-  CHECK_THAT(refusal("{" + w + "," + w + "}", 1), Contains("the name 'w' is twice"));
-  CHECK_THAT(refusal(R"({"w":{"dtype":"U8","dtype":"U8","shape":[],"data_offsets":[0,1]}})", 1), Contains("the name 'dtype' is twice"));
-  CHECK_THAT(refusal(R"({"__metadata__":{"a":"1","a":"2"}})", 0), Contains("the name 'a' is twice"));
-  CHECK_THAT(refusal(R"({"__metadata__":{"a":1}})", 0), Contains("something else than text at 'a'"));
+  CHECK_THAT(refusal("{" + w + "," + w + "}", 1), Contains("the name 'w' occurs twice in its header"));
+  CHECK_THAT(refusal(R"({"w":{"dtype":"U8","dtype":"U8","shape":[],"data_offsets":[0,1]}})", 1), Contains("tensor 'w' has dtype twice"));
+  CHECK_THAT(refusal(R"({"__metadata__":{"a":"1","a":"2"}})", 0), Contains("the name 'a' occurs twice in __metadata__"));
+  CHECK_THAT(refusal(R"({"__metadata__":null,"__metadata__":{}})", 0), Contains("the name '__metadata__' occurs twice"));
+  CHECK_THAT(refusal(R"({"__metadata__":{"a":1}})", 0), Contains("holds 1 at 'a', which is not text"));
   CHECK_THAT(refusal(R"({"__metadata__":"a"})", 0), Contains("__metadata__ is not an object"));
   CHECK_THAT(refusal("{" + w, 1), Contains("not JSON"));
   CHECK_THAT(refusal("{" + w + "}garbage", 1), Contains("not JSON"));
   CHECK_THAT(refusal("{" + w + "}" + '\0' + "garbage", 1), Contains("zero byte"));
-  CHECK_THAT(refusal(" {" + w + "}", 1), Contains("does not begin with '{'"));
   CHECK_THAT(refusal("[]", 0), Contains("does not begin with '{'"));
+  CHECK_THAT(refusal("  ", 0), Contains("does not begin with '{'"));
+  CHECK_THAT(refusal("\xef\xbb\xbf{" + w + "}", 1), Contains("does not begin with '{'"));
   CHECK_THAT(refusal("{\"\xff\":{}}", 0), Contains("not JSON"));
-  CHECK_THAT(refusal(R"({"w":{"shape":[[)", 0), Contains("nested too deep"));
-  CHECK_THAT(refusal(R"({"w":{"shape":{"a":1}}})", 0), Contains("nested too deep"));
-  CHECK_THAT(refusal(R"({"w":[{"a":1}]})", 0), Contains("nested too deep"));
-  CHECK_THAT(refusal(R"({"__metadata__":{"a":{"b":"c"}}})", 0), Contains("nested too deep"));
-  CHECK_THAT(refusal(R"({"w":[[[1]]]})", 0), Contains("nested too deep"));
-  CHECK_THAT(refusal(R"({"w":)" + std::string(1'000'000, '['), 0), Contains("nested too deep"));
+  CHECK_THAT(refusal(R"({"w":{"shape":[[)", 0), Contains("hold a list, which is not a count"));
+  CHECK_THAT(refusal(R"({"w":{"shape":{"a":1}}})", 0), Contains("are an object, which is not a list"));
+  CHECK_THAT(refusal(R"({"w":[{"a":1}]})", 0), Contains("not described by"));
+  CHECK_THAT(refusal(R"({"__metadata__":{"a":{"b":"c"}}})", 0), Contains("holds an object at 'a', which is not text"));
+  CHECK_THAT(refusal(R"({"w":{"more":)" + std::string(1'000'000, '['), 0), Contains("nested too deep"));
   CHECK(refusal(R"({"__metadata__":{"a":"{"},"b":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", 1) == "no error");
+}
+
+TEST_CASE("A safetensors header is read if it has white space, null metadata, or fields that are skipped", "[data][safetensors]") {
+  const std::string w = R"("w":{"dtype":"U8","shape":[],"data_offsets":[0,1]})";
+  CHECK(refusal(" \n{ " + w + "\t}\r\n ", 1) == "no error");
+  CHECK(refusal(R"({"__metadata__":null,)" + w + "}", 1) == "no error");
+  CHECK(refusal(R"({"__metadata__":{},)" + w + "}", 1) == "no error");
+  CHECK(refusal(R"({"w":{"more":1,"dtype":"U8","":null,"shape":[],"data_offsets":[0,1],"a":{"dtype":["U8",{}]},"b":[[]]}})", 1) ==
+        "no error");
+  CHECK(refusal(R"({"":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", 0) == "no error");
+}
+
+TEST_CASE("A safetensors file loads the wanted tensors beside one of any other type", "[data][safetensors]") {
+  const auto [type, bits] = GENERATE(table<std::string, std::size_t>({{"U16", 16},
+                                                                      {"U32", 32},
+                                                                      {"U64", 64},
+                                                                      {"C64", 64},
+                                                                      {"F8_E4M3", 8},
+                                                                      {"F8_E5M2", 8},
+                                                                      {"F8_E8M0", 8},
+                                                                      {"F8_E4M3FNUZ", 8},
+                                                                      {"F8_E5M2FNUZ", 8},
+                                                                      {"F6_E2M3", 6},
+                                                                      {"F6_E3M2", 6},
+                                                                      {"F4", 4},
+                                                                      {"a type of later versions", 12}}));
+  const auto bytes = std::to_string(4 * bits / 8), all = std::to_string(4 * bits / 8 + 4);
+  const std::string whole = file_of(R"({"other":{"dtype":")" + type + R"(","shape":[2,2],"data_offsets":[0,)" + bytes +
+                                        R"(]},"w":{"dtype":"F32","shape":[1],"data_offsets":[)" + bytes + "," + all + "]}}",
+                                    4 * bits / 8) +
+                            std::string{"\0\0\x80\x3f", 4};
+  INFO(type);
+  const auto file = open(whole);
+  CHECK(read<float>(file, "w") == std::vector<float>{1.0f});
+  CHECK(file.at("other").type_name() == type);
+  CHECK(file.at("other").elements() == 4);
+  std::vector<float> values(4);
+  CHECK_THAT(files::message_of<pdp::FileError>([&] { file.read<float>("other", values); }).value(),
+             Contains("of type F32 as tensor 'other', found 4 of type " + type));
+}
+
+TEST_CASE("A safetensors header of 200,000 tensors is read, and one beyond the limits is rejected", "[data][safetensors]") {
+  const auto empty = [](const std::string& name, const std::string& shape = "0") {
+    return "\"" + name + R"(":{"dtype":"F32","shape":[)" + shape + R"(],"data_offsets":[0,0]})";
+  };
+  const auto tensors = [&](std::size_t count) {
+    std::string json = "{" + empty("0");
+    for (std::size_t i = 1; i < count; ++i) json += "," + empty(std::to_string(i));
+    return json + "}";
+  };
+  const std::string bytes = file_of(tensors(200'000), 0);
+  const long before = allocations::bytes;
+  const auto file = open(bytes);
+  CHECK(allocations::bytes - before < 10 * static_cast<long>(bytes.size()));
+  CHECK(file.tensors().size() == 200'000);
+  CHECK(file.contains("199999"));
+  CHECK(!file.contains("200000"));
+
+  std::string dimensions = "0";
+  for (int i = 1; i < 64; ++i) dimensions += ",1";
+  CHECK(refusal("{" + empty("w", dimensions) + "}", 0) == "no error");
+  CHECK_THAT(refusal("{" + empty("w", dimensions + ",1") + "}", 0), Contains("'w' has more than 64 dimensions"));
+  std::string metadata = R"({"__metadata__":{"0":"")";
+  for (int i = 1; i < 100'000; ++i) metadata += ",\"" + std::to_string(i) + R"(":"")";
+  CHECK(refusal(metadata + "}}", 0) == "no error");
+  CHECK_THAT(refusal(metadata + R"(,"more":""}})", 0), Contains("more than 100000 entries"));
 }
 
 TEST_CASE("a hostile name does not flood or disturb the message", "[data][safetensors]") {
@@ -263,6 +337,10 @@ TEST_CASE("what cannot be written is refused before the old file is touched", "[
   CHECK_THAT(refused({w("w", {5})}, shape), Contains("need 20 bytes, found 16"));
   CHECK_THAT(refused({w("w", {-1, -4})}, shape), Contains("'w'"));
   CHECK_THAT(refused({w("w", {Index{1} << 62, 4})}, shape), Contains("'w'"));
+  auto odd = w("w", {4});
+  odd.type = data::ElementType::F4;
+  CHECK_THAT(refused({odd}, config), Contains("elements of whole bytes, found type F4"));
+  CHECK_THAT(refused({w("w", std::vector<Index>(65, 1))}, config), Contains("at most 64 dimensions, found 65"));
   CHECK(files::read(folder / "weights") == "old");
   CHECK(folder.names() == std::vector<std::string>{"weights"});
   CHECK(refused({w("w", {2, 2})}, shape) == "no error");

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +11,7 @@
 #include <vector>
 
 #include <pdp/core/error.hpp>
+#include <pdp/data/shown.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/parallel/collect.hpp>
 
@@ -18,11 +22,12 @@ struct Tensor {
   std::string name;
   std::vector<Index> shape;
   std::vector<float> values;
+  std::string other_type = {};  // of a tensor whose elements are not float32 and were not read: their type; `values` is empty then
 };
 
 /// The tensor of a parameter, or of the whole that it is a part of, without its values.
 [[nodiscard]] inline Tensor tensor_of(const nn::Parameter& parameter) {
-  return {parameter.full_name(), parameter.file_shape(), std::vector<float>(static_cast<std::size_t>(parameter.file_elements()))};
+  return {parameter.full_name(), parameter.file_shape(), std::vector<float>(static_cast<std::size_t>(parameter.file_elements())), {}};
 }
 /// Puts values that are given as they lie in memory to where files hold them.
 void put(Tensor& tensor, const nn::Parameter& parameter, const auto& values) {
@@ -65,26 +70,38 @@ inline std::string shape_text(const std::vector<Index>& shape) {
   return joined + "]";
 }
 
-/// Sets what this rank keeps of a model's parameters. Throws FileError, and changes nothing, where the tensors are those of another model.
-/// `source`: where they come from.
+/// Sets what this rank keeps of a model's parameters. `source`: where the tensors come from, for messages.
+///
+/// Throws FileError, and changes nothing, unless the tensors are exactly the parameters of the model. Further tensors whose elements are
+/// not float32, such as counters and masks, are no parameters of pdp's and are ignored.
 template <class Stage>
 void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::string_view source) {
+  const auto refuse = [&](const auto&... why) { throw FileError{text(source, " holds the parameters of another model: ", why...)}; };
   std::map<std::string_view, const Tensor*> by_name;
-  for (const Tensor& tensor : tensors) by_name.emplace(tensor.name, &tensor);
-  std::size_t found = 0;
+  for (const Tensor& tensor : tensors)
+    if (!by_name.emplace(tensor.name, &tensor).second) refuse("it has '", data::detail::shown(tensor.name), "' twice");
+  std::set<std::string, std::less<>> found;
   stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int) {
     const std::string name = parameter.full_name();
-    const auto tensor = by_name.find(name);
-    if (tensor == by_name.end())
-      throw FileError{text(source, " holds the parameters of another model: this one has ", name, " of shape ",
-                           shape_text(parameter.file_shape()), ", the file has no such tensor")};
-    if (tensor->second->shape != parameter.file_shape())
-      throw FileError{text(source, " holds the parameters of another model: ", name, " is of shape ", shape_text(tensor->second->shape),
-                           " there and of shape ", shape_text(parameter.file_shape()), " here")};
-    ++found;
+    const auto place = by_name.find(name);
+    if (place == by_name.end())
+      refuse("this one has ", name, " of shape ", shape_text(parameter.file_shape()), ", the file has no such tensor");
+    const Tensor& tensor = *place->second;
+    if (tensor.shape != parameter.file_shape())
+      refuse(name, " is of shape ", shape_text(tensor.shape), " there and of shape ", shape_text(parameter.file_shape()), " here");
+    if (!tensor.other_type.empty())
+      throw FileError{text(source, ": expected elements of type F32 (float32) in ", name, ", found type ",
+                           data::detail::shown(tensor.other_type), ". Convert the tensor to float32 and save it again.")};
+    if (static_cast<Index>(tensor.values.size()) != parameter.file_elements())
+      throw FileError{text(source, ": expected ", parameter.file_elements(), " values for ", name, " of shape ", shape_text(tensor.shape),
+                           ", found ", tensor.values.size(), ". Give every element of the shape.")};
+    found.insert(name);
   });
-  if (found != tensors.size())
-    throw FileError{text(source, " holds the parameters of another model: it has ", tensors.size(), " tensors, this model ", found)};
+  const auto too_many =
+      std::ranges::find_if(tensors, [&](const Tensor& tensor) { return tensor.other_type.empty() && !found.contains(tensor.name); });
+  if (too_many != tensors.end())
+    refuse("it has ", tensors.size(), " tensors, this model ", found.size(), "; this model has no '", data::detail::shown(too_many->name),
+           "' (of shape ", shape_text(too_many->shape), " there)");
   stage.for_each_kept([&]<class T>(const nn::Parameter& parameter, Index first, std::span<T> values) {
     const std::vector<float>& from = by_name.at(parameter.full_name())->values;
     const random::Elements numbers = parameter.file_numbers(first);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include <pdp/checkpoint/parameters.hpp>
@@ -16,14 +17,19 @@ inline void save(const std::filesystem::path& path, const std::vector<Tensor>& t
   data::write_safetensors(path, parts, {{"format", "pt"}});  // the word that PyTorch's readers look for
 }
 
-/// Reads all float32 tensors of a file. Throws FileError.
+/// Reads all float32 tensors of a file. A tensor of another type is in the list with its name, shape and type only, so that a file with
+/// counters or masks beside the parameters can be imported. Throws FileError.
 [[nodiscard]] inline std::vector<Tensor> load(const std::filesystem::path& path) {
   const data::SafeTensors file{path};
   std::vector<Tensor> tensors;
   for (const auto& info : file.tensors()) {
-    Tensor tensor{info.name, info.shape, std::vector<float>(static_cast<std::size_t>(info.elements()))};
-    file.read<float>(info.name, std::span<float>{tensor.values});
-    tensors.push_back(std::move(tensor));
+    Tensor& tensor = tensors.emplace_back(Tensor{info.name, info.shape, {}, {}});
+    if (info.type == data::ElementType::F32) {
+      tensor.values.resize(static_cast<std::size_t>(info.elements()));
+      file.read<float>(info.name, std::span<float>{tensor.values});
+    } else {
+      tensor.other_type = info.type_name();
+    }
   }
   return tensors;
 }

@@ -9,23 +9,50 @@
 
 namespace pdp::data {
 
-/// Element types of a file, with the names that safetensors gives them.
-enum class ElementType : std::uint8_t { F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL };
+/// Element types of a file, with the names that safetensors gives them. `unknown` stands for every name that is not among these.
+enum class ElementType : std::uint8_t {
+  F64,
+  F32,
+  F16,
+  BF16,
+  I64,
+  I32,
+  I16,
+  I8,
+  U64,
+  U32,
+  U16,
+  U8,
+  BOOL,
+  C64,
+  F8_E4M3,
+  F8_E5M2,
+  F8_E8M0,
+  F8_E4M3FNUZ,
+  F8_E5M2FNUZ,
+  F6_E2M3,
+  F6_E3M2,
+  F4,
+  unknown
+};
 
 struct ElementTypeInfo {
   std::string_view name;
-  std::size_t bytes;  // of one element
+  std::size_t bits;  // of one element; 0 if unknown
 };
 
-inline constexpr std::array<ElementTypeInfo, 10> element_types{
-    {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U8", 1}, {"BOOL", 1}}};
+inline constexpr std::array<ElementTypeInfo, 23> element_types{
+    {{"F64", 64},    {"F32", 32},        {"F16", 16},        {"BF16", 16},   {"I64", 64},    {"I32", 32}, {"I16", 16},    {"I8", 8},
+     {"U64", 64},    {"U32", 32},        {"U16", 16},        {"U8", 8},      {"BOOL", 8},    {"C64", 64}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
+     {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},   {"unknown", 0}}};
 
 constexpr const ElementTypeInfo& info(ElementType type) { return element_types[static_cast<std::size_t>(type)]; }
 
-constexpr std::optional<ElementType> element_type(std::string_view name) {
+/// Returns the type of that name, or ElementType::unknown.
+constexpr ElementType element_type(std::string_view name) {
   for (std::size_t i = 0; i < element_types.size(); ++i)
     if (element_types[i].name == name) return static_cast<ElementType>(i);
-  return std::nullopt;
+  return ElementType::unknown;
 }
 
 /// The bits of a half-precision number (IEEE 754 binary16), to be moved and not to be calculated with.
@@ -59,6 +86,12 @@ inline constexpr std::optional element_type_of<std::int16_t> = ElementType::I16;
 template <>
 inline constexpr std::optional element_type_of<std::int8_t> = ElementType::I8;
 template <>
+inline constexpr std::optional element_type_of<std::uint64_t> = ElementType::U64;
+template <>
+inline constexpr std::optional element_type_of<std::uint32_t> = ElementType::U32;
+template <>
+inline constexpr std::optional element_type_of<std::uint16_t> = ElementType::U16;
+template <>
 inline constexpr std::optional element_type_of<std::uint8_t> = ElementType::U8;
 template <>
 inline constexpr std::optional element_type_of<bool> = ElementType::BOOL;
@@ -66,7 +99,7 @@ inline constexpr std::optional element_type_of<bool> = ElementType::BOOL;
 /// A C++ type with an element type of its own.
 template <class T>
 concept Element = element_type_of<T>
-.has_value() && sizeof(T) == info(*element_type_of<T>).bytes;
+.has_value() && 8 * sizeof(T) == info(*element_type_of<T>).bits;
 
 static_assert(Element<float> && Element<Float16> && Element<bool> && !Element<char32_t>);
 

@@ -3,8 +3,6 @@
 #include <concepts>
 #include <cstddef>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,25 +22,23 @@ namespace pdp::data {
 /// A safetensors file that is open for reading. The header is read and checked at once, a tensor when it is asked for.
 class SafeTensors {
  public:
-  /// Throws FileError where the file cannot be read, or anything in its header is not right.
+  /// Throws FileError if the file cannot be read or its header is not valid (see SafeTensorsHeader).
   explicit SafeTensors(const std::filesystem::path& path) : SafeTensors{Input{path}} {}
-  explicit SafeTensors(Input input) : input_{std::move(input)}, header_{detail::HeaderReader{input_}.read()} {
-    for (std::size_t i = 0; i < header_.tensors.size(); ++i) places_.emplace(header_.tensors[i].name, i);
-  }
+  explicit SafeTensors(Input input) : input_{std::move(input)}, header_{detail::HeaderReader{input_}.read()} {}
 
   /// In the order of their bytes in the file.
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   [[nodiscard]] const Metadata& metadata() const { return header_.metadata; }
   [[nodiscard]] const std::string& name() const { return input_.name(); }
-  [[nodiscard]] bool contains(std::string_view name) const { return places_.contains(name); }
+  [[nodiscard]] bool contains(std::string_view name) const { return header_.find(name) != nullptr; }
 
   /// Throws FileError where there is no such tensor.
   [[nodiscard]] const TensorInfo& at(std::string_view name) const {
-    const auto place = places_.find(name);
-    if (place == places_.end())
+    const TensorInfo* tensor = header_.find(name);
+    if (tensor == nullptr)
       throw FileError{
           text(this->name(), ": expected a tensor '", detail::shown(name), "', found ", names(), ". Is it a file of another model?")};
-    return header_.tensors[place->second];
+    return *tensor;
   }
 
   /// Throws FileError where there is no such tensor, or its type or number of elements differ from those of `values`.
@@ -52,7 +48,7 @@ class SafeTensors {
     const ElementType wanted = *element_type_of<T>;
     if (tensor.type != wanted || tensor.elements() != static_cast<Index>(values.size()))
       throw FileError{text(this->name(), ": expected ", values.size(), " elements of type ", info(wanted).name, " as tensor '",
-                           detail::shown(name), "', found ", tensor.elements(), " of type ", info(tensor.type).name,
+                           detail::shown(name), "', found ", tensor.elements(), " of type ", detail::shown(tensor.type_name()),
                            ". Is it a file of another model?")};
     if constexpr (std::same_as<T, bool>)
       read_bools(tensor, values);
@@ -84,7 +80,6 @@ class SafeTensors {
 
   Input input_;
   SafeTensorsHeader header_;
-  std::map<std::string, std::size_t, std::less<>> places_;
 };
 
 }  // namespace pdp::data

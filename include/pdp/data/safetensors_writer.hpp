@@ -38,7 +38,14 @@ TensorToWrite tensor_to_write(std::string name, std::vector<Index> shape, std::s
 namespace detail {
 
 inline void check_tensor(const TensorToWrite& tensor) {
-  std::uint64_t bytes = info(tensor.type).bytes;
+  const std::uint64_t bytes_of_one = info(tensor.type).bits / 8;
+  if (bytes_of_one == 0)
+    throw ConfigError{text("tensor '", shown(tensor.name), "': expected elements of whole bytes, found type ", info(tensor.type).name,
+                           ". Write the tensor with another type.")};
+  if (tensor.shape.size() > SafeTensorsHeader::most_dimensions)
+    throw ConfigError{text("tensor '", shown(tensor.name), "': expected at most ", SafeTensorsHeader::most_dimensions,
+                           " dimensions, found ", tensor.shape.size(), ". Reshape it.")};
+  std::uint64_t bytes = bytes_of_one;
   bool fits = true;
   for (const Index extent : tensor.shape) {
     fits = fits && extent >= 0 && (extent == 0 || bytes <= std::numeric_limits<std::uint64_t>::max() / static_cast<std::uint64_t>(extent));
@@ -85,6 +92,9 @@ inline std::string header_json(const std::vector<const TensorToWrite*>& tensors,
 /// What stands before the tensors: the length of the JSON and the JSON, filled up with spaces so that they begin at a multiple of 8 bytes.
 inline std::string header_bytes(std::string json) {
   json.resize((json.size() + 7) / 8 * 8, ' ');
+  if (json.size() > SafeTensorsHeader::largest)
+    throw ConfigError{text("expected names of tensors and metadata that fit in a header of ", SafeTensorsHeader::largest,
+                           " bytes, which the format allows, found ", json.size(), " bytes. Shorten them, or write several files.")};
   const std::uint64_t length = json.size();
   std::string bytes(sizeof length, '\0');
   std::ranges::copy(std::as_bytes(std::span{&length, 1}), std::as_writable_bytes(std::span{bytes}).begin());
@@ -94,11 +104,16 @@ inline std::string header_bytes(std::string json) {
 }  // namespace detail
 
 /// Replaces `path` by a file of these tensors, whole or not at all (see ReplaceFile). Tensors of larger elements come first, so that each
-/// is aligned in a mapped file. Throws FileError, ShapeError where values and shape differ, ConfigError for two tensors of one name.
+/// is aligned in a mapped file. Throws FileError, ShapeError where values and shape differ, ConfigError for two tensors of one name
+/// or beyond the limits of SafeTensorsHeader.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors, const Metadata& metadata = {}) {
+  if (tensors.size() > SafeTensorsHeader::most_tensors || metadata.size() > SafeTensorsHeader::most_metadata)
+    throw ConfigError{text("expected at most ", SafeTensorsHeader::most_tensors, " tensors and ", SafeTensorsHeader::most_metadata,
+                           " entries of metadata for a safetensors file, found ", tensors.size(), " and ", metadata.size(),
+                           ". Write several files.")};
   std::vector<const TensorToWrite*> ordered;
   for (const TensorToWrite& tensor : tensors) ordered.push_back(&tensor);
-  std::ranges::stable_sort(ordered, std::greater{}, [](const TensorToWrite* tensor) { return info(tensor->type).bytes; });
+  std::ranges::stable_sort(ordered, std::greater{}, [](const TensorToWrite* tensor) { return info(tensor->type).bits; });
 
   const std::string header = detail::header_bytes(detail::header_json(ordered, metadata));
   ReplaceFile file{path};
