@@ -203,6 +203,26 @@ TEST_CASE("a secret in memory of this host is found by its place, and is nothing
   CHECK_THAT(says(place_of(ends[0])), Contains("not memory of this user's"));
 }
 
+TEST_CASE("SharedSecret::read accepts a secret whose memory has more seals than pdp sets", "[launch][access]") {
+  const std::string bytes(32, 's');
+  const pdp::comm::Descriptor file{::memfd_create("pdp secret", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  REQUIRE(::write(file.get(), bytes.data(), bytes.size()) == 32);
+  REQUIRE(::fchmod(file.get(), 0400) == 0);
+  // A kernel with vm.memfd_noexec adds F_SEAL_EXEC; F_SEAL_FUTURE_WRITE is one that every kernel in use knows.
+  REQUIRE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0);
+  CHECK(launch::SharedSecret::read(pdp::text(::getpid(), ' ', file.get()), 32).bytes() == bytes);
+}
+
+TEST_CASE("create_memory_file asks for memory that cannot be executed", "[launch][access]") {
+  const pdp::comm::Descriptor file = pdp::comm::create_memory_file("pdp test");
+  REQUIRE(file);
+  struct stat about {};
+  REQUIRE(::fstat(file.get(), &about) == 0);
+  const pdp::comm::Descriptor known{::memfd_create("pdp test", MFD_CLOEXEC | 0x8)};  // MFD_NOEXEC_SEAL
+  if (known) CHECK((about.st_mode & 0111) == 0);
+  CHECK(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+}
+
 TEST_CASE("another user's process does not come by a secret in memory of this host", "[launch][access]") {
   if (::geteuid() != 0) {
     WARN("only root can become another user");

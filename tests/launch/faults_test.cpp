@@ -263,6 +263,25 @@ TEST_CASE("a rank that is stopped is lost within two heartbeats for those that w
   }
 }
 
+TEST_CASE("A rank that is killed is lost although a child that it has forked keeps its connections open", "[launch][faults]") {
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
+  constexpr int size = 6, victim = 2;
+  Ranks ranks{comm, size, {"fork", std::to_string(victim)}, {{"PDP_HEARTBEAT", "600"}}};
+  for (int rank = 0; rank < size; ++rank) ranks[rank].wait_for("forked");
+  const auto killed = Clock::now();
+  ranks[victim].signal(SIGKILL);
+  for (int rank = 0; rank < size; ++rank) {
+    if (rank == victim) continue;
+    INFO(comm << ", rank " << rank);
+    CHECK(ranks[rank].end() != 0);
+    const auto threw = ranks.threw(rank);
+    REQUIRE(threw);
+    INFO(threw->kind << ' ' << threw->words);
+    CHECK(threw->rank == victim);
+  }
+  CHECK(seconds_between(killed, Clock::now()) < slack * promised_seconds);
+}
+
 namespace {
 
 void check_done(const std::string& comm, Ranks& ranks) {

@@ -1,6 +1,9 @@
+#include <signal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -223,6 +226,28 @@ TEST_CASE("Ctrl-C and SIGTERM end all ranks, without an error", "[launch][run][f
   CHECK(job.err().empty());
 }
 
+TEST_CASE("a job goes on after a signal that its starter has told it to ignore or block", "[launch][run][faults]") {
+  const auto [signal, blocked] = GENERATE(table<int, bool>({{SIGINT, false}, {SIGTERM, false}, {SIGHUP, false}, {SIGINT, true}}));
+  const std::string file = pdp::text(std::filesystem::temp_directory_path().string(), "/pdp-ignored-", ::getpid());
+  std::filesystem::remove(file);
+  sigset_t one, mask_before;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, signal);
+  struct sigaction ignore {
+  }, before{};
+  ignore.sa_handler = SIG_IGN;
+  blocked ? ::pthread_sigmask(SIG_BLOCK, &one, &mask_before) : ::sigaction(signal, &ignore, &before);
+  Job job{{"until", file, "--ranks", "3"}};
+  blocked ? ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr) : ::sigaction(signal, &before, nullptr);
+  job.wait_for("ready");
+  job.signal_group(signal);
+  std::ofstream{file} << "go on";
+  CHECK(job.end() == 0);
+  CHECK_THAT(job.out(), Contains("ranks 3 sum"));
+  CHECK(job.err().empty());
+  std::filesystem::remove(file);
+}
+
 TEST_CASE("ranks do not outlive their launcher", "[launch][run][faults]") {
   const std::string mode = GENERATE(as<std::string>{}, "loop", "sleep", "stubborn");
   Job job{{mode, "--ranks", "3"}};
@@ -405,6 +430,90 @@ TEST_CASE("a job that cannot start says so before its deadline is long over", "[
     CHECK(ended.code == 1);
     CHECK_THAT(ended.err, Contains("port " + std::to_string(port)) && Contains("taken by another program"));
   }
+}
+
+TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
+  const std::uint16_t port = free_port();
+  const auto start = [port](int rank, std::vector<std::string> arguments, const std::vector<Variable>& more = {}) {
+    auto variables = rank_of(rank, 3, port);
+    variables.emplace_back("PDP_TIMEOUT", "600");  // longer than the test waits for a job's end
+    variables.insert(variables.end(), more.begin(), more.end());
+    return std::make_unique<Job>(std::move(arguments), variables);
+  };
+  SECTION("It has another communicator") {
+    const int odd = GENERATE(0, 2);
+    std::vector<std::unique_ptr<Job>> ranks;
+    for (int rank = 0; rank < 3; ++rank) ranks.push_back(start(rank, {"several", "sum", "--comm", rank == odd ? "shm" : "tcp"}));
+    for (const auto& each : ranks) {
+      CHECK(each->end() == 1);
+      CHECK_THAT(each->err(), Contains("was started for") && Contains("tcp") && Contains("shm") && Contains("--comm"));
+    }
+  }
+  SECTION("Its environment is wrong") {
+    const int odd = GENERATE(0, 1);
+    std::vector<std::unique_ptr<Job>> ranks;
+    for (int rank = 2; rank >= 0; --rank) {
+      std::vector<Variable> more;
+      if (rank == odd) more.emplace_back("PDP_INTERFACE", "eth77");
+      ranks.push_back(start(rank, {"sum"}, more));
+      std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    }
+    for (const auto& each : ranks) {
+      CHECK(each->end() != 0);
+      CHECK_THAT(each->err(), Contains("PDP_INTERFACE is 'eth77'"));
+    }
+  }
+  SECTION("Its command line is wrong") {
+    const auto rank_0 = start(0, {"several", "sum", "--comm", "tcp"}), rank_1 = start(1, {"several", "sum", "--comm", "tcp"});
+    const auto rank_2 = start(2, {"several", "sum", "--comm", "carrier-pigeon"});
+    CHECK(rank_2->end() == 2);
+    for (const auto* each : {&rank_0, &rank_1}) {
+      CHECK((*each)->end() == 1);
+      CHECK_THAT((*each)->err(), Contains("rank 2 has failed") && Contains("carrier-pigeon"));
+    }
+  }
+}
+
+TEST_CASE("A launcher tells the other ranks that one has ended before it joined", "[launch][run]") {
+  SECTION("on one machine") {
+    const Ended ended = run({"early", "--ranks", "3"}, {{"PDP_TIMEOUT", "600"}});
+    CHECK(ended.code == 1);
+    CHECK(one_line(ended.err));
+    CHECK_THAT(ended.err, StartsWith("rank 1: ended with exit code 0 in the middle of the job"));
+  }
+  SECTION("on several") {
+    const std::string lost = GENERATE(as<std::string>{}, "1", "2");
+    const std::string port = std::to_string(free_port());
+    const std::vector<Variable> variables{{"PDP_TIMEOUT", "600"}, {"PDP_SECRET", "sixteen bytes or more"}};
+    Job first{{"nodes", "2", "2", "0", "127.0.0.1", port, lost}, variables};
+    Job second{{"nodes", "2", "2", "1", "127.0.0.1", port, lost}, variables};
+    for (Job* each : {&first, &second}) {
+      CHECK(each->end() == 1);
+      CHECK_THAT(each->err(), Contains("rank " + lost) && Contains("ended with exit code 0"));
+    }
+  }
+}
+
+TEST_CASE("Ranks need no more descriptors than the hard limit allows, or say which limit is too low", "[launch][run]") {
+  const std::string program = PDP_TEST_PROGRAMS "/launch_program";
+  const auto run_limited = [&](const std::string& limit, const std::string& comm) {
+    Job job{
+        {"-c", "ulimit " + limit + "; exec \"$0\" several sum --ranks 12 --comm " + comm, program}, {{"PDP_TIMEOUT", "600"}}, "/bin/sh"};
+    const int code = job.end();
+    return Ended{code, job.out(), job.err()};
+  };
+  const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm");
+  const Ended soft = run_limited("-Sn 16", comm);
+  INFO(soft.err);
+  CHECK(soft.code == 0);
+  for (const int limit : {16, 20, 24, 28, 32}) {
+    const Ended hard = run_limited(pdp::text("-n ", limit), comm);
+    INFO(comm << ' ' << limit << ": " << hard.err);
+    if (hard.code == 0) continue;  // it was enough
+    CHECK(hard.code == 1);
+    CHECK_THAT(hard.err, Contains("Too many open files") && Contains(pdp::text("may have ", limit, " open files")));
+  }
+  CHECK(run_limited("-n 16", comm).code == 1);
 }
 
 TEST_CASE("ranks that others have started join by a secret that is set for all of them", "[launch][run][join]") {

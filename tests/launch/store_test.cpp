@@ -1,8 +1,13 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <limits>
@@ -242,6 +247,122 @@ TEST_CASE("a port that is taken says so", "[launch][store]") {
   CHECK_THROWS_WITH((launch::TcpStoreServer{"127.0.0.1", server.port()}),
                     Contains("port " + std::to_string(server.port())) && Contains("taken by another program"));
   CHECK_THROWS_WITH((launch::TcpStoreServer{"192.0.2.1", 0}), Contains("this machine does not have that address"));
+}
+
+TEMPLATE_TEST_CASE("A store tells every rank why the job cannot start", "[launch][store]", InProcess, Tcp, File) {
+  TestType store;
+  store.one.set("there", "value");
+  std::string heard;
+  {
+    const std::jthread waits{[&] {
+      try {
+        static_cast<void>(store.one.wait("key", patience()));
+      } catch (const pdp::PeerLost& lost) {
+        heard = pdp::text(lost.rank(), ' ', lost.what());
+      }
+    }};
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    store.two.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed: no data"});
+  }
+  CHECK(heard == "1 rank 1 has failed: no data");
+  store.two.fail({pdp::comm::Failure::Kind::timeout, 2, "a later failure, which changes nothing"});
+  CHECK_THROWS_WITH(store.one.get("there"), Equals("rank 1 has failed: no data"));
+  CHECK_THROWS_WITH(store.one.set("another", "value"), Equals("rank 1 has failed: no data"));
+  CHECK_THROWS_WITH(store.two.wait("there", patience()), Equals("rank 1 has failed: no data"));
+  CHECK_THROWS_AS(store.two.add("counter", 1), pdp::PeerLost);
+}
+
+TEST_CASE("A failure keeps its kind, rank and words as an entry of a store", "[launch][store]") {
+  const pdp::comm::Failure failure{pdp::comm::Failure::Kind::timeout, 17, "words with\nlines and 3 4 numbers"};
+  const pdp::comm::Failure decoded = pdp::comm::decode_failure(pdp::comm::encode(failure));
+  CHECK(decoded.kind == failure.kind);
+  CHECK(decoded.rank == failure.rank);
+  CHECK(decoded.message == failure.message);
+  for (const char* words : {"", "7 1 a", "-1 1 a", "0", "0 1", "words", "0 99999999999 a"}) {
+    INFO(words);
+    CHECK(pdp::comm::decode_failure(words).message == words);
+    CHECK(pdp::comm::decode_failure(words).rank == -1);
+  }
+}
+
+namespace {
+
+/// A process that hosts a store.
+class Host {
+ public:
+  /// `room`: connections for which it has descriptors; below 0: as many as it likes.
+  explicit Host(int room) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error{"pipe"};
+    process_ = ::fork();
+    if (process_ == 0) {
+      launch::TcpStoreServer server{"127.0.0.1", 0, 4};
+      const int next = ::dup(ends[1]);
+      ::close(next);
+      const auto limit = static_cast<rlim_t>(next + room);
+      const rlimit files{limit, limit};
+      if (room >= 0 && ::setrlimit(RLIMIT_NOFILE, &files) != 0) ::_exit(1);
+      const std::uint16_t port = server.port();
+      if (::write(ends[1], &port, sizeof port) == sizeof port) ::pause();
+      ::_exit(1);
+    }
+    const pdp::comm::Descriptor read_end{ends[0]}, write_end{ends[1]};
+    if (::read(read_end.get(), &port_, sizeof port_) != sizeof port_) throw std::runtime_error{"no port"};
+  }
+  Host(Host&&) = delete;
+  ~Host() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+
+  void signal(int number) const { ::kill(process_, number); }
+  [[nodiscard]] launch::TcpStore join(int rank) const { return {"127.0.0.1", port_, patience(), rank, 4}; }
+
+ private:
+  pid_t process_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("A rank waits until its deadline for a store that is stopped", "[launch][store]") {
+  const Host host{-1};
+  launch::TcpStore here = host.join(0);
+  host.signal(SIGSTOP);
+  std::string value;
+  {
+    const std::jthread comes{[&] {
+      launch::TcpStore late = host.join(1);  // while it is stopped
+      value = late.wait("key", patience());
+    }};
+    const std::jthread continues{[&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds{6'500});
+      host.signal(SIGCONT);
+    }};
+    CHECK_NOTHROW(here.set("key", "value"));
+  }
+  CHECK(value == "value");
+}
+
+TEST_CASE("A store without descriptors for all ranks tells them the limit, those too that come later", "[launch][store]") {
+  const Host host{2};
+  std::optional<launch::TcpStore> first{host.join(0)}, second{host.join(1)};
+  const auto names_limit = Contains("2 of 4 ranks") && Contains("Too many open files") && Contains("ulimit -Hn");
+  std::string third;
+  {
+    const std::jthread comes{[&] {
+      try {
+        host.join(2).set("key", "value");
+      } catch (const pdp::PeerLost& lost) {
+        third = lost.what();
+      }
+    }};
+    CHECK_THROWS_WITH(first->wait("key", patience()), names_limit);
+    first.reset();
+    CHECK_THROWS_WITH(second->get("key"), names_limit);
+    second.reset();
+  }
+  CHECK_THAT(third, names_limit);
 }
 
 TEST_CASE("a store that ends is missed at once", "[launch][store]") {

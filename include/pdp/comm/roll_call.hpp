@@ -54,9 +54,9 @@ class RollCall {
 
   [[nodiscard]] std::string key(int rank) const { return text(each_, rank); }
   [[noreturn]] void late(const std::string& missing) const {
-    throw Timeout{
-        text("rank ", rank_, " has heard nothing of ", missing, " (of ", size_,
-             " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the job's store")};
+    throw Timeout{text("rank ", rank_, " has heard nothing of ", missing, " (of ", size_,
+                       " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot "
+                       "reach the job's store")};
   }
 
   const StoreView& store_;

@@ -18,6 +18,7 @@
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/membership.hpp>
 #include <pdp/comm/store.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/launch/store_protocol.hpp>
 
 namespace pdp::launch {
@@ -29,9 +30,10 @@ namespace pdp::launch {
 class FileStore {
  public:
   /// Makes the folder if it is not there. Throws ConfigError where that cannot be, or other users could put something into it.
-  /// `membership`: what its ranks prove to each other beyond what they have read in the folder.
-  explicit FileStore(std::filesystem::path folder, comm::Membership membership = {})
-      : folder_{std::move(folder)}, membership_{std::move(membership)} {
+  /// `membership`: what its ranks prove to each other beyond what they have read in the folder. `deadline`: of the start; until then a rank
+  /// waits for another one that holds the folder's lock.
+  explicit FileStore(std::filesystem::path folder, comm::Membership membership = {}, comm::TimePoint deadline = {})
+      : folder_{std::move(folder)}, membership_{std::move(membership)}, deadline_{deadline} {
     std::error_code error;
     if (folder_.has_parent_path()) std::filesystem::create_directories(folder_.parent_path(), error);
     ::mkdir(folder_.c_str(), S_IRWXU);
@@ -61,8 +63,9 @@ class FileStore {
   }
 
   void set(std::string_view key, std::string_view value) {
+    check();
     const Lock lock{*this};
-    const std::optional<std::string> there = get(key);
+    const std::optional<std::string> there = read(key);
     if (!there) return write(key, value);
     if (*there != value)
       throw ConfigError{text("'", key, "' is in the job's store in ", folder_.string(),
@@ -74,47 +77,65 @@ class FileStore {
       if (std::optional<std::string> value = get(key)) return *std::move(value);
       const comm::TimePoint now = comm::Clock::now();
       if (now >= deadline)
-        throw Timeout{text("nobody has set '", key, "' in the job's store in ", folder_.string(), " before the deadline")};
+        throw Timeout{text("nobody has set '", key, "' in the job's store in ", folder_.string(),
+                           " before the deadline for the start (PDP_TIMEOUT)")};
       std::this_thread::sleep_until(std::min(deadline, now + pause));
     }
   }
 
   std::optional<std::string> get(std::string_view key) {
-    const comm::Descriptor file{::open(path(key).c_str(), O_RDONLY | O_CLOEXEC)};
-    if (!file && errno == ENOENT) return std::nullopt;
-    if (!file) fail("read", key);
-    std::string value;
-    char bytes[4096];
-    while (true) {
-      const ssize_t read = ::read(file.get(), bytes, sizeof bytes);
-      if (read < 0 && errno == EINTR) continue;
-      if (read < 0) fail("read", key);
-      if (read == 0) return value;
-      value.append(bytes, static_cast<std::size_t>(read));
-    }
+    check();
+    return read(key);
   }
 
   std::int64_t add(std::string_view key, std::int64_t amount) {
+    check();
     const Lock lock{*this};
-    const std::int64_t sum = added(key, get(key).value_or("0"), amount);
+    const std::int64_t sum = added(key, read(key).value_or("0"), amount);
     write(key, std::to_string(sum));
     return sum;
   }
 
+  void fail(const comm::Failure& failure) {
+    const Lock lock{*this};
+    if (!read(failure_key)) write(failure_key, comm::encode(failure));
+  }
+
  private:
   static constexpr std::chrono::milliseconds longest_pause{50};
-  static constexpr std::chrono::seconds lock_time{5};  // for what a rank does at once
+  static constexpr std::chrono::seconds lock_time{5};         // after the deadline, for what a rank does at once
+  static constexpr std::string_view failure_key = "failure";  // why the job cannot start
+
+  void check() {
+    if (const std::optional<std::string> failure = read(failure_key)) comm::decode_failure(*failure).raise();
+  }
+
+  std::optional<std::string> read(std::string_view key) {
+    const comm::Descriptor file{::open(path(key).c_str(), O_RDONLY | O_CLOEXEC)};
+    if (!file && errno == ENOENT) return std::nullopt;
+    if (!file) refuse("read", key);
+    std::string value;
+    char bytes[4096];
+    while (true) {
+      const ssize_t count = ::read(file.get(), bytes, sizeof bytes);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) refuse("read", key);
+      if (count == 0) return value;
+      value.append(bytes, static_cast<std::size_t>(count));
+    }
+  }
 
   /// Held by one rank at a time; the system takes it from one that dies.
   class Lock {
    public:
     explicit Lock(FileStore& store) : file_{::open((store.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)} {
-      if (!file_) store.fail("lock", "lock");
-      const comm::TimePoint until = comm::Clock::now() + lock_time;
+      if (!file_) store.refuse("lock", "lock");
+      const comm::TimePoint until = std::max<comm::TimePoint>(store.deadline_, comm::Clock::now() + lock_time);
       while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) store.fail("lock", "lock");
+        if (errno != EWOULDBLOCK && errno != EINTR) store.refuse("lock", "lock");
         if (comm::Clock::now() >= until)
-          throw Timeout{text("the job's store in ", store.folder_.string(), " stays locked; a rank that holds it may be stopped")};
+          throw Timeout{text("the job's store in ", store.folder_.string(),
+                             " stays locked until after the deadline for the start (PDP_TIMEOUT); a rank that holds it may be stopped")};
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
       }
     }
@@ -127,23 +148,25 @@ class FileStore {
   void write(std::string_view key, std::string_view value) {
     const std::filesystem::path beside = folder_ / "new";
     const comm::Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
-    if (!file) fail("write", key);
+    if (!file) refuse("write", key);
     for (std::string_view left = value; !left.empty();) {
       const ssize_t written = ::write(file.get(), left.data(), left.size());
-      if (written < 0 && errno != EINTR) fail("write", key);
+      if (written < 0 && errno != EINTR) refuse("write", key);
       if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
     }
-    if (::rename(beside.c_str(), path(key).c_str()) != 0) fail("write", key);
+    if (::rename(beside.c_str(), path(key).c_str()) != 0) refuse("write", key);
   }
 
   [[nodiscard]] std::filesystem::path path(std::string_view key) const { return folder_ / ("key-" + file_name(key)); }
 
-  [[noreturn]] void fail(const char* what, std::string_view key) const {
-    throw ConfigError{text("the job's store in ", folder_.string(), " cannot ", what, " '", key, "': ", std::strerror(errno))};
+  [[noreturn]] void refuse(const char* what, std::string_view key) const {
+    throw ConfigError{
+        text("the job's store in ", folder_.string(), " cannot ", what, " '", key, "': ", comm::describe_system_error(errno))};
   }
 
   std::filesystem::path folder_;
   comm::Membership membership_;
+  comm::TimePoint deadline_;
 };
 
 static_assert(comm::Store<FileStore>);

@@ -81,10 +81,18 @@ template <class Comm>
     const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
     Rendezvous rendezvous{place, deadline};
     Comm world = [&] {
-      if constexpr (ConnectsByLocalRank<Comm>)
-        return Comm::connect(rendezvous.store(), place.rank, place.size, deadline, typename Comm::Options{.local_rank = place.local_rank});
-      else
-        return Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
+      try {
+        rendezvous.agree_on(comm::name_of<Comm>());
+        rendezvous.warn_of_shared_cores();
+        if constexpr (ConnectsByLocalRank<Comm>)
+          return Comm::connect(rendezvous.store(), place.rank, place.size, deadline,
+                               typename Comm::Options{.local_rank = place.local_rank});
+        else
+          return Comm::connect(rendezvous.store(), place.rank, place.size, deadline);
+      } catch (...) {
+        rendezvous.fail();
+        throw;
+      }
     }();
     if constexpr (requires { world.heartbeat(place.heartbeat); }) world.heartbeat(place.heartbeat);
     rendezvous.leave(deadline);

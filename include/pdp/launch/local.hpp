@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/membership.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/launch/process.hpp>
 
 namespace pdp::launch {
@@ -31,28 +33,38 @@ struct LocalRanks {
   comm::Job job{};
 };
 
-/// Takes the signals that concern a launcher for as long as it lives, so that it waits for them and for its ranks' words in one place.
+/// Takes the signals that concern a launcher for as long as it lives, so that it waits for them and for its ranks' words in one place. A
+/// signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays so, here and in the ranks.
 class LauncherSignals {
  public:
   LauncherSignals() {
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &before_);
     sigset_t taken;
     ::sigemptyset(&taken);
-    for (const int signal : {SIGINT, SIGTERM, SIGCHLD}) ::sigaddset(&taken, signal);
-    ::pthread_sigmask(SIG_BLOCK, &taken, &before_);
+    ::sigaddset(&taken, SIGCHLD);
+    for (const int signal : {SIGINT, SIGTERM}) {
+      struct sigaction current {};
+      ::sigaction(signal, nullptr, &current);
+      const bool ignored = (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_IGN;
+      if (!ignored && ::sigismember(&before_, signal) == 0) ::sigaddset(&taken, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
     // Where children are ignored, how they ended is lost.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &standard, &children_before_);
     descriptor_ = comm::Descriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
+    if (descriptor_) return;
+    const int reason = errno;
+    restore();
+    throw ConfigError{text("the launcher cannot have a descriptor for signals: ", comm::describe_system_error(reason))};
   }
   LauncherSignals(LauncherSignals&&) = delete;
-  ~LauncherSignals() {
-    ::sigaction(SIGCHLD, &children_before_, nullptr);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
+  ~LauncherSignals() { restore(); }
 
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
   [[nodiscard]] const sigset_t& before() const { return before_; }
+  [[nodiscard]] const struct sigaction& on_child_before() const { return children_before_; }
   /// Takes what has come; SIGINT or SIGTERM if it was among it, else 0.
   [[nodiscard]] int take() {
     int wanted = 0;
@@ -63,6 +75,11 @@ class LauncherSignals {
   }
 
  private:
+  void restore() {
+    ::sigaction(SIGCHLD, &children_before_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
   sigset_t before_{};
   struct sigaction children_before_ {};
   comm::Descriptor descriptor_;
@@ -72,7 +89,9 @@ class LauncherSignals {
 /// another.
 class Launcher {
  public:
-  explicit Launcher(LocalRanks ranks) : ranks_{std::move(ranks)} {}
+  /// `on_end`: called for a rank that has ended too early, with why.
+  explicit Launcher(LocalRanks ranks, std::function<void(int rank, const std::string& why)> on_end = nullptr)
+      : ranks_{std::move(ranks)}, on_end_{std::move(on_end)} {}
   Launcher(Launcher&&) = delete;
   ~Launcher() { end_all(); }
 
@@ -115,6 +134,7 @@ class Launcher {
   };
 
   void start_all() {
+    const std::vector<Cores> places = openmp_places();
     Command command;
     command.set("WORLD_SIZE", std::to_string(ranks_.size));
     if (!ranks_.address.empty()) {
@@ -129,7 +149,9 @@ class Launcher {
     for (int i = 0; i < ranks_.count; ++i) {
       command.set("RANK", std::to_string(ranks_.first + i));
       command.set("LOCAL_RANK", std::to_string(i));
-      children_.push_back({.rank = ranks_.first + i, .process = start(command, signals_.before()), .said = {}});
+      children_.push_back({.rank = ranks_.first + i,
+                           .process = start(command, signals_.before(), signals_.on_child_before(), share_of(places, i, ranks_.count)),
+                           .said = {}});
     }
   }
 
@@ -171,8 +193,9 @@ class Launcher {
       note(root_, {child.rank, {Problem::Kind::root, describe_signal(signal)}});
     } else if (const int code = WEXITSTATUS(child.status); !child.finished()) {
       // One that ends without a word and without an error has done wrong only if others miss it.
-      note(code != 0 ? root_ : quitter_,
-           {child.rank, {Problem::Kind::root, text("ended with exit code ", code, " in the middle of the job")}});
+      const std::string why = text("ended with exit code ", code, " in the middle of the job");
+      note(code != 0 ? root_ : quitter_, {child.rank, {Problem::Kind::root, why}});
+      if (code == 0 && on_end_) on_end_(child.rank, why);
     }
   }
 
@@ -196,6 +219,7 @@ class Launcher {
     }
     if (fault) {
       Report::print(fault->problem, fault->rank);
+      if (root_ && on_end_) on_end_(fault->rank, fault->problem.message);
       end_all();
       return fault->problem.exit_code();
     }
@@ -222,6 +246,7 @@ class Launcher {
   }
 
   LocalRanks ranks_;
+  std::function<void(int rank, const std::string& why)> on_end_;
   LauncherSignals signals_;
   std::vector<Child> children_;
   std::vector<pollfd> polled_;

@@ -167,7 +167,7 @@ class Munge {
     ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
     std::unique_lock lock{call->mutex};
     if (!comm::wait_until(call->over, lock, deadline, [&] { return call->bytes.has_value(); }))
-      throw ConfigError{text("the munge daemon does not answer", ways_out)};
+      throw ConfigError{text("the munge daemon does not answer before the deadline for the start (PDP_TIMEOUT)", ways_out)};
     if (!call->trouble.empty()) throw ConfigError{call->trouble};
     return *call->bytes;
   }

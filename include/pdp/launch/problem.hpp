@@ -3,6 +3,7 @@
 #include <exception>
 #include <string>
 
+#include <pdp/comm/transport.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::launch {
@@ -20,6 +21,21 @@ struct Problem {
 
   /// What a program's exit code says of it.
   [[nodiscard]] int exit_code() const { return kind == Kind::usage ? 2 : 1; }
+
+  /// What the other ranks are told if the exception that is being handled ends a rank while the job is starting.
+  static comm::Failure failure_at_start(int rank) {
+    try {
+      throw;
+    } catch (const PeerLost& error) {
+      return {comm::Failure::Kind::lost, error.rank(), error.what()};
+    } catch (const Timeout& error) {
+      return {comm::Failure::Kind::timeout, rank, error.what()};
+    } catch (const std::exception& error) {
+      return {comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed while the job was starting: ", error.what())};
+    } catch (...) {
+      return {comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed while the job was starting")};
+    }
+  }
 
   /// Of the exception that is being handled.
   static Problem current() noexcept {

@@ -13,13 +13,16 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/launch/cores.hpp>
 #include <pdp/launch/report.hpp>
 
 namespace pdp::launch {
@@ -34,6 +37,8 @@ class Command {
       end = std::min(words.find('\0', begin), words.size());
       arguments_.push_back(words.substr(begin, end - begin));
     }
+    if (arguments_.empty())
+      throw ConfigError{text("the command line of this program cannot be read (/proc/self/cmdline): ", comm::describe_system_error(errno))};
     std::array<char, 4096> path{};
     const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
     if (length > 0 && ::access(path.data(), X_OK) == 0) program_ = path.data();  // its own name, where it still has one
@@ -69,9 +74,12 @@ struct Process {
 };
 
 /// Starts a process that the system kills when the thread that called this ends, however that comes about. `signals`: its signal mask.
-inline Process start(Command command, const sigset_t& signals) {
+/// `on_child`: its disposition of SIGCHLD. It inherits those of all other signals. `cores`: where it may run; nothing: where this thread
+/// may.
+inline Process start(Command command, const sigset_t& signals, const struct sigaction& on_child,
+                     const std::optional<Cores>& cores = std::nullopt) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error{text("no pipe for another process: ", std::strerror(errno))};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw ConfigError{text("no pipe for another process: ", comm::describe_system_error(errno))};
   comm::Descriptor read_end{ends[0]};
   const comm::Descriptor write_end{ends[1]};
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
@@ -81,12 +89,14 @@ inline Process start(Command command, const sigset_t& signals) {
   constexpr std::string_view failed = "Ethe system could not run this program once more (execve failed)";
 
   const pid_t id = ::fork();
-  if (id < 0) throw Error{text("the system could not start another process: ", std::strerror(errno))};
+  if (id < 0) throw ConfigError{text("the system could not start another process: ", comm::describe_system_error(errno))};
   if (id == 0) {
     // Other threads may have held locks at the fork: from here to exec, nothing but plain system calls.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != launcher) ::_exit(127);
+    if (cores) ::sched_setaffinity(0, sizeof *cores, &*cores);
     ::fcntl(write_end.get(), F_SETFD, 0);
+    ::sigaction(SIGCHLD, &on_child, nullptr);
     ::sigprocmask(SIG_SETMASK, &signals, nullptr);
     ::execve(command.program(), arguments.data(), environment.data());
     [[maybe_unused]] const ssize_t written = ::write(write_end.get(), failed.data(), failed.size());

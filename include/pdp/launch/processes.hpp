@@ -29,6 +29,12 @@ class Rendezvous {
   ~Rendezvous();
 
   [[nodiscard]] comm::StoreView store();
+  /// Compares what connects the ranks, by its name, with what other ranks have said. Throws ConfigError if it differs.
+  void agree_on(std::string_view communicator);
+  /// Prints a line if OpenMP has bound more ranks of this machine to the same cores than there are of these, and others are free.
+  void warn_of_shared_cores();
+  /// Tells the other ranks that this one has failed before it has joined. To be called where the exception is handled.
+  void fail() noexcept;
   /// This rank needs the store no more. Who hosts it waits for the others to say so, or to end, but not beyond the deadline.
   void leave(comm::TimePoint deadline);
 
@@ -36,5 +42,9 @@ class Rendezvous {
   struct Ends;
   std::unique_ptr<Ends> ends_;
 };
+
+/// Tells the other ranks of the job that this process cannot even try to join it, if it knows where they meet. To be called where the
+/// exception is handled. It may take two seconds.
+void tell_others(const Options& options) noexcept;
 
 }  // namespace pdp::launch

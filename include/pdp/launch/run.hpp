@@ -14,6 +14,7 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
+#include <pdp/launch/cores.hpp>
 #include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/options.hpp>
@@ -95,7 +96,14 @@ struct Seat {
   InProcessStore& store;
   int rank, size;
   comm::TimePoint deadline;
-  explicit operator Comm() const { return Comm::connect(store, rank, size, deadline); }
+  explicit operator Comm() const {
+    try {
+      return Comm::connect(store, rank, size, deadline);
+    } catch (...) {
+      store.fail(Problem::failure_at_start(rank));
+      throw;
+    }
+  }
 };
 
 /// Runs ranks as threads. `World`: what the function is called with, and made from a seat on the thread of its rank: comm::Thread, an Any
@@ -108,6 +116,7 @@ int run_threads(std::vector<AnySeat> all, F& function) {
   int first_code = 0;
   {
     std::vector<std::jthread> threads;
+    const std::vector<Cores> places = openmp_places();
     std::vector<AnySeat> seats = std::move(all);  // goes before the threads do: a rank without a thread is gone for the others
     while (!seats.empty()) {
       threads.emplace_back([&, own = static_cast<int>(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
@@ -116,6 +125,7 @@ int run_threads(std::vector<AnySeat> all, F& function) {
           auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
           if (!first) first.emplace(rank, problem);
         };
+        if (const auto cores = share_of(places, own, count)) ::sched_setaffinity(0, sizeof *cores, &*cores);
         int code = 0;
         try {
           code = carry_out(static_cast<World>(std::move(seat)), function, tell);
@@ -197,6 +207,7 @@ int run(const Options& options, F&& function) {
   } catch (...) {
     const Problem problem = Problem::current();
     Report::print(problem, -1);
+    if constexpr ((ConnectsThroughStore<Comm> || ... || ConnectsThroughStore<Others>)) tell_others(options);
     return problem.exit_code();
   }
 }

@@ -15,6 +15,8 @@
 
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/membership.hpp>
+#include <pdp/comm/memory_file.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::launch {
@@ -24,12 +26,12 @@ namespace pdp::launch {
 class SharedSecret {
  public:
   /// Throws ConfigError where the system has no such memory.
-  explicit SharedSecret(const comm::Secret& secret) : file_{::memfd_create("pdp secret", MFD_CLOEXEC | MFD_ALLOW_SEALING)} {
+  explicit SharedSecret(const comm::Secret& secret) : file_{comm::create_memory_file("pdp secret")} {
     const std::string_view bytes = secret.bytes();
     if (!file_ || ::fchmod(file_.get(), S_IRUSR) != 0 ||
         ::write(file_.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()) ||
         ::fcntl(file_.get(), F_ADD_SEALS, seals) != 0)
-      throw ConfigError{text("cannot make memory for the job's secret: ", std::strerror(errno), "; set PDP_SECRET_FILE")};
+      throw ConfigError{text("cannot make memory for the job's secret: ", comm::describe_system_error(errno), "; or set PDP_SECRET_FILE")};
   }
 
   /// Process and file.
@@ -60,7 +62,9 @@ class SharedSecret {
       refuse("it is not memory of this user's that holds one");
     const comm::Descriptor file{::open(text("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) refuse(std::strerror(errno));
-    if (::fcntl(file.get(), F_GET_SEALS) != seals) refuse("it is not memory that pdp has made");
+    // The kernel may have added seals of its own.
+    if (const int found_seals = ::fcntl(file.get(), F_GET_SEALS); found_seals < 0 || (found_seals & seals) != seals)
+      refuse("it is not memory that pdp has made");
     std::string bytes(size, '\0');
     if (::pread(file.get(), bytes.data(), size, 0) != static_cast<ssize_t>(size)) refuse("it ends early");
     return comm::Secret{std::move(bytes)};

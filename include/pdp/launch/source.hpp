@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,11 +15,16 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/shm/this_host.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/access.hpp>
+#include <pdp/launch/cores.hpp>
 #include <pdp/launch/file_store.hpp>
 #include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/local.hpp>
+#include <pdp/launch/problem.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/reach.hpp>
 #include <pdp/launch/rendezvous_url.hpp>
@@ -33,9 +39,34 @@ PDP_INLINE Start start_from_environment(const Options& options, const Connection
   return Start::from(options, known, environment);
 }
 
+namespace detail {
+
+/// The folder of this attempt at this job: attempts must not find what an earlier one has left.
+inline std::filesystem::path folder_of(const std::string& meeting, const comm::Job& job) {
+  std::filesystem::path folder = meeting;
+  if (const std::string name = job.name + '/' + job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
+  return folder;
+}
+
+/// How long a rank that fails, or the launcher of one that has ended, may try to tell the others.
+inline constexpr std::chrono::seconds time_to_tell{1};
+
+/// Tells the ranks of a job why it cannot start. `host`: where its store is, unless it is in the folder.
+inline void tell_ranks(const comm::Failure& failure, const std::string& folder, const std::string& host, std::uint16_t port, int rank,
+                       int size, const Access& access) noexcept {
+  try {
+    if (!folder.empty()) return FileStore{folder_of(folder, access.job)}.fail(failure);
+    TcpStore{host, port, comm::Clock::now() + time_to_tell, rank, size, access}.fail(failure);
+  } catch (...) {  // they find out by themselves, at their deadline
+  }
+}
+
+}  // namespace detail
+
 PDP_INLINE int run_processes(const Options& options) {
+  comm::raise_descriptor_limit();  // which the ranks inherit
   // What is wrong in these is said once, here, and not by every rank.
-  static_cast<void>(Place::timeout_from(environment));
+  const comm::TimePoint deadline = comm::Clock::now() + Place::timeout_from(environment);
   static_cast<void>(Place::heartbeat_from(environment));
   const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
   const bool in_folder = meeting.kind == RendezvousUrl::Kind::file, at_place = meeting.kind == RendezvousUrl::Kind::tcp;
@@ -66,9 +97,18 @@ PDP_INLINE int run_processes(const Options& options) {
     std::string ignored;
     for (const Address& address : resolve(ranks.address, ranks.port, ignored)) static_cast<void>(choose_grounds(access, address));
   }
-  if (!in_folder && options.node_rank == 0) ranks.port = store.emplace(ranks.address, ranks.port, ranks.size, access).port();
+  if (!in_folder && options.node_rank == 0) ranks.port = store.emplace(ranks.address, ranks.port, ranks.size, access, deadline).port();
   ranks.job = access.job;
-  return Launcher{std::move(ranks)}.run();
+  // Other ranks may wait for one that has ended before it has come to the store, also on machines of other launchers.
+  const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why) {
+    const comm::Failure failure{comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed: ", why)};
+    if (!store) {
+      if (options.nodes > 1) detail::tell_ranks(failure, meeting.folder, address, port, rank, size, access);
+    } else if (!store->has_come(rank)) {
+      store->fail(failure);
+    }
+  };
+  return Launcher{std::move(ranks), on_end}.run();
 }
 
 struct Rendezvous::Ends {
@@ -77,50 +117,135 @@ struct Rendezvous::Ends {
   std::optional<TcpStore> store;
   std::optional<FileStore> folder;
   std::string address{};  // at which others reach this process; empty: that of its connection to the store
+  int rank = 0;
+  bool failed = false;
 
   /// On the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
-  std::uint16_t host_store(const std::string& host, std::span<const std::uint16_t> ports, int size, const Access& access) {
+  std::uint16_t host_store(const std::string& host, std::span<const std::uint16_t> ports, int size, const Access& access,
+                           comm::TimePoint deadline) {
     for (const std::uint16_t port : ports.first(ports.size() - 1)) {
       try {
-        server.emplace(host, port, size, access);
+        server.emplace(host, port, size, access, deadline);
         return port;
       } catch (const PortTaken&) {
       }
     }
-    server.emplace(host, ports.back(), size, access);
+    server.emplace(host, ports.back(), size, access, deadline);
     return ports.back();
+  }
+
+  /// Hosts the store, if this rank is to, and connects to it.
+  void open(const Place& place, const Access& access, comm::TimePoint deadline) {
+    const Reach reach = Reach::from(environment, place, access.together, access.others_may_join());
+    address = reach.own;
+    if (!place.folder.empty()) {
+      folder.emplace(detail::folder_of(place.folder, access.job),
+                     comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job}, deadline);
+      return;
+    }
+    std::vector<std::uint16_t> ports{place.master_port};
+    ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
+    std::uint16_t port = ports.front();
+    if (place.hosts_store)
+      port = host_store(reach.store, ports, place.size, access, deadline);
+    else if (ports.size() > 1)
+      port = StoreSearch{reach.store, ports, place.rank, place.size, access}.port(deadline);
+    store.emplace(reach.store, port, deadline, place.rank, place.size, access);
   }
 };
 
 PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
+  ends_->rank = place.rank;
   if (place.size == 1) return;
+  comm::raise_descriptor_limit();
   const Access access = Access::from(environment, place.size);
-  const Reach reach = Reach::from(environment, place, access.together, access.others_may_join());
-  ends_->address = reach.own;
-  if (!place.folder.empty()) {
-    // Attempts must not find what an earlier one has left.
-    std::filesystem::path folder = place.folder;
-    if (const std::string name = access.job.name + '/' + access.job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
-    ends_->folder.emplace(std::move(folder), comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job});
-    return;
+  try {
+    ends_->open(place, access, deadline);
+  } catch (const Timeout&) {  // nobody is there to be told
+    throw;
+  } catch (...) {
+    const comm::Failure failure = Problem::failure_at_start(place.rank);
+    if (!place.hosts_store) {
+      detail::tell_ranks(failure, place.folder, place.master_address, place.master_port, place.rank, place.size, access);
+      throw;
+    }
+    try {
+      if (!ends_->server) ends_->server.emplace(place.master_address, place.master_port, place.size, access, deadline);
+      ends_->server->fail(failure);
+      ends_->server->wait_until_told(comm::Clock::now() + detail::time_to_tell);
+    } catch (const Error&) {  // this rank cannot host the store, which was its fault to begin with
+    }
+    throw;
   }
-  std::vector<std::uint16_t> ports{place.master_port};
-  ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
-  std::uint16_t port = ports.front();
-  if (place.hosts_store)
-    port = ends_->host_store(reach.store, ports, place.size, access);
-  else if (ports.size() > 1)
-    port = StoreSearch{reach.store, ports, place.rank, place.size, access}.port(deadline);
-  ends_->store.emplace(reach.store, port, deadline, place.rank, place.size, access);
 }
 PDP_INLINE Rendezvous::~Rendezvous() {
+  if (!ends_) return;
   // Where this rank gives up, the others may still have to read why.
-  if (ends_) leave(comm::Clock::now() + std::chrono::milliseconds{500});
+  const comm::TimePoint until = comm::Clock::now() + detail::time_to_tell;
+  ends_->store.reset();
+  if (ends_->server) ends_->failed ? ends_->server->wait_until_told(until) : ends_->server->wait_until_alone(until);
 }
 
 PDP_INLINE void Rendezvous::leave(comm::TimePoint deadline) {
   ends_->store.reset();
   if (ends_->server) ends_->server->wait_until_alone(deadline);
+}
+
+PDP_INLINE void Rendezvous::agree_on(std::string_view communicator) {
+  if (communicator.empty()) return;
+  static constexpr const char* key = "launch/communicator";
+  const comm::StoreView view = store();
+  try {
+    view.set(key, communicator);
+  } catch (const ConfigError&) {
+    const std::optional<std::string> other = view.get(key);
+    if (!other || *other == communicator) throw;
+    throw ConfigError{text("rank ", ends_->rank, " was started for ", communicator, ", but other ranks of this job for ", *other,
+                           "; give all ranks the same --comm, and the same program")};
+  }
+}
+
+PDP_INLINE void Rendezvous::warn_of_shared_cores() {
+  const std::vector<Cores> places = openmp_places();
+  const std::optional<Cores> own = narrowed_by_openmp(places);
+  if (!own) return;
+  const std::string cores = describe(*own);
+  const std::int64_t ranks = store().add(text("launch/cores/", cores, '/', comm::shm::this_host()), 1);
+  if (ranks != CPU_COUNT(&*own) + 1) return;
+  const std::string line =
+      text("rank ", ends_->rank, ": OpenMP has bound this rank to core ", cores,
+           ", and other ranks of this machine too, though it may use ", describe(all_of(places)),
+           ": they share that core and run slower. Unset OMP_PROC_BIND (and GOMP_CPU_AFFINITY or KMP_AFFINITY), or "
+           "have what starts the ranks give each its own cores (srun --cpu-bind=cores, mpirun --bind-to core, --ranks of this program)\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+PDP_INLINE void Rendezvous::fail() noexcept {
+  try {
+    const comm::Failure failure = Problem::failure_at_start(ends_->rank);
+    ends_->failed = true;
+    if (ends_->server)
+      ends_->server->fail(failure);
+    else
+      store().fail(failure);
+  } catch (...) {  // the others find out by themselves
+  }
+}
+
+PDP_INLINE void tell_others(const Options& options) noexcept {
+  try {
+    const int rank = [] {
+      const std::optional<Starter> starter = detail::find_starter(environment);
+      const char* word = starter ? environment(starter->rank) : nullptr;
+      return word != nullptr ? parse_number(starter->rank, word, 0, most_ranks) : -1;
+    }();
+    const comm::Failure failure = Problem::failure_at_start(rank);
+    const Place place = Place::from(environment, options.rendezvous);
+    if (place.size == 1 || place.hosts_store) return;
+    detail::tell_ranks(failure, place.folder, place.master_address, place.master_port, place.rank, place.size,
+                       Access::from(environment, place.size));
+  } catch (...) {  // it is not known where they are
+  }
 }
 
 PDP_INLINE comm::StoreView Rendezvous::store() {

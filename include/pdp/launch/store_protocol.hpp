@@ -15,7 +15,8 @@ namespace pdp::launch {
 /// What travels between a TcpStore and its server after their handshake: a header of fixed size, then the key, then the value. Numbers are
 /// in the byte order of the machine, which is the same at both ends: that is part of the handshake.
 struct StoreMessage {
-  enum class Kind : std::uint32_t { set, wait, ok, absent, taken, full, add };
+  /// `fail`: the value says why the job cannot start. `failed`: the answer to every request after it, with that value.
+  enum class Kind : std::uint32_t { set, wait, ok, absent, taken, full, add, fail, failed };
 
   static constexpr std::uint64_t pdp = 0x31'65726f'7473'2064;  // "d store1"
   static constexpr std::uint32_t longest_key = 256;
@@ -27,7 +28,9 @@ struct StoreMessage {
   std::uint32_t value_bytes = 0;
   std::uint32_t milliseconds = 0;  // how long a wait may take
 
-  [[nodiscard]] bool sound() const { return magic == pdp && kind <= Kind::add && key_bytes <= longest_key && value_bytes <= longest_value; }
+  [[nodiscard]] bool sound() const {
+    return magic == pdp && kind <= Kind::failed && key_bytes <= longest_key && value_bytes <= longest_value;
+  }
 };
 static_assert(sizeof(StoreMessage) == 24 && std::is_trivially_copyable_v<StoreMessage>);
 

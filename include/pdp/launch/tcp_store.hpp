@@ -19,6 +19,7 @@
 #include <pdp/comm/handshake/client.hpp>
 #include <pdp/comm/handshake/explain.hpp>
 #include <pdp/comm/store.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
 #include <pdp/launch/voucher.hpp>
@@ -30,13 +31,17 @@ namespace handshake = comm::handshake;
 /// The job's store, seen from one rank. Not shared between threads.
 class TcpStore {
  public:
-  /// Connects to the server as `rank` of a world of `size`, trying again until the deadline: it may start later than this rank. Throws
-  /// Timeout; ConfigError where this rank may not join, or cannot prove that it may; UsageError where nothing could prove it.
+  /// Connects to the server as `rank` of a world of `size`, trying again until the deadline: it may start later than this rank. The
+  /// server has until the same deadline to answer later calls, so one that is stopped or gets no processor for a while is waited for.
+  /// Throws Timeout; ConfigError where this rank may not join, or cannot prove that it may; UsageError where nothing could prove it.
   TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {})
-      : host_{std::move(host)}, port_{port}, self_{handshake::Self::of(handshake::Purpose::store, rank, size, access.job)} {
+      : host_{std::move(host)},
+        port_{port},
+        deadline_{deadline},
+        self_{handshake::Self::of(handshake::Purpose::store, rank, size, access.job)} {
     membership_.job = access.job;
     std::string why = "nothing answered";
-    for (auto pause = first_pause; !connect(access, deadline, why); pause = std::min(2 * pause, longest_pause)) {
+    for (auto pause = first_pause; !connect(access, why); pause = std::min(2 * pause, longest_pause)) {
       if (comm::Clock::now() + pause >= deadline)
         throw Timeout{text("the job's store at ", place(), " was not reached before the deadline for the start (PDP_TIMEOUT): ", why,
                            "; is rank 0 (or the launcher), which hosts it, running there, and are address and port right?")};
@@ -46,7 +51,7 @@ class TcpStore {
 
   void set(std::string_view key, std::string_view value) {
     check_size(key, value);
-    const auto [answer, ignored] = exchange({.kind = StoreMessage::Kind::set}, key, value, comm::Clock::now() + answer_time);
+    const auto [answer, ignored] = exchange({.kind = StoreMessage::Kind::set}, key, value, answer_until());
     if (answer.kind == StoreMessage::Kind::taken)
       throw ConfigError{
           text("'", key, "' is in the job's store at ", place(),
@@ -58,24 +63,34 @@ class TcpStore {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - comm::Clock::now()).count();
     const auto milliseconds = static_cast<std::uint32_t>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<std::int32_t>::max()));
     auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = milliseconds}, key, {},
-                                    std::max(deadline, comm::Clock::now()) + answer_time);
+                                    std::max({deadline, deadline_, comm::Clock::now()}) + answer_time);
     if (answer.kind != StoreMessage::Kind::ok)
-      throw Timeout{text("nobody has set '", key, "' in the job's store at ", place(), " before the deadline")};
+      throw Timeout{text("nobody has set '", key, "' in the job's store at ", place(), " before the deadline for the start (PDP_TIMEOUT)")};
     return std::move(value);
   }
 
   std::optional<std::string> get(std::string_view key) {
-    auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = 0}, key, {}, comm::Clock::now() + answer_time);
+    auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = 0}, key, {}, answer_until());
     if (answer.kind != StoreMessage::Kind::ok) return std::nullopt;
     return std::move(value);
   }
 
   std::int64_t add(std::string_view key, std::int64_t amount) {
     check_size(key, {});
-    const auto [answer, value] = exchange({.kind = StoreMessage::Kind::add}, key, std::to_string(amount), comm::Clock::now() + answer_time);
+    const auto [answer, value] = exchange({.kind = StoreMessage::Kind::add}, key, std::to_string(amount), answer_until());
     if (answer.kind == StoreMessage::Kind::full) throw full();
     if (answer.kind != StoreMessage::Kind::ok) static_cast<void>(added(key, value, amount));  // which throws
     return added(key, value, 0);
+  }
+
+  /// Tells all ranks why the job cannot start.
+  void fail(const comm::Failure& failure) {
+    std::string value = comm::encode(failure);
+    value.resize(std::min<std::size_t>(value.size(), StoreMessage::longest_value));
+    try {
+      static_cast<void>(exchange({.kind = StoreMessage::Kind::fail}, {}, value, comm::Clock::now() + answer_time));
+    } catch (const CommunicationError&) {  // the others have been told another failure already, or cannot be told any more
+    }
   }
 
   /// The address by which this process reaches the store, and so the one by which others can reach this process.
@@ -86,7 +101,8 @@ class TcpStore {
  private:
   static constexpr std::chrono::milliseconds first_pause{10};
   static constexpr std::chrono::milliseconds longest_pause{200};
-  static constexpr std::chrono::seconds answer_time{5};  // for what a server does at once
+  static constexpr std::chrono::seconds answer_time{5};     // after the deadline, for what a server does at once
+  static constexpr std::chrono::seconds first_patience{5};  // with the handshake of one connection; twice as long each time
   static constexpr std::chrono::milliseconds hanging_up{100};
 
   static void check_size(std::string_view key, std::string_view value) {
@@ -98,14 +114,19 @@ class TcpStore {
 
   [[nodiscard]] std::string place() const { return text(host_, ", port ", port_); }
 
-  bool connect(const Access& access, comm::TimePoint deadline, std::string& why) {
+  /// Until when the server may take to answer what it does at once.
+  [[nodiscard]] comm::TimePoint answer_until() const { return std::max<comm::TimePoint>(deadline_, comm::Clock::now() + answer_time); }
+
+  bool connect(const Access& access, std::string& why) {
     for (const Address& address : resolve(host_, port_, why)) {
       static_cast<void>(choose_grounds(access, address));  // before a stranger hears a word
       socket_ = comm::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      if (!socket_ && comm::is_shortage(errno))
+        throw ConfigError{text("no connection to the job's store at ", place(), ": ", comm::describe_system_error(errno))};
       int error = ::connect(socket_.get(), address.get(), address.size) == 0 ? 0 : errno;
       if (error == EINPROGRESS) {
         socklen_t size = sizeof error;
-        if (!ready(POLLOUT, deadline))
+        if (!ready(POLLOUT, deadline_))
           error = ETIMEDOUT;
         else if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
           error = errno;
@@ -115,15 +136,17 @@ class TcpStore {
       if (error == 0 && own.port() == port_ && own.number() == address.number()) error = ECONNREFUSED;
       why = text(address.number(), ": ", std::strerror(error));
       if (error != 0) continue;
-      if (join(access, deadline, why)) return true;
+      if (join(access, why)) return true;
     }
     return false;
   }
 
   /// The handshake. False where another attempt may come to a better end, and why it may be needed.
-  bool join(const Access& access, comm::TimePoint deadline, std::string& why) {
+  bool join(const Access& access, std::string& why) {
     using Stage = handshake::Client::Stage;
-    const auto soon = [deadline] { return std::min(deadline, comm::Clock::now() + answer_time); };
+    // A connection may be one that the server has never seen, or that it has given up. A busy server may need longer than that.
+    const comm::Duration patience = std::exchange(patience_, 2 * patience_);
+    const auto soon = [this, patience] { return std::min(deadline_, comm::Clock::now() + patience); };
     const std::string whom = text("the job's store at ", place());
     handshake::Client shake{self_, handshake::nobody};
     try {
@@ -132,14 +155,14 @@ class TcpStore {
         const handshake::Grounds grounds = shake.greeting().grounds;
         // Munge may take longer than the server's patience; then the next attempt has the secret at once.
         if (grounds != handshake::Grounds::munge || shake.credential() != credential_) {
-          membership_.secret = obtain_secret(access, grounds, shake.credential(), whom, deadline);
+          membership_.secret = obtain_secret(access, grounds, shake.credential(), whom, deadline_);
           credential_ = shake.credential();
         }
         send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), soon());
       }
       for (const comm::TimePoint until = soon(); shake.stage() == Stage::introduced;) hear(shake, until);
     } catch (const CommunicationError&) {
-      why = text("what answered at ", place(), " is no store of pdp, or too busy");
+      why = text("what answered at ", place(), " is no store of pdp, or is stopped or too busy");
       return false;
     } catch (const ConfigError&) {
       // A process that has ended shows no secret any more.
@@ -176,6 +199,7 @@ class TcpStore {
     if (!answer.sound() || answer.key_bytes != 0) throw CommunicationError{text("what answers at ", place(), " is no store of pdp")};
     bytes.resize(answer.value_bytes);
     receive(bytes.data(), bytes.size(), until);
+    if (answer.kind == StoreMessage::Kind::failed) comm::decode_failure(bytes).raise();
     return {answer, std::move(bytes)};
   }
 
@@ -204,7 +228,9 @@ class TcpStore {
   void wait_or_throw(short events, comm::TimePoint until) {
     if (errno != EAGAIN && errno != EINTR) throw gone();
     if (!ready(events, until))
-      throw Timeout{text("the job's store at ", place(), " does not answer; rank 0 (or the launcher), which hosts it, may be stopped")};
+      throw Timeout{text("the job's store at ", place(),
+                         " has not answered before the deadline for the start (PDP_TIMEOUT); rank 0 (or the launcher), which hosts it, may "
+                         "be stopped, or its machine too busy")};
   }
   [[nodiscard]] PeerLost gone() const {
     return {0, text("the job's store at ", place(), " is gone; rank 0 (or the launcher), which hosts it, has ended")};
@@ -218,15 +244,18 @@ class TcpStore {
 
   bool ready(short events, comm::TimePoint until) {
     pollfd polled{.fd = socket_.get(), .events = events, .revents = 0};
-    while (comm::Clock::now() < until) {
+    while (true) {
+      const bool last = comm::Clock::now() >= until;  // a look after it: this process itself may have had no processor
       const timespec left = comm::time_left(until);
       if (::ppoll(&polled, 1, &left, nullptr) > 0) return true;
+      if (last) return false;
     }
-    return false;
   }
 
   std::string host_;
   std::uint16_t port_;
+  comm::TimePoint deadline_;
+  comm::Duration patience_ = first_patience;
   handshake::Self self_;
   comm::Membership membership_;
   std::string credential_;  // in which the secret came

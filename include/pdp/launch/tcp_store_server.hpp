@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +28,8 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/handshake/server.hpp>
+#include <pdp/comm/store.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/store_protocol.hpp>
 #include <pdp/launch/voucher.hpp>
@@ -46,18 +49,27 @@ class PortTaken : public ConfigError {
 /// together can take are bounded.
 class TcpStoreServer {
  public:
-  /// For a world of `size` ranks. Port 0: the system chooses a free one. Throws ConfigError where it cannot listen, and as Voucher does.
-  explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0, int size = 1, const Access& access = {})
+  /// For a world of `size` ranks. Port 0: the system chooses a free one. `deadline`: until when munge may take to vouch for the job. Throws
+  /// ConfigError where it cannot listen, and as Voucher does.
+  explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0, int size = 1, const Access& access = {},
+                          comm::TimePoint deadline = comm::Clock::now() + default_patience)
       : listener_{listen(host, port)},
-        voucher_{access, Address::of(listener_.get())},
+        voucher_{access, Address::of(listener_.get()), deadline},
         self_{handshake::Self::of(handshake::Purpose::store, handshake::nobody, size, access.job)},
         key_{voucher_.membership(), handshake::Purpose::store},
-        wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+        wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+        has_come_(static_cast<std::size_t>(size)) {
+    if (!wake_) throw ConfigError{text("the job's store cannot have an eventfd: ", comm::describe_system_error(errno))};
     // Signals are for the threads of the program.
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::jthread{[this](const std::stop_token& stop) { serve(stop); }};
+    try {
+      thread_ = std::jthread{[this](const std::stop_token& stop) { serve(stop); }};
+    } catch (const std::system_error& error) {
+      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      throw ConfigError{text("the job's store cannot have a thread: ", comm::describe_system_error(error.code().value()))};
+    }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   TcpStoreServer(TcpStoreServer&&) = delete;
@@ -71,10 +83,31 @@ class TcpStoreServer {
   /// Waits until all ranks that have come have left again, not for longer than until the deadline.
   void wait_until_alone(comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
-    comm::wait_until(alone_, lock, deadline, [this] { return ranks_here_ == 0; });
+    comm::wait_until(changed_, lock, deadline, [this] { return ranks_here_ == 0; });
+  }
+  /// After fail(): waits until as many ranks as there are but one have come and left again, not for longer than until the deadline.
+  void wait_until_told(comm::TimePoint deadline) {
+    std::unique_lock lock{mutex_};
+    comm::wait_until(changed_, lock, deadline,
+                     [this] { return ranks_here_ == 0 && std::ranges::count(has_come_, true) >= self_.size - 1; });
+  }
+  /// Whether that rank has proved who it is, now or earlier.
+  [[nodiscard]] bool has_come(int rank) {
+    const std::lock_guard lock{mutex_};
+    return has_come_[static_cast<std::size_t>(rank)];
+  }
+  /// Tells all ranks why the job cannot start, those too that come later. The first failure counts.
+  void fail(const comm::Failure& failure) {
+    {
+      const std::lock_guard lock{mutex_};
+      if (!failure_.empty()) return;
+      failure_ = comm::encode(failure).substr(0, StoreMessage::longest_value);
+    }
+    ::eventfd_write(wake_.get(), 1);
   }
 
  private:
+  static constexpr std::chrono::seconds default_patience{60};
   static constexpr std::size_t most_guests = 4096;
   static constexpr std::size_t most_strangers = 128;  // beyond one for each rank
   static constexpr std::size_t most_bytes = std::size_t{16} << 20;
@@ -129,6 +162,7 @@ class TcpStoreServer {
       }
       const timespec left = comm::time_left(next);
       ::ppoll(polled_.data(), polled_.size(), &left, nullptr);
+      if (polled_[0].revents != 0) hear_owner();
       std::size_t i = 2;
       for (Guest& guest : guests_)
         if (const short events = polled_[i++].revents; events != 0) attend(guest, events);
@@ -146,22 +180,52 @@ class TcpStoreServer {
   void count_ranks() {
     const std::lock_guard lock{mutex_};
     ranks_here_ = std::ranges::count_if(guests_, &Guest::known);
-    if (ranks_here_ == 0) alone_.notify_all();
+    for (const Guest& guest : guests_)
+      if (guest.known()) has_come_[static_cast<std::size_t>(guest.rank)] = true;
+    if (ranks_here_ == 0) changed_.notify_all();
+  }
+  void hear_owner() {
+    eventfd_t ignored = 0;
+    ::eventfd_read(wake_.get(), &ignored);
+    tell_failure();
+  }
+  /// To those who wait. The others hear of it when they ask for something.
+  void tell_failure() {
+    if (failure().empty()) return;
+    for (Guest& guest : guests_)
+      if (guest.waits_for) answer(guest, StoreMessage::Kind::failed, failure());
+  }
+  [[nodiscard]] std::string failure() {
+    const std::lock_guard lock{mutex_};
+    return failure_;
   }
 
   void accept() {
     for (int accepted = 0; accepted < 64 && guests_.size() < most_guests; ++accepted) {
       comm::Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+      const auto strange = [](const Guest& guest) { return !guest.known(); };
       if (!socket) {
-        // Without a free descriptor the listener would stay ready, and this loop busy.
-        if (errno == EMFILE || errno == ENFILE) ::poll(nullptr, 0, 10);
+        if (!comm::is_shortage(errno)) return;
+        // Strangers go soon, and ranks do not go before all have come.
+        if (std::ranges::none_of(guests_, strange)) refuse_more(errno);
+        ::poll(nullptr, 0, 10);  // the listener stays ready
         return;
       }
-      const auto strange = [](const Guest& guest) { return !guest.known(); };
       if (std::ranges::count_if(guests_, strange) >= static_cast<std::ptrdiff_t>(most_strangers) + self_.size)
         guests_.erase(std::ranges::find_if(guests_, strange));
       welcome(std::move(socket));
     }
+  }
+
+  void refuse_more(int error) {
+    {
+      const std::lock_guard lock{mutex_};
+      if (std::ranges::count(has_come_, true) == self_.size) return;
+    }
+    fail({comm::Failure::Kind::lost, 0,
+          text("the job's store, which rank 0 (or the launcher) hosts, holds the connections of ", guests_.size(), " of ", self_.size,
+               " ranks and cannot take another one: ", comm::describe_system_error(error))});
+    tell_failure();
   }
 
   void welcome(comm::Descriptor socket) {
@@ -227,6 +291,16 @@ class TcpStoreServer {
     const std::string key = guest.in.substr(sizeof request, request.key_bytes);
     const std::string value = guest.in.substr(sizeof request + request.key_bytes, request.value_bytes);
     guest.in.erase(0, bytes);
+    if (request.kind == StoreMessage::Kind::fail) {
+      fail(comm::decode_failure(value));
+      tell_failure();
+      answer(guest, StoreMessage::Kind::ok);
+      return true;
+    }
+    if (const std::string why = failure(); !why.empty()) {
+      answer(guest, StoreMessage::Kind::failed, why);
+      return true;
+    }
     switch (request.kind) {
       case StoreMessage::Kind::set:
         set(guest, key, value);
@@ -306,8 +380,10 @@ class TcpStoreServer {
 
   // Between the server's thread and its owner's.
   std::mutex mutex_;
-  std::condition_variable alone_;
+  std::condition_variable changed_;
   std::ptrdiff_t ranks_here_ = 0;
+  std::vector<bool> has_come_;  // by rank
+  std::string failure_;         // why the job cannot start; empty while it can
 
   std::jthread thread_;
 };

@@ -47,15 +47,15 @@ inline comm::Secret draw_secret_words() {
 /// What the host of a store has to vouch for those who may join.
 class Voucher {
  public:
-  /// Throws UsageError where there are no grounds for it, ConfigError where the system does not provide what they need.
-  Voucher(const Access& access, const Address& store)
+  /// Throws UsageError where there are no grounds for it, ConfigError where the system does not provide what they need before the deadline.
+  Voucher(const Access& access, const Address& store, comm::TimePoint deadline)
       : grounds_{choose_grounds(access, store)}, membership_{.secret = access.secret.value_or(comm::Secret{}), .job = access.job} {
     if (!comm::handshake::has_credential(grounds_)) return;
     membership_.secret = draw_secret();
     if (grounds_ == Grounds::this_host) {
       credential_ = shared_.emplace(membership_.secret).place();
     } else {
-      credential_ = Munge{access.munge_socket}.encode(membership_.secret, comm::Clock::now() + patience);
+      credential_ = Munge{access.munge_socket}.encode(membership_.secret, deadline);
       if (credential_.size() >= sizeof(comm::handshake::Credential)) throw ConfigError{"munge makes credentials that are too long for pdp"};
     }
   }
@@ -63,8 +63,6 @@ class Voucher {
   [[nodiscard]] Grounds grounds() const { return grounds_; }
   [[nodiscard]] const comm::Membership& membership() const { return membership_; }
   [[nodiscard]] const std::string& credential() const { return credential_; }
-
-  static constexpr std::chrono::seconds patience{10};  // with munge's daemon
 
  private:
   Grounds grounds_;
@@ -90,8 +88,7 @@ inline comm::Secret obtain_secret(const Access& access, Grounds grounds, std::st
     case Grounds::this_host:
       return SharedSecret::read(credential, size);
     case Grounds::munge: {
-      comm::Secret secret =
-          Munge{access.munge_socket}.decode(std::string{credential}, std::min(deadline, comm::Clock::now() + Voucher::patience));
+      comm::Secret secret = Munge{access.munge_socket}.decode(std::string{credential}, deadline);
       if (secret.bytes().size() != size) throw ConfigError{text("what ", store, " has sent by munge is no secret of pdp")};
       return secret;
     }

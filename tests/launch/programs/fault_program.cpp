@@ -1,5 +1,7 @@
 // A program for the campaigns of faults: a rank that others have started, which says when it has joined, and what it threw and when, by the
 // clock that all processes of a host share. Its arguments: a communicator, what to do, and two numbers.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -131,6 +133,13 @@ int live(const std::string& what, int first, int second) {
         world.deadline(std::chrono::seconds{first});
         if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
         world.barrier();
+      }
+      if (what == "fork") {  // a child that keeps what it inherits open
+        if (world.rank() == first && ::fork() == 0)
+          while (true) ::pause();
+        world.barrier();
+        say("forked");
+        wait_for_nothing(world);
       }
       if (what == "compute") {
         compute(first);

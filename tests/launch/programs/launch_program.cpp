@@ -97,6 +97,11 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s\n", error.what());
       return 3;
     }
+  if (mode == "early") {  // rank 1 ends before it joins
+    const char* rank = std::getenv("RANK");
+    if (rank != nullptr && std::string{rank} == "1") return 0;
+    return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [](auto& world) { return act("sum", world); });
+  }
   if (mode == "several") {
     const std::string act_of_several = argv[2];
     return pdp::launch::run<pdp::comm::Shm, pdp::comm::Tcp, pdp::comm::Self>(
@@ -112,6 +117,8 @@ int main(int argc, char** argv) {
                                        .processes_per_node = std::atoi(argv[3]),
                                        .address = argv[5],
                                        .port = std::atoi(argv[6])};
+    const char* rank = std::getenv("RANK");
+    if (argc > 7 && rank != nullptr && std::string{rank} == argv[7]) return 0;  // which ends before it joins
     return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
   }
   if (mode == "meet") {  // nodes, processes on each, this node, URL

@@ -134,9 +134,9 @@ inline std::shared_ptr<::gloo::transport::Context> connect(const StoreView& stor
       if (other != rank)
         addresses[static_cast<std::size_t>(other)] = directory.look_up(other, rank, connecting.bytes_of_address(), deadline);
   } catch (const Timeout&) {
-    throw Timeout{
-        text("rank ", rank, " has heard nothing of ", directory.absent(), " (of ", size,
-             " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the job's store")};
+    throw Timeout{text("rank ", rank, " has heard nothing of ", directory.absent(), " (of ", size,
+                       " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot "
+                       "reach the job's store")};
   }
   for (int other = 0; other < size; ++other)
     if (other != rank) connecting.connect(other, addresses[static_cast<std::size_t>(other)]);

@@ -39,9 +39,11 @@ class Meeting {
     try {
       answer = store_.wait(answer_key(rank_), deadline);
     } catch (const Timeout&) {
-      throw Timeout{text("rank ", rank_, " of ", size_,
-                         " ranks has not heard from rank 0 which GPU is its own before the deadline for the start; a rank was not started, "
-                         "has failed, or cannot reach the job's store")};
+      if (Clock::now() < deadline) throw;  // another rank's, which it has told all
+      throw Timeout{text(
+          "rank ", rank_, " of ", size_,
+          " ranks has not heard from rank 0 which GPU is its own before the deadline for the start (PDP_TIMEOUT); a rank was not started, "
+          "has failed, or cannot reach the job's store")};
     }
     if (answer.starts_with(refusal)) {
       if (rank_ != 0) store_.add(told_key(), 1);
@@ -88,9 +90,10 @@ class Meeting {
       std::string missing;
       for (int rank = 0; rank < size_; ++rank)
         if (!store_.get(report_key(rank))) missing += text(missing.empty() ? "rank " : ", rank ", rank);
-      throw Timeout{text("rank 0 has heard nothing of ", missing.empty() ? "the last rank in time" : missing, " (of ", size_,
-                         " ranks) before the deadline for the start; a missing rank was not started, has failed, or cannot reach the "
-                         "job's store")};
+      throw Timeout{
+          text("rank 0 has heard nothing of ", missing.empty() ? "the last rank in time" : missing, " (of ", size_,
+               " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot reach the "
+               "job's store")};
     }
     return reports;
   }
@@ -114,11 +117,11 @@ inline Handle connect(const Appointment& appointment, int rank, int size, TimePo
   while (result == ncclInProgress) {
     if (Clock::now() >= deadline) {
       handle.abort();
-      throw Timeout{
-          text(begin_of_error, "not all of the ", size, " ranks came within ",
-               std::lround(std::chrono::duration<double>(deadline - begin).count() * 1000),
-               " ms; either one has failed, its own output says why, or the network keeps them apart (NCCL_DEBUG=INFO tells more, "
-               "NCCL_SOCKET_IFNAME chooses the network)")};
+      throw Timeout{text(
+          begin_of_error, "not all of the ", size, " ranks came within ",
+          std::lround(std::chrono::duration<double>(deadline - begin).count() * 1000),
+          " ms (PDP_TIMEOUT); either one has failed, its own output says why, or the network keeps them apart (NCCL_DEBUG=INFO tells more, "
+          "NCCL_SOCKET_IFNAME chooses the network)")};
     }
     std::this_thread::sleep_for(std::chrono::microseconds{100});
     result = handle.state();

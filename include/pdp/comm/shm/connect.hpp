@@ -20,20 +20,10 @@
 #include <vector>
 
 #include <pdp/comm/shm/rings.hpp>
+#include <pdp/comm/shm/this_host.hpp>
 #include <pdp/comm/store.hpp>
 
 namespace pdp::comm::shm {
-
-/// What tells the processes of one host, and of one container there, from all others: the kernel's run and the name space of process
-/// numbers.
-inline std::string this_host() {
-  std::ifstream file{"/proc/sys/kernel/random/boot_id"};
-  std::string boot;
-  std::getline(file, boot);
-  std::array<char, 64> space{};
-  const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-  return boot + '/' + std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-}
 
 /// Where the others find the memory that rank 0 has made: as a file of its process. In the store: "process file host", a line's end, and
 /// the nonce.
@@ -87,7 +77,7 @@ inline Segment open_segment(const Address& address, int rank, int size, int firs
   if (!file && errno == ENOENT) lost_at_start(first);
   if (!file)
     throw ConfigError{text("rank ", rank, " cannot open the memory that rank ", first, " shares (", path,
-                           "): ", std::generic_category().message(errno), "; ranks that share memory must be processes of one user")};
+                           "): ", describe_system_error(errno), "; ranks that share memory must be processes of one user")};
   return Segment::open(std::move(file), address.nonce, size);
 }
 
@@ -161,8 +151,9 @@ class Entrance {
     std::string names;
     for (int rank = 0; rank < segment_.size(); ++rank)
       if (stage(rank) < wanted) names += text(names.empty() ? "rank " : ", rank ", in_world(rank));
-    throw Timeout{text("rank ", in_world(rank_), " has heard nothing of ", names, " (of ", segment_.size(),
-                       " ranks) before the deadline for the start; a missing rank was not started, has failed, or is on another host")};
+    throw Timeout{
+        text("rank ", in_world(rank_), " has heard nothing of ", names, " (of ", segment_.size(),
+             " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or is on another host")};
   }
 
   static constexpr Duration time_to_find = 3 * Processes::pulse;
@@ -192,8 +183,10 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
     try {
       words = store.wait(key, deadline);
     } catch (const Timeout&) {
-      throw Timeout{text("rank ", own, " has heard nothing of rank ", first, " (of ", size,
-                         " ranks) before the deadline for the start; it was not started, has failed, or cannot reach the job's store")};
+      if (Clock::now() < deadline) throw;  // another rank's, which it has told all
+      throw Timeout{
+          text("rank ", own, " has heard nothing of rank ", first, " (of ", size,
+               " ranks) before the deadline for the start (PDP_TIMEOUT); it was not started, has failed, or cannot reach the job's store")};
     }
     segment = std::make_shared<Segment>(open_segment(Address::parse(words), own, size, first));
   }
@@ -201,7 +194,14 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
   std::optional<Pipe> pipe;
   if (!world_ranks.empty()) pipe.emplace();
   Entrance entrance{*segment, rank, pipe ? pipe->file() : 0, world_ranks};
-  Processes processes = entrance.wait(deadline);
+  Processes processes = [&] {
+    try {
+      return entrance.wait(deadline);
+    } catch (const PeerLost&) {
+      static_cast<void>(store.get(key));  // raises what a rank that has failed has told all
+      throw;
+    }
+  }();
   segment->close_file();
   return Rings{std::move(segment), rank, std::move(processes), std::move(world_ranks), std::move(pipe)};
 }

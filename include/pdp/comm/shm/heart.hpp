@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,7 +23,14 @@ namespace pdp::comm::shm {
 /// A thread that sleeps nearly always, and counts up a rank's beats while its process runs.
 class Heart {
  public:
-  explicit Heart(std::atomic<std::uint32_t>& beats) : thread_{[&beats](const std::stop_token& stop) { run(stop, beats); }} {}
+  /// Throws ConfigError where the system has no thread for it.
+  explicit Heart(std::atomic<std::uint32_t>& beats) {
+    try {
+      thread_ = std::jthread{[&beats](const std::stop_token& stop) { run(stop, beats); }};
+    } catch (const std::system_error& error) {
+      throw ConfigError{text("a rank cannot have a thread for its signs of life: ", describe_system_error(error.code().value()))};
+    }
+  }
 
  private:
   static void run(const std::stop_token& stop, std::atomic<std::uint32_t>& beats) {

@@ -10,23 +10,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/memory_file.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/comm/transport.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
 
 [[noreturn]] inline void fail_to(const char* verb, int reason) {
-  throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", std::generic_category().message(reason),
+  throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", describe_system_error(reason),
                          reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp" : "")};
 }
 
 /// Bytes, zero at first, in a file without a name, which could clash or stay behind. Nobody can cut it down while others use it.
 inline Descriptor make_file(std::size_t bytes) {
-  Descriptor file{::memfd_create("pdp", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  Descriptor file = create_memory_file("pdp");
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     fail_to("make", errno);

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/comm/transport.hpp>
 
 namespace pdp::comm::shm {
@@ -31,9 +31,11 @@ class Processes {
     if (process == ::getpid()) return;
     const auto r = static_cast<std::size_t>(rank);
     descriptors_[r] = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};
-    if (!descriptors_[r] && errno != ESRCH)
-      throw ConfigError{text("cannot watch the process of rank ", rank, " (", process, "): ", std::generic_category().message(errno),
-                             "; ranks that share memory need pidfd_open, which Linux has since 5.3")};
+    if (!descriptors_[r] && errno != ESRCH) {
+      const int reason = errno;
+      throw ConfigError{text("cannot watch the process of rank ", rank, " (", process, "): ", describe_system_error(reason),
+                             is_shortage(reason) ? "" : "; ranks that share memory need pidfd_open, which Linux has since 5.3")};
+    }
     watched_[r].fd = descriptors_[r].get();
     ended_[r] = !descriptors_[r];
   }

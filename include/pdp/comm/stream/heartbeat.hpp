@@ -29,7 +29,7 @@ struct Heartbeat {
     return {Failure::Kind::lost, silent,
             text("rank ", silent, " is gone: rank ", found_by, " has had no sign of life from it for ",
                  std::chrono::duration_cast<std::chrono::milliseconds>(time).count(), " ms; ", why,
-                 " (a debugger may need a longer PDP_HEARTBEAT)")};
+                 " (PDP_HEARTBEAT sets how long a rank may be silent; a debugger or a very busy machine may need longer)")};
   }
 };
 

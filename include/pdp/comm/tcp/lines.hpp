@@ -28,6 +28,7 @@
 #include <pdp/comm/handshake/client.hpp>
 #include <pdp/comm/handshake/explain.hpp>
 #include <pdp/comm/handshake/server.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/comm/transport.hpp>
 
 namespace pdp::comm::tcp {
@@ -52,6 +53,7 @@ class Lines {
     std::function<void(int rank, Purpose, bool dialled, Socket)> joined;  // both ends have proved who they are
     std::function<void(int rank, Purpose, std::string where)> absent;     // nobody listens there any more
     std::function<void(std::string why)> misfit;                          // a rank of the job that cannot be one of this world
+    std::function<void(std::string why)> exhausted;                       // the system gives no more sockets
   };
 
   /// Listens on a port of the system's choice, at one address only. Throws ConfigError where it cannot.
@@ -63,7 +65,7 @@ class Lines {
       acceptor_.bind(endpoint);
       acceptor_.listen();
     } catch (const std::system_error& error) {
-      throw ConfigError{text("rank ", own.rank, " cannot listen at ", address, ": ", error.what())};
+      throw ConfigError{text("rank ", own.rank, " cannot listen at ", address, ": ", describe_system_error(error.code().value()))};
     }
   }
   Lines(Lines&&) = delete;
@@ -175,7 +177,10 @@ class Lines {
   void resume(const std::shared_ptr<Line>& line, std::error_code error, std::size_t bytes) {
     switch (line->stage) {
       case Line::Stage::accepting:
-        if (error) {  // too many files, say: later there may be fewer
+        if (error) {
+          // Strangers go soon, and with them their sockets.
+          const auto strange = [](const std::shared_ptr<Line>& each) { return each->rank < 0; };
+          if (is_shortage(error.value()) && std::none_of(lines_.begin(), lines_.end(), strange)) exhaust(error);
           accept_at_ = Clock::now() + tick;
           return;
         }
@@ -200,8 +205,13 @@ class Lines {
     }
   }
 
+  void exhaust(std::error_code error) {
+    events_.exhausted(text("rank ", own_.rank, " cannot have another connection: ", describe_system_error(error.value())));
+  }
+
   /// Ranks listen until they end. So where nobody does, nobody will.
   void missed(const std::shared_ptr<Line>& line, std::error_code error) {
+    if (is_shortage(error.value())) exhaust(error);
     if (error != asio::error::connection_refused) {
       why_ =
           text("rank ", line->rank, " at ", line->endpoint.address().to_string(), " port ", line->endpoint.port(), ": ", error.message());

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,8 +22,10 @@
 #include <asio/post.hpp>
 
 #include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/shm/this_host.hpp>
 #include <pdp/comm/stream/heartbeat.hpp>
 #include <pdp/comm/stream/links.hpp>
+#include <pdp/comm/system_limits.hpp>
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/lines.hpp>
 #include <pdp/comm/tcp/pulses.hpp>
@@ -53,28 +56,36 @@ class Mesh {
                 .joined = [this](int rank, Purpose purpose, bool dialled,
                                  Socket socket) { joined(rank, purpose, dialled, std::move(socket)); },
                 .absent = [this](int rank, Purpose purpose, const std::string& where) { absent(rank, purpose, where); },
-                .misfit = [this](const std::string& why) { misfit(why); }}},
+                .misfit = [this](const std::string& why) { misfit(why); },
+                .exhausted = [this](const std::string& why) { exhausted(why); }}},
         pulses_{own.rank, own.size, [this](const Failure& failure) { failed(failure); }},
         bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {
-    if (!bell_) throw ConfigError{text("rank ", own.rank, " cannot have an eventfd: ", std::generic_category().message(errno))};
+    if (!bell_) throw ConfigError{text("rank ", own.rank, " cannot have an eventfd: ", describe_system_error(errno))};
   }
   Mesh(Mesh&&) = delete;
   /// The neighbours take it for the end of this rank's process, unless it has left.
   ~Mesh() { stop(); }
 
-  /// Where the others reach this rank: address and port.
-  [[nodiscard]] std::string address() const { return lines_.address(); }
+  /// Where the others reach this rank: address and port; then its process and host, for those that share the host.
+  [[nodiscard]] std::string address() const { return text(lines_.address(), ' ', ::getpid(), ' ', shm::this_host()); }
 
   /// From now on others are let in who know the key.
   void open(const handshake::Key& key) {
     lines_.open(key);
-    thread_ = std::thread{[this] { run(); }};
+    try {
+      thread_ = std::thread{[this] { run(); }};
+    } catch (const std::system_error& error) {
+      throw ConfigError{
+          text("rank ", own_.rank, " cannot have a thread for its connections: ", describe_system_error(error.code().value()))};
+    }
   }
   /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they gave them. Throws Timeout, which names the missing
   /// ranks; ConfigError where a rank of the job is of another build, or is there twice; PeerLost where one is gone.
   void take_place(const std::vector<std::string>& addresses, TimePoint deadline) {
     for (int rank = 0; rank < own_.size; ++rank) endpoints_.push_back(lines_.endpoint_of(rank, addresses[static_cast<std::size_t>(rank)]));
-    asio::post(io_, [this] {
+    const auto process_of = [&](int rank) { return process_here(addresses[static_cast<std::size_t>(rank)]); };
+    asio::post(io_, [this, before = process_of(pulses_.before()), after = process_of(pulses_.after())] {
+      pulses_.watch(before, after);
       if (pulses_.dials()) dial(pulses_.before(), Purpose::pulse);
     });
     std::unique_lock lock{mutex_};
@@ -92,7 +103,7 @@ class Mesh {
     lock.unlock();
     stop();  // after which what it knows is this thread's to read
     throw Timeout{text("no connection between rank ", own_.rank, " and ", pulses_.missing(), " (of ", own_.size,
-                       " ranks) stood before the deadline for the start; it has failed, or cannot be reached from here",
+                       " ranks) stood before the deadline for the start (PDP_TIMEOUT); it has failed, or cannot be reached from here",
                        lines_.why().empty() ? "" : text(" (", lines_.why(), ')'))};
   }
 
@@ -141,6 +152,15 @@ class Mesh {
   enum class State : unsigned char { none, wanted, joined };
   static constexpr std::chrono::milliseconds passing_on{500};  // how long a failure may hold up a rank that still starts
 
+  /// The process in a rank's address, or 0 if it is on another host.
+  static pid_t process_here(const std::string& address) {
+    std::istringstream words{address};
+    std::string host, port, place;
+    pid_t process = 0;
+    if (!(words >> host >> port >> process) || !std::getline(words >> std::ws, place) || place != shm::this_host()) return 0;
+    return process == ::getpid() ? 0 : process;
+  }
+
   [[nodiscard]] State& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
 
   void stop() noexcept {
@@ -188,6 +208,7 @@ class Mesh {
                   text("rank ", rank, " is gone: nobody listens for it at ", where,
                        " any more, so its process has ended while the job was still starting; its own output says why")});
   }
+  void exhausted(const std::string& why) { pulses_.tell({Failure::Kind::lost, own_.rank, why}); }
   void misfit(const std::string& why) {
     if (in_place_) return pulses_.tell({Failure::Kind::lost, own_.rank, why});
     tell_owner([&] { misfit_ = why; });

@@ -1,7 +1,13 @@
 #pragma once
 
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -13,6 +19,7 @@
 #include <system_error>
 #include <utility>
 
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/stream/frame.hpp>
 #include <pdp/comm/stream/heartbeat.hpp>
 #include <pdp/comm/tcp/lines.hpp>
@@ -52,14 +59,26 @@ class Pulses {
     hear(place);
   }
 
+  /// The processes of the rank before and of the one after, or 0 for one on another host. A process that has ended is noticed even if a
+  /// child of it, which it has forked, keeps its connections open.
+  void watch(pid_t before, pid_t after) { processes_ = {before, after}; }
+
   /// How long a rank may be silent, in whole intervals; zero: for ever.
   void patience(Duration heartbeat) { patience_ = (heartbeat + interval - Duration{1}) / interval; }
 
   /// Shows the neighbours that this rank is alive, and counts how long they have been silent. Intervals in which this process did not run
   /// itself count as one.
   void beat() {
-    for (const auto& each : pulses_) {
+    for (std::size_t i = 0; i < pulses_.size(); ++i) {
+      const auto& each = pulses_[i];
       if (!each || each->ended) continue;
+      if (has_ended(*each, processes_[i])) {
+        tell({Failure::Kind::lost, each->rank,
+              text("rank ", each->rank,
+                   " is gone: its process has ended, while one that it had forked keeps its connections open; its own "
+                   "output says why")});
+        continue;
+      }
       each->out.empty() ? say(*each, {.kind = Frame::Kind::beat}, {}) : flush(*each);
       if (++each->silence > patience_ && patience_ > 0)
         tell(stream::Heartbeat::lost(each->rank, rank_, interval * patience_,
@@ -110,12 +129,27 @@ class Pulses {
     std::size_t received = 0;  // of the frame and what follows it
     long silence = 0;          // intervals
     bool ended = false;
+    Descriptor process{};     // of the other rank, if it is on this host
+    bool last_words = false;  // that process has ended, and what it has said may still lie unread
   };
   struct Resume {
     Pulses* pulses;
     std::shared_ptr<Pulse> pulse;
     void operator()(std::error_code error, std::size_t bytes) const { pulses->resume(pulse, error, bytes); }
   };
+
+  /// Whether the process of the rank at the other end has ended, and all that it has sent has been read. Where the number belongs to
+  /// another process by now, the rank has ended, too.
+  static bool has_ended(Pulse& pulse, pid_t process) {
+    if (process == 0) return false;
+    if (!pulse.process) {
+      pulse.process = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};
+      if (!pulse.process && errno != ESRCH) return false;  // a system without it: the connection shows it, or the silence
+    }
+    pollfd polled{.fd = pulse.process.get(), .events = POLLIN, .revents = 0};
+    const bool ended = !pulse.process || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);
+    return ended && std::exchange(pulse.last_words, true);
+  }
 
   static Frame frame_of(const Failure& failure) {
     return {.kind = Frame::Kind::failure,
@@ -186,6 +220,7 @@ class Pulses {
   int rank_, size_;
   std::function<void(const Failure&)> failed_;
   std::array<std::shared_ptr<Pulse>, 2> pulses_;  // with the rank before, and with the one after
+  std::array<pid_t, 2> processes_{};              // of these ranks, if they are on this host
   long patience_ = stream::Heartbeat::patience / interval;
   std::optional<Failure> told_;
 };

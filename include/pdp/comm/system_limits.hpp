@@ -1,0 +1,53 @@
+#pragma once
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <system_error>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm {
+
+/// Raises the soft limit of open files to the hard limit, as far as the system allows. Shells and systemd set a soft limit of 1024 for
+/// programs that use select(); pdp does not, and a rank needs a descriptor for each rank that it talks to.
+inline void raise_descriptor_limit() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/// Whether a call failed because this process or the machine has run out of descriptors or memory.
+inline bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
+
+/// Describes an errno in words. Names the limit and its value if a limit is the cause.
+inline std::string describe_system_error(int error) {
+  const std::string words = std::generic_category().message(error);
+  const auto limit = [](auto resource) {
+    rlimit found{};
+    if (::getrlimit(resource, &found) != 0 || found.rlim_max == RLIM_INFINITY) return std::string{"unlimited"};
+    return std::to_string(found.rlim_max);
+  };
+  switch (error) {
+    case EMFILE:
+      return text(words, "; a process may have ", limit(RLIMIT_NOFILE), " open files here; raise the hard limit (ulimit -Hn, LimitNOFILE)");
+    case ENFILE:
+      return text(words, "; the whole machine has as many open files as it may have (sysctl fs.file-max)");
+    case EAGAIN:
+      return text(words, "; a user may have ", limit(RLIMIT_NPROC),
+                  " processes and threads here (ulimit -u), and a container or job may "
+                  "have a limit of its own (pids.max)");
+    case ENOMEM:
+    case ENOBUFS:
+      return text(words, "; a process may have ", limit(RLIMIT_AS),
+                  " bytes of address space here (ulimit -v), and a container or job may "
+                  "have a limit of its own (memory.max)");
+    default:
+      return words;
+  }
+}
+
+}  // namespace pdp::comm
