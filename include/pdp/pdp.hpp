@@ -53,6 +53,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/label.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/core/random.hpp>

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/finite.hpp>
 
 namespace pdp::comm {
 
@@ -87,7 +87,7 @@ namespace detail {
 template <class T>
 constexpr T of_equals(T left, T right, bool negative) {
   const float a = static_cast<float>(left), b = static_cast<float>(right);
-  if (a != a || b != b) return static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+  if (is_nan(a) || is_nan(b)) return not_a_number<T>();
   return (std::bit_cast<std::uint32_t>(a) >> 31 != 0) == negative ? left : right;
 }
 
@@ -114,7 +114,7 @@ struct Min {
   template <class T>
   static constexpr T combine(T left, T right) {
     if constexpr (!std::integral<T>)
-      if (!(left < right) && !(right < left)) return detail::of_equals(left, right, /*negative*/ true);
+      if (!is_greater(right, left) && !is_greater(left, right)) return detail::of_equals(left, right, /*negative*/ true);
     return right < left ? right : left;
   }
 };
@@ -123,7 +123,7 @@ struct Max {
   template <class T>
   static constexpr T combine(T left, T right) {
     if constexpr (!std::integral<T>)
-      if (!(left < right) && !(right < left)) return detail::of_equals(left, right, /*negative*/ false);
+      if (!is_greater(right, left) && !is_greater(left, right)) return detail::of_equals(left, right, /*negative*/ false);
     return left < right ? right : left;
   }
 };

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <pdp/core/finite.hpp>
+
 namespace pdp {
 
 /// IEEE 754 binary16. The compilers compute with it in float, and round once for each operation.
@@ -16,7 +18,7 @@ class BFloat16 {
  public:
   constexpr BFloat16() = default;
   constexpr explicit BFloat16(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t bits = bits_of(value);
     const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could make an infinity of it
     bits_ = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
   }

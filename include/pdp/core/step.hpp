@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include <pdp/core/finite.hpp>
+
 namespace pdp {
 
 /// What an optimizer's rule may know of the step it is applied in.
@@ -81,7 +83,7 @@ constexpr void judge(Numbers& numbers, StepHistory& history, const GradientRule&
   numbers.info.number -= history.skipped;
   numbers.norm = std::sqrt(numbers.square) / numbers.loss_scale;
   numbers.factor = 1 / numbers.loss_scale;
-  if (rule.skips_non_finite && !std::isfinite(numbers.norm)) {
+  if (rule.skips_non_finite && !is_finite(numbers.norm)) {
     numbers.skips = true;
     ++history.skipped;
     history.finite = 0;
@@ -92,7 +94,8 @@ constexpr void judge(Numbers& numbers, StepHistory& history, const GradientRule&
     history.finite = 0;
     history.loss_scale *= rule.scaling.growth;
   }
-  if (const double factor = rule.clip_norm / (numbers.norm + 1e-6); rule.clip_norm != 0 && !(factor >= 1)) numbers.factor *= factor;
+  if (const double factor = rule.clip_norm / (numbers.norm + 1e-6); rule.clip_norm != 0 && (is_nan(factor) || factor < 1))
+    numbers.factor *= factor;
 }
 
 }  // namespace pdp

@@ -3,8 +3,12 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
+#include <pdp/core/finite.hpp>
 #include <pdp/core/view.hpp>
 #include <pdp/host/simd.hpp>
 
@@ -139,6 +143,11 @@ struct Lanes {
 
   /// In each lane where a > b the number of `yes`, else that of `no`; so also where one of them is no number.
   [[gnu::always_inline]] friend Lanes where_greater(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
+    if constexpr (assumes_finite) {
+      Integers greater;
+      compare(a, b, greater);
+      return Lanes{greater ? yes.vector : no.vector};
+    }
     return Lanes{a.vector > b.vector ? yes.vector : no.vector};
   }
   friend Lanes sqrt(const Lanes& a) {
@@ -158,11 +167,30 @@ struct Lanes {
   }
   [[nodiscard]] T largest() const {
     T best = vector[0];
-    for (int i = 1; i < count; ++i) best = vector[i] > best ? vector[i] : best;
+    for (int i = 1; i < count; ++i) best = pdp::is_greater(vector[i], best) ? vector[i] : best;
     return best;
   }
 
  private:
+  using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  using Integers = detail::Vector<Integer, bytes>;
+  /// The numbers as integers in the same order, where -0 is 0; NaN is beyond those of the infinities.
+  [[gnu::always_inline]] void order(Integers& ordered) const {
+    Vector hidden = vector;
+    asm("" : "+m"(hidden));  // so that the compiler concludes nothing from the type of the numbers
+    Integers bits;
+    std::memcpy(&bits, &hidden, sizeof bits);
+    const Integers sign = bits >> (8 * sizeof(T) - 1);
+    ordered = ((bits & std::numeric_limits<Integer>::max()) ^ sign) - sign;
+  }
+  /// Sets `greater` in each lane where a > b, by their bits: not where one of them is NaN.
+  [[gnu::always_inline]] static void compare(const Lanes& a, const Lanes& b, Integers& greater) {
+    constexpr auto infinite = static_cast<Integer>(pdp::detail::infinite_bits<T>);
+    Integers left, right;
+    a.order(left);
+    b.order(right);
+    greater = (left > right) & (left <= infinite) & (right >= -infinite);
+  }
   struct [[gnu::packed, gnu::may_alias]] Loose {
     Vector vector;
   };

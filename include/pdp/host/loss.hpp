@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 
+#include <pdp/core/finite.hpp>
 #include <pdp/core/label.hpp>
 #include <pdp/core/step.hpp>
 #include <pdp/core/view.hpp>
@@ -29,7 +29,7 @@ template <class V, class T>
     for (i = V::count; i + V::count <= count; i += V::count) most = where_greater(V::load(x + i), most, V::load(x + i), most);
     best = most.largest();
   }
-  for (; i < count; ++i) best = x[i] > best ? x[i] : best;
+  for (; i < count; ++i) best = is_greater(x[i], best) ? x[i] : best;
   return best;
 }
 /// In double: next to the 1 of a row's largest logit, what the others add would be lost, and with it the loss of a row that is nearly
@@ -98,7 +98,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
       const Index label = classes[static_cast<std::size_t>(r)];
       const T largest = detail::largest<V>(x, width);
       // Of equal logits the first counts.
-      if (x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
+      if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
       double total = 0;
       if (writes) {
         T* const g = gradient.row(r);
@@ -130,11 +130,11 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
       const T* const x = logits.row(r);
       T* const known = part.row(r);
       known[0] = detail::largest<V>(x, logits.cols);
-      const bool rules_all_out = known[0] == -std::numeric_limits<T>::infinity();
+      const bool rules_all_out = is_infinite(known[0]) && is_negative(known[0]);
       known[1] = rules_all_out ? T{} : static_cast<T>(detail::sum_of_exponentials<V>(x, known[0], logits.cols) - 1);
       const bool is_here = label >= 0 && label < logits.cols;
       known[2] = is_here ? x[label] : T{};
-      known[3] = static_cast<T>(is_here && x[label] == known[0] && std::find(x, x + label, known[0]) == x + label);
+      known[3] = static_cast<T>(is_here && !is_nan(known[0]) && x[label] == known[0] && std::find(x, x + label, known[0]) == x + label);
     }
   });
 }
@@ -153,7 +153,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
       const Index label = classes[static_cast<std::size_t>(r)];
       const T* best = parts.row(r);
       for (Index other = r + logits.rows; other < parts.rows; other += logits.rows)
-        if (parts.row(other)[0] > best[0]) best = parts.row(other);
+        if (is_greater(parts.row(other)[0], best[0])) best = parts.row(other);
       double total = 0, logit = 0;
       for (Index other = r; other < parts.rows; other += logits.rows) {
         const T* const known = parts.row(other);

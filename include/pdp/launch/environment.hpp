@@ -43,7 +43,7 @@ inline comm::Duration Place::timeout_from(const Variables& variable) {
   const char* seconds = variable("PDP_TIMEOUT");
   if (seconds == nullptr) return std::chrono::seconds{60};
   const double value = parse_number("PDP_TIMEOUT (seconds for the start of the job)", seconds, 0.0, 1e8);
-  if (!(value > 0))
+  if (value <= 0)
     throw UsageError{text("PDP_TIMEOUT, the seconds that the start of the job may take, must be above 0; found ", in_quotes(seconds))};
   return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
 }
@@ -53,7 +53,7 @@ inline comm::Duration Place::heartbeat_from(const Variables& variable) {
   const char* seconds = variable("PDP_HEARTBEAT");
   if (seconds == nullptr) return Place{}.heartbeat;
   const double value = parse_number("PDP_HEARTBEAT (seconds for which a rank may give no sign of life)", seconds, 0.0, 1e8);
-  if (value != 0 && !(value >= 1))
+  if (value != 0 && value < 1)
     throw UsageError{text("PDP_HEARTBEAT, the seconds for which a rank may give no sign of life, must be at least 1, or 0 for ever; found ",
                           in_quotes(seconds))};
   return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <charconv>
+#include <concepts>
 #include <string_view>
 #include <system_error>
 
 #include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 
 namespace pdp::launch {
 
@@ -15,7 +17,9 @@ Number parse_number(std::string_view name, std::string_view words, Number least,
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
   if (error != std::errc{} || end != words.data() + words.size())
     throw UsageError{text(name, " must be a number from ", least, " to ", most, "; found ", in_quotes(words))};
-  if (!(number >= least && number <= most)) throw UsageError{text(name, " must be from ", least, " to ", most, "; found ", words)};
+  bool is_number = true;  // words such as "nan" spell none
+  if constexpr (std::floating_point<Number>) is_number = !is_nan(number);
+  if (!is_number || number < least || number > most) throw UsageError{text(name, " must be from ", least, " to ", most, "; found ", words)};
   return number;
 }
 

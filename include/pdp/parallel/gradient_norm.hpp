@@ -1,13 +1,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <pdp/core/device.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/parallel/gradient_policy.hpp>
 
 namespace pdp::parallel {
@@ -88,7 +88,7 @@ class GradientNorm {
     const Tensor* found = nullptr;
     for (const Unit& unit : units_)
       for (const Tensor& tensor : unit.whole)
-        if ((found == nullptr || tensor.layer > found->layer) && !std::isfinite(squares[static_cast<std::size_t>(tensor.number)]))
+        if ((found == nullptr || tensor.layer > found->layer) && !is_finite(squares[static_cast<std::size_t>(tensor.number)]))
           found = &tensor;
     return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
   }

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <pdp/core/finite.hpp>
 #include <pdp/core/step.hpp>
 #include <pdp/parallel/strategy.hpp>
 
@@ -30,7 +30,7 @@ struct GradientPolicy {
   [[nodiscard]] GradientRule rule() const { return {clip_norm, skips(), loss_scaling.has_value(), loss_scaling.value_or(LossScaling{})}; }
   void check() const {
     if (loss_scaling) check(*loss_scaling);
-    if (!(clip_norm >= 0) || !std::isfinite(clip_norm))
+    if (!is_finite(clip_norm) || clip_norm < 0)
       throw ConfigError{text("clip_norm = ", clip_norm, " was given; it takes the largest norm that a gradient may have, or 0 for any")};
   }
 
@@ -40,8 +40,8 @@ struct GradientPolicy {
       throw ConfigError{
           "a model in float16 has gradients that are not finite whenever its losses are scaled too much, and NonFinite::stop would end the "
           "training then; take NonFinite::skip, or compute in bfloat16"};
-    const auto is_positive = [](double number) { return number > 0 && std::isfinite(number); };
-    if (!is_positive(scaling.initial) || !(scaling.growth >= 1) || !std::isfinite(scaling.growth) || !is_positive(scaling.backoff) ||
+    const auto is_positive = [](double number) { return is_finite(number) && number > 0; };
+    if (!is_positive(scaling.initial) || !is_finite(scaling.growth) || scaling.growth < 1 || !is_positive(scaling.backoff) ||
         scaling.backoff >= 1 || scaling.interval < 1)
       throw ConfigError{text("losses cannot be scaled by ", scaling.initial, " at first, times ", scaling.growth, " after ",
                              scaling.interval, " steps and times ", scaling.backoff,

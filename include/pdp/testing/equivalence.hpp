@@ -6,12 +6,14 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <pdp/core/finite.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/parallel/engine.hpp>
 #include <pdp/parallel/placed.hpp>
@@ -75,9 +77,9 @@ class Equivalence {
 
  private:
   static double difference(double loss, double reference) {
+    if (!is_finite(loss) || !is_finite(reference)) return std::numeric_limits<double>::max();
     if (loss == reference) return 0;
-    const double relative = std::abs(loss - reference) / std::abs(reference);
-    return std::isfinite(relative) ? relative : HUGE_VAL;
+    return std::min(std::abs(loss - reference) / std::abs(reference), std::numeric_limits<double>::max());
   }
   static std::string number(double value) { return fmt::format("{:.9g}", value); }
 
@@ -86,14 +88,14 @@ class Equivalence {
     for (std::size_t step = 0; step < single_.size() && fault_.empty(); ++step) {
       const double found = difference(strategy_[step], single_[step]);
       worst = std::max(worst, found);
-      if (!std::isfinite(single_[step]))
+      if (!is_finite(single_[step]))
         fault_ = pdp::text("step ", step, ": the loss of Single is ", number(single_[step]), "; choose a task that can be trained");
-      else if (!(found <= allowed_[step]))
+      else if (found > allowed_[step])
         fault_ = pdp::text("step ", step, ": the loss is ", number(strategy_[step]), ", but that of Single is ", number(single_[step]),
                            "; they differ by ", number(found), " of it, and ", number(allowed_[step]),
                            " is allowed (the control run differs by ", number(difference(control_[step], single_[step])), ")");
       for (std::size_t rank = 1; rank < by_rank.size() && fault_.empty(); ++rank)
-        if (by_rank[rank][step] != strategy_[step])
+        if (bits_of(by_rank[rank][step]) != bits_of(strategy_[step]))
           fault_ = pdp::text("step ", step, ": rank ", rank, " reports a loss of ", number(by_rank[rank][step]), ", but rank 0 one of ",
                              number(strategy_[step]), "; the totals are of all ranks and must be the same everywhere");
     }

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include <pdp/core/finite.hpp>
 #include <pdp/core/random.hpp>
 
 namespace pdp::testing {
@@ -52,7 +53,7 @@ double relative_difference(const R& values, const S& expected) {
     const auto at = static_cast<std::ranges::range_difference_t<R>>(i);
     const double value = static_cast<double>(std::ranges::begin(values)[at]),
                  wanted = static_cast<double>(std::ranges::begin(expected)[at]);
-    if (std::isnan(value) || std::isnan(wanted)) return infinite;
+    if (is_nan(value) || is_nan(wanted)) return infinite;
     if (value != wanted) difference = std::max(difference, std::abs(value - wanted));
     magnitude = std::max(magnitude, std::abs(wanted));
   }

@@ -14,6 +14,7 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/optimizer.hpp>
@@ -63,9 +64,10 @@ class Agreement {
   static bool same(Kind kind, std::int64_t left, std::int64_t right) {
     if (kind != Kind::rough) return left == right;
     const auto a = std::bit_cast<double>(left), b = std::bit_cast<double>(right);
-    if (!std::isfinite(a) || !std::isfinite(b)) return std::isnan(a) ? std::isnan(b) : a == b;
+    if (!is_finite(a) || !is_finite(b)) return is_nan(a) ? is_nan(b) : left == right;
     return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
   }
+  static std::string real(double value) { return is_finite(value) ? fmt::format("{}", value) : text(value); }
   /// A number in words; nothing of what only a hash is known of.
   static std::string words(Kind kind, std::int64_t value) {
     switch (kind) {
@@ -74,7 +76,7 @@ class Agreement {
       case Kind::index:
         return fmt::format("{}", value);
       case Kind::real:
-        return fmt::format("{}", std::bit_cast<double>(value));
+        return real(std::bit_cast<double>(value));
       case Kind::rough:
       case Kind::hash:
         break;

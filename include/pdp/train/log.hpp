@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
+#include <pdp/core/finite.hpp>
 
 namespace pdp {
 
@@ -68,7 +68,7 @@ class EpochLog {
 
  private:
   static std::string number(double value) {
-    if (!std::isfinite(value)) return "null";
+    if (!is_finite(value)) return "null";
     return fmt::format("{:.9g}", value);
   }
 

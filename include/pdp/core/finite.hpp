@@ -1,0 +1,84 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace pdp {
+
+/// Whether the compiler may assume that no number is NaN or infinite (-ffast-math, -Ofast, -ffinite-math-only). It then drops std::isnan,
+/// std::isfinite, and what comparisons say of NaN, so pdp looks at the bits of numbers instead.
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+constexpr bool assumes_finite = true;
+#else
+constexpr bool assumes_finite = false;
+#endif
+
+/// Returns the bits of a number, of 2, 4 or 8 bytes. What is made of them does not depend on what the compiler assumes of the number.
+template <class T>
+constexpr auto bits_of(T value) {
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
+  using Bits = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  auto bits = std::bit_cast<Bits>(value);
+#ifndef __CUDA_ARCH__
+  if constexpr (assumes_finite)
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or it may follow from the type that these are not the bits of a NaN
+#endif
+  return bits;
+}
+
+namespace detail {
+
+template <class T>
+using BitsOf = decltype(bits_of(T{}));
+
+/// The bits of an infinity above zero.
+template <class T>
+constexpr BitsOf<T> infinite_bits = static_cast<BitsOf<T>>(sizeof(T) == 8                ? 0x7ff0000000000000U
+                                                           : sizeof(T) == 4              ? 0x7f800000U
+                                                           : std::is_same_v<T, _Float16> ? 0x7c00U
+                                                                                         : 0x7f80U);
+
+/// The bits of a number without its sign.
+template <class T>
+constexpr BitsOf<T> magnitude_bits(T value) {
+  return static_cast<BitsOf<T>>(bits_of(value) & (static_cast<BitsOf<T>>(~BitsOf<T>{}) >> 1));
+}
+
+}  // namespace detail
+
+/// Returns what std::isfinite, std::isnan, std::isinf and std::signbit return, whatever the compiler assumes (assumes_finite).
+template <class T>
+constexpr bool is_finite(T value) {
+  return detail::magnitude_bits(value) < detail::infinite_bits<T>;
+}
+template <class T>
+constexpr bool is_nan(T value) {
+  return detail::magnitude_bits(value) > detail::infinite_bits<T>;
+}
+template <class T>
+constexpr bool is_infinite(T value) {
+  return detail::magnitude_bits(value) == detail::infinite_bits<T>;
+}
+template <class T>
+constexpr bool is_negative(T value) {
+  return bits_of(value) >> (8 * sizeof(T) - 1) != 0;
+}
+
+/// Whether a > b: false if one of them is NaN.
+template <class T>
+constexpr bool is_greater(T a, T b) {
+  if constexpr (assumes_finite) return !is_nan(a) && !is_nan(b) && a > b;
+  return a > b;
+}
+
+/// Returns NaN, also where the compiler assumes that there is none.
+template <class T>
+constexpr T not_a_number() {
+  return std::bit_cast<T>(static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1));
+}
+
+static_assert(is_finite(0.0) && is_finite(-3.4e38f) && is_nan(not_a_number<float>()) && !is_finite(not_a_number<double>()));
+static_assert(is_infinite(std::bit_cast<_Float16>(std::uint16_t{0x7c00})) && is_negative(-0.0));
+
+}  // namespace pdp

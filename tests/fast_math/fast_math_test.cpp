@@ -1,0 +1,242 @@
+// Compiled with -O3 -ffast-math (-Ofast), under which a compiler may assume that no number is NaN or infinite.
+#include <pdp/comm/operation.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/core/finite.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/host/activation.hpp>
+#include <pdp/host/loss.hpp>
+#include <pdp/launch/number.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "catch.hpp"
+
+namespace fast_math_test {
+
+namespace comm = pdp::comm;
+namespace host = pdp::host;
+namespace nn = pdp::nn;
+using pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Shape;
+using pdp::parallel::NonFinite;
+using Samples = pdp::data::InMemory<std::int32_t>;
+
+static_assert(pdp::assumes_finite, "this test is for -ffast-math");
+
+namespace {
+
+/// From memory that the compiler knows nothing of.
+template <class T>
+T from_bits(std::uint64_t bits) {
+  const volatile auto hidden = static_cast<pdp::detail::BitsOf<T>>(bits);
+  return std::bit_cast<T>(static_cast<pdp::detail::BitsOf<T>>(hidden));
+}
+float nan() { return from_bits<float>(0x7fc00000); }
+float infinite() { return from_bits<float>(0x7f800000); }
+
+std::vector<host::Cpu> cpus() {
+  std::vector<host::Cpu> all;
+  for (const host::Simd registers : {host::Simd::baseline, host::Simd::avx2, host::Simd::avx512})
+    if (registers <= host::widest_simd()) all.push_back({.products = host::Products::eigen, .registers = registers});
+  all.push_back({});
+  return all;
+}
+
+constexpr nn::Sequential relu_model{nn::Linear{6, 35}, nn::Relu{}, nn::Linear{35, 3}};
+constexpr nn::Sequential tanh_model{nn::Linear{6, 35}, nn::Tanh{}, nn::Linear{35, 3}};
+
+/// 8 batches of 16, one of which has `bad` in it, in the rows of rank 1 of 2.
+Samples samples(float bad) {
+  auto x = pdp::testing::normal(128 * 6, 11);
+  std::vector<std::int32_t> classes;
+  for (auto row = x.begin(); row != x.end(); row += 6) classes.push_back(row[0] > 0 ? 2 : row[1] > 0 ? 1 : 0);
+  x[(3 * 16 + 11) * 6 + 4] = bad;
+  return {Shape{6}, x, classes};
+}
+
+struct Fit {
+  int skipped = 0;
+  bool finite = true;
+  double first_loss = 0, last_loss = 0;
+};
+
+template <class Strategy, class Model>
+Fit fit(comm::Thread& world, const Strategy& strategy, const Model& model, const pdp::TrainerOptions& options, const host::Cpu& cpu,
+        float bad) {
+  const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 0.01f}};
+  pdp::Trainer trainer{world, strategy, task, options, cpu};
+  Fit found;
+  trainer.fit(
+      samples(bad), {.epochs = 3, .shuffle = false, .progress = false}, [](const pdp::Epoch&) {},
+      [&](std::int64_t step, const pdp::parallel::Totals& totals) {
+        if (totals.skipped) ++found.skipped;
+        if (step == 0) found.first_loss = totals.mean_loss();
+        if (!totals.skipped) found.last_loss = totals.mean_loss();
+      });
+  for (const auto& tensor : trainer.parameters())
+    for (const float value : tensor.values) found.finite = found.finite && pdp::is_finite(value);
+  return found;
+}
+
+template <class Strategy, class Model>
+void check_skips(const Strategy& strategy, const Model& model) {
+  for (const host::Cpu& cpu : cpus())
+    for (const float bad : {nan(), -nan(), infinite(), -infinite()})
+      for (const double clip_norm : {0.0, 0.5}) {
+        const auto found = pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& world) {
+          return fit(world, strategy, model, {.global_batch = 16, .clip_norm = clip_norm, .non_finite = NonFinite::skip}, cpu, bad);
+        });
+        for (const Fit& each : found) {
+          CHECK(each.skipped == 3);  // one batch of each epoch
+          CHECK(each.finite);
+          CHECK(each.last_loss < each.first_loss);
+        }
+      }
+}
+
+template <class T>
+void check_activations() {
+  for (const host::Cpu& cpu : cpus())
+    for (const Index count : {1, 3, 16, 37}) {
+      std::vector<T> x(static_cast<std::size_t>(count)), y(x.size());
+      for (std::size_t bad = 0; bad < x.size(); ++bad) {
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i % 2 == 0 ? -1 - static_cast<int>(i) : static_cast<int>(i));
+        x[bad] = static_cast<T>(bad % 2 == 0 ? nan() : -nan());
+        const pdp::Matrix<const T> from{x.data(), 1, count};
+        host::relu<T>(cpu, from, {y.data(), 1, count});
+        for (std::size_t i = 0; i < x.size(); ++i)
+          CHECK((i == bad ? pdp::is_nan(y[i]) : pdp::bits_of(y[i]) == pdp::bits_of(i % 2 == 0 ? T{} : x[i])));
+        host::hyperbolic_tangent<T>(cpu, from, {y.data(), 1, count});
+        for (std::size_t i = 0; i < x.size(); ++i) CHECK(pdp::is_nan(y[i]) == (i == bad));
+      }
+    }
+}
+
+template <class T>
+void check_reductions() {
+  const T bad = static_cast<T>(nan()), one = static_cast<T>(1.0f), two = static_cast<T>(2.0f);
+  const T zero = from_bits<T>(0), negative_zero = from_bits<T>(std::uint64_t{1} << (8 * sizeof(T) - 1));
+  for (const auto& [left, right] : {std::pair{bad, one}, std::pair{one, bad}, std::pair{bad, bad}}) {
+    CHECK(pdp::is_nan(comm::Min::combine(left, right)));
+    CHECK(pdp::is_nan(comm::Max::combine(left, right)));
+    CHECK(pdp::is_nan(comm::Sum::combine(left, right)));
+  }
+  CHECK(pdp::bits_of(comm::Min::combine(two, one)) == pdp::bits_of(one));
+  CHECK(pdp::bits_of(comm::Max::combine(two, one)) == pdp::bits_of(two));
+  for (const auto& [left, right] : {std::pair{zero, negative_zero}, std::pair{negative_zero, zero}}) {
+    CHECK(pdp::is_negative(comm::Min::combine(left, right)));
+    CHECK(!pdp::is_negative(comm::Max::combine(left, right)));
+  }
+}
+
+template <class T>
+void check_bits(std::uint64_t largest) {
+  const std::uint64_t sign = std::uint64_t{1} << (8 * sizeof(T) - 1);
+  for (const std::uint64_t side : {std::uint64_t{0}, sign}) {
+    CHECK(pdp::is_finite(from_bits<T>(side | largest)));
+    CHECK(pdp::is_finite(from_bits<T>(side)));
+    CHECK(pdp::is_infinite(from_bits<T>(side | (largest + 1))));
+    CHECK(!pdp::is_finite(from_bits<T>(side | (largest + 1))));
+    CHECK(!pdp::is_nan(from_bits<T>(side | (largest + 1))));
+    CHECK(pdp::is_nan(from_bits<T>(side | (largest + 2))));
+    CHECK(pdp::is_nan(from_bits<T>(side | (sign - 1))));
+    CHECK(pdp::is_negative(from_bits<T>(side)) == (side != 0));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Training with -ffast-math skips steps whose gradient is not finite", "[fast_math]") {
+  check_skips(pdp::parallel::DataParallel{}, relu_model);
+  check_skips(pdp::parallel::DataParallel{}, tanh_model);
+  check_skips(pdp::parallel::Zero{.stage = 3}, relu_model);
+}
+
+TEST_CASE("Training with -ffast-math stops at a gradient that is not finite, and names the rank", "[fast_math]") {
+  for (const host::Cpu& cpu : cpus())
+    for (const float bad : {nan(), infinite()}) {
+      const auto thrown = pdp::testing::errors<comm::Thread>(2, [&](comm::Thread& world) {
+        fit(world, pdp::parallel::DataParallel{}, relu_model, {.global_batch = 16, .non_finite = NonFinite::stop}, cpu, bad);
+      });
+      for (const auto& each : thrown) {
+        CHECK(each.is<pdp::NonFiniteGradient>());
+        CHECK_THAT(each.what(), Contains("rank 1"));
+      }
+    }
+}
+
+TEST_CASE("A policy with -ffast-math refuses numbers that are not finite", "[fast_math]") {
+  for (const float bad : {nan(), -nan(), infinite(), -infinite(), -1.0f}) {
+    CHECK_THROWS_AS(pdp::parallel::GradientPolicy{.clip_norm = static_cast<double>(bad)}.check(), pdp::ConfigError);
+    for (double pdp::LossScaling::*member : {&pdp::LossScaling::initial, &pdp::LossScaling::growth, &pdp::LossScaling::backoff}) {
+      pdp::LossScaling scaling;
+      scaling.*member = static_cast<double>(bad);
+      CHECK_THROWS_AS(pdp::parallel::GradientPolicy{.loss_scaling = scaling}.check(), pdp::ConfigError);
+    }
+  }
+  CHECK_NOTHROW(pdp::parallel::GradientPolicy{.clip_norm = 1, .loss_scaling = pdp::LossScaling{}}.check());
+  CHECK_THROWS_AS(pdp::launch::parse_number("seconds", "nan", 0.0, 1e8), pdp::UsageError);
+  CHECK_THROWS_AS(pdp::launch::parse_number("seconds", "inf", 0.0, 1e8), pdp::UsageError);
+  CHECK(pdp::launch::parse_number("seconds", "2.5", 0.0, 1e8) == 2.5);
+}
+
+TEST_CASE("The loss scale falls with -ffast-math if a gradient overflows", "[fast_math]") {
+  for (const float bad : {nan(), infinite()}) {
+    pdp::StepNumbers numbers;
+    numbers.square = static_cast<double>(bad);
+    pdp::StepHistory history{.loss_scale = 1024};
+    numbers.loss_scale = history.loss_scale;
+    judge(numbers, history, {.skips_non_finite = true, .scales = true});
+    CHECK(numbers.skips);
+    CHECK(history.loss_scale == 512);
+  }
+}
+
+TEST_CASE("Activations with -ffast-math keep NaN", "[fast_math]") {
+  check_activations<float>();
+  check_activations<double>();
+}
+
+TEST_CASE("A row of logits with NaN has no loss and counts as wrong with -ffast-math", "[fast_math]") {
+  for (const host::Cpu& cpu : cpus())
+    for (const std::size_t bad : {0, 1, 5, 18}) {
+      std::vector<float> logits(19, 0.5f), gradient(19);
+      logits[bad] = nan();
+      const double scale = 1;
+      const std::vector<std::int32_t> classes{5};
+      pdp::LossSums sums;
+      host::softmax_cross_entropy<float>(cpu, {logits.data(), 1, 19}, classes, &scale, {gradient.data(), 1, 19}, &sums);
+      CHECK(pdp::is_nan(sums.loss));
+      if (bad == 0 || bad == 5) CHECK(sums.correct == 0);
+      for (const float value : gradient) CHECK(pdp::is_nan(value));
+    }
+}
+
+TEST_CASE("Reductions with -ffast-math treat NaN and zeros as without it", "[fast_math]") {
+  check_reductions<float>();
+  check_reductions<double>();
+  check_reductions<Float16>();
+  check_reductions<BFloat16>();
+}
+
+TEST_CASE("The tests for NaN and infinity look at the bits with -ffast-math", "[fast_math]") {
+  check_bits<Float16>(0x7bff);
+  check_bits<BFloat16>(0x7f7f);
+  check_bits<float>(0x7f7fffff);
+  check_bits<double>(0x7fefffffffffffff);
+  CHECK(pdp::is_nan(BFloat16{from_bits<float>(0x7fffffff)}));  // rounding must not carry into the sign
+  CHECK(pdp::is_nan(BFloat16{from_bits<float>(0x7f800001)}));  // nor take away the last bit
+  CHECK(pdp::is_nan(pdp::not_a_number<double>()));
+}
+
+}  // namespace fast_math_test
