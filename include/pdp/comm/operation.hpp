@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/finite.hpp>
@@ -93,19 +95,26 @@ constexpr T of_equals(T left, T right, bool negative) {
 
 }  // namespace detail
 
-/// The operations of a reduction, as types: `world.all_reduce(gradients, Sum{})`. A byte is an unsigned number of eight bits.
+/// The operations of a reduction, as types: `world.all_reduce(gradients, Sum{})`. A byte is an unsigned number of eight bits. Sums and
+/// products of integers that overflow wrap around; those of 16-bit floats are rounded after each rank.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;
   template <class T>
   static constexpr T combine(T left, T right) {
-    return static_cast<T>(left + right);
+    if constexpr (std::integral<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(left) + static_cast<std::make_unsigned_t<T>>(right));
+    else
+      return static_cast<T>(left + right);
   }
 };
 struct Product {
   static constexpr Reduction reduction = Reduction::product;
   template <class T>
   static constexpr T combine(T left, T right) {
-    return static_cast<T>(left * right);
+    if constexpr (std::integral<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(left) * static_cast<std::make_unsigned_t<T>>(right));
+    else
+      return static_cast<T>(left * right);
   }
 };
 /// The smaller one; NaN where there is one. -0 is smaller than 0, so that ranks may combine in any order.
@@ -127,7 +136,8 @@ struct Max {
     return left < right ? right : left;
   }
 };
-/// The sum, divided by the number of ranks once it is complete (integers: rounded towards zero).
+/// The sum as Sum computes it, divided by the number of ranks once it is complete. Integers are rounded towards zero; 16-bit floats are
+/// divided as floats. A call throws ConfigError if the element type cannot count the ranks (see most_averaged).
 struct Average : Sum {
   static constexpr Reduction reduction = Reduction::average;
 };
@@ -166,6 +176,19 @@ struct Arithmetic<std::byte> {
 
 }  // namespace detail
 
+/// The largest group that an Average of T takes: the element type represents each number of ranks up to it. In a larger group even the sum
+/// of ones would be wrong. int8: 127, byte: 255, float16: 2048, bfloat16: 256, float32: 2^24, float64: 2^53; int32, int64: any.
+template <Element T>
+inline constexpr std::int64_t most_averaged = [] {
+  using A = typename detail::Arithmetic<T>::type;
+  if constexpr (std::integral<A>)
+    return std::int64_t{std::numeric_limits<A>::max()};
+  else if constexpr (sizeof(A) == 2)
+    return std::int64_t{1} << (std::same_as<A, Float16> ? 11 : 8);
+  else
+    return std::int64_t{1} << std::numeric_limits<A>::digits;
+}();
+
 /// An operation that elements of a type can be combined by.
 template <class O, class T>
 concept Combines = Operation<O> && Element<T> && requires(typename detail::Arithmetic<T>::type value) {
@@ -185,12 +208,13 @@ void combine(std::byte* into, const std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < count; ++i) sums[i] = O::combine(sums[i], values[i]);
 }
 
-/// What an Average still owes after its sum.
+/// Divides the sums of an Average by the number of ranks.
 template <Element T>
 void divide(std::byte* values, std::size_t bytes, int ranks) {
   using A = typename detail::Arithmetic<T>::type;
+  using Wide = std::conditional_t<std::integral<A>, std::common_type_t<A, int>, Accumulated<A>>;
   A* quotients = reinterpret_cast<A*>(values);
-  for (std::size_t i = 0; i < bytes / sizeof(T); ++i) quotients[i] = static_cast<A>(quotients[i] / static_cast<A>(ranks));
+  for (std::size_t i = 0; i < bytes / sizeof(T); ++i) quotients[i] = static_cast<A>(Wide{quotients[i]} / static_cast<Wide>(ranks));
 }
 
 static_assert(Combines<Sum, float> && Combines<Average, BFloat16> && Combines<BitAnd, std::byte> && !Combines<BitOr, double> &&
