@@ -1,12 +1,16 @@
+#include <sys/stat.h>
+
 #include <pdp/data/idx.hpp>
 
 #include "catch.hpp"
+#include "data/allocations.hpp"
 #include "data/files.hpp"
 
 namespace idx_test {
 
 namespace data = pdp::data;
 using pdp::Index;
+using pdp::text;
 
 namespace {
 
@@ -59,11 +63,55 @@ TEST_CASE("every truncation of an IDX file is refused, plain or packed", "[data]
 TEST_CASE("bytes after the end of an IDX file are refused, plain, packed, and after the packed stream", "[data]") {
   const files::TemporaryFolder folder;
   const std::string plain = files::idx({3}, "abc");
-  CHECK_THAT(refusal(plain + "x"), Contains("expected 3 bytes of data after the IDX header, found more"));
+  CHECK_THAT(refusal(plain + "x"), Contains("expected 3 bytes of data after the IDX header, found 4"));
   CHECK_THAT(refusal(files::gzip(plain + "x", folder / "scratch")), Contains("expected 3 bytes") && Contains("found more"));
   const std::string packed = files::gzip(plain, folder / "scratch");
   CHECK_THAT(refusal(packed + "x"), Contains("bytes after the end of the gzip stream"));
-  CHECK_THAT(refusal(packed + packed), Contains("bytes after the end of the gzip stream"));
+  CHECK_THAT(refusal(packed + std::string(3, '\0') + "x"), Contains("bytes after the end of the gzip stream"));
+  CHECK_THAT(refusal(packed + "\x1f garbage"), Contains("damaged"));
+  CHECK_THAT(refusal(packed + packed), Contains("expected 3 bytes") && Contains("found more"));
+}
+
+TEST_CASE("An IDX file is read from a gzip file of several members and one padded with zeros", "[data]") {
+  const files::TemporaryFolder folder;
+  const std::string plain = files::idx({100, 1000}, counted(100'000));
+  const auto packed = [&](std::size_t begin, std::size_t end) { return files::gzip(plain.substr(begin, end - begin), folder / "scratch"); };
+  const std::string zeros(70'000, '\0');  // more than is read at once
+  for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{12}, std::size_t{70'000}, plain.size()}) {
+    INFO("cut at " << cut);
+    const std::string first = packed(0, cut), second = packed(cut, plain.size());
+    for (const std::string& whole : {first + second, first + second + '\0', first + second + zeros, first + zeros + second}) {
+      const auto values = parse(whole).values;
+      CHECK(std::string(values.begin(), values.end()) == counted(100'000));
+    }
+  }
+  const std::string first = packed(0, 50'000), second = packed(50'000, plain.size());
+  for (std::size_t size = 1; size < second.size(); size += 97) {
+    INFO("the first " << size << " bytes of the second member");
+    CHECK_THAT(refusal(first + second.substr(0, size)), Contains("truncated"));
+  }
+  std::string wrong = first + second;
+  wrong[first.size() - 1] = static_cast<char>(wrong[first.size() - 1] ^ 1);  // of the first member's length
+  CHECK_THAT(refusal(wrong), Contains("incorrect length check"));
+  wrong = first + second;
+  wrong[wrong.size() - 8] = static_cast<char>(wrong[wrong.size() - 8] ^ 1);  // of the second member's checksum
+  CHECK_THAT(refusal(wrong), Contains("incorrect data check"));
+}
+
+TEST_CASE("The IDX reader rejects a gzip file that does not unpack to what its header announces without memory for it", "[data]") {
+  const files::TemporaryFolder folder;
+  constexpr std::uint32_t bytes = 80'000'000;
+  const auto packed = [&](std::uint32_t announced) {
+    return files::gzip(files::idx({announced}, std::string(bytes, '\0')), folder / "scratch");
+  };
+  for (const auto& [announced, found] : {std::pair{bytes + 1, "found 80000000"}, {bytes - 1, "found more"}, {1000u, "found more"}}) {
+    const std::string whole = packed(announced);
+    const long before = allocations::bytes;
+    const std::string message = refusal(whole);
+    CHECK(allocations::bytes - before < 1'000'000);
+    CHECK_THAT(message, Contains(text("expected ", announced, " bytes")) && Contains(found));
+  }
+  CHECK(parse(packed(bytes)).values.size() == bytes);
 }
 
 TEST_CASE("every flipped bit of a packed IDX file is noticed or harmless", "[data]") {
@@ -108,6 +156,14 @@ TEST_CASE("a path that is missing, a folder or a pipe is refused without waiting
   CHECK_THAT(refused(folder / "none"), Contains("none: cannot open it: No such file or directory"));
   CHECK_THAT(refused(folder.path()), Contains("expected a regular file"));
   CHECK_THAT(refused("/dev/zero"), Contains("expected a regular file"));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK_THAT(refused(folder / "pipe"), Contains("expected a regular file"));
+  std::filesystem::create_symlink(folder / "pipe", folder / "link");
+  CHECK_THAT(refused(folder / "link"), Contains("expected a regular file"));
+  files::write(folder / "file", files::idx({1}, "a"));
+  std::filesystem::remove(folder / "link");
+  std::filesystem::create_symlink("file", folder / "link");
+  CHECK(data::read_idx(folder / "link").values == std::vector<std::uint8_t>{'a'});
 }
 
 }  // namespace idx_test

@@ -1,9 +1,12 @@
+#include <sys/stat.h>
+
 #include <pdp/data/mnist.hpp>
 
 #include <algorithm>
 #include <numeric>
 
 #include "catch.hpp"
+#include "data/allocations.hpp"
 #include "data/files.hpp"
 
 namespace mnist_test {
@@ -156,6 +159,61 @@ TEST_CASE("damaged MNIST files are refused, and the file is named", "[data][mnis
   CHECK_THAT(refusal(folder.path()), Contains("expected labels from 0 to 9, found 10 as label number 9"));
   files::write(folder / labels, whole);
   CHECK_THAT(refusal(folder.path()), Contains("expected labels in 1 dimension, found 3"));
+}
+
+TEST_CASE("The MNIST reader takes the packed file if a folder or a pipe has the name of the plain one", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  for (const std::string& name : {images, labels}) {
+    files::write(folder / (name + ".gz"), files::gzip(files::read(folder / name), folder / "scratch"));
+    std::filesystem::remove(folder / name);
+  }
+  std::filesystem::create_directory(folder / images);
+  REQUIRE(::mkfifo((folder / labels).c_str(), 0600) == 0);
+  CHECK(data::Mnist{folder.path()}.train().size() == 9);
+}
+
+TEST_CASE("The MNIST reader names a file whose name is nearly right, and what has the name but is not a file", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", 10);
+  CHECK_THAT(refusal(folder.path()), Contains("found none of them, but t10k-images.idx3-ubyte: rename it to t10k-images-idx3-ubyte if") &&
+                                         Contains("but t10k-labels.idx1-ubyte: rename it to t10k-labels-idx1-ubyte if"));
+  write_digits(folder.path(), images, labels, 10);
+  CHECK(data::Mnist{folder.path()}.train().size() == 9);
+
+  // Not a split of the test set without a word.
+  files::write(folder / "Train-Images.idx3-ubyte.gz", "");
+  CHECK_THAT(refusal(folder.path()), Contains("but Train-Images.idx3-ubyte.gz: rename it to train-images-idx3-ubyte.gz if"));
+  std::filesystem::remove(folder / "Train-Images.idx3-ubyte.gz");
+
+  std::filesystem::remove(folder / labels);
+  std::filesystem::create_directory(folder / labels);
+  CHECK_THAT(refusal(folder.path()), Contains("found neither, but " + labels + ", which is a folder. "));
+  files::write(folder / labels / labels, "");
+  CHECK_THAT(refusal(folder.path()), Contains("which is a folder: move the file"));
+  std::filesystem::remove_all(folder / labels);
+  std::filesystem::create_symlink("nowhere", folder / labels);
+  CHECK_THAT(refusal(folder.path()), Contains("but " + labels + ", which is not a file"));
+}
+
+TEST_CASE("The MNIST reader rejects large files that are not digits before it unpacks them", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  const std::string zeros(3'920'000, '\0');
+  const auto pack = [&](const std::string& name, const std::string& bytes) {
+    std::filesystem::remove(folder / name);
+    files::write(folder / (name + ".gz"), files::gzip(bytes, folder / "scratch"));
+  };
+  const auto rejected = [&] {
+    const long before = allocations::bytes;
+    std::string message = refusal(folder.path());
+    CHECK(allocations::bytes - before < 1'000'000);
+    return message;
+  };
+  pack(images, files::idx({3'920'000}, zeros));
+  CHECK_THAT(rejected(), Contains("expected images of 28 x 28"));
+  pack(images, files::idx({5'000, 28, 28}, zeros));
+  CHECK_THAT(rejected(), Contains("expected 5000 labels"));
 }
 
 TEST_CASE("too few digits to train and to test on are refused", "[data][mnist]") {

@@ -21,8 +21,9 @@ inline bool is_gzip(const Input& input) {
   return input.read_at(0, begin) == begin.size() && begin == std::array{std::byte{0x1f}, std::byte{0x8b}};
 }
 
-/// Unpacks a gzip file of one member piece by piece. Stricter than zlib's gzread, which takes a truncated file for a short one, and ignores
-/// what follows the end: here both are FileErrors, and so is a wrong checksum.
+/// Unpacks a gzip file (RFC 1952) piece by piece: its members one after another, and zero bytes between or after them, as tapes leave.
+/// Throws FileError for a truncated member, a wrong checksum or length, and any other bytes after a member. The gzip program ignores such
+/// bytes with a warning; here they are an error, since a file with garbage in it is probably damaged.
 class GzipBytes {
  public:
   explicit GzipBytes(const Input& input) : name_{input.name()}, packed_{input}, buffer_(64 * 1024) {
@@ -37,14 +38,14 @@ class GzipBytes {
   std::size_t read(std::span<std::byte> bytes) {
     std::size_t done = 0;
     while (done < bytes.size() && !ended_) {
-      refill();
+      if (!refill()) damaged("the file ends in the middle of the gzip stream: it is truncated");
       const std::span piece = bytes.subspan(done, std::min(bytes.size() - done, largest_piece));
       state_.next_out = reinterpret_cast<Bytef*>(piece.data());
       state_.avail_out = static_cast<uInt>(piece.size());
       const int status = inflate(&state_, Z_NO_FLUSH);
       done += piece.size() - state_.avail_out;
       if (status == Z_STREAM_END)
-        end();
+        begin_next_member();
       else if (status != Z_OK)
         damaged(state_.msg != nullptr ? state_.msg : "the stream is not complete");
     }
@@ -54,16 +55,24 @@ class GzipBytes {
  private:
   static constexpr std::size_t largest_piece = std::size_t{1} << 30;  // zlib counts in 32 bits
 
-  void refill() {
-    if (state_.avail_in > 0) return;
-    state_.avail_in = static_cast<uInt>(packed_.read(buffer_));
-    state_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
-    if (state_.avail_in == 0) damaged("the file ends in the middle of the gzip stream: it is truncated");
+  /// Returns whether there are packed bytes.
+  bool refill() {
+    if (state_.avail_in == 0) {
+      state_.avail_in = static_cast<uInt>(packed_.read(buffer_));
+      state_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
+    }
+    return state_.avail_in > 0;
   }
 
-  void end() {
-    ended_ = true;
-    if (state_.avail_in > 0 || packed_.read(std::span{buffer_}.first(1)) > 0) damaged("there are bytes after the end of the gzip stream");
+  void begin_next_member() {
+    while (refill() && *state_.next_in == 0) {
+      ++state_.next_in;
+      --state_.avail_in;
+    }
+    ended_ = state_.avail_in == 0;
+    if (ended_) return;
+    if (*state_.next_in != 0x1f) damaged("there are bytes after the end of the gzip stream that do not begin another one");
+    inflateReset(&state_);
   }
 
   [[noreturn]] void damaged(const char* found) const {
@@ -81,22 +90,17 @@ class GzipBytes {
 class UnpackedBytes {
  public:
   explicit UnpackedBytes(const Input& input) : plain_{input} {
-    if (is_gzip(input))
-      packed_.emplace(input);
-    else
-      known_size_ = input.size();
+    if (is_gzip(input)) packed_.emplace(input);
   }
+
+  [[nodiscard]] bool is_packed() const { return packed_.has_value(); }
 
   /// Fills `bytes` and returns how many there were: fewer than asked for only at the end.
   std::size_t read(std::span<std::byte> bytes) { return packed_ ? packed_->read(bytes) : plain_.read(bytes); }
 
-  /// Bytes of a plain file; 0 of a packed one, which tells only when it has been unpacked.
-  [[nodiscard]] std::size_t known_size() const { return known_size_; }
-
  private:
   InputBytes plain_;
   std::optional<GzipBytes> packed_;
-  std::size_t known_size_ = 0;
 };
 
 }  // namespace pdp::data

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <pdp/core/error.hpp>
@@ -23,12 +25,6 @@ struct Idx {
   std::vector<Index> extents;        // 1 to 4, outermost first; in MNIST the first one counts the samples
   std::vector<std::uint8_t> values;  // row-major
 };
-
-/// Reads an IDX file, plain or packed by gzip (told by its contents, not by its name). Throws FileError, also for a byte too few or too
-/// many. Memory grows with what is really there: a header that promises more costs nothing.
-Idx read_idx(const Input& input);
-
-inline Idx read_idx(const std::filesystem::path& path) { return read_idx(Input{path}); }
 
 namespace detail {
 
@@ -80,27 +76,91 @@ inline std::size_t idx_elements(const std::vector<Index>& extents, const std::st
 
 }  // namespace detail
 
-inline Idx read_idx(const Input& input) {
-  const std::string& name = input.name();
-  UnpackedBytes from{input};
-  Idx idx{detail::read_idx_extents(from, name), {}};
-  const std::size_t expected = detail::idx_elements(idx.extents, name);
-  const auto wrong_size = [&](const std::string& found) {
-    throw FileError{text(name, ": expected ", expected, " bytes of data after the IDX header, found ", found,
-                         ". The file is damaged: copy or download it again.")};
-  };
+/// An IDX file that is open for reading, plain or packed by gzip (told by its contents, not by its name). The header is read at once, so
+/// that the caller can reject a file by its extents before anything is unpacked.
+class IdxFile {
+ public:
+  /// Throws FileError if the file cannot be read or its header is not valid.
+  explicit IdxFile(const std::filesystem::path& path) : IdxFile{Input{path}} {}
+  explicit IdxFile(Input input)
+      : input_{std::move(input)},
+        from_{input_},
+        extents_{detail::read_idx_extents(from_, input_.name())},
+        expected_{detail::idx_elements(extents_, input_.name())} {}
 
-  const std::size_t first_piece = std::max<std::size_t>(1 << 16, from.known_size());
-  while (idx.values.size() < expected) {  // doubling, so that no more than twice of what was found is allocated
-    const std::size_t have = idx.values.size();
-    idx.values.resize(std::min(expected, std::max(first_piece, 2 * have)));
-    const auto piece = std::span{idx.values}.subspan(have);
-    const std::size_t found = from.read(std::as_writable_bytes(piece));
-    if (found < piece.size()) wrong_size(text(have + found));
+  [[nodiscard]] const std::string& name() const { return input_.name(); }
+  [[nodiscard]] const std::vector<Index>& extents() const { return extents_; }
+
+  /// Reads the values; to be called once. Throws FileError if there is a byte too few or too many. Memory grows with what is really there,
+  /// and a packed file never takes more than its header announces: a large one is unpacked twice, the first time only to count its bytes.
+  [[nodiscard]] std::vector<std::uint8_t> values() {
+    std::size_t first_piece = 1 << 16;
+    if (!from_.is_packed() || expected_ > most_unpacked_at_once) {
+      check_size();
+      first_piece = expected_;
+    }
+    std::vector<std::uint8_t> values;
+    while (values.size() < expected_) {  // doubling, so that no more than twice of what was found is allocated
+      const std::size_t have = values.size();
+      resize(values, std::min(expected_, std::max(first_piece, 2 * have)));
+      const auto piece = std::span{values}.subspan(have);
+      const std::size_t found = from_.read(std::as_writable_bytes(piece));
+      if (found < piece.size()) wrong_size(have + found);
+    }
+    std::byte beyond{};
+    if (from_.read({&beyond, 1}) > 0) wrong_size("more");
+    return values;
   }
-  std::byte beyond{};
-  if (from.read({&beyond, 1}) > 0) wrong_size("more");
-  return idx;
+
+ private:
+  static constexpr std::size_t most_unpacked_at_once = 64 << 20;
+
+  [[nodiscard]] std::size_t header_bytes() const { return 4 + 4 * extents_.size(); }
+
+  /// Throws unless the file has the size that its header announces, without memory for it.
+  void check_size() const {
+    if (!from_.is_packed()) {
+      const std::uint64_t found = input_.size() - header_bytes();
+      if (found != expected_) wrong_size(found);
+      return;
+    }
+    UnpackedBytes again{input_};
+    std::vector<std::byte> piece(1 << 16);
+    const std::size_t all = header_bytes() + expected_;
+    for (std::size_t left = all; left > 0;) {
+      const std::size_t wanted = std::min(left, piece.size());
+      const std::size_t found = again.read(std::span{piece}.first(wanted));
+      left -= found;
+      if (found < wanted) wrong_size(expected_ - left);
+    }
+    if (again.read(std::span{piece}.first(1)) > 0) wrong_size("more");
+  }
+
+  void resize(std::vector<std::uint8_t>& values, std::size_t size) const {
+    try {
+      values.resize(size);
+    } catch (const std::exception&) {  // bad_alloc or length_error
+      throw FileError{text(name(), ": there is no memory for its ", expected_, " bytes. Free some, or use a smaller file.")};
+    }
+  }
+
+  [[noreturn]] void wrong_size(const auto& found) const {
+    throw FileError{text(name(), ": expected ", expected_, " bytes of data after the IDX header, found ", found,
+                         ". The file is damaged: copy or download it again.")};
+  }
+
+  Input input_;
+  UnpackedBytes from_;
+  std::vector<Index> extents_;
+  std::size_t expected_;
+};
+
+/// Reads a whole IDX file (see IdxFile). Throws FileError.
+inline Idx read_idx(Input input) {
+  IdxFile file{std::move(input)};
+  return {file.extents(), file.values()};
 }
+
+inline Idx read_idx(const std::filesystem::path& path) { return read_idx(Input{path}); }
 
 }  // namespace pdp::data

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/idx.hpp>
+#include <pdp/data/shown.hpp>
 
 namespace pdp::data {
 
@@ -28,11 +30,13 @@ class Digits {
 
   /// Reads two IDX files. Throws FileError where they are not 28 x 28 images with a label from 0 to 9 for each.
   Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file) {
-    Idx images = read_idx(images_file);
-    Idx labels = read_idx(labels_file);
-    check(images, images_file.string(), labels, labels_file.string());
-    size_ = images.extents.front();
-    bytes_ = std::make_shared<const Bytes>(Bytes{std::move(images.values), std::move(labels.values)});
+    IdxFile images{images_file};
+    IdxFile labels{labels_file};
+    check_extents(images, labels);  // before anything is unpacked
+    Bytes bytes{images.values(), labels.values()};
+    check_labels(bytes.labels, labels.name());
+    size_ = images.extents().front();
+    bytes_ = std::make_shared<const Bytes>(std::move(bytes));
   }
 
   [[nodiscard]] Index size() const { return size_; }
@@ -77,22 +81,25 @@ class Digits {
     return values;
   }();
 
-  static void check(const Idx& images, const std::string& images_name, const Idx& labels, const std::string& labels_name) {
-    if (images.extents.size() != 3 || images.extents[1] != 28 || images.extents[2] != 28) {
+  static void check_extents(const IdxFile& images, const IdxFile& labels) {
+    if (images.extents().size() != 3 || images.extents()[1] != 28 || images.extents()[2] != 28) {
       std::string found;
-      for (const Index extent : images.extents) found += text(found.empty() ? "" : " x ", extent);
-      throw FileError{text(images_name, ": expected images of 28 x 28 pixels (N x 28 x 28 bytes), found ", found, " bytes. ",
+      for (const Index extent : images.extents()) found += text(found.empty() ? "" : " x ", extent);
+      throw FileError{text(images.name(), ": expected images of 28 x 28 pixels (N x 28 x 28 bytes), found ", found, " bytes. ",
                            "Give MNIST's image file; are images and labels swapped?")};
     }
-    if (labels.extents.size() != 1)
-      throw FileError{
-          text(labels_name, ": expected labels in 1 dimension, found ", labels.extents.size(), " dimensions. Give MNIST's label file.")};
-    if (images.extents[0] != labels.extents[0])
-      throw FileError{text(labels_name, ": expected ", images.extents[0], " labels, one for each image of ", images_name, ", found ",
-                           labels.extents[0], ". Give two files of the same set.")};
-    for (std::size_t i = 0; i < labels.values.size(); ++i)
-      if (labels.values[i] >= classes)
-        throw FileError{text(labels_name, ": expected labels from 0 to 9, found ", int{labels.values[i]}, " as label number ", i,
+    if (labels.extents().size() != 1)
+      throw FileError{text(labels.name(), ": expected labels in 1 dimension, found ", labels.extents().size(),
+                           " dimensions. Give MNIST's label file.")};
+    if (images.extents()[0] != labels.extents()[0])
+      throw FileError{text(labels.name(), ": expected ", images.extents()[0], " labels, one for each image of ", images.name(), ", found ",
+                           labels.extents()[0], ". Give two files of the same set.")};
+  }
+
+  static void check_labels(const std::vector<std::uint8_t>& labels, const std::string& name) {
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      if (labels[i] >= classes)
+        throw FileError{text(name, ": expected labels from 0 to 9, found ", int{labels[i]}, " as label number ", i,
                              ". The file is damaged or of another set: copy or download it again.")};
   }
 
@@ -121,10 +128,12 @@ class Mnist {
     const auto has = [&](const char* name) { return !find(folder, name).empty(); };
     const auto read = [&](const char* images, const char* labels) { return Digits{need(folder, images), need(folder, labels)}; };
     if (!has(train_images) && !has(train_labels) && !has(test_images) && !has(test_labels))
-      throw FileError{text(folder.string(), ": expected the files of MNIST, found none of them. ", what_is_needed())};
+      throw FileError{
+          text(folder.string(), ": expected the files of MNIST, found none of them", near_misses(folder), ". ", what_is_needed())};
 
     const Digits published_test = read(test_images, test_labels);
-    if (has(train_images) || has(train_labels))
+    // A training set with a slip in its names must not become a split of the test set without a word.
+    if (has(train_images) || has(train_labels) || !near_miss(folder, train_images).empty() || !near_miss(folder, train_labels).empty())
       return {not_empty(read(train_images, train_labels), folder), not_empty(published_test, folder)};
     const Index digits = published_test.size();
     const Index split = digits * 9 / 10;
@@ -141,18 +150,57 @@ class Mnist {
       throw FileError{text(folder.string(), ": expected a folder with the files of MNIST, found a file. Give the folder that holds it.")};
   }
 
-  /// The file's path, plain or .gz; empty where there is neither.
+  /// Returns the file's path, plain or .gz, or an empty one if neither is a file or a link to one.
   static Path find(const Path& folder, const char* name) {
     std::error_code ignored;
     for (const char* suffix : {"", ".gz"})
-      if (const Path path = folder / text(name, suffix); std::filesystem::exists(path, ignored)) return path;
+      if (const Path path = folder / text(name, suffix); std::filesystem::is_regular_file(path, ignored)) return path;
     return {};
   }
 
   static Path need(const Path& folder, const char* name) {
     Path path = find(folder, name);
-    if (path.empty()) throw FileError{text(folder.string(), ": expected ", name, " or ", name, ".gz, found neither. ", what_is_needed())};
+    if (path.empty())
+      throw FileError{
+          text(folder.string(), ": expected ", name, " or ", name, ".gz, found neither", near_miss(folder, name), ". ", what_is_needed())};
     return path;
+  }
+
+  /// Returns the part of a message about what is in the folder in place of the file, or nothing: a file whose name begins alike but for
+  /// case and punctuation, such as train-images.idx3-ubyte, or something of that name that is not a file.
+  static std::string near_miss(const Path& folder, const char* name) {
+    const std::string wanted = letters(name);
+    std::string nearest;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
+      if (std::string found = entry->path().filename(); letters(found).starts_with(wanted) && (nearest.empty() || found < nearest))
+        nearest = std::move(found);
+    if (nearest.empty()) return {};
+    const Path path = folder / nearest;
+    const std::string but = text(", but ", detail::shown(nearest));
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored))
+      return text(but, ": rename it to ", name, nearest.ends_with(".gz") ? ".gz" : "", " if it is that file");
+    if (!std::filesystem::is_directory(path, ignored)) return text(but, ", which is not a file");
+    const Path inside = find(path, name);
+    return text(but, ", which is a folder", inside.empty() ? "" : text(": move the file of this name in it out of it"));
+  }
+
+  static std::string near_misses(const Path& folder) {
+    std::string all;
+    for (const char* name : {train_images, train_labels, test_images, test_labels}) all += near_miss(folder, name);
+    return all;
+  }
+
+  /// Returns the letters and digits of a name, in lower case.
+  static std::string letters(std::string_view name) {
+    std::string kept;
+    for (const char letter : name) {
+      const bool upper = letter >= 'A' && letter <= 'Z';
+      if (upper || (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9'))
+        kept += static_cast<char>(upper ? letter - 'A' + 'a' : letter);
+    }
+    return kept;
   }
 
   static const Digits& not_empty(const Digits& digits, const Path& folder) {
