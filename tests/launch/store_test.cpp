@@ -3,12 +3,15 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -51,6 +54,41 @@ struct File {
   File(File&&) = delete;
   ~File() { std::filesystem::remove_all(folder); }
   static inline int made = 0;
+};
+
+/// A file system that fails for a moment: the call number `when` of these fails, `times` times in a row, and each of the others works.
+struct FailingCalls {
+  enum class Call { stat, open, flock, read, write, close, rename };
+  static inline thread_local Call failing = Call::stat;
+  static inline thread_local int error = 0, when = 0, times = 0;
+  static void fail(Call call, int with, int first, int count) { failing = call, error = with, when = first, times = count; }
+
+  static bool fails(Call call) {
+    if (call != failing || times == 0) return false;
+    if (when > 0) return --when, false;
+    --times;
+    errno = error;
+    return true;
+  }
+  using Real = launch::FileCalls;
+  static int stat(const char* path, struct ::stat* about) { return fails(Call::stat) ? -1 : Real::stat(path, about); }
+  static int open(const char* path, int flags) { return fails(Call::open) ? -1 : Real::open(path, flags); }
+  static int flock(int file, int operation) { return fails(Call::flock) ? -1 : Real::flock(file, operation); }
+  static ssize_t read(int file, void* bytes, std::size_t size) { return fails(Call::read) ? -1 : Real::read(file, bytes, size); }
+  static ssize_t write(int file, const void* bytes, std::size_t size) {
+    return fails(Call::write) ? -1 : Real::write(file, bytes, std::min<std::size_t>(size, 1));
+  }
+  static int close(int file) {
+    const bool failed = fails(Call::close);
+    Real::close(file);
+    return failed ? -1 : 0;
+  }
+  static int rename(const char* from, const char* to) {
+    if (!fails(Call::rename)) return Real::rename(from, to);
+    if (error == ENOENT) Real::rename(from, to);  // carried out, but the answer was lost
+    errno = error;
+    return -1;
+  }
 };
 struct Tcp {
   launch::TcpStoreServer server{"127.0.0.1", 0, 3};
@@ -174,10 +212,65 @@ TEST_CASE("a folder that other users can write to is no store", "[launch][store]
 }
 
 TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on why", "[launch][store]") {
-  File store;
-  const pdp::comm::Descriptor lock{::open((store.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  File beside;
+  launch::FileStore store{beside.folder, {}, std::chrono::milliseconds{20}};
+  const pdp::comm::Descriptor lock{::open((beside.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
-  CHECK_THROWS_WITH(store.two.add("count", 1), Contains("stays locked"));
+  CHECK_THROWS_WITH(store.add("count", 1), Contains("stays locked"));
+}
+
+TEST_CASE("A store in a folder tries again after an error of the file system that may pass", "[launch][store]") {
+  using Call = FailingCalls::Call;
+  const auto call = GENERATE(Call::stat, Call::open, Call::flock, Call::read, Call::write, Call::close, Call::rename);
+  const int error = GENERATE(ESTALE, EINTR, EAGAIN, EBUSY, EIO, ETIMEDOUT, ENOLCK, ENOENT);
+  if (error == ENOENT && call != Call::rename) return;
+  for (int when = 0; when < 8; ++when) {
+    INFO("call " << static_cast<int>(call) << ", error " << error << ", the one after " << when);
+    const File beside;
+    FailingCalls::fail(call, error, when, 2);
+    launch::BasicFileStore<FailingCalls> store{beside.folder / "store"};
+    store.set("key", "value");
+    CHECK(store.add("count", 5) == 5);
+    CHECK(store.add("count", 2) == 7);
+    CHECK(store.get("key") == "value");
+    CHECK(store.wait("count", patience()) == "7");
+    CHECK_FALSE(store.get("none").has_value());
+  }
+}
+
+TEST_CASE("A store in a folder gives up after its patience or the deadline, and says the error", "[launch][store]") {
+  using Call = FailingCalls::Call;
+  const std::chrono::milliseconds soon{20};
+  const auto text_of = [](int error) { return std::string{std::strerror(error)}; };
+  File beside;
+  launch::BasicFileStore<FailingCalls> store{beside.folder, {}, soon};
+  store.set("key", "value");
+  constexpr int for_ever = 1'000'000;
+  FailingCalls::fail(Call::open, ESTALE, 0, for_ever);
+  CHECK_THROWS_WITH(store.get("key"), Contains("cannot read 'key'") && Contains(text_of(ESTALE)));
+  CHECK_THROWS_WITH(store.wait("key", Clock::now() + soon), Contains("cannot read 'key'") && Contains(text_of(ESTALE)));
+  CHECK_THROWS_WITH(store.set("other", "value"), Contains("cannot lock") && Contains(text_of(ESTALE)));
+  FailingCalls::fail(Call::rename, EIO, 0, for_ever);
+  CHECK_THROWS_WITH(store.set("other", "value"), Contains("cannot write 'other'") && Contains(text_of(EIO)));
+  FailingCalls::fail(Call::stat, ESTALE, 0, for_ever);
+  CHECK_THROWS_WITH((launch::BasicFileStore<FailingCalls>{beside.folder, {}, soon}), Contains(text_of(ESTALE)));
+
+  // An error that stays is no reason to wait: such calls are made once.
+  for (const auto& [call, error] : {std::pair{Call::open, EACCES}, {Call::write, ENOSPC}, {Call::close, EDQUOT}, {Call::rename, EROFS}}) {
+    FailingCalls::fail(call, error, 0, for_ever);
+    CHECK_THROWS_WITH(store.set("other", "value"), Contains(text_of(error)));
+    CHECK(FailingCalls::times == for_ever - 1);
+  }
+  FailingCalls::fail(Call::stat, 0, 0, 0);
+  CHECK_FALSE(beside.one.get("other").has_value());
+}
+
+TEST_CASE("A store in a folder does not wait for the writer of a pipe", "[launch][store]") {
+  File store;
+  REQUIRE(::mkfifo((store.folder / "key-pipe").c_str(), 0600) == 0);
+  REQUIRE(::mkfifo((store.folder / "new").c_str(), 0600) == 0);
+  CHECK_NOTHROW(store.one.get("pipe"));
+  CHECK_THROWS_AS(store.one.set("key", "value"), pdp::ConfigError);
 }
 
 TEST_CASE("a store bounds what it takes", "[launch][store]") {
