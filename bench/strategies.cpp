@@ -12,6 +12,7 @@
 //   bytes, formula      of the rank that holds most: what making the trainer has taken by malloc and of memory in common, and what
 //                       parameters, gradients and the optimizer's state take; for zero3 two gathered layers more
 
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <pdp/comm/tcp.hpp>
 #include <pdp/pdp.hpp>
 

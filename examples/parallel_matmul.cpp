@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <pdp/pdp.hpp>
 
 #include "common/exercise_flags.hpp"

@@ -1,7 +1,7 @@
 // Two ranks, the first of which sends a tensor to the second: two processes of this machine, or as --ranks 2, --threads 2 or RANK and
 // WORLD_SIZE say.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstdio>

@@ -6,6 +6,7 @@
 //   toy_mlp --strategy single --device cuda         one GPU
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <span>

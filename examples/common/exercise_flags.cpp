@@ -1,6 +1,8 @@
 #include "exercise_flags.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <exception>
 #include <functional>
 
 #include <pdp/launch/environment.hpp>

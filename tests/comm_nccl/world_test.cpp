@@ -11,6 +11,7 @@
 #include <functional>
 #include <latch>
 #include <numeric>
+#include <tuple>
 
 #include "comm/conformance.hpp"
 #include "comm/failures.hpp"

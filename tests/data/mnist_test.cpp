@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "catch.hpp"
 #include "data/allocations.hpp"

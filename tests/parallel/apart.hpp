@@ -4,6 +4,7 @@
 
 #include <pdp/host/device.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

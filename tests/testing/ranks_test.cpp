@@ -6,6 +6,7 @@
 
 #include <array>
 #include <set>
+#include <tuple>
 
 #include "catch.hpp"
 

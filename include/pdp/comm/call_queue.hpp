@@ -99,7 +99,7 @@ class CallQueue {
       }
       const TimePoint now = Clock::now();
       if (until == TimePoint::max()) until = now + deadline_;
-      if (now >= until) transport_.fail(timeout(call));
+      if (now >= until) transport_.fail(timeout_of(call));
       if constexpr (CarriesProbes<T>) {
         if (!std::exchange(still, true)) probes_.begin(now);
         find_deadlock(call.envelope.tag == Envelope::collective ? *group.first : call, now);
@@ -222,7 +222,7 @@ class CallQueue {
 
   void recycle(Call& call) { idle_[call.envelope.tag == Envelope::collective ? collectives : messages].push_back(&call); }
 
-  Failure timeout(const Call& call) const {
+  Failure timeout_of(const Call& call) const {
     const double seconds = std::chrono::duration<double>(deadline_).count();
     return {Failure::Kind::timeout, transport_.rank(),
             text("rank ", transport_.rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),

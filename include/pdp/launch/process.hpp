@@ -73,10 +73,10 @@ struct Process {
   comm::Descriptor report;
 };
 
-/// Starts a process that the system kills when the thread that called this ends, however that comes about. `signals`: its signal mask.
+/// Starts a process that the system kills when the thread that called this ends, however that comes about. `mask`: its signal mask.
 /// `on_child`: its disposition of SIGCHLD. It inherits those of all other signals. `cores`: where it may run; nothing: where this thread
 /// may.
-inline Process start(Command command, const sigset_t& signals, const struct sigaction& on_child,
+inline Process start(Command command, const sigset_t& mask, const struct sigaction& on_child,
                      const std::optional<Cores>& cores = std::nullopt) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw ConfigError{text("no pipe for another process: ", comm::describe_system_error(errno))};
@@ -97,7 +97,7 @@ inline Process start(Command command, const sigset_t& signals, const struct siga
     if (cores) ::sched_setaffinity(0, sizeof *cores, &*cores);
     ::fcntl(write_end.get(), F_SETFD, 0);
     ::sigaction(SIGCHLD, &on_child, nullptr);
-    ::sigprocmask(SIG_SETMASK, &signals, nullptr);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
     ::execve(command.program(), arguments.data(), environment.data());
     [[maybe_unused]] const ssize_t written = ::write(write_end.get(), failed.data(), failed.size());
     ::_exit(127);

@@ -27,8 +27,8 @@ class Layers {
   template <class F>
   void visit(int number, F&& f) const {
     const Place place = places_[static_cast<std::size_t>(number)];
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      static_cast<void>(((place.type == I && (f(std::get<I>(by_type_)[place.index]), true)) || ...));
+    [&]<std::size_t... Types>(std::index_sequence<Types...>) {
+      static_cast<void>(((place.type == Types && (f(std::get<Types>(by_type_)[place.index]), true)) || ...));
     }
     (std::make_index_sequence<Types::size>{});
   }

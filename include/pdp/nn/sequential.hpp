@@ -42,7 +42,9 @@ class Sequential {
  private:
   template <class F>
   constexpr void each(F&& f) const {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (f(std::get<I>(blocks_), static_cast<Index>(I)), ...); }
+    [&]<std::size_t... Positions>(std::index_sequence<Positions...>) {
+      (f(std::get<Positions>(blocks_), static_cast<Index>(Positions)), ...);
+    }
     (std::index_sequence_for<B...>{});
   }
 

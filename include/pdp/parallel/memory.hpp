@@ -23,7 +23,7 @@ class Memory {
   Memory() = default;
   /// `keep_output`: the model's output stays readable after the list.
   Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
-    tensors_.resize(static_cast<std::size_t>(micro_batches * slots()));
+    tensors_.resize(static_cast<std::size_t>(micro_batches * tensors_per_micro_batch()));
     for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
     for (std::size_t at = 0; at < list.size(); at += joined(list, at))
@@ -61,7 +61,7 @@ class Memory {
     return false;
   }
 
-  [[nodiscard]] int slots() const { return 3 * (model_->size() + 1); }
+  [[nodiscard]] int tensors_per_micro_batch() const { return 3 * (model_->size() + 1); }
 
   enum class Shares : std::uint8_t { nothing, its_output, all };  // with its input: the memory of the activation, or of its gradient, too
 
@@ -125,7 +125,8 @@ class Memory {
   void touch(Kind kind, int micro_batch, int number, Index at, bool written = false) {
     number = origin(kind, number);
     if (kind == Kind::activation && number == 0) return;  // the batch itself, which the caller holds
-    Tensor& tensor = tensors_[static_cast<std::size_t>(micro_batch * slots() + static_cast<int>(kind) * (model_->size() + 1) + number)];
+    Tensor& tensor = tensors_[static_cast<std::size_t>(micro_batch * tensors_per_micro_batch() +
+                                                       static_cast<int>(kind) * (model_->size() + 1) + number)];
     tensor.size = kind == Kind::saved ? model_->layers[static_cast<std::size_t>(number)].saved : model_->width(number);
     if (tensor.lives.empty() || (written && tensor.lives.back().first != at)) tensor.lives.push_back({at, at});
     tensor.lives.back().last = at;
@@ -145,7 +146,7 @@ class Memory {
     number = origin(kind, number);
     if (kind == Kind::activation && number == 0) return;
     const auto at = [&](int m) -> Tensor& {
-      return tensors_[static_cast<std::size_t>(m * slots() + static_cast<int>(kind) * (model_->size() + 1) + number)];
+      return tensors_[static_cast<std::size_t>(m * tensors_per_micro_batch() + static_cast<int>(kind) * (model_->size() + 1) + number)];
     };
     for (int m = first; m < first + count; ++m)
       if (at(m).micro_batches > 1 || at(m).follows) return;
@@ -199,7 +200,7 @@ class Memory {
       const Index offset = tensor->micro_batches > 1 ? fit_all(tensor, placed) : fit(*tensor, placed);
       size_ = std::max(size_, offset + room(tensor));
       for (int m = 0; m < tensor->micro_batches; ++m) {
-        Tensor* const each = tensor + m * slots();
+        Tensor* const each = tensor + m * tensors_per_micro_batch();
         each->offset = offset + m * tensor->size;
         placed.insert(std::ranges::upper_bound(placed, each->offset, {}, [](const Tensor* t) { return t->offset; }), each);
       }
@@ -231,7 +232,7 @@ class Memory {
         for (const Tensor* other : placed) {
           const Index begin = offset + m * first->size;
           if (other->offset >= begin + first->size) break;
-          if (end(*other) <= begin || !meet(*other, first[m * slots()])) continue;
+          if (end(*other) <= begin || !meet(*other, first[m * tensors_per_micro_batch()])) continue;
           offset = padded<float>(end(*other) - m * first->size);
           moved = true;
         }

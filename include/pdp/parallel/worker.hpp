@@ -261,7 +261,7 @@ class Worker {
     const nn::Outline& model = stage_.outline();
     const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
     memory_ = allocate<T>(device(), std::max(step.size(), evaluation.size()) * micro_rows_);
-    const auto slots = [&](const Memory& memory, int micro_batches) {
+    const auto slots_of = [&](const Memory& memory, int micro_batches) {
       std::vector<Slot> made(static_cast<std::size_t>(micro_batches), Slot{model.size()});
       const auto at = [&](Kind kind, int m, int number) {
         const Index offset = memory.offset(kind, m, number);
@@ -276,8 +276,8 @@ class Worker {
         }
       return made;
     };
-    step_slots_ = slots(step, plan.micro_batches);
-    evaluation_slots_ = slots(evaluation, 1);
+    step_slots_ = slots_of(step, plan.micro_batches);
+    evaluation_slots_ = slots_of(evaluation, 1);
   }
 
   /// One for each buffer of gradients, where sums of slices are added up.

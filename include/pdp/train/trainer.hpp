@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/parallel/check_parameters.hpp>

@@ -426,7 +426,7 @@ inline void Rank::wait(Call& call, Call::State state) {
     if (moved) continue;
     const TimePoint now = Clock::now();
     if (begin == TimePoint::max()) begin = now;
-    if (now - begin >= deadline_) fail(timeout(call));
+    if (now - begin >= deadline_) fail(timeout_of(call));
     if (call.state < Call::State::closed)
       seat().bell.wait(seen, begin + deadline_);
     else if (waiting.look_again())
@@ -467,7 +467,7 @@ inline void Rank::abandon(Call& call) noexcept {
        text("rank ", number_, " gave up ", describe(call.envelope), " while it was in flight; its own error says why")});
 }
 
-inline Failure Rank::timeout(const Call& call) const {
+inline Failure Rank::timeout_of(const Call& call) const {
   const auto milliseconds = std::lround(std::chrono::duration<double>(deadline_).count() * 1000);
   if (call.state == Call::State::closed)
     return {Failure::Kind::timeout, number_,

@@ -75,7 +75,7 @@ class Rank {
   /// of the failure may let go of; so this waits for it, for 5 s at most.
   void quiesce() noexcept;
   [[nodiscard]] bool has_come(Call& call, Call::State state);
-  [[nodiscard]] Failure timeout(const Call& call) const;
+  [[nodiscard]] Failure timeout_of(const Call& call) const;
 
   std::shared_ptr<World> world_;
   int number_;

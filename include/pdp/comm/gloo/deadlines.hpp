@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -62,7 +63,7 @@ class Deadlines {
       const TimePoint now = Clock::now();
       Duration next = std::min<Duration>(deadline, Clock::slice);  // what begins later ends later
       for (const Wait* wait = first_; wait != nullptr; wait = wait->next_) {
-        if (wait->since_ + deadline <= now) return timeout(*wait);
+        if (wait->since_ + deadline <= now) return timeout_of(*wait);
         next = std::min(next, wait->since_ + deadline - now);
       }
       changed_.wait_for(lock, stop, next, [&] { return deadline_.load() != deadline; });
@@ -73,7 +74,7 @@ class Deadlines {
  private:
   static Duration bounded(Duration deadline) { return std::min<Duration>(deadline, no_timeout); }
 
-  [[nodiscard]] Failure timeout(const Wait& wait) const {
+  [[nodiscard]] Failure timeout_of(const Wait& wait) const {
     const double seconds = std::chrono::duration<double>(deadline()).count();
     const std::string waited = text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(wait.call_));
     constexpr const char* advice = " makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)";

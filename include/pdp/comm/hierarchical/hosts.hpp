@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <pdp/comm/roll_call.hpp>

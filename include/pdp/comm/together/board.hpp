@@ -29,11 +29,11 @@ static_assert(offsetof(Slot, source) == 64 && offsetof(Slot, many) == 128);
 
 /// What a rank of a group shows of itself in collectives. It alone writes here.
 struct Board {
-  static constexpr std::uint64_t slots = 8;
+  static constexpr std::uint64_t slot_count = 8;
 
   alignas(64) std::atomic<std::uint64_t> summed{0};  // the last piece of which its share is summed
   alignas(64) std::atomic<std::uint64_t> taken{0};   // the last piece with which it has finished
-  std::array<Slot, slots> slot;
+  std::array<Slot, slot_count> slot;
 };
 
 }  // namespace pdp::comm::together

@@ -63,7 +63,7 @@ class Meeting {
     const std::size_t bytes = request.envelope.bytes;
     pieces_ = std::max<std::uint64_t>(1, (bytes + Slot::capacity - 1) / Slot::capacity);
     shared_out_ = size_ > 2 && bytes > whole_up_to;
-    way_ = bytes > whole_up_to ? Way::open : Way::slots;
+    way_ = bytes > whole_up_to ? Way::open : Way::in_slots;
     source_ = way_ == Way::open ? sources_->find(request.values, bytes) : Source{};
     copied_ = summed_ = taken_ = 0;
     arrived_ = 0;
@@ -93,12 +93,12 @@ class Meeting {
 
  private:
   /// How the values go: through slots, or not at all. It is open until the first pieces of all ranks have shown where their values lie.
-  enum class Way : unsigned char { open, slots, in_place };
+  enum class Way : unsigned char { open, in_slots, in_place };
   static constexpr std::size_t whole_up_to = 4 * 1024;  // bytes
 
   [[nodiscard]] Board& board(int rank) const { return *partners_[static_cast<std::size_t>(rank)].board; }
   [[nodiscard]] std::uint64_t number(std::uint64_t piece) const { return first_ + piece; }
-  [[nodiscard]] Slot& slot(int rank, std::uint64_t piece) const { return board(rank).slot[number(piece) % Board::slots]; }
+  [[nodiscard]] Slot& slot(int rank, std::uint64_t piece) const { return board(rank).slot[number(piece) % Board::slot_count]; }
   [[nodiscard]] std::size_t size_of(std::uint64_t piece) const {
     return std::min<std::size_t>(Slot::capacity, request_->envelope.bytes - piece * Slot::capacity);
   }
@@ -124,7 +124,7 @@ class Meeting {
   /// Numbers start at 1, so those before the first slots were used are below what anybody has taken.
   [[nodiscard]] bool may_copy() const {
     const std::uint64_t next = number(copied_);
-    return next <= all_took_ + Board::slots || behind(&Board::taken, next - Board::slots) < 0;
+    return next <= all_took_ + Board::slot_count || behind(&Board::taken, next - Board::slot_count) < 0;
   }
   [[nodiscard]] int missing_here() const {
     if (way_ == Way::in_place) return behind(&Board::summed, first_);
@@ -133,7 +133,7 @@ class Meeting {
       if (const int rank = absent(next, 0); rank < size_) return rank;
     if (shared_out_ && taken_ < summed_)
       if (const int rank = behind(&Board::summed, number(taken_)); rank >= 0) return rank;
-    return copied_ < to_copy() ? behind(&Board::taken, number(copied_) - Board::slots) : -1;
+    return copied_ < to_copy() ? behind(&Board::taken, number(copied_) - Board::slot_count) : -1;
   }
 
   bool step() {
@@ -199,12 +199,12 @@ class Meeting {
       way_ = Way::in_place;
       return false;
     }
-    way_ = Way::slots;
+    way_ = Way::in_slots;
     if (all_own) return true;
     // Some are seen by all and some are not: all begin again with their first piece, after any that was shown already.
     source_ = {};
     copied_ = 0;
-    first_ += Board::slots;
+    first_ += Board::slot_count;
     took(first_ - 1);
     wake();
     return false;
@@ -265,7 +265,7 @@ class Meeting {
   void took(std::uint64_t number) { board(rank_).taken.store(number, std::memory_order_seq_cst); }
   void took_piece() {
     took(number(taken_));
-    if (pieces_ >= Board::slots) wake();  // else nobody sleeps for want of a slot
+    if (pieces_ >= Board::slot_count) wake();  // else nobody sleeps for want of a slot
     ++taken_;
   }
 
@@ -293,7 +293,7 @@ class Meeting {
   std::uint64_t pieces_ = 0, copied_ = 0, summed_ = 0, taken_ = 0;  // of the call
   int arrived_ = 0;                                                 // ranks, from the first on, whose next piece is known to be there
   bool shared_out_ = false;                                         // whether each rank adds up a share
-  Way way_ = Way::slots;
+  Way way_ = Way::in_slots;
   Source source_;                   // of this rank's values
   std::vector<std::byte*> values_;  // of all ranks, where all see them
   InPlace in_place_;

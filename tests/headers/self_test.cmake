@@ -1,0 +1,43 @@
+# Plants faults that check.cmake is to find in small headers under WORK_DIR. Takes what check.cmake takes of the compiler.
+cmake_minimum_required(VERSION 3.25)
+cmake_path(ABSOLUTE_PATH WORK_DIR NORMALIZE)
+file(REMOVE_RECURSE "${WORK_DIR}")
+
+# check(<case> <passes|fails> <text of the header> <text of the output>)
+function(check case outcome header text)
+  set(file "${WORK_DIR}/include/pdp/planted.hpp")
+  file(WRITE "${file}" "#pragma once\n#include <cstddef>\n#include <utility>\n${header}\n")
+  execute_process(
+    COMMAND
+      "${CMAKE_COMMAND}" -D "CASE=${case}" -D "HEADERS=${file}" -D "INCLUDE_DIR=${WORK_DIR}/include" -D "WORK_DIR=${WORK_DIR}" -D
+      "COMPILER=${COMPILER}" -D "COMPILER_ID=${COMPILER_ID}" -D "STANDARD=${STANDARD}" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check.cmake"
+    RESULT_VARIABLE result
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE output)
+  if(result EQUAL 0)
+    set(found passes)
+  else()
+    set(found fails)
+  endif()
+  string(FIND "${output}" "${text}" at)
+  if(NOT found STREQUAL outcome OR at EQUAL -1)
+    message(FATAL_ERROR "headers: expected that ${case} ${outcome} with '${text}' for\n${header}\nit ${found} with:\n${output}")
+  endif()
+endfunction()
+
+set(sound "inline std::size_t twice(std::size_t number) { return 2 * number; }")
+check(macros passes "${sound}" "1 headers compile (macros)")
+check(warnings passes "${sound}" "1 headers compile (warnings)")
+
+check(macros fails "template <std::size_t... I> constexpr std::size_t sum(std::index_sequence<I...>) { return (I + ...); }" "planted.hpp:4")
+check(macros fails "struct Waiter { int timeout(int begin) { return begin; } };" "planted.hpp:4")
+check(macros fails "enum class Kind { None, Some };" "planted.hpp:4")
+check(macros fails "inline int first(int slots) { return slots; }" "planted.hpp:4")
+
+check(warnings fails "inline std::size_t wide(int number) { return std::size_t{0} + number; }" "sign-conversion")
+check(warnings fails "inline double add(float a, double b) { return a + b; }" "double-promotion")
+check(warnings fails "inline long cut(double number) { return (long)number; }" "old-style-cast")
+if(COMPILER_ID STREQUAL "GNU")
+  check(warnings fails "inline std::size_t same(std::size_t number) { return static_cast<std::size_t>(number); }" "useless-cast")
+endif()
+message(STATUS "headers: each planted fault was found")
