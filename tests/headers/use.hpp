@@ -7,8 +7,9 @@ namespace use_of_headers {
 
 using namespace pdp;
 
-constexpr Task task{nn::Sequential{nn::Linear{784, 64}, nn::Relu{}, nn::Residual{nn::Linear{64, 64}, nn::Tanh{}}, nn::Linear{64, 10}},
-                    loss::CrossEntropy{}, optim::Adam{.lr = 1e-3f}};
+constexpr Task task{
+    nn::Sequential{nn::Linear{784, 64}, nn::Relu{}, nn::Residual{nn::Sequential{nn::Linear{64, 64}, nn::Tanh{}}}, nn::Linear{64, 10}},
+    loss::CrossEntropy{}, optim::Adam{.lr = 1e-3f}};
 
 template <parallel::Strategy S>
 void train(comm::Thread& world, const data::Mnist& digits, const S& strategy) {
