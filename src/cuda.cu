@@ -1,4 +1,4 @@
-// Added to whatever links pdp::cuda.
+// Compiled once for a program.
 #include <pdp/comm/operation.hpp>
 #include <pdp/cuda/source.cuh>
 #include <pdp/optim/adam.hpp>

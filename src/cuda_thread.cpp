@@ -1,2 +1,2 @@
-// Added to whatever links pdp::cuda.
+// Compiled once for a program.
 #include <pdp/comm/cuda_thread/source.hpp>

@@ -1,2 +1,6 @@
-// Added to whatever links pdp::nccl.
+// Compiled once for a program; see pdp/core/separate_compilation.hpp.
+#ifndef PDP_SEPARATE_COMPILATION
+#define PDP_SEPARATE_COMPILATION
+#endif
+
 #include <pdp/comm/nccl/source.hpp>

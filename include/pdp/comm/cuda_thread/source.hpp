@@ -1,7 +1,6 @@
 #pragma once
 
-/// What pdp/comm/cuda_thread.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::cuda adds
-/// that source.
+/// The definitions of what pdp/comm/cuda_thread.hpp declares, included by src/cuda_thread.cpp only, as they need the toolkit's headers.
 
 #include <algorithm>
 #include <cstdint>

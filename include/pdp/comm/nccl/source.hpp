@@ -1,7 +1,6 @@
 #pragma once
 
-/// What pdp/comm/nccl.hpp declares, compiled once for a program: one source of it includes this file. CMake's target pdp::nccl adds that
-/// source.
+/// The definitions of what pdp/comm/nccl.hpp declares, included by src/nccl.cpp only, as they need the toolkit's headers.
 
 #include <algorithm>
 #include <array>
