@@ -1,10 +1,12 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <pdp/launch/address.hpp>
@@ -44,20 +46,31 @@ inline std::string address_for_other_hosts(const std::vector<Address>& addresses
 }
 
 /// The addresses of Slurm's node of rank 0, whose name this host may not know; then `store` becomes what Slurm has for it. Throws
-/// UsageError if there is nothing.
+/// UsageError if there is nothing. Servers of names that do not answer have some seconds, since the others would wait for this rank in
+/// vain.
 inline std::vector<Address> find_node(const Variables& variable, const Place& place, const Reach::NodeAddress& node_address,
                                       std::string& store) {
+  constexpr std::chrono::seconds patience{5};
+  const comm::TimePoint until = comm::Clock::now() + patience;
   std::string why;
   bool later = false;
   std::vector<Address> addresses = resolve(store, place.master_port, why, &later);
   if (!addresses.empty() || !place.master_by_name || store != place.master_address) return addresses;
+  std::string ignored;
   const std::optional<std::string> told = node_address(variable, store);
-  if (told) addresses = resolve(*told, place.master_port, why);
-  if (addresses.empty() && !later)
-    throw UsageError{text("rank 0 is on the node ", in_quotes(store), " of Slurm, a name that this host does not know, and Slurm tells ",
-                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", printable(store),
+  if (told) addresses = resolve(*told, place.master_port, ignored);
+  if (!addresses.empty()) {
+    store = *told;
+    return addresses;
+  }
+  while (addresses.empty() && later && comm::Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    addresses = resolve(store, place.master_port, why, &later);
+  }
+  if (addresses.empty())
+    throw UsageError{text("rank 0 is on the node ", in_quotes(store), " of Slurm, but on this host ", why, ", and Slurm tells ",
+                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", store,
                           "); set MASTER_ADDR to the address of that node, the same for all ranks")};
-  if (!addresses.empty()) store = *told;
   return addresses;
 }
 
@@ -87,8 +100,8 @@ inline Reach Reach::from(const Variables& variable, const Place& place, bool tog
   const auto is_own = [&](const Address& address) { return address.number() == reach.own; };
   if (own && place.hosts_store && std::ranges::any_of(addresses, is_own)) reach.store = reach.own;
   if (!host_is_named) return reach;
-  if (const std::string outside = detail::address_for_other_hosts(addresses, or_of_default_route()); !outside.empty())
-    reach.store = outside;
+  const std::optional<Address> outside = own && !own->loopback() ? own : address_of_default_route(interfaces());
+  if (const std::string address = detail::address_for_other_hosts(addresses, outside); !address.empty()) reach.store = address;
   return reach;
 }
 

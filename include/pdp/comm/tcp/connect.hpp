@@ -10,6 +10,7 @@
 #include <pdp/comm/roll_call.hpp>
 #include <pdp/comm/store.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
+#include <pdp/comm/tcp/network.hpp>
 
 namespace pdp::comm::tcp {
 
@@ -27,7 +28,7 @@ inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size,
   auto mesh = std::make_unique<Mesh>(store.local_address(), handshake::Self::of(handshake::Purpose::data, rank, size, membership.job));
   if (rank == 0) store.set(token_key, handshake::view(handshake::draw<sizeof(Token)>()));
   const RollCall roll_call{store, "tcp/address/", "tcp/addresses", rank, size, deadline};
-  roll_call.say(mesh->address());
+  roll_call.say(text(mesh->address(), ' ', this_network()));
   std::string token;
   try {
     token = store.wait(token_key, deadline);
@@ -48,6 +49,7 @@ inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size,
     addresses.push_back(all.substr(begin, end - begin));
   if (addresses.size() != static_cast<std::size_t>(size))
     throw ConfigError{text("rank ", rank, " found ", addresses.size(), " addresses of ranks in the job's store; there should be ", size)};
+  check_loopback(addresses);
   mesh->take_place(addresses, deadline);
   return mesh;
 }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm::tcp {
+
+/// Tells processes that share a loopback device from all others: the kernel's run and the name space of network devices.
+inline std::string this_network() {
+  std::ifstream file{"/proc/sys/kernel/random/boot_id"};
+  std::string boot;
+  std::getline(file, boot);
+  std::array<char, 64> space{};
+  const ssize_t length = ::readlink("/proc/self/ns/net", space.data(), space.size());
+  return boot + '/' + std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+}
+
+/// Throws UsageError, the same on all ranks, if a rank listens at a loopback address that a rank on another host cannot reach. `places`: of
+/// all ranks, address, port and this_network(), with blanks between them.
+inline void check_loopback(const std::vector<std::string>& places) {
+  const auto network = [](const std::string& place) { return std::string_view{place}.substr(std::min(place.rfind(' '), place.size())); };
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const std::string address = places[rank].substr(0, places[rank].find(' '));
+    if (!address.starts_with("127.") && address != "::1") continue;
+    for (std::size_t other = 0; other < places.size(); ++other)
+      if (network(places[other]) != network(places[rank]))
+        throw UsageError{text("rank ", rank, " listens at ", address, ", which only its own host reaches, but rank ", other,
+                              " is on another one; PDP_INTERFACE on the host of rank ", rank,
+                              " must name an interface that other hosts reach, or not be set")};
+  }
+}
+
+}  // namespace pdp::comm::tcp
