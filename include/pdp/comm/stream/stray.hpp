@@ -36,9 +36,14 @@ struct Stray {
 class Strays {
  public:
   explicit Strays(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) give_back(fresh());
+    for (std::size_t i = 0; i < count; ++i) {
+      give_back(fresh());
+      free_->grow(first_capacity);
+    }
   }
 
+  /// Returns one with or without memory. One that is made here has none: many small messages that nobody receives would use up the address
+  /// space.
   Stray& take() {
     if (free_ == nullptr) return fresh();
     Stray& stray = *free_;
@@ -56,7 +61,6 @@ class Strays {
 
   Stray& fresh() {
     all_.push_back(std::make_unique<Stray>());
-    all_.back()->grow(first_capacity);
     return *all_.back();
   }
 
