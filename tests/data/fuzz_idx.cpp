@@ -3,10 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <span>
 
-/// Whatever the bytes are, read_idx gives an array that fits its extents, or throws FileError.
+#include "fuzz.hpp"
+
+/// read_idx returns an array that fits its extents, or throws FileError, and allocates no more than a multiple of what is in the file.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  constexpr std::size_t most_unpacked = 1032;  // bytes that deflate makes of one
+  const bool packed = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+  const fuzz::AllocationBound bound{1'000'000 + 4 * size * (packed ? most_unpacked : 1)};
   try {
     const auto idx = pdp::data::read_idx(pdp::data::Input{std::as_bytes(std::span{bytes, size})});
     pdp::Index product = 1;

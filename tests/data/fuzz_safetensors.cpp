@@ -3,35 +3,64 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "fuzz.hpp"
 
 namespace {
 
 template <class T>
 void read(const pdp::data::SafeTensors& file, const pdp::data::TensorInfo& tensor) {
-  if (tensor.type != pdp::data::element_type_of<T>) return;
-  std::vector<T> values(static_cast<std::size_t>(tensor.elements()));
-  file.read<T>(tensor.name, values);
+  const bool right = tensor.type == pdp::data::element_type_of<T>;
+  // A tensor of another type may have no byte for each element.
+  std::vector<T> values(right ? static_cast<std::size_t>(tensor.elements()) : 1);
+  try {
+    file.read<T>(tensor.name, values);
+    if (!right) std::abort();
+  } catch (const pdp::FileError&) {
+    if (right && !std::same_as<T, bool>) std::abort();
+  }
 }
 
-}  // namespace
-
-/// Whatever the bytes are, a file is refused by a FileError, or all of its tensors can be read and are all of its bytes.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+void check(std::span<const std::byte> bytes) {
   try {
-    const pdp::data::SafeTensors file{pdp::data::Input{std::as_bytes(std::span{bytes, size})}};
-    std::size_t total = 0;
+    const pdp::data::SafeTensors file{pdp::data::Input{bytes}};
+    std::uint64_t end = 0;
     for (const auto& tensor : file.tensors()) {
+      if (tensor.begin != end || tensor.end < tensor.begin || &file.at(tensor.name) != &tensor) std::abort();
+      end = tensor.end;
+      if (tensor.type != pdp::data::ElementType::unknown &&
+          static_cast<std::size_t>(tensor.elements()) * info(tensor.type).bits != 8 * (tensor.end - tensor.begin))
+        std::abort();
+      if (tensor.type_name().empty() && !tensor.unknown_type.empty()) std::abort();
       read<double>(file, tensor);
       read<float>(file, tensor);
       read<pdp::data::Float16>(file, tensor);
       read<std::int64_t>(file, tensor);
+      read<std::uint32_t>(file, tensor);
       read<std::uint8_t>(file, tensor);
-      total += tensor.end - tensor.begin;
     }
-    if (total > size) std::abort();
+    if (end > bytes.size()) std::abort();
   } catch (const pdp::FileError&) {
   }
+}
+
+}  // namespace
+
+/// A file is rejected by a FileError, or all of its tensors can be read and are all of its bytes.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  // For each tensor of 50 letters, eight messages and as many values.
+  const fuzz::AllocationBound bound{200'000 + 500 * size};
+  check(std::as_bytes(std::span{bytes, size}));
+  if (size == 0) return 0;
+  // As the JSON alone, with as many bytes behind it as the first byte says.
+  const std::uint64_t length = size - 1;
+  std::string whole(sizeof length, '\0');
+  std::memcpy(whole.data(), &length, sizeof length);
+  whole.append(reinterpret_cast<const char*>(bytes) + 1, size - 1).append(bytes[0], '\1');
+  check(std::as_bytes(std::span{whole}));
   return 0;
 }

@@ -1,0 +1,97 @@
+#include <pdp/launch/access.hpp>
+#include <pdp/launch/environment.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "fuzz.hpp"
+
+namespace launch = pdp::launch;
+
+namespace {
+
+// All that is looked at but PDP_SECRET_FILE, which would open any file. The order is part of the seeds: add new ones at the end.
+constexpr std::array<const char*, 36> names{"RANK",
+                                            "WORLD_SIZE",
+                                            "LOCAL_RANK",
+                                            "LOCAL_WORLD_SIZE",
+                                            "MASTER_ADDR",
+                                            "MASTER_PORT",
+                                            "PDP_RENDEZVOUS",
+                                            "PDP_STORE",
+                                            "PDP_TIMEOUT",
+                                            "PDP_HEARTBEAT",
+                                            "PDP_JOB",
+                                            "PDP_ATTEMPT",
+                                            "PDP_SECRET",
+                                            "PDP_INSECURE",
+                                            "PDP_MUNGE_SOCKET",
+                                            "SLURM_JOB_ID",
+                                            "SLURM_STEP_ID",
+                                            "SLURM_PROCID",
+                                            "SLURM_LOCALID",
+                                            "SLURM_NTASKS",
+                                            "SLURM_STEP_NUM_TASKS",
+                                            "SLURM_STEP_NUM_NODES",
+                                            "SLURM_STEP_NODELIST",
+                                            "SLURM_STEP_RESV_PORTS",
+                                            "SLURM_RESTART_COUNT",
+                                            "GROUP_WORLD_SIZE",
+                                            "TORCHELASTIC_RESTART_COUNT",
+                                            "OMPI_COMM_WORLD_RANK",
+                                            "OMPI_COMM_WORLD_SIZE",
+                                            "OMPI_COMM_WORLD_LOCAL_RANK",
+                                            "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                            "OMPI_MCA_ess_base_jobid",
+                                            "PMI_RANK",
+                                            "PMI_SIZE",
+                                            "MPI_LOCALNRANKS",
+                                            "I_MPI_HYDRA_UUID"};
+
+void check(const launch::Place& place, bool has_store) {
+  if (place.size < 1 || place.size > launch::most_ranks || place.rank < 0 || place.rank >= place.size) std::abort();
+  if (place.local_rank && (*place.local_rank < 0 || *place.local_rank >= place.size)) std::abort();
+  if (place.timeout <= pdp::comm::Duration::zero() || place.heartbeat < pdp::comm::Duration::zero()) std::abort();
+  const bool in_network = !place.master_address.empty() && place.master_port > 0;
+  if (has_store && place.size > 1 && place.folder.empty() == !in_network) std::abort();
+}
+
+}  // namespace
+
+/// Whatever the variables of the environment say, a rank knows its place and how it is admitted, or UsageError is thrown. The input is a
+/// list: the number of a name, its value, a zero byte.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  std::map<std::string, std::string, std::less<>> values;
+  std::string_view left{reinterpret_cast<const char*>(bytes), size};
+  while (!left.empty()) {
+    const auto* const name = names[static_cast<std::uint8_t>(left.front()) % names.size()];
+    left.remove_prefix(1);
+    const std::size_t end = std::min(left.find('\0'), left.size());
+    values[name] = left.substr(0, end);
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  const launch::Variables variables = [&](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+  const fuzz::AllocationBound bound{200'000 + 200 * size};
+  for (const bool has_store : {true, false}) {
+    try {
+      check(launch::Place::from(variables, {}, has_store), has_store);
+    } catch (const pdp::UsageError&) {
+    }
+  }
+  try {
+    static_cast<void>(launch::Place::given(variables));
+    const launch::Access access = launch::Access::from(variables, 2);
+    if (access.secret && access.secret->bytes().size() < launch::Access::shortest_secret) std::abort();
+  } catch (const pdp::UsageError&) {
+  }
+  return 0;
+}
