@@ -193,6 +193,7 @@ TEST_CASE("a header that contradicts itself or the file is refused with the reas
   CHECK_THAT(refusal(w("F8_E4M3", "[2]", "[0,3]"), 3), Contains("need 2 bytes"));
   CHECK_THAT(refusal(w("F4", "[3]", "[0,2]"), 2), Contains("needs 12 bits, which are not whole bytes"));
   CHECK_THAT(refusal(w("F99", "[2]", "[2,0]"), 2), Contains("are 2 and 0"));
+  CHECK_THAT(refusal(w("F99", "[1000000]", "[0,2]"), 2), Contains("are 0 and 2, but its shape has 1000000 elements"));
   CHECK_THAT(refusal(w("F99", "[4611686018427387904,4]", "[0,2]"), 2), Contains("more than 2^63"));
   CHECK_THAT(refusal(R"({"w":3})", 0), Contains("not described by"));
   CHECK_THAT(refusal(R"({"w":{"dtype":"F32","shape":[]}})", 4), Contains("not described by"));

@@ -213,7 +213,7 @@ TEST_CASE("a folder that other users can write to is no store", "[launch][store]
 
 TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on why", "[launch][store]") {
   File beside;
-  launch::FileStore store{beside.folder, {}, std::chrono::milliseconds{20}};
+  launch::FileStore store{beside.folder, {}, {}, std::chrono::milliseconds{20}};
   const pdp::comm::Descriptor lock{::open((beside.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
   CHECK_THROWS_WITH(store.add("count", 1), Contains("stays locked"));
@@ -238,12 +238,12 @@ TEST_CASE("A store in a folder tries again after an error of the file system tha
   }
 }
 
-TEST_CASE("A store in a folder gives up after its patience or the deadline, and says the error", "[launch][store]") {
+TEST_CASE("A store in a folder gives up at the deadline, and says the error", "[launch][store]") {
   using Call = FailingCalls::Call;
   const std::chrono::milliseconds soon{20};
   const auto text_of = [](int error) { return std::string{std::strerror(error)}; };
   File beside;
-  launch::BasicFileStore<FailingCalls> store{beside.folder, {}, soon};
+  launch::BasicFileStore<FailingCalls> store{beside.folder, {}, {}, soon};
   store.set("key", "value");
   constexpr int for_ever = 1'000'000;
   FailingCalls::fail(Call::open, ESTALE, 0, for_ever);
@@ -253,7 +253,7 @@ TEST_CASE("A store in a folder gives up after its patience or the deadline, and 
   FailingCalls::fail(Call::rename, EIO, 0, for_ever);
   CHECK_THROWS_WITH(store.set("other", "value"), Contains("cannot write 'other'") && Contains(text_of(EIO)));
   FailingCalls::fail(Call::stat, ESTALE, 0, for_ever);
-  CHECK_THROWS_WITH((launch::BasicFileStore<FailingCalls>{beside.folder, {}, soon}), Contains(text_of(ESTALE)));
+  CHECK_THROWS_WITH((launch::BasicFileStore<FailingCalls>{beside.folder, {}, {}, soon}), Contains(text_of(ESTALE)));
 
   // An error that stays is no reason to wait: such calls are made once.
   for (const auto& [call, error] : {std::pair{Call::open, EACCES}, {Call::write, ENOSPC}, {Call::close, EDQUOT}, {Call::rename, EROFS}}) {

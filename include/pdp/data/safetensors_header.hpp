@@ -281,7 +281,13 @@ class HeaderEvents {
     for (const Index extent : tensor.shape)
       if (__builtin_mul_overflow(elements, extent, &elements)) too_large();
     if (tensor.begin > tensor.end) mismatch(tensor, "");
-    if (tensor.type == ElementType::unknown) return;  // its size is not known; that it fits the others is checked
+    if (tensor.type == ElementType::unknown) {
+      // The size of an element is not known, but is a bit at least: so a reader that takes memory for the elements takes a multiple of the
+      // file.
+      if (static_cast<std::uint64_t>(elements) / 8 > tensor.end - tensor.begin)
+        mismatch(tensor, text(", but its shape has ", elements, " elements"));
+      return;
+    }
     std::uint64_t bits = 0;
     if (__builtin_mul_overflow(static_cast<std::uint64_t>(elements), std::uint64_t{info(tensor.type).bits}, &bits)) too_large();
     if (bits % 8 != 0) bad("tensor '", shown(name_), "' of type ", tensor.type_name(), " needs ", bits, " bits, which are not whole bytes");

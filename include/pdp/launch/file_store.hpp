@@ -45,16 +45,17 @@ struct FileCalls {
 /// it, and whoever can may join the job. It knows no way to a rank's machine: comm::Tcp takes the ranks to be on one, unless
 /// StoreView::reached_at says the address of each.
 ///
-/// A shared file system can fail for a moment: a stale handle, a server that restarts. Such errors (ESTALE, EINTR, EAGAIN, EBUSY, EIO,
-/// ETIMEDOUT, ENOLCK) are tried again until the deadline of wait(), and in the other calls for as long as `patience`.
+/// A shared file system can fail for a moment: a stale handle, a server that restarts. A call with such an error (ESTALE, EINTR, EAGAIN,
+/// EBUSY, EIO, ETIMEDOUT, ENOLCK) is made again until the deadline, and the error is thrown then.
 template <class Calls>
 class BasicFileStore {
  public:
   /// Makes the folder if it is not there. Throws ConfigError if that fails, or if other users could put something into it.
-  /// `membership`: what its ranks prove to each other beyond what they have read in the folder. `patience`: how long a call waits for
-  /// the folder's lock, and tries again what may pass.
-  explicit BasicFileStore(std::filesystem::path folder, comm::Membership membership = {}, comm::Duration patience = std::chrono::seconds{5})
-      : folder_{std::move(folder)}, membership_{std::move(membership)}, patience_{patience} {
+  /// `membership`: what its ranks prove to each other beyond what they have read in the folder. `deadline`: of the start; until then a rank
+  /// waits for another one that holds the folder's lock, and for what may pass. `least`: how long it does so after the deadline.
+  explicit BasicFileStore(std::filesystem::path folder, comm::Membership membership = {}, comm::TimePoint deadline = {},
+                          comm::Duration least = std::chrono::seconds{5})
+      : folder_{std::move(folder)}, membership_{std::move(membership)}, deadline_{deadline}, least_{least} {
     std::error_code ignored;
     if (folder_.has_parent_path()) std::filesystem::create_directories(folder_.parent_path(), ignored);
     const auto refuse = [&](std::string_view why) {
@@ -135,7 +136,7 @@ class BasicFileStore {
     if (const std::optional<std::string> failure = read(failure_key, deadline)) comm::decode_failure(*failure).raise();
   }
 
-  [[nodiscard]] comm::TimePoint until() const { return comm::Clock::now() + patience_; }
+  [[nodiscard]] comm::TimePoint until() const { return std::max<comm::TimePoint>(deadline_, comm::Clock::now() + least_); }
 
   /// Whether a call that has failed so may succeed when it is made again. A network file system reports a server that is away for a while
   /// as EIO or ETIMEDOUT.
@@ -231,7 +232,8 @@ class BasicFileStore {
 
   std::filesystem::path folder_;
   comm::Membership membership_;
-  comm::Duration patience_;
+  comm::TimePoint deadline_;
+  comm::Duration least_;
 };
 
 using FileStore = BasicFileStore<FileCalls>;

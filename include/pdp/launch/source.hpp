@@ -140,7 +140,7 @@ struct Rendezvous::Ends {
     address = reach.own;
     if (!place.folder.empty()) {
       folder.emplace(detail::folder_of(place.folder, access.job),
-                     comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job}, place.timeout);
+                     comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job}, deadline);
       return;
     }
     std::vector<std::uint16_t> ports{place.master_port};
