@@ -136,6 +136,9 @@ TEST_CASE("a file of another kind is refused with what was expected and found", 
   CHECK_THAT(refusal({"\0\0\x0d\x01\0\0\0\0", 8}), Contains("type 08 (unsigned bytes)") && Contains("found type 0d"));
   CHECK_THAT(refusal({"\0\0\x08\0", 4}), Contains("1 to 4 IDX dimensions, found 0"));
   CHECK_THAT(refusal(files::idx({1, 1, 1, 1, 1}, "a")), Contains("1 to 4 IDX dimensions, found 5"));
+  CHECK_THAT(refusal({"\0\0\x08\xff", 4}), Contains("1 to 4 IDX dimensions, found 255"));
+  for (const char type : {'\0', '\x07', '\x09', '\x0b', '\x0c', '\x0d', '\x0e', '\xff'})
+    CHECK_THAT(refusal({'\0', '\0', type, '\1', '\0', '\0', '\0', '\0'}), Contains("type 08 (unsigned bytes)"));
   CHECK_THAT(refusal(""), Contains("ends within the header"));
 }
 
@@ -146,6 +149,8 @@ TEST_CASE("a header that promises more than the file holds is refused without me
   CHECK_THAT(refusal(files::gzip(terabytes, folder / "scratch")), Contains("expected 4398046511104 bytes") && Contains("found 3"));
   const std::uint32_t most = 0xffffffff;
   CHECK_THAT(refusal(files::idx({most, most, most, most}, "abc")), Contains("multiply to more than 2^63"));
+  CHECK_THAT(refusal(files::idx({most, most, most, 0}, "abc")), Contains("multiply to more than 2^63"));
+  CHECK_THAT(refusal(files::idx({0, most, most, most}, "abc")), Contains("expected 0 bytes") && Contains("found 3"));
 }
 
 TEST_CASE("a path that is missing, a folder or a pipe is refused without waiting", "[data]") {
@@ -154,10 +159,10 @@ TEST_CASE("a path that is missing, a folder or a pipe is refused without waiting
     return files::message_of<pdp::FileError>([&] { data::read_idx(path); }).value();
   };
   CHECK_THAT(refused(folder / "none"), Contains("none: cannot open it: No such file or directory"));
-  CHECK_THAT(refused(folder.path()), Contains("expected a regular file"));
-  CHECK_THAT(refused("/dev/zero"), Contains("expected a regular file"));
+  CHECK_THAT(refused(folder.path()), Contains("expected a regular file, found a directory"));
+  CHECK_THAT(refused("/dev/zero"), Contains("expected a regular file, found a device"));
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK_THAT(refused(folder / "pipe"), Contains("expected a regular file"));
+  CHECK_THAT(refused(folder / "pipe"), Contains("expected a regular file, found a pipe"));
   std::filesystem::create_symlink(folder / "pipe", folder / "link");
   CHECK_THAT(refused(folder / "link"), Contains("expected a regular file"));
   files::write(folder / "file", files::idx({1}, "a"));

@@ -23,7 +23,8 @@ class Input {
  public:
   /// Opens a regular file. Throws FileError.
   explicit Input(const std::filesystem::path& path) : name_{path.string()} {
-    file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // not to wait for the writer of a pipe
+    do file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // not to wait for the writer of a pipe
+    while (file_ < 0 && errno == EINTR);
     if (file_ < 0) fail("open", errno);
     struct stat about {};
     const int status = ::fstat(file_, &about);
@@ -31,7 +32,10 @@ class Input {
       const int reason = errno;
       ::close(std::exchange(file_, -1));
       if (status != 0) fail("examine", reason);
-      throw FileError{text(name_, ": expected a regular file, found a directory or a device. Give the path of a file.")};
+      const char* kind = "a device";
+      if (S_ISDIR(about.st_mode)) kind = "a directory";
+      if (S_ISFIFO(about.st_mode)) kind = "a pipe";
+      throw FileError{text(name_, ": expected a regular file, found ", kind, ". Give the path of a file.")};
     }
     size_ = static_cast<std::uint64_t>(about.st_size);
   }
