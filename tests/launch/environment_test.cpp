@@ -92,6 +92,9 @@ TEST_CASE("the variables say which rank this is and where the others are", "[lau
   CHECK(third.heartbeat == std::chrono::seconds{10});
   CHECK(place(with(third_of_four, "PDP_HEARTBEAT", "1.5")).heartbeat == std::chrono::milliseconds{1500});
   CHECK(place(with(third_of_four, "PDP_HEARTBEAT", "0")).heartbeat == std::chrono::seconds{0});
+  CHECK_FALSE(third.deadline);
+  CHECK(place(with(third_of_four, "PDP_DEADLINE", "0.5")).deadline == std::chrono::milliseconds{500});
+  CHECK_THROWS_WITH(place(with(third_of_four, "PDP_DEADLINE", "0")), Contains("PDP_DEADLINE") && Contains("above 0; found '0'"));
   CHECK_FALSE(third.hosts_store);
   CHECK(place(with(third_of_four, "RANK", "0")).hosts_store);
   CHECK_FALSE(place(with(with(third_of_four, "RANK", "0"), "PDP_STORE", "launcher")).hosts_store);

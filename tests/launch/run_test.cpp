@@ -210,6 +210,13 @@ TEST_CASE("kill -9 of one rank of four ends the job at any moment, with one erro
   CHECK(seconds[10] < 2);
 }
 
+TEST_CASE("PDP_DEADLINE bounds the calls of ranks that are processes or threads", "[launch][run][faults]") {
+  const std::string how = GENERATE(as<std::string>{}, "--ranks", "--threads");
+  Job job{{how == "--ranks" ? "several" : "threads", "late", how, "3"}, {{"PDP_DEADLINE", "1"}}};
+  CHECK(job.end() == 1);
+  CHECK_THAT(job.err(), Contains("waited 1000 ms for all_reduce") && Contains("longer deadline (PDP_DEADLINE=SECONDS)"));
+}
+
 TEST_CASE("Ctrl-C and SIGTERM end all ranks, without an error", "[launch][run][faults]") {
   const auto [mode, signal, group, code] = GENERATE(table<std::string, int, bool, int>({
       {"loop", SIGINT, true, 130},

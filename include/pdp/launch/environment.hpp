@@ -31,10 +31,12 @@ struct Place {
   bool hosts_store = false;                             // whether this rank hosts it: rank 0, unless the launcher does
   comm::Duration timeout = std::chrono::seconds{60};    // for the whole start
   comm::Duration heartbeat = std::chrono::seconds{10};  // how long a rank may give no sign of life; zero: for ever
+  std::optional<comm::Duration> deadline{};             // of calls, if the environment sets one
 
   static bool given(const Variables& variable);
   static comm::Duration timeout_from(const Variables& variable);
   static comm::Duration heartbeat_from(const Variables& variable);
+  static std::optional<comm::Duration> deadline_from(const Variables& variable);
   static Place from(const Variables& variable = environment, std::string_view rendezvous = {}, bool has_store = true);
 };
 
@@ -56,6 +58,17 @@ inline comm::Duration Place::heartbeat_from(const Variables& variable) {
   if (value != 0 && value < 1)
     throw UsageError{text("PDP_HEARTBEAT, the seconds for which a rank may give no sign of life, must be at least 1, or 0 for ever; found ",
                           in_quotes(seconds))};
+  return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
+}
+
+/// PDP_DEADLINE: seconds for which a call may wait for other ranks. Nothing if it is not set: then communicators keep their own, 5 minutes.
+inline std::optional<comm::Duration> Place::deadline_from(const Variables& variable) {
+  const char* seconds = variable("PDP_DEADLINE");
+  if (seconds == nullptr) return std::nullopt;
+  const double value = parse_number("PDP_DEADLINE (seconds for which a call may wait for other ranks)", seconds, 0.0, 1e8);
+  if (value <= 0)
+    throw UsageError{
+        text("PDP_DEADLINE, the seconds for which a call may wait for other ranks, must be above 0; found ", in_quotes(seconds))};
   return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
 }
 
@@ -121,6 +134,7 @@ inline Place Place::from(const Variables& variable, std::string_view rendezvous,
   Place place;
   place.timeout = timeout_from(variable);
   place.heartbeat = heartbeat_from(variable);
+  place.deadline = deadline_from(variable);
   const RendezvousUrl meeting = RendezvousUrl::from(rendezvous, variable);
   const std::optional<Starter> starter = detail::find_starter(variable);
   if (!starter) {

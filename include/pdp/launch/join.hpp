@@ -59,6 +59,13 @@ Start start(const Options& options) {
     return Start::from(options, known, environment);
 }
 
+/// Sets the deadline of a rank's calls, if the environment has one.
+template <class Comm>
+void set_deadline(Comm& world, const std::optional<comm::Duration>& deadline) {
+  if constexpr (requires { world.deadline(*deadline); })
+    if (deadline) world.deadline(*deadline);
+}
+
 }  // namespace detail
 
 /// Joins the job that others have started this process for, at its place there.
@@ -76,6 +83,7 @@ template <class Comm>
       throw UsageError{text("the environment says that this process is rank ", place.rank, " of ", place.size, ", but ",
                             comm::name_of<Comm>(), " says rank ", world.rank(), " of ", world.size(), "; start it with the ",
                             Comm::launcher, " of the library that it was built with, and without RANK and WORLD_SIZE")};
+    detail::set_deadline(world, place.deadline);
     return world;
   } else if constexpr (ConnectsThroughStore<Comm>) {
     const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
@@ -95,6 +103,7 @@ template <class Comm>
       }
     }();
     if constexpr (requires { world.heartbeat(place.heartbeat); }) world.heartbeat(place.heartbeat);
+    detail::set_deadline(world, place.deadline);
     rendezvous.leave(deadline);
     return world;
   } else {

@@ -107,9 +107,9 @@ struct Seat {
 };
 
 /// Runs ranks as threads. `World`: what the function is called with, and made from a seat on the thread of its rank: comm::Thread, an Any
-/// that holds it, or a communicator of devices.
+/// that holds it, or a communicator of devices. `deadline`: of calls; nothing: the communicator's own.
 template <class World, class AnySeat, class F>
-int run_threads(std::vector<AnySeat> all, F& function) {
+int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, F& function) {
   const auto count = static_cast<int>(all.size());
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
@@ -128,7 +128,9 @@ int run_threads(std::vector<AnySeat> all, F& function) {
         if (const auto cores = share_of(places, own, count)) ::sched_setaffinity(0, sizeof *cores, &*cores);
         int code = 0;
         try {
-          code = carry_out(static_cast<World>(std::move(seat)), function, tell);
+          auto world = static_cast<World>(std::move(seat));
+          set_deadline(world, deadline);
+          code = carry_out(std::move(world), function, tell);
         } catch (...) {  // it could not be connected
           const Problem problem = Problem::current();
           tell(problem, own);
@@ -196,11 +198,11 @@ int run(const Options& options, F&& function) {
       const comm::TimePoint deadline = comm::Clock::now() + start.place.timeout;
       std::vector<detail::Seat<Comm>> seats;
       for (int rank = 0; rank < *options.threads; ++rank) seats.push_back({store, rank, *options.threads, deadline});
-      return detail::run_threads<Comm>(std::move(seats), function);
+      return detail::run_threads<Comm>(std::move(seats), start.place.deadline, function);
     } else if constexpr (sizeof...(Others) == 0 && comm::HasDeviceBuffers<Comm> && requires { Comm::world(1); }) {
-      return detail::run_threads<Comm>(Comm::world(*options.threads), function);
+      return detail::run_threads<Comm>(Comm::world(*options.threads), start.place.deadline, function);
     } else if constexpr (std::is_invocable_v<F&, ThreadWorld&>) {
-      return detail::run_threads<ThreadWorld>(comm::Thread::world(*options.threads), function);
+      return detail::run_threads<ThreadWorld>(comm::Thread::world(*options.threads), start.place.deadline, function);
     } else {
       throw UsageError{"--threads: the ranks of this program cannot be threads"};
     }

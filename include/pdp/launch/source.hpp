@@ -68,6 +68,7 @@ PDP_INLINE int run_processes(const Options& options) {
   // What is wrong in these is said once, here, and not by every rank.
   const comm::TimePoint deadline = comm::Clock::now() + Place::timeout_from(environment);
   static_cast<void>(Place::heartbeat_from(environment));
+  static_cast<void>(Place::deadline_from(environment));
   const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
   const bool in_folder = meeting.kind == RendezvousUrl::Kind::file, at_place = meeting.kind == RendezvousUrl::Kind::tcp;
   const int here = *options.local_processes();

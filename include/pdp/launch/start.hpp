@@ -60,7 +60,9 @@ inline Start Start::from(const Options& options, const Connections& known, const
   const std::size_t comm = choose(options, known);
   if (!Place::given(variable)) {
     if (has_store && options.nodes == 1 && !detail::find_starter(variable)) refuse_rank_without_size(variable);
-    if (options.threads) return {Kind::threads, {}, comm};
+    Place here;
+    here.deadline = Place::deadline_from(variable);
+    if (options.threads) return {Kind::threads, here, comm};
     if (options.processes()) return {Kind::processes, {}, comm};
     return {Kind::rank, Place::from(variable, options.rendezvous), comm};
   }

@@ -52,6 +52,7 @@ int act(const std::string& mode, World& world) {
   if (mode == "throw_all") throw pdp::FileError{"the file cannot be read"};
   if (mode == "throw_int" && culprit) throw 5;
   if (mode == "throw_usage" && culprit) throw pdp::UsageError{"the flag is unknown"};
+  if (mode == "late" && culprit) std::this_thread::sleep_for(std::chrono::seconds{3});
   if (mode == "exit" && culprit) std::exit(7);
   if (mode == "quit" && culprit) std::exit(0);
   if (mode == "abort" && culprit) std::abort();
@@ -125,6 +126,10 @@ int main(int argc, char** argv) {
     const pdp::launch::Options options{
         .nodes = std::atoi(argv[2]), .node_rank = std::atoi(argv[4]), .processes_per_node = std::atoi(argv[3]), .rendezvous = argv[5]};
     return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
+  }
+  if (mode == "threads") {
+    const std::string act_of_threads = argv[2];
+    return pdp::launch::run<pdp::comm::Thread>(argc, argv, [&](auto& world) { return act(act_of_threads, world); });
   }
   if (mode == "self") return pdp::launch::run<pdp::comm::Thread>(argc, argv, [](auto& world) { return act("sum", world); });
   return pdp::launch::run<pdp::comm::Tcp>(argc, argv, act_on);
