@@ -188,8 +188,8 @@ TEST_CASE("a pipeline that cannot be is refused in a sentence", "[parallel][pipe
   CHECK(refusal(Pipeline<Interleaved>{}, 3) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
   CHECK(refusal(Pipeline<>{.stages = 3}, 2) == "a pipeline of 3 stages was asked for, but the world's 2 ranks hold 1 each, 2 together");
   CHECK(refusal(Pipeline<Interleaved>{.stages = 4}, 2) == "nothing");
-  CHECK(refusal(Pipeline<>{.micro_batches = 0}, 2) == "micro_batches = 0 was given; a step takes at least 1");
-  CHECK(refusal(Pipeline<>{.join_weights = 0}, 2) == "join_weights = 0 was given; it takes at least 1 micro-batch");
+  CHECK(refusal(Pipeline<>{.micro_batches = 0}, 2) == "micro_batches = 0 was given; it takes 1 to 32767 micro-batches");
+  CHECK(refusal(Pipeline<>{.join_weights = 0}, 2) == "join_weights = 0 was given; it takes 1 to 32767 micro-batches");
   CHECK(refusal(Pipeline<Interleaved>{.schedule = {0}}, 2) == "chunks = 0 was given; a rank holds at least 1 stage");
   CHECK(refusal(Pipeline<>{.cuts = {1, 2}}, 2) == "2 cuts make 3 stages, but there are 2");
   CHECK(refusal(Pipeline<>{.cuts = {3, 3}}, 3) ==

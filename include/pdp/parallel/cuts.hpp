@@ -54,9 +54,10 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
     for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = of_stage(range(0, layer));
     for (int stage = 1; stage < stages; ++stage)
       for (int layer = stage + 1; layer <= layers; ++layer)
-        for (int cut = stage; cut < layer; ++cut) {
+        for (int cut = layer - 1; cut >= stage; --cut) {  // so that the last stage becomes dearer and dearer
           const double rest = least[at(stage - 1, cut)], last = of_stage(range(cut, layer));
-          if (rest == never || last == never || join(rest, last) >= least[at(stage, layer)]) continue;
+          if (last == never || last > least[at(stage, layer)]) break;
+          if (rest == never || join(rest, last) > least[at(stage, layer)]) continue;
           least[at(stage, layer)] = join(rest, last);
           from[at(stage, layer)] = cut;
         }

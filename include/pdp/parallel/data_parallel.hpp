@@ -13,6 +13,7 @@ struct DataParallel {
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     check_accumulate(accumulate);
+    check_layers(model);
     constexpr int world = 0;
     const int layers = model.size();
     Plan plan{.share = {at.rank, at.size},

@@ -33,8 +33,8 @@ class GradientNorm {
     Index tensors = 0;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
-      unit.is_reduced = std::ranges::any_of(
-          plan.step, [u](const Instruction& i) { return i.op == Op::reduce_start && i.unit == static_cast<std::int16_t>(u); });
+      unit.is_reduced =
+          std::ranges::any_of(plan.step, [u](const Instruction& i) { return i.op == Op::reduce_start && i.unit == static_cast<int>(u); });
       unit.counts = counts[u];
       stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
         unit.whole.push_back({parameter, layer, whole, tensors++});

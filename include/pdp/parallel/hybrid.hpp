@@ -52,7 +52,7 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
 constexpr Plan along(Plan plan, int group) {
   for (Instructions* list : {&plan.setup, &plan.step, &plan.evaluate})
     for (Instruction& i : *list)
-      if (is_between_ranks_of_a_strategy(i.op)) i.group = static_cast<std::int16_t>(group);
+      if (is_between_ranks_of_a_strategy(i.op)) i.group = detail::numbered(group, "group");
   for (Unit& unit : plan.units)
     if (unit.group >= 0) unit.group = group;
   return plan;
@@ -80,8 +80,9 @@ struct Hybrid {
   /// `model`: divided.
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     mesh.check(at.size);
-    if (micro_batches < 1) throw ConfigError{text("micro_batches = ", micro_batches, " was given; a step takes at least 1")};
-    if (join_weights < 1) throw ConfigError{text("join_weights = ", join_weights, " was given; it takes at least 1 micro-batch")};
+    check_layers(model);
+    check_micro_batches("micro_batches", micro_batches);
+    check_micro_batches("join_weights", join_weights);
     if (mesh.pipeline == 1 && !cuts.empty())
       throw ConfigError{
           text("cuts were given, but the mesh has no pipeline whose stages they would make; give it .pipeline = ", cuts.size() + 1)};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ constexpr bool is_call(Op op) {
 enum class Tensor : std::uint8_t { activation, gradient };
 constexpr const char* name(Tensor tensor) { return tensor == Tensor::activation ? "activation" : "gradient"; }
 
+/// The most micro-batches of a step, layers of a model, units and groups of a rank that a plan can number.
+inline constexpr int most_numbered = std::numeric_limits<std::int16_t>::max();
+
 struct Instruction {
   Op op = Op::forward;
   Tensor tensor = Tensor::activation;  // of a message
@@ -85,31 +89,43 @@ constexpr std::size_t joined(const Instructions& list, std::size_t at) {
   return end - at;
 }
 
-/// The words of a plan: shorter ways to write the instructions.
+namespace detail {
+
+/// The number of a micro-batch, a layer, a unit or a group, as an instruction keeps it.
+constexpr std::int16_t numbered(int number, const char* what) {
+  if (number < -1 || number > most_numbered)
+    throw PlanError{text("an instruction was to name ", what, " ", number, ", but a plan numbers those from 0 to ", most_numbered,
+                         "; a step takes at most ", most_numbered, " micro-batches, and a model has at most as many layers")};
+  return static_cast<std::int16_t>(number);
+}
+
+}  // namespace detail
+
+/// The words of a plan: shorter ways to write the instructions. They throw PlanError for a number that is too large (most_numbered).
 constexpr Instruction compute(Op op, int micro_batch, int first, int last, bool accumulate = false) {
   return {.op = op,
           .accumulate = accumulate,
-          .micro_batch = static_cast<std::int16_t>(micro_batch),
-          .first = static_cast<std::int16_t>(first),
-          .last = static_cast<std::int16_t>(last)};
+          .micro_batch = detail::numbered(micro_batch, "micro-batch"),
+          .first = detail::numbered(first, "layer"),
+          .last = detail::numbered(last, "layer")};
 }
 constexpr Instruction message(Op op, Tensor tensor, int micro_batch, int boundary, int peer, int group = 0) {
   return {.op = op,
           .tensor = tensor,
-          .group = static_cast<std::int16_t>(group),
-          .micro_batch = static_cast<std::int16_t>(micro_batch),
-          .first = static_cast<std::int16_t>(boundary),
-          .last = static_cast<std::int16_t>(boundary),
+          .group = detail::numbered(group, "group"),
+          .micro_batch = detail::numbered(micro_batch, "micro-batch"),
+          .first = detail::numbered(boundary, "layer"),
+          .last = detail::numbered(boundary, "layer"),
           .peer = peer};
 }
 constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1, bool accumulate = false) {
   return {
-      .op = op, .accumulate = accumulate, .group = static_cast<std::int16_t>(group), .unit = static_cast<std::int16_t>(unit), .peer = peer};
+      .op = op, .accumulate = accumulate, .group = detail::numbered(group, "group"), .unit = detail::numbered(unit, "unit"), .peer = peer};
 }
 constexpr Instruction sum(Op op, Tensor tensor, int micro_batch, int boundary, int group) {
   return message(op, tensor, micro_batch, boundary, -1, group);
 }
-constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = static_cast<std::int16_t>(group)}; }
+constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = detail::numbered(group, "group")}; }
 
 /// Whether an instruction is a message, or about a unit of several ranks: where its group is that of a strategy's own ranks, and not of
 /// all.

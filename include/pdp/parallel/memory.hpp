@@ -23,7 +23,7 @@ class Memory {
   Memory() = default;
   /// `keep_output`: the model's output stays readable after the list.
   Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
-    tensors_.resize(static_cast<std::size_t>(micro_batches * tensors_per_micro_batch()));
+    tensors_.resize(static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(tensors_per_micro_batch()));
     for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
     for (std::size_t at = 0; at < list.size(); at += joined(list, at))
@@ -38,7 +38,7 @@ class Memory {
   [[nodiscard]] Index size() const { return size_; }
   /// Where a boundary's tensor, or a layer's saved memory, begins; nowhere if the list does not need it. Times the rows of a micro-batch.
   [[nodiscard]] Index offset(Kind kind, int micro_batch, int number) const {
-    return tensors_[static_cast<std::size_t>((micro_batch * 3 + static_cast<int>(kind)) * stride_ + number)].offset;
+    return tensors_[static_cast<std::size_t>((Index{micro_batch} * 3 + static_cast<int>(kind)) * stride_ + number)].offset;
   }
 
  private:
@@ -61,7 +61,7 @@ class Memory {
     return false;
   }
 
-  [[nodiscard]] int tensors_per_micro_batch() const { return 3 * (model_->size() + 1); }
+  [[nodiscard]] Index tensors_per_micro_batch() const { return 3 * Index{model_->size() + 1}; }
 
   enum class Shares : std::uint8_t { nothing, its_output, all };  // with its input: the memory of the activation, or of its gradient, too
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -212,9 +213,13 @@ struct Pipeline {
   int join_weights = 1;
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
-    if (micro_batches < 1) throw ConfigError{text("micro_batches = ", micro_batches, " was given; a step takes at least 1")};
-    if (join_weights < 1) throw ConfigError{text("join_weights = ", join_weights, " was given; it takes at least 1 micro-batch")};
+    check_layers(model);
+    check_micro_batches("micro_batches", micro_batches);
+    check_micro_batches("join_weights", join_weights);
     if (schedule.chunks < 1) throw ConfigError{text("chunks = ", schedule.chunks, " was given; a rank holds at least 1 stage")};
+    if (const std::int64_t all = std::int64_t{at.size} * schedule.chunks; all > most_numbered)
+      throw ConfigError{
+          text("a model of ", model.size(), " layers cannot be cut in ", all, " stages; a plan takes at most ", most_numbered)};
     if (stages != 0 && stages != at.size * schedule.chunks)
       throw ConfigError{text("a pipeline of ", stages, " stages was asked for, but the world's ", at.size, " ranks hold ", schedule.chunks,
                              " each, ", at.size * schedule.chunks, " together")};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -48,8 +49,11 @@ class Rehearsal {
       r.judged.assign(micro_batches, 0);
       for (const Unit& unit : plans[rank].units) r.units.push_back({.present = unit.sharding != Sharding::parameters});
       r.issued.resize(plans[rank].groups.size() + 1);
+      r.met.resize(r.issued.size(), 0);
+      r.last_message.assign(micro_batches, -1);
       for (const Instruction& i : plans[rank].*list) takes_norm_ = takes_norm_ || i.op == Op::norm_start;
     }
+    find_groups();
   }
 
   constexpr Verdict run() {
@@ -85,7 +89,7 @@ class Rehearsal {
     if (own.tensor.count != model_.parts) return "has the layers in another number of parts than the model is divided in";
     if (model_.parts == 1) return nullptr;
     if (own.tensor_group < 0 || own.tensor_group > static_cast<int>(own.groups.size())) return "names a group that the plan does not have";
-    const std::vector<int> group = members(rank, own.tensor_group);
+    const std::span<const int> group = members(rank, own.tensor_group);
     for (std::size_t each = 0; each < group.size(); ++each)
       if (plan(group[each]).tensor != nn::Part{static_cast<int>(each), model_.parts} || static_cast<int>(group.size()) != model_.parts)
         return "has a tensor-parallel group that does not hold each part of the layers once, in their order";
@@ -116,7 +120,7 @@ class Rehearsal {
     if (unit.sharding == Sharding::none)
       return unit.slices != 1 || unit.slice != 0 ? "has slices, though nothing of it is sharded" : nullptr;
     if (unit.group < 0) return "is sharded, but held by this rank alone";
-    const std::vector<int> group = members(rank, unit.group);
+    const std::span<const int> group = members(rank, unit.group);
     if (unit.slices != static_cast<int>(group.size())) return "has another number of slices than its group has ranks";
     if (unit.slice < 0 || unit.slice >= unit.slices || group[static_cast<std::size_t>(unit.slice)] != rank)
       return "has another slice than the rank's own place in its group";
@@ -134,6 +138,11 @@ class Rehearsal {
   struct Message {
     Instruction start;
     bool waited = false;
+    int before = -1;  // the message of the same micro-batch that was started before it
+  };
+  /// Where the members of a rank's group are in `grouped_`.
+  struct Members {
+    std::size_t begin = 0, end = 0;
   };
   struct Rank {
     constexpr Rank(const Outline& model, int micro_batches) : values{model, micro_batches} {}
@@ -145,12 +154,16 @@ class Rehearsal {
     std::vector<char> taken;   // [micro-batch][layer]: whether its gradient of the parameters is computed
     std::vector<char> kept;    // [micro-batch][layer]: whether a forward run that began there waits for its backward
     std::vector<int> held;     // [micro-batch]: how many do
+    int holding = 0;           // micro-batches of which any do
     std::vector<char> judged;  // [micro-batch]: whether its loss is taken
     std::vector<UnitState> units;
     std::vector<std::vector<Instruction>> issued;  // [group]: collectives in order
+    std::vector<int> met;                          // [group]: how many of them, from the first on, are known to meet on all ranks
     std::vector<Message> messages;
-    int shared = -1;    // the micro-batch whose loss the group has shared last: there is one place for it
-    int blocking = -1;  // the broadcast, or the like, that this rank is in
+    std::vector<int> last_message;  // [micro-batch]: its last one; -1: none
+    std::vector<Members> groups;    // [group - 1]
+    int shared = -1;                // the micro-batch whose loss the group has shared last: there is one place for it
+    int blocking = -1;              // the broadcast, or the like, that this rank is in
     bool counting = false, counted = false, totalling = false, totalled = false, norming = false, normed = false;
   };
   struct Outcome {
@@ -166,9 +179,32 @@ class Rehearsal {
   [[nodiscard]] constexpr const Instructions& list(int rank) const { return plan(rank).*list_; }
   [[nodiscard]] constexpr int count(int rank) const { return static_cast<int>(list(rank).size()); }
   [[nodiscard]] constexpr std::size_t place(int micro_batch, int boundary) const {
-    return static_cast<std::size_t>(micro_batch * (model_.size() + 1) + boundary);
+    return static_cast<std::size_t>(micro_batch) * static_cast<std::size_t>(model_.size() + 1) + static_cast<std::size_t>(boundary);
   }
-  [[nodiscard]] constexpr std::vector<int> members(int rank, int group) const { return parallel::members(plans_, rank, group); }
+  /// As parallel::members, found once for all.
+  [[nodiscard]] constexpr std::span<const int> members(int rank, int group) const {
+    const std::span<const int> all{grouped_};
+    if (group == 0) return all.first(plans_.size());
+    const Members own = ranks_[static_cast<std::size_t>(rank)].groups[static_cast<std::size_t>(group) - 1];
+    return all.subspan(own.begin, own.end - own.begin);
+  }
+  constexpr void find_groups() {
+    for (int rank = 0; rank < size(); ++rank) grouped_.push_back(rank);
+    std::size_t groups = 0;
+    for (const Plan& each : plans_) groups = std::max(groups, each.groups.size());
+    for (Rank& rank : ranks_) rank.groups.resize(groups);
+    for (std::size_t number = 0; number < groups; ++number) {
+      std::vector<std::array<int, 3>> found;  // color, key, rank
+      for (int rank = 0; rank < size(); ++rank)
+        if (number < plan(rank).groups.size()) found.push_back({plan(rank).groups[number].color, plan(rank).groups[number].key, rank});
+      std::sort(found.begin(), found.end());
+      for (std::size_t begin = 0, end = 0; begin < found.size(); begin = end) {
+        const std::size_t offset = grouped_.size();
+        for (; end < found.size() && found[end][0] == found[begin][0]; ++end) grouped_.push_back(found[end][2]);
+        for (std::size_t each = begin; each < end; ++each) at(found[each][2]).groups[number] = {offset, grouped_.size()};
+      }
+    }
+  }
 
   constexpr Outcome step(int rank, const Instruction& i) {
     if (i.group < 0 || i.group > static_cast<int>(plan(rank).groups.size())) return wrong("names a group that the plan does not have");
@@ -213,9 +249,8 @@ class Rehearsal {
         if (is_term && layer + 1 < i.last) return wrong("goes on from an activation whose terms have not been added up");
         if (const char* reason = give(rank, Tensor::activation, m, layer + 1, layer, is_term); reason != nullptr) return wrong(reason);
       }
-      if (!std::exchange(r.kept[place(m, i.first)], 1)) ++r.held[static_cast<std::size_t>(m)];
-      const auto holding = static_cast<int>(std::count_if(r.held.begin(), r.held.end(), [](int runs) { return runs > 0; }));
-      peak_ = std::max(peak_, holding);
+      if (!std::exchange(r.kept[place(m, i.first)], 1) && r.held[static_cast<std::size_t>(m)]++ == 0) ++r.holding;
+      peak_ = std::max(peak_, r.holding);
     } else if (i.op == Op::loss) {
       if (const char* reason = r.values.missing(Tensor::activation, m, i.first); reason != nullptr) return wrong(reason);
       if (model_.output_is_sharded && r.shared != m)
@@ -247,7 +282,7 @@ class Rehearsal {
         if (std::exchange(r.taken[place(m, layer)], 1)) return wrong("takes the gradient of a micro-batch twice");
         ++fresh;
         ++r.weighed[static_cast<std::size_t>(layer)];
-        if (std::exchange(r.kept[place(m, layer)], 0)) --r.held[static_cast<std::size_t>(m)];
+        if (std::exchange(r.kept[place(m, layer)], 0) && --r.held[static_cast<std::size_t>(m)] == 0) --r.holding;
       }
     }
     return {};
@@ -296,7 +331,7 @@ class Rehearsal {
   /// Messages of one pair, group, tensor, micro-batch and boundary meet in the order in which they are started.
   constexpr Outcome message(int rank, const Instruction& i) {
     Rank& r = at(rank);
-    const std::vector<int> group = members(rank, i.group);
+    const std::span<const int> group = members(rank, i.group);
     if (i.peer < 0 || i.peer >= static_cast<int>(group.size())) return wrong("names a rank that the group does not have");
     const int peer = group[static_cast<std::size_t>(i.peer)];
     if (peer == rank) return wrong("is a message of a rank to itself");
@@ -307,38 +342,44 @@ class Rehearsal {
     if (i.op == Op::receive_start && i.tensor == Tensor::activation && model_.is_input(i.first))
       return wrong("receives what the rank has: the batch");
     if (i.op == Op::send_start || i.op == Op::receive_start) {
-      for (const Message& each : r.messages)
-        if (each.start == i && !each.waited) return wrong("starts a message again before it has been waited for");
+      int& last = r.last_message[static_cast<std::size_t>(i.micro_batch)];
+      for (int each = last; each >= 0; each = r.messages[static_cast<std::size_t>(each)].before)
+        if (const Message& earlier = r.messages[static_cast<std::size_t>(each)]; earlier.start == i && !earlier.waited)
+          return wrong("starts a message again before it has been waited for");
       if (i.op == Op::send_start)
         r.values.start_send(i.tensor, i.micro_batch, i.first);
       else if (const char* reason = r.values.start_receive(i.tensor, i.micro_batch, i.first); reason != nullptr)
         return wrong(reason);
-      r.messages.push_back({i, false});
+      r.messages.push_back({i, false, last});
+      last = static_cast<int>(r.messages.size()) - 1;
       return {};
     }
     Instruction started = i;
     started.op = sends ? Op::send_start : Op::receive_start;
-    int number = 0;
-    Message* own = nullptr;
-    for (Message& each : r.messages)
-      if (each.start == started && !each.waited && own == nullptr)
-        own = &each;
-      else if (each.start == started && own == nullptr)
-        ++number;
-    if (own == nullptr) return wrong("waits for a message that nothing has started");
+    const Rank& other = at(peer);
+    const auto started_before = [](const Rank& by, const Instruction& start) {
+      int found = 0;
+      const auto m = static_cast<std::size_t>(start.micro_batch);
+      for (int each = m < by.last_message.size() ? by.last_message[m] : -1; each >= 0;
+           each = by.messages[static_cast<std::size_t>(each)].before)
+        if (by.messages[static_cast<std::size_t>(each)].start == start) ++found;
+      return found;
+    };
+    Message* own = nullptr;  // the last one: an earlier one has been waited for before it was started
+    for (int each = r.last_message[static_cast<std::size_t>(i.micro_batch)]; each >= 0 && own == nullptr;
+         each = r.messages[static_cast<std::size_t>(each)].before)
+      if (Message& earlier = r.messages[static_cast<std::size_t>(each)]; earlier.start == started) own = &earlier;
+    if (own == nullptr || own->waited) return wrong("waits for a message that nothing has started");
     Instruction theirs = started;
     theirs.op = sends ? Op::receive_start : Op::send_start;
     theirs.peer = static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
-    for (const Message& each : at(peer).messages)
-      if (each.start == theirs && number-- == 0) {
-        own->waited = true;
-        if (sends)
-          r.values.end_send(i.tensor, i.micro_batch, i.first);
-        else
-          r.values.end_receive(i.tensor, i.micro_batch, i.first);
-        return {};
-      }
-    return {Fault::none, "", peer};
+    if (started_before(other, theirs) < started_before(r, started)) return {Fault::none, "", peer};
+    own->waited = true;
+    if (sends)
+      r.values.end_send(i.tensor, i.micro_batch, i.first);
+    else
+      r.values.end_receive(i.tensor, i.micro_batch, i.first);
+    return {};
   }
 
   constexpr Outcome update(int rank, const Instruction& i) {
@@ -487,8 +528,9 @@ class Rehearsal {
     const auto is_start = [&](const Instruction& each) { return each.op == start && each.unit == i.unit && same_boundary(each, i); };
     while (number >= 0 && !is_start(issued[static_cast<std::size_t>(number)])) --number;
     if (number < 0) return wrong("waits for what nothing has started");
+    int& met = r.met[static_cast<std::size_t>(i.group)];
     for (const int other : members(rank, i.group)) {
-      for (int call = 0; call <= number; ++call) {  // calls of a group run in order: all before this one must have met as well
+      for (int call = met; call <= number; ++call) {  // calls of a group run in order: all before this one must have met as well
         const auto& theirs = at(other).issued[static_cast<std::size_t>(i.group)];
         if (call >= static_cast<int>(theirs.size())) return {Fault::none, "", other};
         const Instruction &a = issued[static_cast<std::size_t>(call)], &b = theirs[static_cast<std::size_t>(call)];
@@ -496,6 +538,7 @@ class Rehearsal {
           return {Fault::mismatch, "meets another collective on another rank of its group", other};
       }
     }
+    met = std::max(met, number + 1);
     if (i.op == Op::count_wait) r.counted = true;
     if (i.op == Op::totals_wait) r.totalled = true;
     if (i.op == Op::norm_wait) r.normed = true;
@@ -573,6 +616,7 @@ class Rehearsal {
   bool training_;
   bool takes_norm_ = false;  // whether any rank does
   std::vector<Rank> ranks_;
+  std::vector<int> grouped_;  // ranks: all of them, then those of each group in the group's order
   int peak_ = 0;
 };
 

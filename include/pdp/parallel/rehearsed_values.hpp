@@ -17,7 +17,9 @@ class RehearsedValues {
   enum class State : char { none, whole, term, summing, spent };
 
   constexpr RehearsedValues(const nn::Outline& model, int micro_batches)
-      : model_{&model}, states_(2 * static_cast<std::size_t>(micro_batches * count()), State::none), travelling_(states_.size(), 0) {
+      : model_{&model},
+        states_(2 * static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(count()), State::none),
+        travelling_(states_.size(), 0) {
     for (int m = 0; m < micro_batches; ++m)
       for (int b = 0; model.is_input(b); ++b) at(Tensor::activation, m, b) = State::whole;
   }
@@ -81,7 +83,8 @@ class RehearsedValues {
  private:
   [[nodiscard]] constexpr int count() const { return model_->size() + 1; }
   [[nodiscard]] constexpr std::size_t place(Tensor tensor, int micro_batch, int boundary) const {
-    return static_cast<std::size_t>((2 * micro_batch + static_cast<int>(tensor)) * count() + boundary);
+    return static_cast<std::size_t>(2 * micro_batch + static_cast<int>(tensor)) * static_cast<std::size_t>(count()) +
+           static_cast<std::size_t>(boundary);
   }
   constexpr State& at(Tensor tensor, int micro_batch, int boundary) { return states_[place(tensor, micro_batch, boundary)]; }
   [[nodiscard]] constexpr bool is_view(int layer) const { return model_->layers[static_cast<std::size_t>(layer)].is_view; }

@@ -10,6 +10,7 @@ struct Single {
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     check_accumulate(accumulate);
+    check_layers(model);
     if (at.size != 1)
       throw ConfigError{text("the strategy Single is for one rank, but the world has ", at.size,
                              "; start one rank, or choose a strategy that spreads the work")};

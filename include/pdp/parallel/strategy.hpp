@@ -108,8 +108,18 @@ constexpr void append_backward(Instructions& list, int micro_batch, int first, i
   }
 }
 
-constexpr void check_accumulate(int accumulate) {
-  if (accumulate < 1) throw ConfigError{text("accumulate = ", accumulate, " was given; a step takes at least 1 micro-batch")};
+/// Throws ConfigError if an option asks for no micro-batch, or for more than a plan can number. `option`: its name.
+constexpr void check_micro_batches(const char* option, int micro_batches) {
+  if (micro_batches < 1 || micro_batches > most_numbered)
+    throw ConfigError{text(option, " = ", micro_batches, " was given; it takes 1 to ", most_numbered, " micro-batches")};
+}
+constexpr void check_accumulate(int accumulate) { check_micro_batches("accumulate", accumulate); }
+
+/// Throws ConfigError if a model has more layers than a plan can number.
+constexpr void check_layers(const Outline& model) {
+  if (model.size() > most_numbered)
+    throw ConfigError{text("the model has ", model.size(), " layers; a plan takes at most ", most_numbered,
+                           ", so put several layers into one of your own")};
 }
 
 }  // namespace pdp::parallel

@@ -145,6 +145,7 @@ struct Zero {
   [[nodiscard]] constexpr Plan plan(const Outline& model, Place at) const {
     if (stage < 1 || stage > 3) throw ConfigError{text("stage = ", stage, " was given; ZeRO has the stages 1, 2 and 3")};
     check_accumulate(accumulate);
+    check_layers(model);
     return detail::ZeroWriter{model, at, static_cast<Sharding>(stage), accumulate, unit_elements}.write();
   }
 };

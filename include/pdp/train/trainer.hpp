@@ -248,19 +248,27 @@ class Trainer {
     return options;
   }
 
-  /// Checking takes a time that grows with the square of the world. Larger worlds have plans of the same form.
-  static constexpr int most_verified = 64;
+  /// Whether the plans of all ranks are verified, which takes a time that grows with the square of the world, and memory for what is at
+  /// each boundary of each rank: below a second and 100 MB. In a larger world each rank checks the numbers in its own plan only.
+  static constexpr bool verifies_all(int ranks, const parallel::Plan& own, const nn::Outline& model) {
+    constexpr int always = 64, most = 1024;
+    constexpr Index most_values = Index{1} << 23;
+    return ranks <= always || (ranks <= most && Index{ranks} * own.micro_batches * (model.size() + 1) <= most_values);
+  }
   [[nodiscard]] parallel::Plan checked_plan(const D& device) const {
     Engine::check_device(world_, device);
     check_agreement<P>(world_, device, task_, strategy_, model_, options_);
     const nn::Outline model = nn::outline(model_, input_);
     const parallel::GradientPolicy policy = options_.gradient_policy();
     policy.check();
-    if (world_.size() <= most_verified) {
+    parallel::Plan plan = parallel::plan_for(policy, strategy_.plan(model, {world_.rank(), world_.size()}));
+    if (const parallel::Verdict verdict = parallel::verify_numbers(model, plan, world_.rank()); !verdict)
+      throw PlanError{parallel::explain(verdict, plan)};
+    if (verifies_all(world_.size(), plan, model)) {
       const auto plans = parallel::plans_for(policy, strategy_, model, world_.size());
       if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
     }
-    return parallel::plan_for(policy, strategy_.plan(model, {world_.rank(), world_.size()}));
+    return plan;
   }
 
   [[nodiscard]] auto host_calls() { return parallel::HostCalls{world_, engine_.stage().device()}; }
