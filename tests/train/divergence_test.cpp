@@ -11,7 +11,9 @@
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +35,7 @@ template <class Comm, class Other>
 void diverge(const std::string& name, const Other& other) {
   const auto x = pdp::testing::normal(rows * 6, 3);
   const std::vector<std::int32_t> targets(rows, 1);
+  std::array<int, 3> made{};  // steps, by rank
   const auto begin = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<Comm>(
       3,
@@ -43,12 +46,14 @@ void diverge(const std::string& name, const Other& other) {
             other(world, trainer);
           } else {
             trainer.step(x, targets);
+            ++made[static_cast<std::size_t>(world.rank())];
           }
         }
       },
       300s);
   INFO(name);
   CHECK(std::chrono::steady_clock::now() - begin < 4 * 2s);
+  CHECK(made == std::array{2, 2, 2});  // none is made of parts of different ones
   for (const auto& error : errors) {
     INFO(error.what());
     CHECK(error.template is<pdp::CommunicationError>());

@@ -114,6 +114,7 @@ class Engine {
   /// Its two halves: start() may return before the device is through, and the batch is free to change then, unless it lies on the device;
   /// finish() gives the totals of the step that was started last.
   void start(const StepBatch& batch, float lr_factor = 1) {
+    ++calls_;
     worker_.check(batch, true);
     const AfterDevice after{groups_.world(), worker_.device()};
     if (!times_.empty()) {
@@ -163,6 +164,7 @@ class Engine {
   /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
+    if (evaluate_.has_calls) ++calls_;
     worker_.check(batch, false);
     in_flight_.settle();
     const AfterDevice after{groups_.world(), worker_.device()};
@@ -175,6 +177,7 @@ class Engine {
 
   /// The model's output for this rank's rows. It lives until the next call.
   Matrix<const Input> predict(Matrix<const Input> x) {
+    if (evaluate_.has_calls) ++calls_;
     in_flight_.settle();
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
@@ -395,9 +398,14 @@ class Engine {
     }
   }
 
-  /// Tells the messages between two ranks apart that may be in flight at once.
+  /// Tells apart the messages between two ranks that may be in flight at once. It also holds the number of the call, as far as tags that
+  /// every backend takes (32767) have room: the messages of ranks that do not make the same calls never meet.
   [[nodiscard]] int tag(const Instruction& i) {
-    return (i.micro_batch * (stage().outline().size() + 1) + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
+    const int layers = stage().outline().size() + 1;
+    const std::int64_t kinds = std::int64_t{2} * plan_.micro_batches * layers;
+    const std::int64_t call = calls_ % std::max<std::int64_t>(1, 32767 / kinds);
+    const std::int64_t kind = (std::int64_t{i.micro_batch} * layers + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
+    return static_cast<int>(call * kinds + kind);
   }
 
   Plan plan_;
@@ -408,6 +416,7 @@ class Engine {
   bool takes_loss_, judges_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the first
                                        // where a group takes it together
   UnitCalls<C, Worker, Reduced> units_;
+  std::int64_t calls_ = 0;  // steps, and evaluations and predictions in which ranks have a part in each other's, failed ones too
   Index own_rows_ = 0, global_rows_ = 0;  // of a step: those that this rank counts, and of all ranks
   static constexpr int most_ahead = 16;
   int ahead_ = 0;             // steps that were started since the device was idle for certain, and records of all ranks
