@@ -48,3 +48,26 @@ TEST_CASE("PeerLost says which rank is gone", "[core]") {
   CHECK(lost.rank() == 3);
   CHECK_THAT(lost.what(), Equals("rank 3 is gone"));
 }
+
+TEST_CASE("Words from outside are shown without control characters", "[core]") {
+  CHECK(pdp::printable("a\r\x1b[2J\x7f b\n\tc") == "a\\r\\x1b[2J\\x7f b\n\tc");
+  CHECK(pdp::printable(std::string_view{"\0", 1}) == "\\x00");
+  // UTF-8 stays; bytes that are none, surrogates, overlong forms and C1 controls do not.
+  CHECK(pdp::printable("Gr\xc3\xbc\xc3\x9f"
+                       "e \xe2\x82\xac \xf0\x9f\x98\x80") ==
+        "Gr\xc3\xbc\xc3\x9f"
+        "e \xe2\x82\xac \xf0\x9f\x98\x80");
+  CHECK(pdp::printable("\xc2\x9b") == "\\xc2\\x9b");
+  CHECK(pdp::printable("\xc3") == "\\xc3");
+  CHECK(pdp::printable("\xff\x80") == "\\xff\\x80");
+  CHECK(pdp::printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");
+  CHECK(pdp::printable("\xc0\xaf") == "\\xc0\\xaf");
+  CHECK(pdp::in_quotes("4\r\n") == "'4\\r\\n'");
+  CHECK(pdp::in_quotes(std::string(300, 'x')) == "'" + std::string(200, 'x') + "'...");
+  CHECK(std::string{pdp::FileError{"no file a\x1b"
+                                   "b"}
+                        .what()} ==
+        "no file a\\x1b"
+        "b");
+  CHECK(std::string{pdp::PeerLost{1, "rank 1 has said \x07"}.what()} == "rank 1 has said \\x07");
+}

@@ -124,6 +124,13 @@ TEST_CASE("a job is known by what all its ranks have in common, and so is an att
   CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "2"}}) == "|");  // the other torchrun may say 0
   CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) ==
         "7|2/1");
+
+  const Variables torchrun{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "5"}, {"TORCHELASTIC_RUN_ID", "run"}};
+  CHECK(job(torchrun) == "torchrun run 5|");
+  Variables in_slurm = torchrun;
+  in_slurm.insert({{"SLURM_JOB_ID", "7"}});
+  CHECK(job(in_slurm) == "7 torchrun run 5|");
+  CHECK(job({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_MCA_ess_base_jobid", "41"}}) == "41|");
 }
 
 TEST_CASE("what proves who belongs to a job follows from what is set and where its store is", "[launch][access]") {

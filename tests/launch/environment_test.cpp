@@ -1,7 +1,10 @@
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <pdp/launch/environment.hpp>
 
@@ -57,6 +60,23 @@ const Settings rank_of_open_mpi{{"OMPI_COMM_WORLD_RANK", "3"},
 const Settings rank_of_intel_mpi{{"PMI_RANK", "1"},        {"PMI_SIZE", "2"},
                                  {"PMI_FD", "9"},          {"MPI_LOCALRANKID", "1"},
                                  {"MPI_LOCALNRANKS", "2"}, {"I_MPI_HYDRA_UUID", "c47e0000-9d8b-cc9e-df02-0600c0a80001"}};
+
+// What torchrun of PyTorch 2.15 gives to the second of two ranks.
+const Settings rank_of_torchrun{{"RANK", "1"},
+                                {"WORLD_SIZE", "2"},
+                                {"LOCAL_RANK", "1"},
+                                {"LOCAL_WORLD_SIZE", "2"},
+                                {"GROUP_RANK", "0"},
+                                {"GROUP_WORLD_SIZE", "1"},
+                                {"ROLE_RANK", "1"},
+                                {"ROLE_NAME", "default"},
+                                {"ROLE_WORLD_SIZE", "2"},
+                                {"MASTER_ADDR", "localhost"},
+                                {"MASTER_PORT", "35731"},
+                                {"TORCHELASTIC_MAX_RESTARTS", "0"},
+                                {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                {"TORCHELASTIC_RUN_ID", "1719af62-2855-4ff2-a5de-49a4e520448a"},
+                                {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
 
 Settings with(Settings settings, const std::string& name, const std::string& value) {
   settings[name] = value;
@@ -272,6 +292,154 @@ TEST_CASE("mpiexec of Intel MPI on one machine needs nothing else, that of MPICH
   CHECK_THROWS_WITH(place(mpich), Contains("PMI_SIZE is 2") && Contains("set MASTER_PORT"));
   CHECK_THROWS_WITH(place(with(mpich, "PMIX_NAMESPACE", "slurm.pmix.7.0")), Contains("set MASTER_PORT"));
   CHECK(place(with(mpich, "MASTER_PORT", "4000")).master_port == 4000);
+}
+
+TEST_CASE("Ranks of torchrun derive ports from MASTER_PORT if its agent listens there", "[launch][environment]") {
+  const auto ports = [](const Settings& settings) {
+    const launch::Place found = place(settings);
+    std::vector<std::uint16_t> all{found.master_port};
+    all.insert(all.end(), found.more_ports.begin(), found.more_ports.end());
+    return all;
+  };
+  const std::vector<std::uint16_t> derived = ports(rank_of_torchrun);
+  CHECK(derived.size() == 8);
+  for (const std::uint16_t port : derived) CHECK((port >= 12288 && port <= 32767));
+  CHECK(place(rank_of_torchrun).master_address == "localhost");
+  for (const auto& [name, value] : Settings{{"RANK", "0"}, {"LOCAL_RANK", "0"}, {"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_RANK", "1"}})
+    CHECK(ports(with(rank_of_torchrun, name, value)) == derived);
+  CHECK(ports(with(rank_of_torchrun, "MASTER_PORT", "35732")) != derived);
+  CHECK(ports(with(rank_of_torchrun, "TORCHELASTIC_RUN_ID", "none")) != derived);
+
+  const std::vector<std::uint16_t> given_port{35731};
+  CHECK(ports(with(rank_of_torchrun, "TORCHELASTIC_USE_AGENT_STORE", "False")) == given_port);
+  CHECK(ports(without(rank_of_torchrun, "TORCHELASTIC_USE_AGENT_STORE")) == given_port);
+  CHECK(ports(with(rank_of_torchrun, "PDP_STORE", "launcher")) == given_port);  // another launcher, inside
+  CHECK(ports(with(rank_of_torchrun, "PDP_RENDEZVOUS", "tcp://a:7")) == std::vector<std::uint16_t>{7});
+}
+
+TEST_CASE("Each launcher of the table says rank, size and place by its own variables", "[launch][environment]") {
+  struct Case {
+    Settings settings;
+    std::optional<int> local_rank;
+    bool port_known;  // without MASTER_PORT
+  };
+  const auto [settings, local_rank, port_known] = GENERATE(values<Case>({
+      {{{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "3"}, {"MV2_COMM_WORLD_LOCAL_RANK", "0"}, {"MV2_COMM_WORLD_LOCAL_SIZE", "3"}},
+       0,
+       false},
+      {{{"MVP_COMM_WORLD_RANK", "1"}, {"MVP_COMM_WORLD_SIZE", "3"}, {"MVP_COMM_WORLD_LOCAL_RANK", "2"}, {"MVP_COMM_WORLD_LOCAL_SIZE", "3"}},
+       2,
+       false},
+      {{{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "3"}, {"HOROVOD_LOCAL_RANK", "1"}, {"HOROVOD_LOCAL_SIZE", "3"}}, 1, false},
+      {{{"MPI_RANKID", "1"}, {"MPI_NRANKS", "3"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}}, 1, false},
+      {{{"PALS_RANKID", "1"},
+        {"PALS_LOCAL_RANKID", "1"},
+        {"PALS_APID", "7c1e-44"},
+        {"PMI_RANK", "1"},
+        {"PMI_SIZE", "3"},
+        {"PMI_LOCAL_RANK", "1"},
+        {"PMI_LOCAL_SIZE", "3"}},
+       1,
+       true},
+      {{{"JSM_NAMESPACE_RANK", "1"},
+        {"JSM_NAMESPACE_SIZE", "3"},
+        {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+        {"JSM_NAMESPACE_LOCAL_SIZE", "3"},
+        {"PMIX_RANK", "1"},
+        {"PMIX_NAMESPACE", "12"}},
+       1,
+       true},
+      {{{"FLUX_TASK_RANK", "1"},
+        {"FLUX_JOB_SIZE", "3"},
+        {"FLUX_TASK_LOCAL_ID", "1"},
+        {"FLUX_JOB_ID", "f2hVnY"},
+        {"FLUX_JOB_NNODES", "1"},
+        {"PMI_RANK", "1"},
+        {"PMI_SIZE", "3"}},
+       1,
+       true},
+  }));
+  CHECK(given(settings));
+  const launch::Place with_port = place(with(settings, "MASTER_PORT", "4711"));
+  CHECK(with_port.rank == 1);
+  CHECK(with_port.size == 3);
+  CHECK(with_port.local_rank == local_rank);
+  CHECK(with_port.master_address == "127.0.0.1");
+  CHECK(with_port.master_port == 4711);
+  if (port_known)
+    CHECK(place(settings).master_port >= 12288);
+  else
+    CHECK_THROWS_WITH(place(settings), Contains("set MASTER_PORT"));
+}
+
+TEST_CASE("Launchers that do not say that all ranks are on one host need MASTER_ADDR", "[launch][environment]") {
+  const Settings flux{{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "3"}, {"FLUX_JOB_ID", "f2"}, {"FLUX_JOB_NNODES", "2"}};
+  CHECK_THROWS_WITH(place(flux), Contains("FLUX_JOB_NNODES is 2") && Contains("set MASTER_ADDR"));
+  CHECK(place(with(flux, "MASTER_ADDR", "n0")).master_port >= 12288);
+  const Settings poe{{"MP_CHILD", "1"}, {"MP_PROCS", "3"}};
+  CHECK_THROWS_WITH(place(poe), Contains("MP_PROCS is 3") && Contains("set MASTER_ADDR"));
+  CHECK(place(merged(poe, {{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "7"}})).rank == 1);
+}
+
+TEST_CASE("A launcher that says a rank but no size is refused by name", "[launch][environment]") {
+  for (const char* name :
+       {"PMIX_RANK", "ALPS_APP_PE", "PMI_ID", "PALS_RANKID", "LSF_PM_TASKID", "PBS_NODENUM", "PBS_VNODENUM", "PBS_TASKNUM"}) {
+    CHECK_THROWS_AS(place({{name, "2"}}), pdp::UsageError);
+    CHECK_THROWS_WITH(place({{name, "2"}}), StartsWith(pdp::text(name, " is set (2)")) && Contains("set RANK, WORLD_SIZE, MASTER_ADDR"));
+    CHECK(place(with(third_of_four, name, "3")).rank == 2);
+  }
+  CHECK_THROWS_AS(place({{"PMIX_RANK", "0"}}), pdp::UsageError);
+  // What the script of a job of PBS has.
+  CHECK(place({{"PBS_NODENUM", "0"}, {"PBS_VNODENUM", "0"}, {"PBS_TASKNUM", "1"}}).size == 1);
+  CHECK(place({{"PMIX_RANK", ""}}).size == 1);
+  // Others say more beside it.
+  CHECK(place(with(rank_of_open_mpi, "PMIX_RANK", "3")).size == 4);
+  CHECK(place(with(task_of_slurm, "PMIX_RANK", "5")).size == 8);
+  // MPI knows by itself.
+  CHECK(launch::Place::from(variables({{"PMIX_RANK", "2"}}), {}, /*has_store*/ false).size == 1);
+}
+
+TEST_CASE("A heterogeneous step of Slurm has as many ranks as all its parts", "[launch][environment]") {
+  const Settings third{{"SLURM_JOB_ID", "18"},        {"SLURM_NTASKS", "4"},         {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "b0"},
+                       {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_PROCID", "2"},  {"SLURM_LOCALID", "0"}};
+  CHECK(place(third).rank == 2);
+  CHECK(place(third).size == 4);
+  const Settings of_job{{"SLURM_HET_SIZE", "2"},
+                        {"SLURM_JOB_ID_HET_GROUP_0", "17"},
+                        {"SLURM_JOB_ID_HET_GROUP_1", "18"},
+                        {"SLURM_JOB_NODELIST_HET_GROUP_0", "a[0-1]"},
+                        {"SLURM_JOB_NODELIST_HET_GROUP_1", "b0"}};
+  const Settings first =
+      merged(with(with(with(third, "SLURM_PROCID", "0"), "SLURM_JOB_ID", "17"), "SLURM_STEP_NODELIST", "a[0-1]"), of_job);
+  const launch::Place here = place(merged(third, of_job)), there = place(first);
+  CHECK(here.size == 4);
+  CHECK(there.size == 4);
+  CHECK(here.master_address == "a0");
+  CHECK(there.master_address == "a0");
+  CHECK(here.master_port == there.master_port);
+  CHECK(here.more_ports == there.more_ports);
+  // Slurm 22.05 counts the whole step in all variables.
+  CHECK(place(with(first, "SLURM_STEP_NUM_TASKS", "4")).size == 4);
+  // A step in one part only.
+  CHECK(place(with(with(first, "SLURM_NTASKS", "2"), "SLURM_STEP_NUM_TASKS", "2")).size == 2);
+  CHECK_THROWS_WITH(place(with(third, "SLURM_PROCID", "4")), Contains("SLURM_PROCID is 4") && Contains("SLURM_NTASKS is 4"));
+}
+
+TEST_CASE("Control characters of the environment are shown escaped", "[launch][environment]") {
+  const auto message = [](const Settings& settings) -> std::string {
+    try {
+      place(settings);
+    } catch (const pdp::UsageError& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  CHECK_THAT(message(with(third_of_four, "RANK", "0\r")), Contains("found '0\\r'"));
+  CHECK_THAT(message(with(third_of_four, "RANK", "0\n")), Contains("found '0\\n'"));
+  CHECK_THAT(message(with(third_of_four, "PDP_HEARTBEAT", "\x1b[2J")), Contains("found '\\x1b[2J'"));
+  CHECK_THAT(message(without(with(third_of_four, "RANK", "\x07"), "WORLD_SIZE")), Contains("RANK is set (\\x07)"));
+  CHECK_THAT(message(with(third_of_four, "MASTER_ADDR", "10.0.0.1\r")), Contains("MASTER_ADDR is '10.0.0.1\\r'"));
+  CHECK_THAT(message({{"PMIX_RANK", "\x1b"}}), Contains("PMIX_RANK is set (\\x1b)"));
 }
 
 TEST_CASE("the innermost launcher is the one that counts", "[launch][environment]") {

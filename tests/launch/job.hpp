@@ -60,9 +60,11 @@ class Job {
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string text = *entry;
       bool ours = false;
-      for (const char* name : {"PDP_TIMEOUT=", "PDP_HEARTBEAT=", "PDP_DEADLINE=", "PDP_SECRET",
-                               "PDP_INSECURE=", "PDP_JOB=", "PDP_ATTEMPT=", "PDP_MUNGE_SOCKET=", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
-                               "LOCAL_WORLD_SIZE=", "MASTER_ADDR=", "MASTER_PORT=", "SLURM_", "OMPI_", "PMI", "MPI_LOCAL"})
+      for (const char* name : {"PDP_TIMEOUT=",  "PDP_HEARTBEAT=", "PDP_DEADLINE=", "PDP_SECRET",
+                               "PDP_INSECURE=", "PDP_JOB=",       "PDP_ATTEMPT=",  "PDP_MUNGE_SOCKET=",
+                               "RANK=",         "WORLD_SIZE=",    "LOCAL_RANK=",   "LOCAL_WORLD_SIZE=",
+                               "MASTER_ADDR=",  "MASTER_PORT=",   "SLURM_",        "OMPI_",
+                               "PMI",           "MPI_LOCAL",      "TORCHELASTIC_", "GROUP_"})
         ours = ours || text.starts_with(name);
       if (!ours) environment.push_back(text);
     }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ const std::vector<Interface> machine{interface("lo", "127.0.0.1"),  interface("l
                                      interface("ib0", "fd01::7"),   interface("ib0", "2001:db8::77"), interface("eth1", "fe80::2")};
 std::string chosen(const std::string& wanted) { return launch::address_of_interface(wanted, machine).number(); }
 
+std::vector<launch::Address> addresses(const std::vector<std::string>& numbers) {
+  std::vector<launch::Address> found;
+  std::string why;
+  for (const std::string& number : numbers) found.push_back(launch::resolve(number, 0, why).at(0));
+  return found;
+}
 launch::Reach reach(const launch::Place& place, bool together = false, const std::string& interface = {}) {
   return launch::Reach::from([&](const char* name) { return std::string{name} == "PDP_INTERFACE" ? interface.c_str() : nullptr; }, place,
                              together);
@@ -91,6 +98,45 @@ TEST_CASE("a name that only means the host itself gives way to the address that 
   CHECK(reach(named, true).store == "localhost");
   CHECK(reach(named, false, "lo").store == (outside().empty() ? "localhost" : outside()));
   CHECK(reach({.master_address = "192.0.2.1", .master_port = 1, .master_by_name = true}).store == "192.0.2.1");
+}
+
+TEST_CASE("A loopback address gives way to one that other hosts reach", "[launch][reach]") {
+  const auto chosen = [](const std::vector<std::string>& of_name, const std::optional<launch::Address>& outside) {
+    return launch::detail::address_for_other_hosts(addresses(of_name), outside);
+  };
+  const auto outside = addresses({"10.0.0.7"}).at(0);
+  CHECK(chosen({"127.0.1.1"}, outside) == "10.0.0.7");
+  CHECK(chosen({"127.0.1.1", "::1"}, outside) == "10.0.0.7");
+  CHECK(chosen({"127.0.1.1", "10.0.0.9"}, outside) == "10.0.0.9");
+  CHECK(chosen({"10.0.0.9"}, outside).empty());
+  CHECK(chosen({"127.0.1.1"}, std::nullopt).empty());
+  CHECK(chosen({}, outside).empty());
+  for (const char* name : {"localhost", "localhost.localdomain", "a.localhost", "ip6-localhost"})
+    CHECK(launch::detail::means_loopback(name));
+  for (const char* name : {"node07", "my-localhost", "local"}) CHECK_FALSE(launch::detail::means_loopback(name));
+}
+
+TEST_CASE("Slurm is asked for the address of a node whose name is not known", "[launch][reach]") {
+  std::string why;
+  if (!launch::resolve("pdp-no-such-node.invalid", 1, why).empty()) {
+    WARN("this machine knows every name");
+    return;
+  }
+  const launch::Place place{.master_address = "pdp-no-such-node.invalid", .master_port = 1, .master_by_name = true};
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  std::string asked;
+  const auto told = [&asked](const std::optional<std::string>& address) {
+    return [&asked, address](const launch::Variables&, const std::string& node) {
+      asked = node;
+      return address;
+    };
+  };
+  CHECK(launch::Reach::from(nothing, place, false, true, told("192.0.2.7")).store == "192.0.2.7");
+  CHECK(asked == "pdp-no-such-node.invalid");
+  CHECK(launch::Reach::from(nothing, place, true, true, told(std::nullopt)).store == "127.0.0.1");
+  for (const std::optional<std::string>& useless : {std::optional<std::string>{}, std::optional<std::string>{"also-not.invalid"}})
+    CHECK_THROWS_WITH(launch::Reach::from(nothing, place, false, true, told(useless)),
+                      Contains("'pdp-no-such-node.invalid'") && Contains("set MASTER_ADDR"));
 }
 
 TEST_CASE("where the store is a folder, ranks listen at the address of the default route", "[launch][reach]") {

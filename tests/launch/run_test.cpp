@@ -630,3 +630,58 @@ TEST_CASE("a wrong command line or environment is one paragraph and exit code 2"
   CHECK(one_line(ended.err));
   CHECK_THAT(ended.err, Contains(words));
 }
+
+TEST_CASE("Ranks of torchrun find each other though its agent listens on MASTER_PORT", "[launch][run]") {
+  const pdp::launch::TcpStoreServer agent;
+  const auto ports = pdp::launch::ports_of_job(pdp::text("torchrun run ", agent.port()));
+  std::unique_ptr<pdp::launch::TcpStoreServer> another;
+  if (GENERATE(false, true)) try {  // a program that has the first of the ports that the ranks would take
+      another = std::make_unique<pdp::launch::TcpStoreServer>("127.0.0.1", ports.front());
+    } catch (const pdp::launch::PortTaken&) {
+    }
+  std::vector<std::unique_ptr<Job>> ranks;
+  for (int rank = 2; rank >= 0; --rank) {
+    std::vector<Variable> variables = rank_of(rank, 3, agent.port());
+    variables.insert(variables.end(), {{"LOCAL_WORLD_SIZE", "3"},
+                                       {"GROUP_WORLD_SIZE", "1"},
+                                       {"TORCHELASTIC_RUN_ID", "run"},
+                                       {"TORCHELASTIC_RESTART_COUNT", "1"},
+                                       {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+    ranks.insert(ranks.begin(), std::make_unique<Job>(std::vector<std::string>{"sum"}, variables));
+  }
+  for (const auto& each : ranks) CHECK(each->end() == 0);
+  CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
+}
+
+TEST_CASE("mpirun starts ranks on one machine without any setting", "[launch][run]") {
+  const auto [name, flags] = GENERATE(table<std::string, std::vector<std::string>>({
+      {"mpirun.mpich", {}},
+      {"mpirun.openmpi", {"--allow-run-as-root", "--oversubscribe"}},
+  }));
+  std::string program;
+  for (const char* folder : {"/usr/bin/", "/usr/local/bin/"})
+    if (std::filesystem::exists(folder + name)) program = folder + name;
+  if (program.empty()) {
+    WARN("skipped: there is no " << name);
+    return;
+  }
+  const std::string ranks = PDP_TEST_PROGRAMS "/launch_program";
+  std::vector<std::string> arguments = flags;
+  arguments.insert(arguments.end(), {"-n", "3", ranks, "sum"});
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (int i = 0; i < 3; ++i) jobs.push_back(std::make_unique<Job>(arguments, std::vector<Variable>{}, program));
+  for (const auto& each : jobs) {
+    CHECK(each->end() == 0);
+    CHECK(each->out() == "ranks 3 sum 6\n");
+  }
+}
+
+TEST_CASE("A process that a launcher calls one of many, but not of how many, ends with a word", "[launch][run]") {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"sum"}, {"sum", "--threads", "2"}, {"sum", "--ranks", "2"}}) {
+    const Ended ended = run(arguments, {{"PMIX_RANK", "1"}});
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK_THAT(ended.err, StartsWith("PMIX_RANK is set (1)") && Contains("set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
+    CHECK(one_line(ended.err));
+  }
+}
