@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <string>
 
 /// The sum over ranks of their numbers plus one, over the communicator that the command line names.
 int main(int argc, char** argv) {
