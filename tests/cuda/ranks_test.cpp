@@ -284,7 +284,7 @@ TEST_CASE("parameters that differ between ranks by less than 16 bits can tell ar
     comm::Self self;
     auto parameters = Trainer{self, parallel::Single{}, task, {.global_batch = 16, .seed = 3}}.parameters();
     if (world.rank() == 1) parameters.front().values.front() *= 1.00001f;
-    trainer.set_parameters(parameters, "memory");
+    pdp::checkpoint::import_parameters(trainer.engine().stage(), parameters, "memory");  // set_parameters would compare them
     return support::message_of<pdp::ParametersDiffer>([&] { trainer.check_parameters(); }).value_or("nothing was thrown");
   });
   for (const std::string& message : messages) CHECK_THAT(message, Contains("is not the same on all ranks that hold it"));

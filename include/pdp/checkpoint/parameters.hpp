@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 #include <pdp/data/shown.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/parallel/collect.hpp>
+#include <pdp/parallel/hash.hpp>
 
 namespace pdp::checkpoint {
 
@@ -62,6 +64,18 @@ template <class Stage, class T>
     }
   });
   return tensors;
+}
+
+/// A hash of tensors, whatever their order.
+[[nodiscard]] inline std::int64_t hash_of(const std::vector<Tensor>& tensors) {
+  std::uint64_t sum = tensors.size();
+  for (const Tensor& tensor : tensors) {
+    std::vector<std::int64_t> parts{parallel::hash_of(std::span{tensor.values})};
+    for (const char letter : tensor.name) parts.push_back(letter);
+    for (const Index extent : tensor.shape) parts.push_back(extent);
+    sum += static_cast<std::uint64_t>(parallel::hash_of(std::span<const std::int64_t>{parts}));
+  }
+  return static_cast<std::int64_t>(sum >> 2);
 }
 
 inline std::string shape_text(const std::vector<Index>& shape) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include <pdp/core/error.hpp>
 #include <pdp/host/simd.hpp>
 
 namespace pdp::host {
@@ -20,5 +21,13 @@ struct Cpu {
 
   [[nodiscard]] Simd simd() const { return registers ? *registers : widest_simd(); }
 };
+
+/// Throws ConfigError for a number of threads that a rank cannot have.
+inline void check(const Cpu& cpu) {
+  constexpr int most = 1024;
+  if (cpu.threads < 1 || cpu.threads > most)
+    throw ConfigError{
+        text(cpu.threads, " threads a rank were asked for; a rank has at least one, and at most ", most, ", as in {.threads = 2}")};
+}
 
 }  // namespace pdp::host

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -82,6 +83,7 @@ class Engine {
 
   /// Throws ConfigError where a world on GPUs has another one than the model.
   static void check_device(const C& world, const D& device) {
+    if constexpr (std::same_as<D, host::Cpu>) host::check(device);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (world.device() != device.index())
         throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",

@@ -87,8 +87,8 @@ class Rehearsal {
   [[nodiscard]] constexpr const char* misplaced(int rank) const {
     const Plan& own = plan(rank);
     if (own.tensor.count != model_.parts) return "has the layers in another number of parts than the model is divided in";
-    if (model_.parts == 1) return nullptr;
     if (own.tensor_group < 0 || own.tensor_group > static_cast<int>(own.groups.size())) return "names a group that the plan does not have";
+    if (model_.parts == 1) return nullptr;
     const std::span<const int> group = members(rank, own.tensor_group);
     for (std::size_t each = 0; each < group.size(); ++each)
       if (plan(group[each]).tensor != nn::Part{static_cast<int>(each), model_.parts} || static_cast<int>(group.size()) != model_.parts)

@@ -27,12 +27,31 @@
 
 namespace pdp {
 
+/// The calls on a trainer whose arguments the ranks compare when they begin.
+enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters };
+
+constexpr const char* name(TrainerCall call) {
+  switch (call) {
+    case TrainerCall::step:
+      return "step";
+    case TrainerCall::fit:
+      return "fit";
+    case TrainerCall::evaluate:
+      return "evaluate";
+    case TrainerCall::set_parameters:
+      return "set_parameters";
+  }
+  return "an unknown call";
+}
+
 /// What every rank of a training is to be given alike, as numbers that ranks can compare.
 class Agreement {
  public:
   void number(std::string_view name, std::uint64_t value) { terms_.push_back({name, Kind::whole, static_cast<std::int64_t>(value)}); }
   void number(std::string_view name, Index value) { terms_.push_back({name, Kind::index, value}); }
   void number(std::string_view name, double value) { terms_.push_back({name, Kind::real, std::bit_cast<std::int64_t>(value)}); }
+  /// The call that the numbers are of.
+  void call(TrainerCall value) { terms_.push_back({"call", Kind::call, static_cast<std::int64_t>(value)}); }
   /// What is computed, and may differ in its last bits on processors that round differently.
   void rough(std::string_view name, double value) { terms_.push_back({name, Kind::rough, std::bit_cast<std::int64_t>(value)}); }
   /// What is given in many numbers, of which ranks compare a hash.
@@ -54,7 +73,7 @@ class Agreement {
   }
 
  private:
-  enum class Kind { whole, index, real, rough, hash };
+  enum class Kind { whole, index, real, rough, hash, call };
   struct Term {
     std::string_view name;
     Kind kind = Kind::whole;
@@ -77,6 +96,8 @@ class Agreement {
         return fmt::format("{}", value);
       case Kind::real:
         return real(std::bit_cast<double>(value));
+      case Kind::call:
+        return name(static_cast<TrainerCall>(value));
       case Kind::rough:
       case Kind::hash:
         break;
@@ -85,6 +106,9 @@ class Agreement {
   }
   static std::string difference(const Term& term, int rank, std::int64_t value, std::int64_t of_first) {
     const std::string given = words(term.kind, value);
+    if (term.kind == Kind::call)
+      return text("rank ", rank, " calls ", given, ", but rank 0 calls ", words(term.kind, of_first),
+                  "; every rank of a training makes the same calls on its trainer, in the same order");
     return text("rank ", rank, " was given ",
                 given.empty() ? text("another ", term.name, " than rank 0")
                               : text(term.name, " = ", given, ", but rank 0 ", term.name, " = ", words(term.kind, of_first)),
@@ -176,6 +200,39 @@ void check_agreement(C& world, const D& device, const TaskType& task, const S& s
   }
   agreement.rough("schedule", task.schedule.factor(0));
   for (std::int64_t step = 1; step <= std::int64_t{1} << 16; step *= 2) agreement.rough("schedule", task.schedule.factor(step));
+  agreement.check(world, device);
+}
+
+/// What a call on a trainer was given. A call leaves out what it does not take.
+struct CallArguments {
+  TrainerCall call = TrainerCall::step;
+  Index epochs = 0, epochs_before = 0;
+  bool shuffle = false;
+  Index samples = 0;  // of the dataset
+  Shape sample{}, target{};
+  std::int64_t parameters = 0;  // a hash of those that were set
+};
+
+/// Throws ConfigError on every rank if one makes another call than rank 0, or makes it with other arguments. Every rank makes this call.
+template <comm::Communicator C, Device D>
+void check_agreement(C& world, const D& device, const CallArguments& given) {
+  if (world.size() == 1) return;
+  const auto extents = [](const Shape& shape) {
+    std::vector<std::int64_t> all;
+    for (int axis = 0; axis < shape.rank(); ++axis) all.push_back(shape[axis]);
+    return all;
+  };
+  Agreement agreement;
+  agreement.call(given.call);
+  agreement.number("epochs", given.epochs);
+  agreement.number("epochs before this call", given.epochs_before);
+  agreement.number("shuffle", given.shuffle ? Index{1} : Index{0});
+  agreement.number("samples in the dataset", given.samples);
+  agreement.number("values in a sample", given.sample.known() ? given.sample.elements() : 0);
+  agreement.all("shape of samples", extents(given.sample));
+  agreement.number("values in a target", given.target.known() ? given.target.elements() : 0);
+  agreement.all("shape of targets", extents(given.target));
+  agreement.all("set of parameters", {given.parameters});
   agreement.check(world, device);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,8 @@
 namespace pdp {
 
 struct TrainerOptions {
+  static constexpr Index most_samples = std::numeric_limits<std::int32_t>::max();  // of a global batch
+
   Index global_batch = 0;  // samples of a step, over all ranks: what the mathematics depends on
   std::uint64_t seed = 0;  // of the first parameters and of the order of samples
   Shape input{};           // of a sample; needed only where the model takes any width
@@ -24,8 +27,9 @@ struct TrainerOptions {
   int threads = 1;  // of each rank; more than one takes pdp::onednn, and a core for each
 
   [[nodiscard]] host::Cpu cpu() const {
-    if (threads < 1) throw ConfigError{text(threads, " threads a rank were asked for; a rank has at least one, as in {.threads = 2}")};
-    return {.threads = threads};
+    const host::Cpu all{.threads = threads};
+    host::check(all);
+    return all;
   }
   /// Why some threads of a rank that may use so many cores (0: nobody knows) are of no use, in words; nothing where all are.
   [[nodiscard]] std::string useless_threads(int cores) const {

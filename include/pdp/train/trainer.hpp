@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -36,7 +37,8 @@ namespace pdp {
 /// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
 ///
 /// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step; where one was
-/// given something else than the others (see check_agreement), every rank does.
+/// given something else than the others (see check_agreement), every rank does. Before the first step, and at the beginning of fit(),
+/// evaluate() and set_parameters(), the ranks also compare the call, its arguments and their parameters; a step has no message for that.
 template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = host::Cpu>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -97,6 +99,7 @@ class Trainer {
   /// Its two halves: start() may return before a device is through with the step, and the rows are free to change then; finish() gives its
   /// totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
+    if (!agreed_) agree({.call = TrainerCall::step});
     engine_.start({rows_of(x), targets, global_rows}, task_.schedule.factor(engine_.steps()));
   }
   Totals finish() { return engine_.finish(); }
@@ -109,7 +112,16 @@ class Trainer {
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
+    agree({.call = TrainerCall::fit,
+           .epochs = fit.epochs,
+           .epochs_before = epochs_,
+           .shuffle = fit.shuffle,
+           .samples = data.size(),
+           .sample = data.sample_shape(),
+           .target = data.target_shape()});
     check_shapes(data);
+    if (fit.epochs < 0 || fit.epochs > std::numeric_limits<int>::max() - epochs_)
+      throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", std::numeric_limits<int>::max() - epochs_)};
     const bool runs_ahead =
         std::same_as<std::remove_cvref_t<OnStep>, Unwatched> && !D::uses_host_memory && options_.non_finite != parallel::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
@@ -162,6 +174,8 @@ class Trainer {
   /// Loss and accuracy over a dataset, of which each rank takes its share.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
+    check_agreement(world_, engine_.stage().device(),
+                    {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
     check_shapes(data);
     const data::Rows rows = data::shard_rows(data.size(), plan_.share);
     const Index most = (data.size() + plan_.share.count - 1) / plan_.share.count, chunk = engine_.evaluation_rows();
@@ -215,9 +229,12 @@ class Trainer {
     const auto all = parallel::collect(world_, stage, from);
     return world_.rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
   }
-  /// Sets the parameters of the model: every rank takes what it holds of them. Throws FileError, and changes nothing, where they are those
-  /// of another model. `source`: where they come from.
+  /// Sets the parameters of the model. Every rank makes this call, is given all parameters, and takes what it holds of them. Throws
+  /// ConfigError on every rank if one was given others than rank 0, and FileError if they are those of another model; nothing is changed
+  /// then. `source`: where they come from.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
+    check_agreement(world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
+    agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
   /// Whether the steps from now on are recorded for timeline(). A recorded step begins with a barrier, and on a GPU waits for each of its
@@ -238,6 +255,13 @@ class Trainer {
   void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
 
  private:
+  /// Compares what the ranks were given, and, before the first step with them, the parameters that several ranks hold.
+  void agree(const CallArguments& given) {
+    check_agreement(world_, engine_.stage().device(), given);
+    if (!agreed_ && world_.size() > 1) check_parameters();
+    agreed_ = true;
+  }
+
   /// In place of an on_step.
   struct Unwatched {
     void operator()(std::int64_t, const Totals&) const {}
@@ -284,9 +308,9 @@ class Trainer {
   }
 
   static Index share_of(const TrainerOptions& options, data::Shard share) {
-    if (options.global_batch < 1)
-      throw ConfigError{
-          text("a global batch of ", options.global_batch, " samples was asked for; it takes at least 1, as in {.global_batch = 256}")};
+    if (options.global_batch < 1 || options.global_batch > TrainerOptions::most_samples)
+      throw ConfigError{text("a global batch of ", options.global_batch, " samples was asked for; it takes at least 1, and at most ",
+                             TrainerOptions::most_samples, ", as in {.global_batch = 256}")};
     return (options.global_batch + share.count - 1) / share.count;
   }
 
@@ -318,7 +342,8 @@ class Trainer {
   parallel::Plan plan_;
   Engine engine_;
   std::vector<parallel::Timed> recorded_;
-  int epochs_ = 0;  // that fit() has been through
+  bool agreed_ = false;  // whether the ranks have compared their parameters since these were made or set
+  int epochs_ = 0;       // that fit() has been through
 };
 
 /// "### Epoch 0 || loss 0.5123 || performance 0.8456".

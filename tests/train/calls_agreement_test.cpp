@@ -1,0 +1,228 @@
+#include <pdp/comm/instrumented.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/parallel/hybrid.hpp>
+#include <pdp/parallel/pipeline.hpp>
+#include <pdp/parallel/tensor_parallel.hpp>
+#include <pdp/parallel/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+
+namespace calls_agreement_test {
+
+namespace comm = pdp::comm;
+namespace nn = pdp::nn;
+using namespace pdp::parallel;
+using pdp::Index, pdp::Shape;
+using pdp::checkpoint::Tensor;
+using Samples = pdp::data::InMemory<std::int32_t>;
+
+namespace {
+
+constexpr pdp::Task task{nn::Sequential{nn::Linear{6, 16}, nn::Tanh{}, nn::Linear{16, 3}}, pdp::loss::CrossEntropy{},
+                         pdp::optim::Sgd{.lr = 0.2f}};
+constexpr const char* same_calls = "; every rank of a training makes the same calls on its trainer, in the same order";
+constexpr const char* give_same = "; give every rank of a training the same";
+
+Samples samples(std::size_t count, Shape shape = Shape{6}) {
+  return {shape, pdp::testing::normal(count * 6, 11), std::vector<std::int32_t>(count, 1)};
+}
+constexpr pdp::FitOptions quiet{.epochs = 1, .progress = false};
+
+/// What the ranks are told of f(trainer, whether this is the last rank), on a communicator and with a strategy.
+template <class C = comm::Thread, class S, class F>
+std::vector<std::string> told(int size, const S& strategy, F&& f) {
+  return pdp::testing::ranks<C>(size, [&](C& world) -> std::string {
+    pdp::Trainer trainer{world, strategy, task, {.global_batch = 12, .seed = 5}};
+    try {
+      f(trainer, world.rank() == world.size() - 1);
+    } catch (const pdp::ConfigError& error) {
+      return error.what();
+    } catch (const pdp::ParametersDiffer& error) {
+      return error.what();
+    }
+    return "";
+  });
+}
+void check_told(const std::vector<std::string>& messages, const std::string& expected) {
+  for (const std::string& each : messages) CHECK(each == expected);
+}
+
+/// The tensors of the model, with another number in one of them.
+std::vector<Tensor> tensors(float changed) {
+  comm::Self self;
+  pdp::Trainer trainer{self, Single{}, task, {.global_batch = 12, .seed = 77}};
+  std::vector<Tensor> all = trainer.parameters();
+  all[2].values[5] += changed;
+  return all;
+}
+
+template <class F>
+void with_every_strategy(F&& f) {
+  f(2, DataParallel{});
+  f(5, DataParallel{});
+  for (const int stage : {1, 2, 3}) f(3, Zero{.stage = stage});
+  f(2, Pipeline<>{.micro_batches = 2});
+  f(2, TensorParallel{});
+  f(4, Hybrid<>{.mesh = {2, 2, 1}, .micro_batches = 2});
+}
+
+}  // namespace
+
+TEST_CASE("Ranks that set other parameters than rank 0 are named on every rank, and nothing is changed", "[train][agreement]") {
+  const auto same = tensors(0), other = tensors(1e-6f);
+  with_every_strategy([&](int size, const auto& strategy) {
+    const std::string expected = pdp::text("rank ", size - 1, " was given another set of parameters than rank 0", give_same);
+    check_told(told(size, strategy,
+                    [&](auto& trainer, bool last) {
+                      trainer.set_parameters(same, "a test");
+                      try {
+                        trainer.set_parameters(last ? other : tensors(3), "a test");
+                      } catch (const pdp::ConfigError&) {
+                        const auto kept = trainer.parameters();  // on rank 0
+                        for (std::size_t t = 0; t < kept.size(); ++t)
+                          if (kept[t].values != same[t].values) throw std::runtime_error{"parameters have changed"};
+                        throw;
+                      }
+                    }),
+               expected);
+    check_told(told(size, strategy,
+                    [&](auto& trainer, bool) {
+                      trainer.set_parameters(same, "a test");
+                      trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
+                    }),
+               "");
+  });
+}
+
+TEST_CASE("A rank that alone sets parameters is named before the first step", "[train][agreement]") {
+  const auto given = tensors(0);
+  with_every_strategy([&](int size, const auto& strategy) {
+    const std::string words = pdp::text("rank ", size - 1, " calls set_parameters, but rank 0 calls ");
+    check_told(told(size, strategy,
+                    [&](auto& trainer, bool last) {
+                      if (last) trainer.set_parameters(given, "a test");
+                      trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
+                    }),
+               words + "fit" + same_calls);
+    const auto x = pdp::testing::normal(12 * 6, 3);
+    const std::vector<std::int32_t> classes(12, 2);
+    check_told(told(size, strategy,
+                    [&](auto& trainer, bool last) {
+                      if (last) trainer.set_parameters(given, "a test");
+                      static_cast<void>(trainer.step(std::span{x}.first(6), std::span{classes}.first(1)));
+                    }),
+               words + "step" + same_calls);
+  });
+}
+
+TEST_CASE("Parameters that a rank has changed by itself are found before the first step", "[train][agreement]") {
+  const auto messages = told(3, DataParallel{}, [](auto& trainer, bool last) {
+    trainer.engine().stage().for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
+      if (last && parameter.full_name() == "2.bias") values[1] = 4;
+    });
+    trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
+  });
+  for (const std::string& each : messages) CHECK_THAT(each, StartsWith("2.bias is not the same on all ranks") && Contains("rank 2"));
+}
+
+TEST_CASE("Every rank is told which of them calls fit with other arguments", "[train][agreement]") {
+  const auto check = [](const std::string& words, auto&& fit) {
+    check_told(told(3, DataParallel{}, fit), "rank 2 was given " + words + give_same);
+    check_told(told<comm::Tcp>(2, Pipeline<>{.micro_batches = 2}, fit), "rank 1 was given " + words + give_same);
+  };
+  const auto ignore = [](const pdp::Epoch&) {};
+  check("epochs = 5, but rank 0 epochs = 3",
+        [&](auto& trainer, bool last) { trainer.fit(samples(40), {.epochs = last ? 5 : 3, .progress = false}, ignore); });
+  check("samples in the dataset = 41, but rank 0 samples in the dataset = 40",
+        [&](auto& trainer, bool last) { trainer.fit(samples(last ? 41 : 40), quiet, ignore); });
+  check("another shape of samples than rank 0", [&](auto& trainer, bool last) {
+    trainer.fit(samples(40, last ? Shape{2, 3} : Shape{6}), quiet, ignore);
+  });
+  check("values in a sample = 3, but rank 0 values in a sample = 6", [&](auto& trainer, bool last) {
+    trainer.fit(last ? Samples{Shape{3}, std::vector<float>(120), std::vector<std::int32_t>(40)} : samples(40), quiet, ignore);
+  });
+  check("shuffle = 0, but rank 0 shuffle = 1",
+        [&](auto& trainer, bool last) { trainer.fit(samples(40), {.epochs = 1, .shuffle = !last, .progress = false}, ignore); });
+}
+
+TEST_CASE("A rank that evaluates while others train is named on every rank", "[train][agreement]") {
+  check_told(told(3, Zero{.stage = 3},
+                  [](auto& trainer, bool last) {
+                    trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
+                    if (last)
+                      static_cast<void>(trainer.evaluate(samples(40)));
+                    else
+                      trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
+                  }),
+             pdp::text("rank 2 calls evaluate, but rank 0 calls fit", same_calls));
+  check_told(told(2, DataParallel{}, [](auto& trainer, bool last) { static_cast<void>(trainer.evaluate(samples(last ? 30 : 40))); }),
+             pdp::text("rank 1 was given samples in the dataset = 30, but rank 0 samples in the dataset = 40", give_same));
+}
+
+TEST_CASE("Steps on different numbers of rows need no agreement, and make no call for it after the first", "[train][agreement]") {
+  const auto x = pdp::testing::normal(12 * 6, 3);
+  const std::vector<std::int32_t> classes(12, 2);
+  pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& thread) {
+    comm::Instrumented world{std::move(thread)};
+    pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 24, .seed = 5}};
+    const auto calls = [&] {
+      std::uint64_t sum = 0;
+      for (std::size_t verb = 0; verb < comm::verbs; ++verb) sum += world.traffic(static_cast<comm::Verb>(verb)).calls;
+      return sum;
+    };
+    const auto step = [&](std::size_t rows) {
+      world.clear_traffic();
+      static_cast<void>(trainer.step(std::span{x}.first(rows * 6), std::span{classes}.first(rows)));
+      return calls();
+    };
+    const auto first = step(world.rank() == 0 ? 12 : 1), second = step(world.rank() == 0 ? 3 : 12), third = step(5);
+    world.clear_traffic();
+    static_cast<void>(trainer.engine().step({{x.data(), 5, 6}, std::span{classes}.first(5)}));
+    const auto of_engine = calls();
+    if (second != of_engine || third != of_engine || first <= of_engine)
+      throw std::runtime_error{pdp::text("calls: ", first, ", ", second, ", ", third, ", of the engine ", of_engine)};
+  });
+}
+
+TEST_CASE("Options that are out of range are refused with the range", "[train][bad input]") {
+  const auto refused = [](auto&& f) { return pdp::testing::errors<comm::Thread>(1, f).front().what(); };
+  for (const Index batch : {Index{0}, Index{-1}, Index{1} << 31, std::numeric_limits<Index>::max()})
+    CHECK_THAT(refused([&](comm::Thread& world) {
+                 pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = batch}};
+               }),
+               Contains(pdp::text("a global batch of ", batch, " samples was asked for; it takes at least 1, and at most 2147483647")));
+  for (const int threads : {0, -4, 1025, std::numeric_limits<int>::max()}) {
+    const std::string words = pdp::text(threads, " threads a rank were asked for; a rank has at least one, and at most 1024");
+    CHECK_THAT(refused([&](comm::Thread& world) {
+                 pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4, .threads = threads}};
+               }),
+               StartsWith(words));
+    CHECK_THAT(refused([&](comm::Thread& world) {
+                 pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4}, pdp::host::Cpu{.threads = threads}};
+               }),
+               StartsWith(words));
+  }
+  for (const int epochs : {-1, std::numeric_limits<int>::min()})
+    CHECK_THAT(refused([&](comm::Thread& world) {
+                 pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4}};
+                 trainer.fit(samples(8), {.epochs = epochs, .progress = false}, [](const pdp::Epoch&) {});
+               }),
+               StartsWith(pdp::text("epochs = ", epochs, " was given; fit takes 0 to ")));
+}
+
+}  // namespace calls_agreement_test
