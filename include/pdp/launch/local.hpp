@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include <pdp/comm/membership.hpp>
 #include <pdp/comm/system_limits.hpp>
 #include <pdp/launch/process.hpp>
+#include <pdp/launch/signal_name.hpp>
 
 namespace pdp::launch {
 
@@ -204,8 +206,9 @@ class Launcher {
   }
 
   static std::string describe_signal(int signal) {
-    const char* abbreviation = ::sigabbrev_np(signal);
-    std::string words = text("killed by signal ", signal, " (SIG", abbreviation != nullptr ? abbreviation : "?", ")");
+    const std::string_view name = signal_name(signal);
+    std::string words = text("killed by signal ", signal);
+    if (!name.empty()) words += text(" (", name, ")");
     if (signal == SIGKILL) words += "; if nobody did that on purpose, the machine has run out of memory";
     return words;
   }

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace pdp::launch {
+
+/// Returns the name of a signal, such as "SIGKILL", or nothing if it has none, as real-time signals have none. C libraries other than
+/// glibc have no function for it.
+inline std::string_view signal_name(int signal) {
+  static constexpr std::array names = std::to_array<std::pair<int, std::string_view>>({
+      {SIGABRT, "SIGABRT"}, {SIGALRM, "SIGALRM"},     {SIGBUS, "SIGBUS"},       {SIGCHLD, "SIGCHLD"},   {SIGCONT, "SIGCONT"},
+      {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},       {SIGILL, "SIGILL"},       {SIGINT, "SIGINT"},     {SIGKILL, "SIGKILL"},
+      {SIGPIPE, "SIGPIPE"}, {SIGPOLL, "SIGPOLL"},     {SIGPROF, "SIGPROF"},     {SIGPWR, "SIGPWR"},     {SIGQUIT, "SIGQUIT"},
+      {SIGSEGV, "SIGSEGV"}, {SIGSTKFLT, "SIGSTKFLT"}, {SIGSTOP, "SIGSTOP"},     {SIGSYS, "SIGSYS"},     {SIGTERM, "SIGTERM"},
+      {SIGTRAP, "SIGTRAP"}, {SIGTSTP, "SIGTSTP"},     {SIGTTIN, "SIGTTIN"},     {SIGTTOU, "SIGTTOU"},   {SIGURG, "SIGURG"},
+      {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"},     {SIGVTALRM, "SIGVTALRM"}, {SIGWINCH, "SIGWINCH"}, {SIGXCPU, "SIGXCPU"},
+      {SIGXFSZ, "SIGXFSZ"},
+  });
+  for (const auto& [number, name] : names)
+    if (number == signal) return name;
+  return {};
+}
+
+}  // namespace pdp::launch
