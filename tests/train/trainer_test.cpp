@@ -13,6 +13,7 @@
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
@@ -495,6 +496,42 @@ TEST_CASE("a plan that cannot run is refused on every rank, in words", "[train]"
   CHECK(error.is<pdp::PlanError>());
   CHECK_THAT(error.what(), Contains("the plan cannot run: rank 0 at the end of its step leaves a unit that is never updated") ||
                                Contains("the plan cannot run: rank 0, step instruction"));
+}
+
+TEST_CASE("Training and evaluation name the sample whose class the model has no output for", "[train]") {
+  constexpr Index bad = 57, count = 80, batch = 12;
+  std::vector<std::int32_t> classes(count, 1);
+  classes[bad] = 11;
+  const Samples data{Shape{6}, std::vector<float>(count * 6), classes};
+  const std::string fault = " is of class 11, but the model gives 3 outputs, for classes 0 to 2; ";
+  pdp::data::Sampler sampler{count, batch, options(batch).seed};
+  sampler.start(1);
+  Index step = sampler.steps();  // of an epoch before
+  for (Index number = 0; number < sampler.steps(); ++number)
+    if (std::ranges::count(sampler.batch(number), bad) == 1) step += number;
+  std::vector<std::int32_t> good(count, 1);
+  const Samples first{Shape{6}, std::vector<float>(count * 6), good};
+  for (const auto& [size, accumulate] : {std::pair{1, 1}, {1, 3}, {3, 1}, {2, 2}}) {
+    CAPTURE(size, accumulate);
+    const auto message = [&, size = size, accumulate = accumulate](const auto& call) -> std::string {
+      try {
+        ranks<comm::Thread>(size, [&](comm::Thread& world) {
+          Trainer trainer{world, DataParallel{.accumulate = accumulate}, classifier, options(batch)};
+          call(trainer);
+        });
+      } catch (const pdp::LabelError& error) {
+        return error.what();
+      }
+      return "no LabelError";
+    };
+    CHECK_THAT(message([&](auto& trainer) {
+                 trainer.fit(first, {.epochs = 1}, [](const pdp::Epoch&) {});
+                 trainer.fit(data, {.epochs = 1}, [](const pdp::Epoch&) {});
+               }),
+               StartsWith(pdp::text("step ", step, ": sample 57 of the dataset (counted from 0)", fault)));
+    CHECK_THAT(message([&](auto& trainer) { static_cast<void>(trainer.evaluate(data)); }),
+               StartsWith("evaluation: sample 57 of the dataset (counted from 0)" + fault));
+  }
 }
 
 }  // namespace trainer_test

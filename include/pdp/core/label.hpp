@@ -3,18 +3,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp {
 
-/// The class of a row. Throws ConfigError where there is no logit for it.
+/// A class that the model gives no output for.
+class LabelError : public ConfigError {
+ public:
+  /// `sample`: names it, as in "row 3 of a batch".
+  LabelError(const std::string& sample, Index row, std::int64_t label, Index outputs)
+      : ConfigError{text(sample, " is of class ", label, ", but the model gives ", outputs, " outputs, for classes 0 to ", outputs - 1,
+                         "; either the labels are damaged or the last layer is too narrow")},
+        row_{row},
+        label_{label},
+        outputs_{outputs} {}
+
+  /// The row of the batch, from 0.
+  [[nodiscard]] Index row() const noexcept { return row_; }
+  /// The same fault, with another name for the sample.
+  [[nodiscard]] LabelError of(const std::string& sample) const { return {sample, row_, label_, outputs_}; }
+
+ private:
+  Index row_;
+  std::int64_t label_;
+  Index outputs_;
+};
+
+/// Returns the class of a row. Throws LabelError if there is no logit for it.
 inline Index label_of(std::span<const std::int32_t> classes, Index row, Index logits) {
   const std::int32_t label = classes[static_cast<std::size_t>(row)];
-  if (label < 0 || label >= logits)
-    throw ConfigError{text("row ", row, " of a batch is of class ", label, ", but the model gives ", logits, " outputs, for classes 0 to ",
-                           logits - 1, "; either the labels are damaged or the last layer is too narrow")};
+  if (label < 0 || label >= logits) throw LabelError{text("row ", row, " of a batch"), row, label, logits};
   return label;
 }
 

@@ -20,11 +20,12 @@ namespace pdp::data {
 /// One shard's share of a global batch. The spans belong to the loader, and hold until its next call of next() or start().
 template <TargetElement Target>
 struct Batch {
-  std::span<const float> x;   // [rows, sample_shape]
-  std::span<const Target> y;  // [rows, target_shape]
-  Index step = 0;             // of the epoch
-  Index rows = 0;             // of this share; may be 0
-  Index global_rows = 0;      // of all shares together
+  std::span<const float> x;          // [rows, sample_shape]
+  std::span<const Target> y;         // [rows, target_shape]
+  Index step = 0;                    // of the epoch
+  Index rows = 0;                    // of this share; may be 0
+  Index global_rows = 0;             // of all shares together
+  std::span<const Index> samples{};  // the numbers of the rows in the dataset
 };
 
 /// Gathers a shard's next share on a thread of its own while the current one is used: two buffers, made once for the largest share.
@@ -120,7 +121,7 @@ class Loader {
     const std::span x = std::span{to.x}.first(which.size() * static_cast<std::size_t>(data_.sample_shape().elements()));
     const std::span y = std::span{to.y}.first(which.size() * static_cast<std::size_t>(data_.target_shape().elements()));
     data_.gather(which, x, y);
-    to.batch = {x, y, step, static_cast<Index>(which.size()), static_cast<Index>(sampler_.batch(step).size())};
+    to.batch = {x, y, step, static_cast<Index>(which.size()), static_cast<Index>(sampler_.batch(step).size()), which};
   }
 
   D data_;

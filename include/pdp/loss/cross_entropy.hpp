@@ -12,7 +12,7 @@ struct CrossEntropy {
   using Target = std::int32_t;
   static constexpr bool has_classes = true;
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }
-  /// Throws ConfigError on a class that there is no output for.
+  /// Throws LabelError on a class that there is no output for.
   void check(std::span<const Target> classes, Index outputs) const {
     for (std::size_t row = 0; row < classes.size(); ++row) static_cast<void>(label_of(classes, static_cast<Index>(row), outputs));
   }

@@ -11,8 +11,8 @@ namespace pdp::loss {
 /// them a sample has. It adds what it finds in the rows to `sums`, and gives a gradient that is multiplied by `*scale` (one over the global
 /// number of rows), so that whatever is reduced afterwards is a plain sum. No gradient is computed into an empty matrix.
 ///
-/// What makes a target wrong is an optional member, check(targets, outputs), called with targets that the host has for a device that cannot
-/// say so.
+/// What makes a target wrong is an optional member, check(targets, outputs). It is called with targets that the host has: for a device that
+/// cannot say so, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
 template <class L, class D, class T = float>
 concept Loss = std::copyable<L> &&
     requires(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/nn/layer_requirements.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
@@ -8,7 +9,7 @@ namespace pdp::nn {
 /// and the block is compiled once. Its output must have the width of its input.
 template <class B>
 class Repeat {
-  static_assert(Block<B>, "pdp: the second argument of nn::Repeat must be a layer or a container of layers");
+  static_assert(detail::is_or_resembles_block<B>, "pdp: the second argument of nn::Repeat must be a layer or a container of layers");
   static_assert(detail::meet<Placement::unknown, B, B>());
 
  public:

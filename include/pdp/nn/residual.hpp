@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/nn/activation.hpp>
+#include <pdp/nn/layer_requirements.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
@@ -9,7 +10,7 @@ namespace pdp::nn {
 /// a boundary; what happens inside is kept with each batch in flight. He et al., "Deep residual learning for image recognition", CVPR 2016.
 template <class B>
 class Residual {
-  static_assert(Block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
+  static_assert(detail::is_or_resembles_block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
   static_assert(!any_is_placed<LeafTypes<B>>,
                 "pdp: the layers of tensor parallelism cannot stand inside nn::Residual, which is one layer to a schedule and exchanges "
                 "nothing");
@@ -19,6 +20,7 @@ class Residual {
  public:
   static constexpr const char* name = "Residual";
   using forgets_output = Residual;
+  using Inner = LeafTypes<B>;
 
   constexpr explicit Residual(B block) : block_{block} {
     const Index in = nn::input_elements(block_);

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include <pdp/nn/layer_requirements.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
@@ -12,7 +13,7 @@ template <class... B>
 class Sequential {
   static_assert(sizeof...(B) > 0, "pdp: nn::Sequential takes one layer or more");
   static_assert(
-      (Block<B> && ...),
+      (detail::is_or_resembles_block<B> && ...),
       "pdp: every argument of nn::Sequential must be a layer or a container of layers (see the concepts nn::Layer and nn::Container)");
   static_assert(detail::meet<Placement::unknown, B...>());
 

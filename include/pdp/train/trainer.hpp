@@ -18,6 +18,8 @@
 #include <fmt/format.h>
 
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/core/label.hpp>
+#include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/parallel/check_parameters.hpp>
 #include <pdp/parallel/collect.hpp>
@@ -31,6 +33,7 @@
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>
 #include <pdp/train/task.hpp>
+#include <pdp/train/trainer_requirements.hpp>
 
 namespace pdp {
 
@@ -48,6 +51,7 @@ class Trainer {
                 "parallel::Strategy asks for");
   using Model =
       decltype(parallel::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
+  using World = std::type_identity_t<C>;  // no guide is deduced from the constructors: those below say what does not fit
   using Engine = parallel::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
  public:
@@ -56,14 +60,14 @@ class Trainer {
   using Totals = parallel::Totals;
 
   /// On the cores of this machine. `precision`: as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
-  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
+  Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
           P precision = {}) requires std::same_as<D, host::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
     const std::string useless = options.useless_threads(host::usable_cores());
     if (!useless.empty() && world.rank() == 0) std::fputs(text("pdp: ", useless, '\n').c_str(), stderr);
   }
 
   /// On a device.
-  Trainer(C& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
+  Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
       : world_{world},
         task_{task},
         options_{with_loss_scaling(options)},
@@ -106,8 +110,9 @@ class Trainer {
 
   /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
   /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank. Called again, it goes
-  /// on with the next epoch, and with its order. Without on_step, a GPU whose steps are graphs is given the next one before the host
-  /// knows the totals of the one before it, unless a gradient that is not finite ends the training (NonFinite::stop).
+  /// on with the next epoch, and with its order. Throws LabelError, with the numbers of the step and of the sample, if a class is wrong.
+  /// Without on_step, a GPU whose steps are graphs is given the next one before the host knows the totals of the one before it, unless a
+  /// gradient that is not finite ends the training (NonFinite::stop).
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
@@ -119,7 +124,7 @@ class Trainer {
            .samples = data.size(),
            .sample = data.sample_shape(),
            .target = data.target_shape()});
-    check_shapes(data);
+    const Index outputs = check_shapes(data);
     if (fit.epochs < 0 || fit.epochs > std::numeric_limits<int>::max() - epochs_)
       throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", std::numeric_limits<int>::max() - epochs_)};
     const bool runs_ahead =
@@ -142,6 +147,7 @@ class Trainer {
       std::optional<typename Engine::Pending> before;
       loader.start(epoch);
       for (const auto* batch = loader.next(); batch != nullptr;) {
+        check_targets(batch->y, batch->samples, outputs, engine_.steps());
         start(batch->x, batch->y, batch->global_rows);
         if (runs_ahead) {
           auto started = engine_.pending();
@@ -171,12 +177,25 @@ class Trainer {
     fit(data, options, [this](const Epoch& epoch) { print_epoch(world_, epoch); });
   }
 
+  /// Says what a dataset lacks.
+  template <class Data, class... Callbacks>
+  requires(!data::Dataset<Data>) void fit(const Data&, const FitOptions&, Callbacks&&...) {
+    static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
+  }
+  /// An ellipsis takes a list in braces that is none of FitOptions.
+  template <class Data>
+  void fit(const Data&, ...) {
+    static_assert(!std::same_as<Data, Data>,
+                  "pdp: the second argument of fit must be FitOptions, of which you give some in this order: epochs, shuffle, progress, as "
+                  "in {.epochs = 3}; functions to call after each epoch and each step may follow");
+  }
+
   /// Loss and accuracy over a dataset, of which each rank takes its share.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(world_, engine_.stage().device(),
                     {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
-    check_shapes(data);
+    const Index outputs = check_shapes(data);
     const data::Rows rows = data::shard_rows(data.size(), plan_.share);
     const Index most = (data.size() + plan_.share.count - 1) / plan_.share.count, chunk = engine_.evaluation_rows();
     std::vector<float> x(static_cast<std::size_t>(chunk * input_.elements()));
@@ -190,6 +209,7 @@ class Trainer {
       const std::span inputs = std::span{x}.first(static_cast<std::size_t>(count * input_.elements()));
       const std::span labels = std::span{targets}.first(static_cast<std::size_t>(count * data.target_shape().elements()));
       data.gather(numbers, inputs, labels);
+      check_targets(labels, numbers, outputs, std::nullopt);
       const Totals totals = engine_.evaluate({rows_of(inputs), labels});
       sums[0] += totals.loss;
       sums[1] += totals.correct;
@@ -198,7 +218,12 @@ class Trainer {
     host_calls().all_reduce(std::span<double>{sums}, comm::Sum{});
     return {sums[0], sums[1], sums[2]};
   }
-  template <data::Dataset Data>
+  template <class Data>
+  requires(!data::Dataset<Data>) [[nodiscard]] Totals evaluate(const Data&) {
+    static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
+    return {};
+  }
+  template <class Data>
   [[nodiscard]] double accuracy(const Data& data) {
     static_assert(decltype(TaskType::loss)::has_classes, "pdp: accuracy() needs a loss with classes, such as loss::CrossEntropy");
     return evaluate(data).accuracy();
@@ -321,8 +346,21 @@ class Trainer {
     return {x.data(), static_cast<Index>(x.size()) / width, width};
   }
 
+  /// Throws LabelError that names the sample of a dataset whose class is wrong. `step`: none in an evaluation.
+  void check_targets(std::span<const Target> targets, std::span<const Index> samples, Index outputs, std::optional<std::int64_t> step) {
+    if constexpr (requires { task_.loss.check(targets, outputs); }) {
+      try {
+        task_.loss.check(targets, outputs);
+      } catch (const LabelError& error) {
+        const Index sample = samples[static_cast<std::size_t>(error.row())];
+        throw error.of(text(step ? text("step ", *step) : "evaluation", ": sample ", sample, " of the dataset (counted from 0)"));
+      }
+    }
+  }
+
+  /// Returns the number of the model's outputs. Throws ShapeError if the model or the loss takes other samples or targets.
   template <class Data>
-  void check_shapes(const Data& data) const {
+  Index check_shapes(const Data& data) const {
     if (data.sample_shape().elements() != input_.elements())
       throw ShapeError{text("the dataset has samples of shape ", text(data.sample_shape()), ", but the model takes ", input_.elements(),
                             " values a sample")};
@@ -331,6 +369,7 @@ class Trainer {
     if (data.target_shape().elements() != wanted)
       throw ShapeError{text("the dataset has targets of shape ", text(data.target_shape()), ", but the loss takes ", wanted,
                             " elements for each sample")};
+    return model.width(model.size());
   }
 
   C& world_;
@@ -353,10 +392,39 @@ void print_epoch(const C& world, const Epoch& epoch) {
 }
 
 template <class C, class S, class TaskType>
-Trainer(C&, const S&, const TaskType&, const TrainerOptions&) -> Trainer<C, S, TaskType>;
+requires(detail::makes_trainer<C, S, TaskType>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&)
+->Trainer<C, S, TaskType>;
 template <class C, class S, class TaskType, SupportedPrecision P>
-Trainer(C&, const S&, const TaskType&, const TrainerOptions&, P) -> Trainer<C, S, TaskType, P>;
+requires(detail::makes_trainer<C, S, TaskType, P>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, P)
+->Trainer<C, S, TaskType, P>;
 template <class C, class S, class TaskType, Device D, SupportedPrecision P = Float32>
-Trainer(C&, const S&, const TaskType&, const TrainerOptions&, const D&, P = {}) -> Trainer<C, S, TaskType, P, D>;
+requires(detail::makes_trainer<C, S, TaskType, P, D>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, const D&, P = {})
+->Trainer<C, S, TaskType, P, D>;
+
+/// What arguments make that do not fit: its static_asserts say why.
+template <class... Given>
+class Trainer<detail::NoTrainer<Given...>, void, void> : detail::TrainerRequirements<Given...> {
+ public:
+  template <class... A>
+  Trainer(const A&...) {}
+  template <class A, class B, class C, class... More>
+  Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...) {}
+  template <class A, class B, class C>
+  Trainer(const A&, const B&, const C&, ...) {}
+  template <class A, class B>
+  Trainer(const A&, const B&, ...) {}
+  template <class A>
+  Trainer(const A&, ...) {}
+};
+template <class A, class B, class C, class... More>
+Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...)
+    -> Trainer<detail::NoTrainer<A, B, C, const TrainerOptions, const More...>, void, void>;
+// An ellipsis also takes a list in braces that is none of TrainerOptions.
+template <class A, class B, class C>
+Trainer(const A&, const B&, const C&, ...) -> Trainer<detail::NoTrainer<A, B, C>, void, void>;
+template <class A, class B>
+Trainer(const A&, const B&, ...) -> Trainer<detail::NoTrainer<A, B>, void, void>;
+template <class A>
+Trainer(const A&, ...) -> Trainer<detail::NoTrainer<A>, void, void>;
 
 }  // namespace pdp

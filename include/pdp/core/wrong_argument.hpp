@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+/// Finds out why a function of a user's type cannot be called, so that a static_assert can say it in a sentence.
+namespace pdp::detail {
+
+template <class... T>
+struct Types {};
+
+/// Converts to every type. It takes the place of an argument whose type is not known.
+struct Anything {
+  template <class T>
+  operator T() const;
+};
+
+template <class Call, std::size_t number, class Replacement, class... Arguments, std::size_t... I>
+constexpr bool takes(Types<Arguments...>, std::index_sequence<I...>) {
+  return std::is_invocable_v<Call, std::conditional_t<I == number, Replacement, Arguments>...>;
+}
+template <class Call, std::size_t number, class Arguments, std::size_t... I, class... Replacements>
+constexpr bool takes_one_of(Arguments arguments, std::index_sequence<I...> all, Types<Replacements...>) {
+  return (takes<Call, number, Anything>(arguments, all) || ... || takes<Call, number, Replacements>(arguments, all));
+}
+
+/// The number, from 1, of the argument that a function takes in another type than the one given; 0 if it can be called as it should; -1 if
+/// something else is wrong: it is missing or not const, takes more or fewer arguments, or two arguments are wrong. `Call` makes the call;
+/// `Replacements`: other types that the argument may have, for functions that are templates.
+template <class Call, class... Arguments, class... Replacements>
+constexpr int wrong_argument(Types<Arguments...> arguments, Types<Replacements...> replacements) {
+  if (std::is_invocable_v<Call, Arguments...>) return 0;
+  int wrong = -1;
+  [&]<std::size_t... I>(std::index_sequence<I...> all) {
+    static_cast<void>(((takes_one_of<Call, I>(arguments, all, replacements) && (wrong = static_cast<int>(I) + 1)) || ...));
+  }
+  (std::index_sequence_for<Arguments...>{});
+  return wrong;
+}
+
+}  // namespace pdp::detail

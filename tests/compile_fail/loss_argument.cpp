@@ -1,0 +1,21 @@
+// error: pdp: operator.. of this loss: argument 4, what the gradient is multiplied by, must be `const double. scale`
+#include <pdp/comm/self.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/parallel/single.hpp>
+#include <pdp/train/trainer.hpp>
+
+struct NoLoss {
+  using Target = std::int32_t;
+  static constexpr bool has_classes = false;
+  [[nodiscard]] constexpr pdp::Index target_elements(pdp::Index) const { return 1; }
+  template <class D, class T>
+  void operator()(const D&, pdp::Matrix<const T>, std::span<const Target>, double, pdp::Matrix<T>, pdp::LossSums*) const {}
+};
+
+constexpr pdp::Task task{pdp::nn::Linear{784, 10}, NoLoss{}, pdp::optim::Adam{}};
+
+void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}}; }
