@@ -98,7 +98,12 @@ PDP_INLINE int run_processes(const Options& options) {
     std::string ignored;
     for (const Address& address : resolve(ranks.address, ranks.port, ignored)) static_cast<void>(choose_grounds(access, address));
   }
-  if (!in_folder && options.node_rank == 0) ranks.port = store.emplace(ranks.address, ranks.port, ranks.size, access, deadline).port();
+  if (!in_folder && options.node_rank == 0) {
+    // Where the ranks look for it.
+    const Place place{.master_address = ranks.address, .master_port = ranks.port, .hosts_store = true};
+    const Reach reach = Reach::from(environment, place, /*together*/ false, access.others_may_join());
+    ranks.port = store.emplace(reach.store, ranks.port, ranks.size, access, deadline).port();
+  }
   ranks.job = access.job;
   // Other ranks may wait for one that has ended before it has come to the store, also on machines of other launchers.
   const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why) {
