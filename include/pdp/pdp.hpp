@@ -102,6 +102,7 @@
 #include <pdp/launch/report.hpp>
 #include <pdp/launch/run.hpp>
 #include <pdp/launch/slurm.hpp>
+#include <pdp/launch/stack.hpp>
 #include <pdp/launch/start.hpp>
 #include <pdp/launch/starter.hpp>
 #include <pdp/loss/cross_entropy.hpp>

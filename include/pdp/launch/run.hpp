@@ -20,6 +20,7 @@
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/report.hpp>
+#include <pdp/launch/stack.hpp>
 #include <pdp/launch/start.hpp>
 
 namespace pdp::launch {
@@ -80,6 +81,8 @@ int run_process(const Start& start, const Report& report, F& function) {
   };
   int code = 0;
   try {
+    widen_process_stack();
+    widen_thread_stacks();
     code = carry_out(join_chosen<Comms...>(start), function, tell);
   } catch (...) {
     const Problem problem = Problem::current();
@@ -114,6 +117,7 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
   int first_code = 0;
+  widen_thread_stacks();
   {
     std::vector<std::jthread> threads;
     const std::vector<Cores> places = openmp_places();

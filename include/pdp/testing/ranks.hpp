@@ -17,6 +17,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/in_process_store.hpp>
+#include <pdp/launch/stack.hpp>
 
 namespace pdp::testing {
 
@@ -115,6 +116,7 @@ class Errors {
 template <comm::Group C, class Body>
 void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) {
   const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
+  launch::widen_thread_stacks();
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -31,6 +32,13 @@ double sum(World& world) {
   return values.back();
 }
 
+/// Uses 400 KiB of stack, as a large product of matrices does.
+[[gnu::noinline]] double use_stack(double value) {
+  std::array<volatile double, 50 * 1024> values;
+  for (auto& each : values) each = value;
+  return values[0];
+}
+
 /// What rank 2 does wrong, and what the others do meanwhile.
 template <class World>
 int act(const std::string& mode, World& world) {
@@ -39,6 +47,13 @@ int act(const std::string& mode, World& world) {
   if (mode == "sum") {
     const double total = sum(world);
     if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(total)));
+    return 0;
+  }
+  if (mode == "stack") {
+    std::vector<double> used{use_stack(world.rank() + 1.0)};
+    std::thread{[&used] { used.front() = use_stack(used.front()); }}.join();  // as a dataset does that is read ahead
+    world.all_reduce(used, pdp::comm::Sum{});
+    if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(used.front())));
     return 0;
   }
   if constexpr (requires { world.name(); })
