@@ -205,6 +205,12 @@ TEST_CASE("The loss scale falls with -ffast-math if a gradient overflows", "[fas
   }
 }
 
+TEST_CASE("A loss that is not finite is printed as such with -ffast-math", "[fast_math]") {
+  CHECK_THAT(pdp::detail::decimal(static_cast<double>(nan())), EndsWith("nan"));
+  CHECK_THAT(pdp::detail::decimal(static_cast<double>(infinite())), EndsWith("inf"));
+  CHECK(pdp::detail::decimal(0.12345) == "0.1235");
+}
+
 TEST_CASE("Activations with -ffast-math keep NaN", "[fast_math]") {
   check_activations<float>();
   check_activations<double>();

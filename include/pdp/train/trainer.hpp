@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/label.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
@@ -385,10 +386,17 @@ class Trainer {
   int epochs_ = 0;       // that fit() has been through
 };
 
+namespace detail {
+
+/// A number with four digits after the point, or "nan" or "inf".
+inline std::string decimal(double value) { return is_finite(value) ? fmt::format("{:.4f}", value) : text(value); }
+
+}  // namespace detail
+
 /// "### Epoch 0 || loss 0.5123 || performance 0.8456".
 template <comm::Group C>
 void print_epoch(const C& world, const Epoch& epoch) {
-  print(world, "### Epoch {} || loss {:.4f} || performance {:.4f}", epoch.number, epoch.loss, epoch.accuracy);
+  print(world, "### Epoch {} || loss {} || performance {}", epoch.number, detail::decimal(epoch.loss), detail::decimal(epoch.accuracy));
 }
 
 template <class C, class S, class TaskType>
