@@ -183,13 +183,6 @@ class Trainer {
   requires(!data::Dataset<Data>) void fit(const Data&, const FitOptions&, Callbacks&&...) {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
   }
-  /// An ellipsis takes a list in braces that is none of FitOptions.
-  template <class Data>
-  void fit(const Data&, ...) {
-    static_assert(!std::same_as<Data, Data>,
-                  "pdp: the second argument of fit must be FitOptions, of which you give some in this order: epochs, shuffle, progress, as "
-                  "in {.epochs = 3}; functions to call after each epoch and each step may follow");
-  }
 
   /// Loss and accuracy over a dataset, of which each rank takes its share.
   template <data::Dataset Data>
