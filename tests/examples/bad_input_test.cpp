@@ -110,6 +110,36 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
   check_error(run("mnist_single", {"--comm", "self"}), 2, {"--comm"});
 }
 
+TEST_CASE("a number on the command line that is none, or out of range, is refused with its range in a few digits",
+          "[examples][bad input]") {
+  struct Flag {
+    const char *program, *name, *range;
+  };
+  for (const Flag& flag : {Flag{"mnist_ddp", "--ranks", "1 to 4096"},
+                           {"mnist_ddp", "--threads", "1 to 4096"},
+                           {"mnist_ddp", "--nodes", "1 to 1000000"},
+                           {"mnist_ddp", "--gpus", "1 to 4096"},
+                           {"mnist_ddp", "--nr", "0 to 999999"},
+                           {"mnist_ddp", "--port", "1 to 65535"},
+                           {"mnist_single", "--epochs", "0 to 1000000"},
+                           {"mnist_single", "--batch-size", "1 to 1073741824"},
+                           {"mnist_single", "--seed", "0 to 18446744073709551615"},
+                           {"mnist_zero", "--stage", "1 to 3"},
+                           {"mnist_pipeline", "--micro-batches", "1 to 16384"},
+                           {"mnist_hybrid", "--tp", "1 to 1000000"},
+                           {"mnist_data_parallel", "--devices", "1 to 4096"},
+                           {"toy_mlp", "--learning-rate", "0 to 1000000"},
+                           {"toy_mlp", "--niters", "0 to 1000000000"},
+                           {"toy_mlp", "--train-size", "10 to 16777216"},
+                           {"send_recv", "--ranks", "1 to 4096"},
+                           {"parallel_matmul", "--m", "1 to 1073741824"}})
+    for (const char* word : {"-1", "four", "4x", "0x4", "99999999999999999999999"}) {
+      CAPTURE(flag.program, flag.name, word);
+      check_error(run(flag.program, {flag.name, word}), 2,
+                  {pdp::text(flag.name, " must be "), pdp::text("from ", flag.range, "; found "), word});
+    }
+}
+
 TEST_CASE("rank variables that contradict each other are exit code 2", "[examples][bad input]") {
   using Variables = std::vector<launch_test::Variable>;
   const Variables master{{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29511"}};
