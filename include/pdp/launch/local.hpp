@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -151,9 +152,11 @@ class Launcher {
     for (int i = 0; i < ranks_.count; ++i) {
       command.set("RANK", std::to_string(ranks_.first + i));
       command.set("LOCAL_RANK", std::to_string(i));
-      children_.push_back({.rank = ranks_.first + i,
-                           .process = start(command, signals_.before(), signals_.on_child_before(), share_of(places, i, ranks_.count)),
-                           .said = {}});
+      const std::optional<Cores> cores = share_of(places, i, ranks_.count);
+      // GCC's OpenMP takes this variable's cores even if the process may not run there.
+      if (cores && std::getenv("GOMP_CPU_AFFINITY") != nullptr) command.set("GOMP_CPU_AFFINITY", describe(*cores));
+      children_.push_back(
+          {.rank = ranks_.first + i, .process = start(command, signals_.before(), signals_.on_child_before(), cores), .said = {}});
     }
   }
 

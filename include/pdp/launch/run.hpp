@@ -93,6 +93,12 @@ int run_process(const Start& start, const Report& report, F& function) {
   return code;
 }
 
+/// A warning. A rank's thread begins on cores of its own, but the library binds it anew when it first computes in parallel.
+inline constexpr const char* threads_are_bound =
+    "OpenMP binds threads to cores here (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY or KMP_AFFINITY), those of each rank from the first "
+    "core on: ranks that are threads may share cores while others are free, and run slower. Unset these variables, or use --ranks, whose "
+    "processes get cores of their own";
+
 /// A rank that is a thread, and not yet connected to the others.
 template <class Comm>
 struct Seat {
@@ -121,6 +127,7 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
   {
     std::vector<std::jthread> threads;
     const std::vector<Cores> places = openmp_places();
+    if (count > 1 && places.size() > 1) Report::print({Problem::Kind::usage, threads_are_bound}, -1);
     std::vector<AnySeat> seats = std::move(all);  // goes before the threads do: a rank without a thread is gone for the others
     while (!seats.empty()) {
       threads.emplace_back([&, own = static_cast<int>(seats.size()) - 1, seat = std::move(seats.back())]() mutable {

@@ -56,12 +56,12 @@ class SharedSecret {
     // What somebody else names may be anything, which to open might have an effect: it is looked at first.
     const comm::Descriptor found{::open(path.c_str(), O_PATH | O_CLOEXEC)};
     struct stat about {};
-    if (!found || ::fstat(found.get(), &about) != 0) refuse(std::strerror(errno));
+    if (!found || ::fstat(found.get(), &about) != 0) refuse(comm::describe_system_error(errno));
     if (!S_ISREG(about.st_mode) || about.st_uid != ::geteuid() || about.st_size != static_cast<off_t>(size) ||
         (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
       refuse("it is not memory of this user's that holds one");
     const comm::Descriptor file{::open(text("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC)};
-    if (!file) refuse(std::strerror(errno));
+    if (!file) refuse(comm::describe_system_error(errno));
     // The kernel may have added seals of its own.
     if (const int found_seals = ::fcntl(file.get(), F_GET_SEALS); found_seals < 0 || (found_seals & seals) != seals)
       refuse("it is not memory that pdp has made");

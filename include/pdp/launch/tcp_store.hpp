@@ -158,9 +158,10 @@ class TcpStore {
           membership_.secret = obtain_secret(access, grounds, shake.credential(), whom, deadline_);
           credential_ = shake.credential();
         }
-        send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), soon());
+        send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), deadline_);
       }
-      for (const comm::TimePoint until = soon(); shake.stage() == Stage::introduced;) hear(shake, until);
+      // The server knows this connection. To come again would make a second rank of this one.
+      while (shake.stage() == Stage::introduced) hear(shake, deadline_);
     } catch (const CommunicationError&) {
       why = text("what answered at ", place(), " is no store of pdp, or is stopped or too busy");
       return false;

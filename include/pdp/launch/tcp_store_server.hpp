@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -58,8 +59,10 @@ class TcpStoreServer {
         self_{handshake::Self::of(handshake::Purpose::store, handshake::nobody, size, access.job)},
         key_{voucher_.membership(), handshake::Purpose::store},
         wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
+        spare_{::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0)},
         has_come_(static_cast<std::size_t>(size)) {
-    if (!wake_) throw ConfigError{text("the job's store cannot have an eventfd: ", comm::describe_system_error(errno))};
+    if (!wake_ || !spare_)
+      throw ConfigError{text("the job's store cannot have descriptors for itself: ", comm::describe_system_error(errno))};
     // Signals are for the threads of the program.
     sigset_t all, before;
     ::sigfillset(&all);
@@ -85,11 +88,12 @@ class TcpStoreServer {
     std::unique_lock lock{mutex_};
     comm::wait_until(changed_, lock, deadline, [this] { return ranks_here_ == 0; });
   }
-  /// After fail(): waits until as many ranks as there are but one have come and left again, not for longer than until the deadline.
+  /// After fail(), on rank 0: waits until all other ranks have come and left again, not for longer than until the deadline.
   void wait_until_told(comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
-    comm::wait_until(changed_, lock, deadline,
-                     [this] { return ranks_here_ == 0 && std::ranges::count(has_come_, true) >= self_.size - 1; });
+    comm::wait_until(changed_, lock, deadline, [this] {
+      return ranks_here_ == 0 && std::all_of(has_come_.begin() + 1, has_come_.end(), [](bool come) { return come; });
+    });
   }
   /// Whether that rank has proved who it is, now or earlier.
   [[nodiscard]] bool has_come(int rank) {
@@ -132,6 +136,11 @@ class TcpStoreServer {
     int error = 0;
     for (const Address& address : resolve(host, port, why)) {
       comm::Descriptor socket{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      if (!socket) {
+        error = errno;
+        why = comm::describe_system_error(error);
+        continue;
+      }
       const int on = 1;
       ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
       if (::bind(socket.get(), address.get(), address.size) == 0 && ::listen(socket.get(), SOMAXCONN) == 0) return socket;
@@ -226,6 +235,7 @@ class TcpStoreServer {
           text("the job's store, which rank 0 (or the launcher) hosts, holds the connections of ", guests_.size(), " of ", self_.size,
                " ranks and cannot take another one: ", comm::describe_system_error(error))});
     tell_failure();
+    spare_.close();  // room for one guest at a time, who is told and leaves
   }
 
   void welcome(comm::Descriptor socket) {
@@ -265,7 +275,7 @@ class TcpStoreServer {
     const int rank = shake.theirs().from;
     handshake::Verdict verdict = shake.verdict();
     if (shake.stage() == Stage::asked &&
-        std::ranges::any_of(guests_, [rank](const Guest& other) { return other.rank == rank && !other.closed; }))
+        std::ranges::any_of(guests_, [rank](const Guest& other) { return other.rank == rank && !has_left(other); }))
       verdict = handshake::Verdict::duplicate;
     if (verdict != handshake::Verdict::stranger) guest.out += handshake::bytes_of(shake.answer(verdict));
     flush(guest);
@@ -275,6 +285,12 @@ class TcpStoreServer {
     }
     guest.rank = rank;
     guest.shake.reset();
+  }
+
+  /// Whether a guest has closed its connection, perhaps behind a request that has not been read yet.
+  static bool has_left(const Guest& guest) {
+    pollfd polled{.fd = guest.socket.get(), .events = POLLRDHUP, .revents = 0};
+    return guest.closed || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);
   }
 
   /// Carries out one request if it is there as a whole. A guest speaks one at a time, so what it has sent is never more than one.
@@ -373,6 +389,7 @@ class TcpStoreServer {
   handshake::Self self_;
   handshake::Key key_;
   comm::Descriptor wake_;
+  comm::Descriptor spare_;  // for a guest, where the process has no other any more
   std::list<Guest> guests_;
   std::vector<pollfd> polled_;
   std::map<std::string, std::string, std::less<>> values_;

@@ -1,5 +1,6 @@
 // A program for the tests of launch::run: its first argument says what its ranks do. After "several" it is the second one, in a program
 // that has several communicators.
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
+#include <pdp/launch/cores.hpp>
 #include <pdp/launch/run.hpp>
 
 namespace {
@@ -54,6 +56,12 @@ int act(const std::string& mode, World& world) {
     std::thread{[&used] { used.front() = use_stack(used.front()); }}.join();  // as a dataset does that is read ahead
     world.all_reduce(used, pdp::comm::Sum{});
     if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(used.front())));
+    return 0;
+  }
+  if (mode == "cores") {
+    pdp::launch::Cores own;
+    ::sched_getaffinity(0, sizeof own, &own);
+    say(pdp::text("rank ", world.rank(), " on ", pdp::launch::describe(own)));
     return 0;
   }
   if constexpr (requires { world.name(); })

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -97,15 +97,17 @@ class Entrance {
   }
   Entrance(Entrance&&) = delete;
   ~Entrance() {
-    if (!complete_) advance(Seat::left);
+    if (!complete_) advance(Seat::failed);
   }
 
-  /// Throws PeerLost, or Timeout, which names the missing ranks.
-  Processes wait(TimePoint deadline) {
+  /// Throws PeerLost, or Timeout, which names the missing ranks. `look_elsewhere`: called now and then while it waits; it throws if a rank
+  /// has failed that never came here.
+  Processes wait(
+      TimePoint deadline, const std::function<void()>& look_elsewhere = [] {}) {
     // Who is ready has seen everybody joined, so everybody is watched by then, and shows by its own readiness that it lived.
-    wait_for(Seat::joined, deadline);
+    wait_for(Seat::joined, deadline, look_elsewhere);
     advance(Seat::ready);
-    wait_for(Seat::ready, deadline);
+    wait_for(Seat::ready, deadline, look_elsewhere);
     complete_ = true;
     return std::move(processes_);
   }
@@ -116,29 +118,37 @@ class Entrance {
 
   [[nodiscard]] int in_world(int rank) const { return world_ranks_.empty() ? rank : world_ranks_[static_cast<std::size_t>(rank)]; }
 
-  void wait_for(Seat::Stage wanted, TimePoint deadline) {
+  void wait_for(Seat::Stage wanted, TimePoint deadline, const std::function<void()>& look_elsewhere) {
+    TimePoint next_look = Clock::now() + time_between_looks;
+    Duration pause = first_pause;
     for (TimePoint given_up = TimePoint::max();;) {
       bool complete = true;
-      int left = -1;
+      int failed = -1;
       for (int rank = 0; rank < segment_.size(); ++rank) {
         const std::uint32_t stage_of_rank = stage(rank);
         if (stage_of_rank != Seat::absent && watched_ == rank) {
           processes_.watch(rank, segment_.seat(rank).process.load(std::memory_order_relaxed));
           ++watched_;
         }
-        // Who has left after having been ready was through. It can be seen only by one who has been ready, too.
-        if (stage_of_rank == Seat::left && wanted == Seat::joined) left = rank;
+        if (stage_of_rank == Seat::failed) failed = rank;
         if (stage_of_rank < Seat::ready && processes_.ended(rank)) lost_at_start(in_world(rank));
-        complete = complete && stage_of_rank >= wanted;
+        // Who has left was through, which can be seen only by one who has been ready, too.
+        complete = complete && stage_of_rank >= wanted && stage_of_rank != Seat::failed;
       }
       if (complete && watched_ == segment_.size()) return;
       processes_.look();
       const TimePoint now = Clock::now();
       if (now >= deadline) missing(wanted);
       // Whoever gives up does so over another rank, which this one will find gone or missing, too.
-      if (left >= 0) given_up = std::min(given_up, now + time_to_find);
-      if (now >= given_up) somebody_is_absent() ? missing(Seat::joined) : lost_at_start(in_world(left));
-      std::this_thread::sleep_for(std::chrono::microseconds{200});
+      if (failed >= 0) given_up = std::min(given_up, now + time_to_find);
+      if (now >= given_up) somebody_is_absent() ? missing(Seat::joined) : lost_at_start(in_world(failed));
+      if (now >= next_look) {
+        look_elsewhere();
+        next_look = now + time_between_looks;
+      }
+      // Many ranks that wait must not take the processor from those that are still being started.
+      std::this_thread::sleep_for(pause);
+      pause = std::min<Duration>(2 * pause, Processes::pulse);
     }
   }
 
@@ -157,6 +167,8 @@ class Entrance {
   }
 
   static constexpr Duration time_to_find = 3 * Processes::pulse;
+  static constexpr std::chrono::milliseconds time_between_looks{500};
+  static constexpr std::chrono::microseconds first_pause{200};
 
   const Segment& segment_;
   int rank_;
@@ -194,11 +206,13 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
   std::optional<Pipe> pipe;
   if (!world_ranks.empty()) pipe.emplace();
   Entrance entrance{*segment, rank, pipe ? pipe->file() : 0, world_ranks};
+  // Raises what a rank that has failed has told all.
+  const auto hear_failure = [&] { static_cast<void>(store.get(key)); };
   Processes processes = [&] {
     try {
-      return entrance.wait(deadline);
-    } catch (const PeerLost&) {
-      static_cast<void>(store.get(key));  // raises what a rank that has failed has told all
+      return entrance.wait(deadline, hear_failure);
+    } catch (const CommunicationError&) {
+      hear_failure();
       throw;
     }
   }();

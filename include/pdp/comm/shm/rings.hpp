@@ -205,7 +205,7 @@ class Rings {
   [[nodiscard]] std::size_t room(const Out& out) const { return ring_bytes_ - (out.written - out.read); }
   /// Whether a rank will write and read no more.
   [[nodiscard]] bool gone(int peer) const {
-    return segment_->seat(peer).stage.load(std::memory_order_seq_cst) == Seat::left || processes_.ended(peer);
+    return segment_->seat(peer).stage.load(std::memory_order_seq_cst) >= Seat::left || processes_.ended(peer);
   }
 
   std::shared_ptr<const Segment> segment_;

@@ -34,7 +34,7 @@ using Nonce = std::array<unsigned char, 16>;
 /// The beginning of a world's memory. A program of another version reads it and knows.
 struct Header {
   static constexpr std::array<char, 8> pdp{'p', 'd', 'p', ' ', 's', 'h', 'm', '\n'};
-  static constexpr std::uint32_t this_version = 2;
+  static constexpr std::uint32_t this_version = 3;
 
   std::array<char, 8> magic = pdp;
   std::uint32_t version = this_version;
@@ -48,7 +48,8 @@ struct Header {
 
 /// What a rank says of itself.
 struct alignas(64) Seat {
-  enum Stage : std::uint32_t { absent, joined, ready, left };
+  /// `failed`: it has given up while the job was starting.
+  enum Stage : std::uint32_t { absent, joined, ready, left, failed };
 
   std::atomic<std::uint32_t> stage{absent};
   std::atomic<std::int32_t> process{0};  // valid from `joined` on

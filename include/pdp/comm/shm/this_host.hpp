@@ -1,22 +1,32 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <fstream>
+#include <cerrno>
+#include <cstddef>
 #include <string>
+
+#include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/system_limits.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
 
 /// What tells the processes of one host, and of one container there, from all others: the kernel's run and the name space of process
 /// numbers.
 inline std::string this_host() {
-  std::ifstream file{"/proc/sys/kernel/random/boot_id"};
-  std::string boot;
-  std::getline(file, boot);
+  constexpr const char* path = "/proc/sys/kernel/random/boot_id";
+  const Descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
+  std::array<char, 64> boot{};
+  const ssize_t bytes = file ? ::read(file.get(), boot.data(), boot.size()) : -1;
+  if (bytes < 0) throw ConfigError{text("this host cannot be told from others (", path, "): ", describe_system_error(errno))};
   std::array<char, 64> space{};
   const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-  return boot + '/' + std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  return std::string(boot.data(), static_cast<std::size_t>(std::find(boot.begin(), boot.begin() + bytes, '\n') - boot.begin())) + '/' +
+         std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
 }
 
 }  // namespace pdp::comm::shm

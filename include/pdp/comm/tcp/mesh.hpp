@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
 
 #include <pdp/comm/descriptor.hpp>
@@ -229,6 +230,8 @@ class Mesh {
   }
 
   asio::io_context io_{1};  // first, as it must outlive what uses it
+  // Without it the context stops for good once nothing is under way, as while no connection can be accepted for want of descriptors.
+  asio::executor_work_guard<Executor> work_{io_.get_executor()};
   handshake::Self own_;
   std::vector<State> states_;  // of connections for data
   std::vector<Endpoint> endpoints_;

@@ -1,0 +1,111 @@
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pdp/launch/cores.hpp>
+
+#include "catch.hpp"
+#include "launch/job.hpp"
+
+namespace cores_test {
+
+namespace launch = pdp::launch;
+using launch::Cores;
+using launch_test::Job;
+
+namespace {
+
+Cores cores_of(const std::vector<int>& numbers) {
+  Cores cores;
+  CPU_ZERO(&cores);
+  for (const int number : numbers) CPU_SET(number, &cores);
+  return cores;
+}
+
+/// Whether programs of these tests have OpenMP, and more than one core to bind threads to.
+bool openmp_binds() {
+  Cores own;
+  return ::dlsym(RTLD_DEFAULT, "omp_get_num_places") != nullptr && ::sched_getaffinity(0, sizeof own, &own) == 0 && CPU_COUNT(&own) > 1;
+}
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+    lines.push_back(text.substr(begin, end - begin));
+  std::ranges::sort(lines);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("Cores are described as ranges", "[launch][cores]") {
+  CHECK(launch::describe(cores_of({})).empty());
+  CHECK(launch::describe(cores_of({5})) == "5");
+  CHECK(launch::describe(cores_of({0, 1, 2, 3, 8, 10, 11, 1023})) == "0-3,8,10-11,1023");
+}
+
+TEST_CASE("Local ranks share out the places of OpenMP in order", "[launch][cores]") {
+  const auto shares = [](std::size_t places, int ranks) {
+    std::vector<Cores> all;
+    for (std::size_t place = 0; place < places; ++place)
+      all.push_back(cores_of({static_cast<int>(2 * place), static_cast<int>(2 * place + 1)}));
+    std::vector<std::string> words;
+    for (int rank = 0; rank < ranks; ++rank) words.push_back(launch::describe(launch::share_of(all, rank, ranks).value()));
+    return words;
+  };
+  CHECK(shares(4, 1) == std::vector<std::string>{"0-7"});
+  CHECK(shares(4, 2) == std::vector<std::string>{"0-3", "4-7"});
+  CHECK(shares(4, 3) == std::vector<std::string>{"0-1", "2-3", "4-7"});
+  CHECK(shares(2, 2) == std::vector<std::string>{"0-1", "2-3"});
+  CHECK(shares(2, 4) == std::vector<std::string>{"0-1", "0-1", "2-3", "2-3"});
+  CHECK(shares(1, 3) == std::vector<std::string>{"0-1", "0-1", "0-1"});
+  CHECK_FALSE(launch::share_of({}, 0, 2));
+}
+
+TEST_CASE("The launcher gives ranks different cores when OpenMP binds threads", "[launch][cores]") {
+  if (!openmp_binds()) return;
+  const std::string variable = GENERATE(as<std::string>{}, "OMP_PROC_BIND", "GOMP_CPU_AFFINITY");
+  const std::string value = variable == "OMP_PROC_BIND" ? "true" : [] {
+    Cores own;
+    ::sched_getaffinity(0, sizeof own, &own);
+    return launch::describe(own);
+  }();
+  Job job{{"cores", "--ranks", "2"}, {{variable, value}}};
+  CHECK(job.end() == 0);
+  CHECK(job.err().empty());
+  const std::vector<std::string> lines = sorted_lines(job.out());
+  INFO(variable << '=' << value << ": " << job.out());
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("rank 0 on "));
+  CHECK(lines[1].starts_with("rank 1 on "));
+  CHECK(lines[0].substr(10) != lines[1].substr(10));
+}
+
+TEST_CASE("Ranks that OpenMP has bound to one core say so when others are free", "[launch][cores]") {
+  if (!openmp_binds()) return;
+  const std::uint16_t port = launch_test::free_port();
+  const bool bound = GENERATE(true, false);
+  std::vector<std::unique_ptr<Job>> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto variables = launch_test::rank_of(rank, 2, port);
+    if (bound) variables.emplace_back("OMP_PROC_BIND", "true");
+    ranks.push_back(std::make_unique<Job>(std::vector<std::string>{"cores"}, variables));
+  }
+  std::string words;
+  for (const auto& each : ranks) {
+    CHECK(each->end() == 0);
+    words += each->err();
+  }
+  if (!bound) CHECK(words.empty());
+  if (bound) {
+    CHECK(std::ranges::count(words, '\n') == 1);
+    CHECK_THAT(words, StartsWith("rank ") && Contains("OpenMP has bound this rank to core ") && Contains("OMP_PROC_BIND"));
+  }
+}
+
+}  // namespace cores_test
