@@ -20,9 +20,9 @@ using Cores = cpu_set_t;
 /// "0-3,8".
 inline std::string describe(const Cores& cores) {
   std::string words;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &cores)) continue;
-    const int first = core;
+    const std::size_t first = core;
     while (core + 1 < CPU_SETSIZE && CPU_ISSET(core + 1, &cores)) ++core;
     words += text(words.empty() ? "" : ",", first, core > first ? text('-', core) : "");
   }
@@ -52,7 +52,7 @@ inline std::vector<Cores> openmp_places() {
     Cores cores;
     CPU_ZERO(&cores);
     for (const int number : numbers)
-      if (number >= 0 && number < CPU_SETSIZE) CPU_SET(number, &cores);
+      if (number >= 0 && number < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(number), &cores);
     places.push_back(cores);
   }
   return places;

@@ -11,8 +11,8 @@
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/file_size_limit.hpp>
-#include <pdp/core/standard_streams.hpp>
 #include <pdp/core/finite.hpp>
+#include <pdp/core/standard_streams.hpp>
 
 namespace pdp {
 
