@@ -445,9 +445,13 @@ TEMPLATE_TEST_CASE("ranks that have their next step before they are through with
       if (world.rank() == 1) {
         Trainer trainer{
             world, strategy, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
-        trainer.fit(tasks::samples(100), {.epochs = 1}, [](const pdp::Epoch&) {});
-        found.wait(false);
-        return {};
+        return support::message_of<pdp::ShapeError>([&] {
+                 trainer.fit(tasks::samples(100), {.epochs = 3}, [&](const pdp::Epoch&) {
+                   found.wait(false);
+                   throw pdp::ShapeError{"left"};
+                 });
+               })
+            .value_or("nothing was thrown");
       }
       const Flag flag{found};
       return support::message_of<pdp::Timeout>([&] {
@@ -473,6 +477,7 @@ TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all
       const auto left = support::message_of<pdp::ShapeError>([&] {
         Trainer trainer{
             world, strategy, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
+        trainer.fit(tasks::samples(100), {.epochs = 0}, [](const pdp::Epoch&) {});  // after which the ranks compare nothing any more
         for (int step = 0; step < steps; ++step) trainer.step(x, std::vector<std::int32_t>(8), 16);
         if (world.rank() == 1) return has_left.wait(false);
         trainer.start(x, std::vector<std::int32_t>(8), 16);

@@ -16,12 +16,12 @@ struct Anything {
   operator T() const;
 };
 
-template <class Call, std::size_t number, class Replacement, class... Arguments, std::size_t... I>
-constexpr bool takes(Types<Arguments...>, std::index_sequence<I...>) {
-  return std::is_invocable_v<Call, std::conditional_t<I == number, Replacement, Arguments>...>;
+template <class Call, std::size_t number, class Replacement, class... Arguments, std::size_t... at>
+constexpr bool takes(Types<Arguments...>, std::index_sequence<at...>) {
+  return std::is_invocable_v<Call, std::conditional_t<at == number, Replacement, Arguments>...>;
 }
-template <class Call, std::size_t number, class Arguments, std::size_t... I, class... Replacements>
-constexpr bool takes_one_of(Arguments arguments, std::index_sequence<I...> all, Types<Replacements...>) {
+template <class Call, std::size_t number, class Arguments, std::size_t... at, class... Replacements>
+constexpr bool takes_one_of(Arguments arguments, std::index_sequence<at...> all, Types<Replacements...>) {
   return (takes<Call, number, Anything>(arguments, all) || ... || takes<Call, number, Replacements>(arguments, all));
 }
 
@@ -32,8 +32,8 @@ template <class Call, class... Arguments, class... Replacements>
 constexpr int wrong_argument(Types<Arguments...> arguments, Types<Replacements...> replacements) {
   if (std::is_invocable_v<Call, Arguments...>) return 0;
   int wrong = -1;
-  [&]<std::size_t... I>(std::index_sequence<I...> all) {
-    static_cast<void>(((takes_one_of<Call, I>(arguments, all, replacements) && (wrong = static_cast<int>(I) + 1)) || ...));
+  [&]<std::size_t... at>(std::index_sequence<at...> all) {
+    static_cast<void>(((takes_one_of<Call, at>(arguments, all, replacements) && (wrong = static_cast<int>(at) + 1)) || ...));
   }
   (std::index_sequence_for<Arguments...>{});
   return wrong;

@@ -140,6 +140,8 @@ class Engine {
     else
       carry_out_all(0, batch.x.rows, step_);
   }
+  /// A step that this rank could not start, though the others may have: it takes no messages of theirs in its next one.
+  void miss_step() { ++calls_; }
   Totals finish() {
     const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), stage(), worker_.norm, steps() - 1);

@@ -105,7 +105,14 @@ class Trainer {
   /// totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
-    engine_.start({rows_of(x), targets, global_rows}, task_.schedule.factor(engine_.steps()));
+    Matrix<const T> rows;
+    try {
+      rows = rows_of(x);
+    } catch (...) {
+      engine_.miss_step();
+      throw;
+    }
+    engine_.start({rows, targets, global_rows}, task_.schedule.factor(engine_.steps()));
   }
   Totals finish() { return engine_.finish(); }
 

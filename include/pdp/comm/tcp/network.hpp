@@ -28,12 +28,16 @@ inline std::string this_network() {
 /// Throws UsageError, the same on all ranks, if a rank listens at a loopback address that a rank on another host cannot reach. `places`: of
 /// all ranks, address, port and this_network(), with blanks between them.
 inline void check_loopback(const std::vector<std::string>& places) {
-  const auto network = [](const std::string& place) { return std::string_view{place}.substr(std::min(place.rfind(' '), place.size())); };
+  // Empty if the rank has not said.
+  const auto network = [](const std::string& place) {
+    const std::size_t last = place.rfind(' ');
+    return last == place.find(' ') ? std::string_view{} : std::string_view{place}.substr(last);
+  };
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const std::string address = places[rank].substr(0, places[rank].find(' '));
     if (!address.starts_with("127.") && address != "::1") continue;
     for (std::size_t other = 0; other < places.size(); ++other)
-      if (network(places[other]) != network(places[rank]))
+      if (!network(places[rank]).empty() && !network(places[other]).empty() && network(places[other]) != network(places[rank]))
         throw UsageError{text("rank ", rank, " listens at ", address, ", which only its own host reaches, but rank ", other,
                               " is on another one; PDP_INTERFACE on the host of rank ", rank,
                               " must name an interface that other hosts reach, or not be set")};
