@@ -96,6 +96,16 @@ std::vector<Divergence<Comm>> divergences() {
          world.recv(values, 1 - world.rank(), 1 + world.rank());
          work.wait();
        }},
+      {"a rank that receives with another tag than what was sent to it",
+       2,
+       {"with tag 8"},
+       [](Comm& world) {
+         auto values = three();
+         auto sent = world.rank() == 0 ? world.send_async(values, 1, 7) : typename Comm::Work{};
+         auto more = three();
+         world.recv(more, 1 - world.rank(), 8);
+         sent.wait();
+       }},
       {"pairs that wait crosswise for collectives of other groups",
        4,
        {"(barrier)"},

@@ -124,10 +124,17 @@ class ThreadTransport {
   void send_probe(Probe probe, int peer, const SendRequest* send) {
     {
       Mailbox& taker = mailbox(send != nullptr ? peer : rank_);
+      const int sender = send != nullptr ? rank_ : peer;
       const std::lock_guard lock{taker.mutex};
-      const auto is_it = [send](const auto& sent) { return sent.second == send; };
-      if (send != nullptr && std::ranges::none_of(taker.sends, is_it)) return;  // it has just been received
-      probe.received = taker.taken[static_cast<std::size_t>(send != nullptr ? rank_ : peer)];
+      probe.received = taker.taken[static_cast<std::size_t>(sender)];
+      bool found = false;
+      for (const auto& [from, sent] : taker.sends) {
+        if (from != sender) continue;
+        const bool expected = sent->envelope.channel == probe.call.channel && sent->envelope.tag == probe.call.tag;
+        found = found || (send != nullptr ? sent == send : expected);
+        if (send == nullptr) ++probe.received;  // it lies here, and this rank does not wait for it
+      }
+      if (probe.kind != Probe::Kind::meeting && found != (send != nullptr)) return;  // what is asked for has just come about
     }
     Mailbox& to = mailbox(peer);
     {
