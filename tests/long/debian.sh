@@ -29,7 +29,7 @@ clean_up() {
   for ((index = ${#mounts[@]} - 1; index >= 0; --index)); do
     umount "${mounts[index]}" || umount -l "${mounts[index]}" || true
   done
-  if findmnt -rno TARGET | grep -qF "$work/"; then
+  if findmnt -rno TARGET | grep -F "$work/" >/dev/null; then
     echo "debian: something is still mounted under $work, which is therefore left" >&2
   else
     rm -rf --one-file-system "$work"
