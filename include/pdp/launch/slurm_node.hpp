@@ -16,8 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/waiting.hpp>
 #include <pdp/launch/starter.hpp>
 
 /// Where Slurm finds a node whose name this host does not know: clusters may give nodes names that only Slurm knows.

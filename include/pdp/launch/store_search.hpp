@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/handshake/client.hpp>
 #include <pdp/comm/handshake/explain.hpp>
-#include <pdp/comm/waiting.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/voucher.hpp>
 
