@@ -125,8 +125,8 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
   int first_code = 0;
   widen_thread_stacks();
   {
+    const std::vector<Cores> places = openmp_places();  // which the threads read
     std::vector<std::jthread> threads;
-    const std::vector<Cores> places = openmp_places();
     if (count > 1 && places.size() > 1) Report::print({Problem::Kind::usage, threads_are_bound}, -1);
     std::vector<AnySeat> seats = std::move(all);  // goes before the threads do: a rank without a thread is gone for the others
     while (!seats.empty()) {
