@@ -4,8 +4,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <string>
-#include <system_error>
 
 #include <pdp/core/error.hpp>
 
@@ -25,7 +25,7 @@ inline bool is_shortage(int error) { return error == EMFILE || error == ENFILE |
 
 /// Describes an errno in words. Names the limit and its value if a limit is the cause.
 inline std::string describe_system_error(int error) {
-  const std::string words = std::generic_category().message(error);
+  const std::string words = std::strerror(error);
   const auto limit = [](auto resource) {
     rlimit found{};
     if (::getrlimit(resource, &found) != 0 || found.rlim_max == RLIM_INFINITY) return std::string{"unlimited"};

@@ -37,7 +37,7 @@ struct Cosine {
   [[nodiscard]] float factor(std::int64_t step) const {
     if (step >= steps) return to;
     const double wave = std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps));
-    const double last = to;
+    const double last = static_cast<double>(to);
     return static_cast<float>(last + (1 - last) * (1 + wave) / 2);
   }
 };
