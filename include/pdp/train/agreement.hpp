@@ -198,8 +198,9 @@ void check_agreement(C& world, const D& device, const TaskType& task, const S& s
     agreement.rough("optimizer", detail::probe(task.optimizer, lr_factor, 0, 0.5f, -0.25f));
     agreement.rough("optimizer", detail::probe(task.optimizer, lr_factor, 1, 0, 0));
   }
-  agreement.rough("schedule", static_cast<double>(task.schedule.factor(0)));
-  for (std::int64_t step = 1; step <= std::int64_t{1} << 16; step *= 2) agreement.rough("schedule", task.schedule.factor(step));
+  const auto factor = [&](std::int64_t step) { return static_cast<double>(task.schedule.factor(step)); };
+  agreement.rough("schedule", factor(0));
+  for (std::int64_t step = 1; step <= std::int64_t{1} << 16; step *= 2) agreement.rough("schedule", factor(step));
   agreement.check(world, device);
 }
 
