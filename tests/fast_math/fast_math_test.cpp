@@ -218,7 +218,7 @@ TEST_CASE("Activations with -ffast-math keep NaN", "[fast_math]") {
 
 TEST_CASE("A row of logits with NaN has no loss and counts as wrong with -ffast-math", "[fast_math]") {
   for (const host::Cpu& cpu : cpus())
-    for (const std::size_t bad : {0, 1, 5, 18}) {
+    for (const std::size_t bad : {0u, 1u, 5u, 18u}) {
       std::vector<float> logits(19, 0.5f), gradient(19);
       logits[bad] = nan();
       const double scale = 1;
