@@ -67,8 +67,8 @@ macro(pdp_closure header out)
   endwhile()
 endmacro()
 
-# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp and gloo have all of launch, and nccl all
-# of cuda's library. After pdp_scan_includes.
+# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp, gloo and nccl have all of launch, and nccl
+# all of cuda's library. After pdp_scan_includes.
 macro(pdp_components_of header out)
   pdp_closure("${header}" reached)
   set(${out} "")
@@ -80,7 +80,7 @@ macro(pdp_components_of header out)
     list(REMOVE_ITEM ${out} launch)
   endif()
   if("nccl" IN_LIST ${out})
-    list(REMOVE_ITEM ${out} cuda)
+    list(REMOVE_ITEM ${out} cuda launch)
   endif()
 endmacro()
 
