@@ -75,7 +75,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 # Kills one rank of the first attempt, as soon as all ranks are connected.
 cat >"$work/killed_once" <<SCRIPT
 #!/usr/bin/env bash
-if [[ -e $work/killed ]]; then exec "$program" sum; fi
+if [[ -e $work/killed ]]; then exec ${mnist[*]@Q}; fi
 if [[ \$RANK == 0 ]]; then exec "$program" loop >"$work/ready"; fi
 if ((RANK != WORLD_SIZE - 1)); then exec "$program" loop; fi
 "$program" loop &
@@ -88,14 +88,20 @@ chmod +x "$work/killed_once"
 forget() { rm -f "$work/killed" "$work/ready"; }
 
 job "2 ranks" "test accuracy" "$torchrun" --nproc-per-node 2 --no-python "${mnist[@]}"
-job "4 ranks, standalone" "test accuracy" "$torchrun" --standalone --nproc-per-node 4 --no-python "${mnist[@]}"
-job "address and port" "ranks 2 sum 3" "$torchrun" --master-addr 127.0.0.1 --master-port "$(free_port)" --nproc-per-node 2 --no-python "$program" sum
-job "c10d" "ranks 4 sum 10" "$torchrun" --rdzv-backend c10d --rdzv-endpoint "localhost:$(free_port)" --nproc-per-node 4 --no-python "$program" default
+for ranks in 2 4; do
+  job "$ranks ranks, standalone" "test accuracy" "$torchrun" --standalone --nproc-per-node "$ranks" --no-python "${mnist[@]}"
+  job "$ranks ranks, c10d" "test accuracy" \
+    "$torchrun" --rdzv-backend c10d --rdzv-endpoint "localhost:$(free_port)" --nproc-per-node "$ranks" --no-python "${mnist[@]}"
+  job "$ranks ranks, address and port" "test accuracy" \
+    "$torchrun" --master-addr 127.0.0.1 --master-port "$(free_port)" --nproc-per-node "$ranks" --no-python "${mnist[@]}"
+done
+job "the default communicator" "ranks 4 sum 10" \
+  "$torchrun" --rdzv-backend c10d --rdzv-endpoint "localhost:$(free_port)" --nproc-per-node 4 --no-python "$program" default
 job "without the agent's store" "ranks 2 sum 3" env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 "$torchrun" --nproc-per-node 2 --no-python "$program" sum
 forget
-job "a killed rank of 2" "ranks 2 sum 3" "$torchrun" --max-restarts 1 --nproc-per-node 2 --no-python "$work/killed_once"
+job "a killed rank of 2" "test accuracy" "$torchrun" --max-restarts 1 --nproc-per-node 2 --no-python "$work/killed_once"
 forget
-job "a killed rank of 4, standalone" "ranks 4 sum 10" "$torchrun" --standalone --max-restarts 1 --nproc-per-node 4 --no-python "$work/killed_once"
+job "a killed rank of 4, standalone" "test accuracy" "$torchrun" --standalone --max-restarts 1 --nproc-per-node 4 --no-python "$work/killed_once"
 
 port=$(free_port)
 two_agents "two agents" "ranks 4 sum 10" --node-rank AGENT --master-addr 127.0.0.1 --master-port "$port" --no-python "$program" sum
@@ -103,10 +109,10 @@ port=$(free_port)
 two_agents "two agents, c10d" "ranks 4 sum 10" --rdzv-backend c10d --rdzv-id job --rdzv-endpoint "127.0.0.1:$port" --no-python "$program" sum
 forget
 port=$(free_port)
-two_agents "a killed rank of two agents, c10d" "ranks 4 sum 10" --max-restarts 3 --rdzv-backend c10d --rdzv-id job --rdzv-endpoint "127.0.0.1:$port" --no-python "$work/killed_once"
+two_agents "a killed rank of two agents, c10d" "test accuracy" --max-restarts 3 --rdzv-backend c10d --rdzv-id job --rdzv-endpoint "127.0.0.1:$port" --no-python "$work/killed_once"
 forget
 port=$(free_port)
-two_agents "a killed rank of two agents" "ranks 4 sum 10" --max-restarts 3 --node-rank AGENT --master-addr 127.0.0.1 --master-port "$port" --no-python "$work/killed_once"
+two_agents "a killed rank of two agents" "test accuracy" --max-restarts 3 --node-rank AGENT --master-addr 127.0.0.1 --master-port "$port" --no-python "$work/killed_once"
 
 # Two jobs at once, for which torchrun has chosen the ports.
 "$torchrun" --nproc-per-node 2 --no-python "$program" sum >"$work/beside" 2>&1 &
