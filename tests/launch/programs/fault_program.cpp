@@ -134,7 +134,9 @@ int live(const std::string& what, int first, int second) {
         if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
         world.barrier();
       }
-      if (what == "fork") {  // a child that keeps what it inherits open
+      if (what == "fork") {  // a child that keeps what it inherits open, connections between all ranks included
+        std::vector<int> sent(static_cast<std::size_t>(world.size())), received(sent.size());
+        world.all_to_all(std::span<const int>{sent}, std::span{received});
         if (world.rank() == first && ::fork() == 0)
           while (true) ::pause();
         world.barrier();

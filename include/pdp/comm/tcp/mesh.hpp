@@ -159,7 +159,7 @@ class Mesh {
     std::istringstream words{address};
     std::string host, port, place;
     pid_t process = 0;
-    if (!(words >> host >> port >> process) || !std::getline(words >> std::ws, place) || place != shm::this_host()) return 0;
+    if (!(words >> host >> port >> process) || !(words >> place) || place != shm::this_host()) return 0;
     return process == ::getpid() ? 0 : process;
   }
 
