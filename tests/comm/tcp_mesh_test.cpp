@@ -1,8 +1,19 @@
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <barrier>
 #include <bit>
+#include <chrono>
+#include <exception>
 #include <filesystem>
 #include <random>
+#include <sstream>
+#include <thread>
 
+#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/handshake/client.hpp>
+#include <pdp/comm/tcp.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/testing/ranks.hpp>
 
@@ -205,6 +216,50 @@ TEST_CASE("tcp: a failure that is told on a pulse is everybody's, in the words o
   });
   CHECK(lost_rank(thrown) == 7);
   CHECK(words(thrown) == story);
+}
+
+TEST_CASE("tcp: a world outlasts a shortage of descriptors in which a stranger connects", "[comm][tcp][mesh]") {
+  pdp::launch::InProcessStore store;
+  const comm::TimePoint deadline = comm::Clock::now() + std::chrono::minutes{1};
+  std::array<std::exception_ptr, 2> thrown;
+  std::barrier in_turn{3};
+  {
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < 2; ++rank)
+      ranks.emplace_back([&, rank] {
+        try {
+          comm::Tcp world = comm::Tcp::connect(store, rank, 2, deadline);
+          std::vector<int> values(3, 1);
+          world.all_reduce(values, comm::Sum{});
+          in_turn.arrive_and_wait();
+          in_turn.arrive_and_wait();
+          world.all_reduce(values, comm::Sum{});
+          if (values[2] != 4) throw std::logic_error{"wrong values"};
+        } catch (...) {
+          thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+          in_turn.arrive_and_drop();
+        }
+      });
+    in_turn.arrive_and_wait();
+    std::string why;
+    std::istringstream place{store.get("tcp/address/0").value()};
+    std::string host;
+    std::uint16_t port = 0;
+    place >> host >> port;
+    const auto address = pdp::launch::resolve(host, port, why).at(0);
+    const comm::Descriptor stranger{::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+    const int connected = ::connect(stranger.get(), address.get(), address.size);
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(connected == 0);
+    in_turn.arrive_and_wait();
+  }
+  for (const auto& each : thrown)
+    if (each) CHECK_NOTHROW(std::rethrow_exception(each));
 }
 
 }  // namespace tcp_mesh_test

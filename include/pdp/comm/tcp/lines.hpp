@@ -128,6 +128,7 @@ class Lines {
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
   static constexpr std::chrono::seconds patience_with_strangers{5};
+  static constexpr std::chrono::seconds patience_with_shortage{2};
   static constexpr std::ptrdiff_t strangers_at_once = 64;  // beyond one for each rank
 
   /// A connection, from its first attempt.
@@ -180,10 +181,11 @@ class Lines {
         if (error) {
           // Strangers go soon, and with them their sockets.
           const auto strange = [](const std::shared_ptr<Line>& each) { return each->rank < 0; };
-          if (is_shortage(error.value()) && std::none_of(lines_.begin(), lines_.end(), strange)) exhaust(error);
+          if (is_shortage(error.value()) && std::none_of(lines_.begin(), lines_.end(), strange)) suffer_shortage(error);
           accept_at_ = Clock::now() + tick;
           return;
         }
+        short_since_ = TimePoint::max();
         accept();
         welcome_stranger(line);
         if (!say(*line, line->handshake.emplace<handshake::Server>(own_, *key_, handshake::Grounds::secret).greeting()))
@@ -191,6 +193,7 @@ class Lines {
         return listen(line);
       case Line::Stage::dialling:
         if (error) return missed(line, error);
+        short_since_ = TimePoint::max();
         line->handshake.emplace<handshake::Client>(own_, line->rank, line->purpose);
         return listen(line);
       case Line::Stage::greeting:
@@ -205,13 +208,17 @@ class Lines {
     }
   }
 
-  void exhaust(std::error_code error) {
+  /// Ends the world if a shortage of descriptors or memory lasts. A short one, or one that only strangers meet, passes.
+  void suffer_shortage(std::error_code error) {
+    const TimePoint now = Clock::now();
+    short_since_ = std::min(short_since_, now);
+    if (now - short_since_ < patience_with_shortage) return;
     events_.exhausted(text("rank ", own_.rank, " cannot have another connection: ", describe_system_error(error.value())));
   }
 
   /// Ranks listen until they end. So where nobody does, nobody will.
   void missed(const std::shared_ptr<Line>& line, std::error_code error) {
-    if (is_shortage(error.value())) exhaust(error);
+    if (is_shortage(error.value())) suffer_shortage(error);
     if (error != asio::error::connection_refused) {
       why_ =
           text("rank ", line->rank, " at ", line->endpoint.address().to_string(), " port ", line->endpoint.port(), ": ", error.message());
@@ -296,6 +303,7 @@ class Lines {
   std::string why_;
   Acceptor acceptor_;
   TimePoint accept_at_ = TimePoint::max();
+  TimePoint short_since_ = TimePoint::max();  // the first of the failures for want of descriptors or memory that no success has followed
 };
 
 }  // namespace pdp::comm::tcp
