@@ -116,7 +116,7 @@ class Engine {
   /// Its two halves: start() may return before the device is through, and the batch is free to change then, unless it lies on the device;
   /// finish() gives the totals of the step that was started last.
   void start(const StepBatch& batch, float lr_factor = 1) {
-    ++calls_;
+    begin_call(Purpose::training);
     worker_.check(batch, true);
     const AfterDevice after{groups_.world(), worker_.device()};
     if (!times_.empty()) {
@@ -141,7 +141,7 @@ class Engine {
       carry_out_all(0, batch.x.rows, step_);
   }
   /// A step that this rank could not start, though the others may have: it takes no messages of theirs in its next one.
-  void miss_step() { ++calls_; }
+  void miss_step() { begin_call(Purpose::training); }
   Totals finish() {
     const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), stage(), worker_.norm, steps() - 1);
@@ -168,7 +168,7 @@ class Engine {
   /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
   /// anything. No message travels unless the plan says so.
   Totals evaluate(const StepBatch& batch) {
-    if (evaluate_.has_calls) ++calls_;
+    if (evaluate_.has_calls) begin_call(Purpose::evaluation);
     worker_.check(batch, false);
     in_flight_.settle();
     const AfterDevice after{groups_.world(), worker_.device()};
@@ -181,7 +181,7 @@ class Engine {
 
   /// The model's output for this rank's rows. It lives until the next call.
   Matrix<const Input> predict(Matrix<const Input> x) {
-    if (evaluate_.has_calls) ++calls_;
+    if (evaluate_.has_calls) begin_call(Purpose::evaluation);
     in_flight_.settle();
     const AfterDevice after{groups_.world(), worker_.device()};
     worker_.begin_prediction(x);
@@ -196,6 +196,13 @@ class Engine {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// What a call is for whose messages are to be told apart from those of other calls.
+  enum class Purpose : unsigned char { training, evaluation };
+
+  void begin_call(Purpose purpose) {
+    purpose_ = purpose;
+    ++calls_[static_cast<std::size_t>(purpose)];
+  }
 
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
   void carry_out_all(Index kind, Index rows, const Program& program) {
@@ -403,11 +410,13 @@ class Engine {
   }
 
   /// Tells apart the messages between two ranks that may be in flight at once. It also holds the number of the call, as far as tags that
-  /// every backend takes (32767) have room: the messages of ranks that do not make the same calls never meet.
+  /// every backend takes (32767) have room: the messages of ranks that do not make the same calls never meet. Calls of the two purposes are
+  /// counted apart, since a rank that exchanges messages in steps may exchange none in evaluations, of which it may make fewer then.
   [[nodiscard]] int tag(const Instruction& i) {
     const int layers = stage().outline().size() + 1;
     const std::int64_t kinds = std::int64_t{2} * plan_.micro_batches * layers;
-    const std::int64_t call = calls_ % std::max<std::int64_t>(1, 32767 / kinds);
+    const std::int64_t number = calls_[static_cast<std::size_t>(purpose_)] * 2 + static_cast<std::int64_t>(purpose_);
+    const std::int64_t call = number % std::max<std::int64_t>(1, 32767 / kinds);
     const std::int64_t kind = (std::int64_t{i.micro_batch} * layers + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
     return static_cast<int>(call * kinds + kind);
   }
@@ -420,7 +429,8 @@ class Engine {
   bool takes_loss_, judges_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the first
                                        // where a group takes it together
   UnitCalls<C, Worker, Reduced> units_;
-  std::int64_t calls_ = 0;  // steps, and evaluations and predictions in which ranks have a part in each other's, failed ones too
+  Purpose purpose_ = Purpose::training;   // of the last call
+  std::array<std::int64_t, 2> calls_{};   // by purpose, failed ones too
   Index own_rows_ = 0, global_rows_ = 0;  // of a step: those that this rank counts, and of all ranks
   static constexpr int most_ahead = 16;
   int ahead_ = 0;             // steps that were started since the device was idle for certain, and records of all ranks
