@@ -78,3 +78,30 @@ TEMPLATE_TEST_CASE("Ranks of a pipeline that diverge throw on every rank within 
     }
   });
 }
+
+TEMPLATE_TEST_CASE("A rank that swallows the error of a fit does not take part in the others' step", "[train][divergence]", comm::Thread,
+                   comm::Tcp) {
+  std::array<bool, 2> stepped{};
+  const auto errors = pdp::testing::errors<TestType>(
+      2,
+      [&](TestType& world) {
+        const bool wrong = world.rank() == 1;
+        const auto x = pdp::testing::normal(rows * 6, 3);
+        const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, x, std::vector<std::int32_t>(rows, wrong ? 9 : 1)};
+        pdp::Trainer trainer{world, pdp::parallel::Pipeline<>{}, task, {.global_batch = rows, .seed = 1}};
+        try {
+          trainer.fit(data, {.epochs = 1}, [](const pdp::Epoch&) {});
+        } catch (const pdp::LabelError&) {
+          if (!wrong) throw;
+        }
+        trainer.step(x, std::vector<std::int32_t>(rows, 1));
+        stepped[static_cast<std::size_t>(world.rank())] = true;
+      },
+      300s);
+  CHECK_FALSE(stepped[0]);
+  CHECK_FALSE(stepped[1]);
+  for (const auto& error : errors) {
+    INFO(error.what());
+    CHECK(error.template is<pdp::CommunicationError>());
+  }
+}

@@ -105,14 +105,8 @@ class Trainer {
   /// totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
-    Matrix<const T> rows;
-    try {
-      rows = rows_of(x);
-    } catch (...) {
-      engine_.miss_step();
-      throw;
-    }
-    engine_.start({rows, targets, global_rows}, task_.schedule.factor(engine_.steps()));
+    const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
+    engine_.start({rows, targets, global_rows}, factor);
   }
   Totals finish() { return engine_.finish(); }
 
@@ -155,7 +149,7 @@ class Trainer {
       std::optional<typename Engine::Pending> before;
       loader.start(epoch);
       for (const auto* batch = loader.next(); batch != nullptr;) {
-        check_targets(batch->y, batch->samples, outputs, engine_.steps());
+        prepare_step([&] { check_targets(batch->y, batch->samples, outputs, engine_.steps()); });
         start(batch->x, batch->y, batch->global_rows);
         if (runs_ahead) {
           auto started = engine_.pending();
@@ -288,6 +282,17 @@ class Trainer {
     agreed_ = true;
   }
 
+  /// What comes before the engine's part in a step. If it throws, the step counts as one that this rank has missed.
+  template <class F>
+  auto prepare_step(const F& prepare) {
+    try {
+      return prepare();
+    } catch (...) {
+      engine_.miss_step();
+      throw;
+    }
+  }
+
   /// In place of an on_step.
   struct Unwatched {
     void operator()(std::int64_t, const Totals&) const {}
@@ -299,7 +304,8 @@ class Trainer {
   }
 
   /// Whether the plans of all ranks are verified, which takes a time that grows with the square of the world, and memory for what is at
-  /// each boundary of each rank: below a second and 100 MB. In a larger world each rank checks the numbers in its own plan only.
+  /// each boundary of each rank. Up to 64 ranks they always are; above, if it takes at most about a second and 100 MB. Otherwise each rank
+  /// checks the numbers in its own plan only.
   static constexpr bool verifies_all(int ranks, const parallel::Plan& own, const nn::Outline& model) {
     constexpr int always = 64, most = 1024;
     constexpr Index most_values = Index{1} << 23;
