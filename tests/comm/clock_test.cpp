@@ -82,6 +82,15 @@ TEST_CASE("The clock advances, and a waiter sleeps for a slice at most", "[comm]
   CHECK(in_ns(pdp::comm::time_left(TimePoint{})) == 0ns);
 }
 
+TEST_CASE("A deadline that the clock cannot express is the last point in time", "[comm][clock]") {
+  using pdp::comm::later;
+  CHECK(later(TimePoint{5s}, 3s) == TimePoint{8s});
+  CHECK(later(TimePoint{5s}, pdp::comm::Duration::max()) == TimePoint::max());
+  CHECK(later(TimePoint{5s}, pdp::comm::Duration::max() - 5s) == TimePoint::max());
+  CHECK(later(TimePoint::max(), 1ns) == TimePoint::max());
+  CHECK(later(TimePoint{-5s}, 3s) == TimePoint{-2s});
+}
+
 TEST_CASE("A wait on a condition variable ends at its time or as soon as it is ready", "[comm][clock]") {
   std::mutex mutex;
   std::condition_variable changed;

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -100,6 +101,20 @@ void deadline_passes() {
     CHECK(error.is<pdp::Timeout>());
     CHECK_THAT(error.what(), Contains("rank 0 waited 100 ms for all_reduce of 8 float32 and heard nothing from rank 1"));
   }
+}
+
+/// Calls under the longest deadline that there is, of which one comes late.
+template <class Comm>
+void no_deadline_passes() {
+  pdp::testing::ranks<Comm>(2, [](Comm& world) {
+    world.deadline(comm::Duration::max());
+    for (int call = 0; call < 2; ++call) {
+      std::vector<float> values(8, 1);
+      if (world.rank() == call) std::this_thread::sleep_for(50ms);
+      world.all_reduce(values, comm::Sum{});
+      if (values[7] != 2) throw std::logic_error{"wrong values"};
+    }
+  });
 }
 
 /// The world is over for all groups.

@@ -1,8 +1,10 @@
 #include <pdp/comm/probe.hpp>
 #include <pdp/comm/probe_log.hpp>
 #include <pdp/comm/stream/probe_frame.hpp>
+#include <pdp/comm/thread/transport.hpp>
 
 #include <chrono>
+#include <cstddef>
 
 #include "catch.hpp"
 
@@ -43,7 +45,7 @@ TEST_CASE("A frame that no probe makes is no probe", "[comm][probe]") {
 }
 
 TEST_CASE("A probe log asks after 200 ms of a wait and then in doubled pauses", "[comm][probe]") {
-  comm::ProbeLog log;
+  comm::ProbeLog log{4};
   const comm::TimePoint start{1h};
   log.begin(start);
   CHECK_FALSE(log.due(start + 199ms));
@@ -57,7 +59,7 @@ TEST_CASE("A probe log asks after 200 ms of a wait and then in doubled pauses", 
 }
 
 TEST_CASE("A probe log knows which probes are about the present wait", "[comm][probe]") {
-  comm::ProbeLog log;
+  comm::ProbeLog log{4};
   log.begin(comm::TimePoint{1h});
   CHECK_FALSE(log.is_valid({.attempt = 1}));
   CHECK(log.due(comm::TimePoint{2h}) == 1u);
@@ -67,14 +69,15 @@ TEST_CASE("A probe log knows which probes are about the present wait", "[comm][p
 }
 
 TEST_CASE("A probe log passes each attempt on once for each call", "[comm][probe]") {
-  comm::ProbeLog log;
+  comm::ProbeLog log{4};
   const int one = 0, other = 0;
   const auto passes = [&](std::uint32_t attempt, const int& call, int initiator = 2) {
-    return log.passes({.initiator = initiator, .attempt = attempt}, &call, 4);
+    return log.passes({.initiator = initiator, .attempt = attempt}, &call);
   };
   CHECK(passes(1, one));
   CHECK_FALSE(passes(1, one));
   CHECK(passes(1, other));
+  CHECK_FALSE(passes(1, other));
   CHECK(passes(1, one, 3));
   CHECK(passes(2, one));
   CHECK_FALSE(passes(1, other));
@@ -87,4 +90,34 @@ TEST_CASE("A deadlock names both ranks and both calls", "[comm][probe]") {
   CHECK(failure.kind == comm::Failure::Kind::mismatch);
   CHECK_THAT(failure.message, Contains("3 ranks wait for each other in a circle: rank 1 for rank 2 (receive of 8 float32 with tag 5), and "
                                        "rank 4 for rank 1 (broadcast of 8 float32 with root 2)"));
+}
+
+TEST_CASE("A thread takes a probe only after the messages that may let it go on", "[comm][probe]") {
+  auto world = comm::ThreadTransport::world(2);
+  const comm::Envelope first{.count = 1, .bytes = 1, .tag = 1, .verb = comm::Verb::send, .type = pdp::DType::byte};
+  comm::Envelope second = first;
+  second.tag = 2;
+  std::byte from{7}, into{}, never{};
+  comm::ReceiveRequest expected{.envelope = first, .data = &into, .peer = 0}, awaited{.envelope = second, .data = &never, .peer = 0};
+  world[1].post(expected);
+  world[1].post(awaited);
+  CHECK_FALSE(world[1].progress());
+
+  // Rank 0 sends the first message and asks, before rank 1 looks again.
+  comm::SendRequest sent{.envelope = first, .data = &from, .peer = 1};
+  world[0].post(sent);
+  world[0].send_probe({.kind = Probe::Kind::send, .initiator = 0, .attempt = 1, .call = first}, 1, &sent);
+  CHECK_FALSE(world[1].take_probe());
+  CHECK(world[1].progress());
+  CHECK(into == from);
+  CHECK_FALSE(world[1].take_probe());  // what it asks for has come about
+
+  // A probe about a message that nothing expects is for rank 1 to answer.
+  comm::Envelope third = first;
+  third.tag = 3;
+  comm::SendRequest stuck{.envelope = third, .data = &from, .peer = 1};
+  world[0].post(stuck);
+  world[0].send_probe({.kind = Probe::Kind::send, .initiator = 0, .attempt = 2, .call = third}, 1, &stuck);
+  CHECK_FALSE(world[1].progress());
+  CHECK(world[1].take_probe());
 }

@@ -144,6 +144,7 @@ TEST_CASE("cuda_thread: when a rank leaves, those who need it say so", "[comm][c
 
 TEST_CASE("cuda_thread: a call that takes longer than the deadline is a Timeout on every rank", "[comm][cuda_thread][failure]") {
   if (has_gpu()) failures::deadline_passes<Staged>();
+  if (has_gpu()) failures::no_deadline_passes<Staged>();
 }
 
 TEST_CASE("cuda_thread: a world that was ended says why in every call", "[comm][cuda_thread][failure]") {

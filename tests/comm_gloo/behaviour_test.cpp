@@ -110,6 +110,7 @@ TEST_CASE("gloo: a rank that leaves is lost for those who still wait for it, and
 
 TEST_CASE("gloo: a call that takes longer than the deadline is a Timeout that names the call and who is missing", "[comm][gloo][failure]") {
   failures::deadline_passes<Gloo>();
+  failures::no_deadline_passes<Gloo>();
 }
 
 TEST_CASE("gloo: every call after a failure says why there are none any more", "[comm][gloo][failure]") {

@@ -34,7 +34,7 @@ class CallQueue {
     std::array<std::vector<std::size_t>, 2> begins;  // of shards, while a schedule is made
   };
 
-  CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline} {}
+  CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline}, probes_{transport_.size()} {}
 
   [[nodiscard]] T& transport() { return transport_; }
   [[nodiscard]] Duration deadline() const { return deadline_; }
@@ -71,7 +71,7 @@ class CallQueue {
 
   /// Moves what can be moved without waiting.
   void progress() {
-    while (step()) {
+    while (step().moved) {
     }
   }
 
@@ -89,20 +89,18 @@ class CallQueue {
   /// Waits until the call is complete, and takes it back. Throws what went wrong, which ends the world.
   void finish(Group& group, Call& call) {
     TimePoint until = TimePoint::max();  // the clock is not asked where nothing is waited for
-    bool still = false;                  // nothing has moved since the last look
+    bool still = false;                  // no call has advanced since the last look
     while (true) {
-      const bool moved = step();
+      const Look look = step();
       if (complete(group, call)) return recycle(call);
-      if (moved) {
-        still = false;
-        continue;
-      }
+      still = still && !look.advanced;
+      if (look.moved) continue;
       const TimePoint now = Clock::now();
-      if (until == TimePoint::max()) until = now + deadline_;
-      if (now >= until) transport_.fail(timeout_of(call));
+      if (until == TimePoint::max()) until = later(now, deadline_);
+      if (now >= until) transport_.fail(timeout_of(group, call));
       if constexpr (CarriesProbes<T>) {
         if (!std::exchange(still, true)) probes_.begin(now);
-        find_deadlock(call.envelope.tag == Envelope::collective ? *group.first : call, now);
+        find_deadlock(holding_up(group, call), now);
         transport_.wait(std::min(until, probes_.next()));
       } else {
         transport_.wait(until);
@@ -147,11 +145,16 @@ class CallQueue {
     return call.done();
   }
 
-  /// One look at everything. False only when nothing has moved, and no new message has been asked for either: then it is safe to sleep.
-  bool step() {
-    bool moved = transport_.progress();
-    for (Group* group : groups_) moved |= run(*group);
-    return moved;
+  /// What one look at everything has found.
+  struct Look {
+    bool moved;     // something has moved, or a new message was asked for; if not, it is safe to sleep
+    bool advanced;  // a collective waits for other things than before; a probe that arrives moves, but advances nothing
+  };
+  Look step() {
+    const bool moved = transport_.progress();
+    bool advanced = false;
+    for (Group* group : groups_) advanced |= run(*group);
+    return {moved || advanced, advanced};
   }
 
   bool run(Group& group) {
@@ -193,7 +196,7 @@ class CallQueue {
       const bool same = probe.call.tag == Envelope::collective && probe.call.channel == call.envelope.channel &&
                         probe.call.sequence == call.envelope.sequence;
       if (const auto failure = same ? std::nullopt : describe_deadlock(received, call)) transport_.fail(*failure);
-    } else if (probes_.passes(probe, waiting, size)) {
+    } else if (probes_.passes(probe, waiting)) {
       if (probe.initiator != rank) ++probe.ranks;
       ask(probe, *waiting);
     }
@@ -222,11 +225,16 @@ class CallQueue {
 
   void recycle(Call& call) { idle_[call.envelope.tag == Envelope::collective ? collectives : messages].push_back(&call); }
 
-  Failure timeout_of(const Call& call) const {
+  /// What a wait for a call is for now: that call, or the one before it in its group that runs.
+  static const Call& holding_up(const Group& group, const Call& call) {
+    return call.envelope.tag == Envelope::collective ? *group.first : call;
+  }
+
+  Failure timeout_of(const Group& group, const Call& call) const {
     const double seconds = std::chrono::duration<double>(deadline_).count();
     return {Failure::Kind::timeout, transport_.rank(),
             text("rank ", transport_.rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
-                 " and heard nothing from rank ", call.waiting_for(),
+                 " and heard nothing from rank ", holding_up(group, call).waiting_for(),
                  "; either that rank makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")};
   }
 

@@ -66,8 +66,15 @@ class Clock {
   static inline RunningTime running_;  // of the process, as stops are
 };
 
+/// Of running time: what deadlines and timeouts are given in.
 using Duration = Clock::duration;
+/// Of running time: when a wait ends.
 using TimePoint = Clock::time_point;
+
+/// The point in time so much after another one; the last one there is if the clock cannot express it.
+constexpr TimePoint later(TimePoint time, Duration by) {
+  return by > TimePoint::max() - std::max(time, TimePoint{}) ? TimePoint::max() : time + by;
+}
 
 /// For how long to sleep at once when waiting until a point in time: what is left until then, a slice at most, and zero after it. The form
 /// that ppoll and futexes take.

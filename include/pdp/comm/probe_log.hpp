@@ -15,6 +15,9 @@ namespace pdp::comm {
 /// When a rank that waits sends probes of its own, and which probes of others it has passed on.
 class ProbeLog {
  public:
+  /// `ranks`: of the world.
+  explicit ProbeLog(int ranks) : passed_(static_cast<std::size_t>(ranks)) {}
+
   /// A wait begins, or something has moved in it: what was asked before is void.
   void begin(TimePoint now) {
     first_ = attempts_ + 1;
@@ -22,6 +25,7 @@ class ProbeLog {
     next_ = now + pause_;
   }
 
+  /// When the next attempt is due.
   [[nodiscard]] TimePoint next() const { return next_; }
   /// The number of a new attempt if it is time for one. Pauses double, as only the last rank of a circle to wait needs to ask soon.
   [[nodiscard]] std::optional<std::uint32_t> due(TimePoint now) {
@@ -33,21 +37,26 @@ class ProbeLog {
   /// Whether a probe of this rank is about the present wait.
   [[nodiscard]] bool is_valid(const Probe& own) const { return own.attempt >= first_ && own.attempt <= attempts_; }
 
-  /// Whether a probe has not been passed on for this call before. `size`: of the world.
-  [[nodiscard]] bool passes(const Probe& probe, const void* call, int size) {
-    passed_.resize(static_cast<std::size_t>(size));
+  /// Whether a probe has not been passed on for this call before.
+  [[nodiscard]] bool passes(const Probe& probe, const void* call) {
     Passed& last = passed_[static_cast<std::size_t>(probe.initiator)];
     if (probe.attempt < last.attempt) return false;
-    if (probe.attempt > last.attempt) last = {probe.attempt, {}};
-    if (std::ranges::find(last.calls, call) != last.calls.end()) return false;
-    last.calls.push_back(call);
+    if (probe.attempt > last.attempt) {
+      last.attempt = probe.attempt;
+      last.call = call;
+      last.more.clear();
+      return true;
+    }
+    if (last.call == call || std::ranges::find(last.more, call) != last.more.end()) return false;
+    last.more.push_back(call);
     return true;
   }
 
  private:
   struct Passed {
     std::uint32_t attempt = 0;
-    std::vector<const void*> calls{};  // for which the probe of that attempt has been passed on
+    const void* call = nullptr;       // for which the probe of that attempt has been passed on first
+    std::vector<const void*> more{};  // and for which else
   };
   static constexpr std::chrono::milliseconds first_pause{200};
 

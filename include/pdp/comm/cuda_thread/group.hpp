@@ -428,7 +428,7 @@ inline void Rank::wait(Call& call, Call::State state) {
     if (begin == TimePoint::max()) begin = now;
     if (now - begin >= deadline_) fail(timeout_of(call));
     if (call.state < Call::State::closed)
-      seat().bell.wait(seen, begin + deadline_);
+      seat().bell.wait(seen, later(begin, deadline_));
     else if (waiting.look_again())
       continue;
     else if (now - begin < awake)

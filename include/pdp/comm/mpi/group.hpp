@@ -151,7 +151,7 @@ inline void Group::finish(Call& call) {
     if (waiting.look_again()) continue;
     sched_yield();  // nothing moves unless this rank looks
     const TimePoint now = Clock::now();
-    if (until == TimePoint::max()) until = now + world_->deadline;
+    if (until == TimePoint::max()) until = later(now, world_->deadline);
     if (now >= until) time_out(call);
   }
   world_->recycle(call);

@@ -58,7 +58,9 @@ class Handle {
   /// Waits until NCCL has freed what was aborted or closed. False where that takes too long: then NCCL may still be at work for it.
   [[nodiscard]] bool join() noexcept {
     if (!ending_.joinable()) return true;
-    const bool ended = end_.wait_for(patience_) == std::future_status::ready;
+    const TimePoint until = later(Clock::now(), patience_);
+    while (end_.wait_for(Clock::slice) != std::future_status::ready && Clock::now() < until) continue;
+    const bool ended = end_.wait_for(Duration{}) == std::future_status::ready;
     ended ? ending_.join() : ending_.detach();
     return ended;
   }

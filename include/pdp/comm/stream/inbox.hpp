@@ -23,7 +23,7 @@ namespace pdp::comm::stream {
 /// The receiving half of a connection: takes the stream apart and brings each message to its receive, or keeps it until there is one.
 class Inbox {
  public:
-  Inbox(int rank, int peer) : rank_{rank}, peer_{peer} {}
+  Inbox(int rank, int peer) : rank_{rank}, peer_{peer} { probes_.reserve(probes_at_first); }
 
   /// Whether a read is worth its system call: something is expected.
   [[nodiscard]] bool expects() const { return posted_.front() != nullptr || receive_ != nullptr; }
@@ -147,6 +147,7 @@ class Inbox {
   }
 
  private:
+  static constexpr std::size_t probes_at_first = 2;        // for which there is room: a step that has to wait does not allocate
   static constexpr std::size_t largest_element = 8;        // bytes, of any DType
   static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
 

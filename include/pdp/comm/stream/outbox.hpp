@@ -24,6 +24,8 @@ inline constexpr std::size_t gone = std::numeric_limits<std::size_t>::max();
 /// The sending half of a connection: messages go out in the order in which they were posted, as far as its stream takes them at once.
 class Outbox {
  public:
+  Outbox() { notes_.reserve(notes_at_first); }
+
   [[nodiscard]] bool empty() const { return sends_.front() == nullptr && !has_note() && last_words_sent_ == last_words_.size(); }
 
   void post(SendRequest& send) {
@@ -34,12 +36,14 @@ class Outbox {
   /// Says, before the next message's frame, in which collective this rank waits. Once for each.
   void note(const Envelope& call) {
     if (noted_ && noted_->channel == call.channel && noted_->sequence == call.sequence) return;
-    noted_ = call;
-    note({.kind = Frame::Kind::waiting, .envelope = call});
+    if (note({.kind = Frame::Kind::waiting, .envelope = call})) noted_ = call;
   }
-  /// Sends a frame without a payload before the next message's frame. Drops it if many wait already, as the peer does not read then.
-  void note(const Frame& frame) {
-    if (notes_.size() < most_notes) notes_.push_back(frame);
+  /// Sends a frame without a payload before the next message's frame. Drops it and returns false if many wait already, as the peer does not
+  /// read then.
+  bool note(const Frame& frame) {
+    if (notes_.size() == most_notes) return false;
+    notes_.push_back(frame);
+    return true;
   }
 
   /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
@@ -107,6 +111,7 @@ class Outbox {
  private:
   static constexpr int frames_at_once = 4;
   static constexpr std::size_t most_notes = 64;
+  static constexpr std::size_t notes_at_first = 2;  // for which there is room: a step that has to wait does not allocate
 
   [[nodiscard]] bool has_note() const { return !notes_.empty(); }
   std::size_t next_of_note(std::array<iovec, 2>& parts) {

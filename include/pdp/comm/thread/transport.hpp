@@ -148,6 +148,9 @@ class ThreadTransport {
     Mailbox& own = mailbox(rank_);
     if (!own.probed.load(std::memory_order_relaxed)) return std::nullopt;
     const std::lock_guard lock{own.mutex};
+    // A message that came after the last look may let this rank go on: the probes wait until it has been taken.
+    for (const ReceiveRequest* receive : receives_)
+      if (find_message(own, *receive) != own.sends.end()) return std::nullopt;
     while (!own.probes.empty()) {
       const ReceivedProbe next = own.probes.front();
       own.probes.erase(own.probes.begin());
@@ -192,6 +195,7 @@ class ThreadTransport {
       for (Mailbox& each : mailboxes) {
         each.sends.reserve(in_flight);
         each.calls.reserve(in_flight);
+        each.probes.reserve(in_flight);
         each.taken.resize(mailboxes.size());
       }
     }
@@ -217,6 +221,14 @@ class ThreadTransport {
   }
 
   [[nodiscard]] Mailbox& mailbox(int rank) const { return world_->mailboxes[static_cast<std::size_t>(rank)]; }
+
+  /// The first message for a receive; own.sends.end() if there is none. The mailbox is locked.
+  static std::vector<std::pair<int, SendRequest*>>::iterator find_message(Mailbox& own, const ReceiveRequest& receive) {
+    return std::ranges::find_if(own.sends, [&](const auto& sent) {
+      return sent.first == receive.peer && sent.second->envelope.channel == receive.envelope.channel &&
+             sent.second->envelope.tag == receive.envelope.tag;
+    });
+  }
 
   /// Moves the collectives that go without messages. When the world has failed, other ranks take back what they have lent to them, and wait
   /// until nobody is at it: so this rank first says that it will be, and then looks whether the world still stands.
@@ -257,10 +269,7 @@ class ThreadTransport {
     {
       const std::lock_guard lock{own.mutex};
       std::erase_if(receives_, [&](ReceiveRequest* receive) {
-        const auto found = std::ranges::find_if(own.sends, [&](const auto& sent) {
-          return sent.first == receive->peer && sent.second->envelope.channel == receive->envelope.channel &&
-                 sent.second->envelope.tag == receive->envelope.tag;
-        });
+        const auto found = find_message(own, *receive);
         if (found == own.sends.end()) return false;
         SendRequest& send = *found->second;
         if (send.envelope != receive->envelope) {
