@@ -77,13 +77,11 @@ struct GroupRequest {
 ///   expects yet never holds up another.
 /// - post() clears `done`, never blocks and never moves bytes of the caller's memory after `done` is set.
 /// - progress() moves what can be moved at once and says whether anything did. wait() sleeps until there may be something to do, or until
-/// the
-///   given time. Both throw the Failure, once there is one.
+///   the given time. Both throw the Failure, once there is one.
 /// - When a message meets a receive whose envelope is not equal to its own, the transport fails with Kind::mismatch and a text from
-/// mismatch().
+///   mismatch().
 /// - fail() ends the world: it tells every peer that can be told, and afterwards the transport touches no request of its owner any more.
-/// The first
-///   failure stays. It never throws and never blocks for long.
+///   The first failure stays. It never throws and never blocks for long.
 /// - The destructor says goodbye, so that peers do not take it for a loss, and never hangs.
 template <class T>
 concept Transport = std::movable<T> &&

@@ -73,8 +73,8 @@ template <class V, class T>
 }  // namespace detail
 
 /// Cross-entropy of the softmax of each row of logits against its class. The gradient is (softmax - one_hot) * *row_scale; none is computed
-/// into an empty matrix. The largest logit is taken off first, so that no exponential overflows. Throws ConfigError on a class that there
-/// is no logit for.
+/// into an empty matrix. The largest logit is taken off first, so that no exponential overflows. Throws LabelError if a class
+/// has no logit.
 template <class T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
                            Matrix<T> gradient, LossSums* sums) {

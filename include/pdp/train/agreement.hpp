@@ -30,6 +30,7 @@ namespace pdp {
 /// The calls on a trainer whose arguments the ranks compare when they begin.
 enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters };
 
+/// Its name as a user writes it.
 constexpr const char* name(TrainerCall call) {
   switch (call) {
     case TrainerCall::step:
@@ -47,6 +48,7 @@ constexpr const char* name(TrainerCall call) {
 /// What every rank of a training is to be given alike, as numbers that ranks can compare.
 class Agreement {
  public:
+  /// A number that must be the same on all ranks, to the last bit.
   void number(std::string_view name, std::uint64_t value) { terms_.push_back({name, Kind::whole, static_cast<std::int64_t>(value)}); }
   void number(std::string_view name, Index value) { terms_.push_back({name, Kind::index, value}); }
   void number(std::string_view name, double value) { terms_.push_back({name, Kind::real, std::bit_cast<std::int64_t>(value)}); }

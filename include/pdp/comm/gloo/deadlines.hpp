@@ -15,8 +15,8 @@
 
 namespace pdp::comm::gloo {
 
-/// The waits of one rank, none of which may outlast the deadline. One thread looks after all of them; it sleeps until the first deadline
-/// that there can be, so a wait that ends in time costs no system call.
+/// The waits of one rank, none of which may outlast the deadline. One thread looks after all of them; it wakes once a slice of the
+/// clock, so a wait that ends in time costs no system call.
 class Deadlines {
  public:
   /// `rank`: this one, in the world.
