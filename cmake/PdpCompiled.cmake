@@ -32,7 +32,7 @@ function(pdp_check_build_type)
 endfunction()
 
 # pdp_compile(<component> <source dir> <out>): adds the static library pdp_<component>_compiled, compiled with the options of the directory
-# that calls this, and sets <out> to what a program is to link. It is compiled where a program needs it only.
+# that calls this, and sets <out> to what a program is to link. It is compiled only if a program links it.
 function(pdp_compile component source_dir out)
   set(library pdp_${component}_compiled)
   if(NOT TARGET ${library})  # where several directories of a project find pdp, the first one has made it
