@@ -223,8 +223,7 @@ TEST_CASE("The MNIST reader says so if this user may not search the folder", "[d
     return refusal(folder.path());
   });
   std::filesystem::permissions(folder.path(), std::filesystem::perms{0755});
-  CHECK_THAT(message,
-             Contains(labels.substr(0, 5)) && Contains("Permission denied. Let this user search the folder") && !Contains("found none"));
+  CHECK_THAT(message, Contains("Permission denied. Let this user search the folder") && !Contains("found none"));
 }
 
 TEST_CASE("The MNIST reader rejects large files that are not digits before it unpacks them", "[data][mnist]") {

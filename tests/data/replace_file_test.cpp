@@ -218,6 +218,16 @@ TEST_CASE("the next writer removes what ended writers of its path have left, and
   CHECK_FALSE(std::filesystem::exists(folder / running));
 }
 
+TEST_CASE("A process lists the folder of a path for leftovers once, and the next process does so again", "[data][replace_file]") {
+  const files::TemporaryFolder folder;
+  replace(folder / "weights", "new");
+  files::write(folder / left_by(this_host()), "half");
+  replace(folder / "weights", "newer");
+  CHECK(std::filesystem::exists(folder / left_by(this_host())));
+  CHECK(files::in_child([&] { return refusal(folder / "weights"); }) == "no error");
+  CHECK(folder.names() == std::vector<std::string>{"weights"});
+}
+
 namespace {
 
 /// Makes this process see a file system without files that have no name. False where the system does not allow it.
