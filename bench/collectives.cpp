@@ -179,7 +179,7 @@ Settings parse(int argc, char** argv) {
     }
     if (word != "--backend" && word != "--op" && word != "--ranks" && word != "--bytes" && word != "--calls")
       throw pdp::UsageError{pdp::text("unknown argument ", word, usage)};
-    if (++i == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
+    if (++i == argc || *argv[i] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
     if (word == "--backend") settings.backend = argv[i];
     if (word == "--op") settings.op = argv[i];
     if (word == "--ranks") settings.ranks = parse_number(word, argv[i], 1, pdp::launch::most_local_ranks);

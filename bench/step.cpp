@@ -125,7 +125,7 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto value = [&] {
-      if (i + 1 == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
+      if (i + 1 == argc || *argv[i + 1] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
       return std::string{argv[++i]};
     };
     if (word == "--config")

@@ -164,7 +164,7 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word != "--ranks" && word != "--calls" && word != "--write") throw pdp::UsageError{pdp::text("unknown argument ", word, usage)};
-    if (++i == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
+    if (++i == argc || *argv[i] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
     if (word == "--ranks") settings.ranks = parse_number(word, argv[i], 2, pdp::launch::most_local_ranks);
     if (word == "--calls") settings.calls = parse_number(word, argv[i], 9, 1'000'000'000);
     if (word == "--write") settings.file = argv[i];
