@@ -20,15 +20,16 @@
 #include <type_traits>
 #include <vector>
 
+#include <pdp/launch/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "backends.hpp"
-#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
 
 namespace comm = pdp::comm;
+using pdp::launch::parse_number;
 
 struct Settings {
   std::string backend = "shm", op = "all_reduce";
@@ -178,14 +179,14 @@ Settings parse(int argc, char** argv) {
     }
     if (word != "--backend" && word != "--op" && word != "--ranks" && word != "--bytes" && word != "--calls")
       throw pdp::UsageError{pdp::text("unknown argument ", word, usage)};
-    if (++i == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
+    if (++i == argc || *argv[i] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
     if (word == "--backend") settings.backend = argv[i];
     if (word == "--op") settings.op = argv[i];
-    if (word == "--ranks") settings.ranks = bench::number(word, argv[i], 1);
-    if (word == "--calls") settings.calls = bench::number(word, argv[i], 1);
+    if (word == "--ranks") settings.ranks = parse_number(word, argv[i], 1, pdp::launch::most_local_ranks);
+    if (word == "--calls") settings.calls = parse_number(word, argv[i], 1, 1'000'000'000);
     if (word == "--bytes")
       for (const auto size : std::views::split(std::string_view{argv[i]}, ','))
-        settings.bytes.push_back(bench::number(word, std::string_view{size.begin(), size.end()}, std::size_t{4}));
+        settings.bytes.push_back(parse_number<std::size_t>(word, std::string_view{size.begin(), size.end()}, 4, std::size_t{1} << 36));
   }
   if (std::ranges::find(all_ops, settings.op) == std::end(all_ops)) {
     std::string names;

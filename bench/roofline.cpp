@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include <pdp/launch/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
-#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -31,6 +31,7 @@ using pdp::Matrix;
 using pdp::host::Cpu;
 using pdp::host::Lanes;
 using pdp::host::Simd;
+using pdp::launch::parse_number;
 
 /// The least time of a call of `work` in microseconds, called for some `seconds`, and three times at least.
 template <class F>
@@ -182,7 +183,7 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
       if (std::string_view{argv[i]} != "--seconds" || i + 1 == argc)
         throw pdp::UsageError{pdp::text("unknown argument ", argv[i], "; usage: roofline [--seconds S]")};
-      seconds = bench::number<double>("--seconds", argv[++i], 0);
+      seconds = parse_number("--seconds", argv[++i], 0.0, 86'400.0);
     }
     return measure(seconds);
   } catch (const pdp::UsageError& error) {

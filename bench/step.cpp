@@ -14,10 +14,10 @@
 
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
+#include <pdp/launch/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
-#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -25,6 +25,7 @@ namespace {
 using bench::median;
 using bench::now_us;
 using pdp::Index;
+using pdp::launch::parse_number;
 
 struct Settings {
   std::string config = "mnist", strategy, comm = "shm";
@@ -124,7 +125,7 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto value = [&] {
-      if (i + 1 == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
+      if (i + 1 == argc || *argv[i + 1] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
       return std::string{argv[++i]};
     };
     if (word == "--config")
@@ -134,11 +135,11 @@ Settings parse(int argc, char** argv) {
     else if (word == "--comm")
       settings.comm = value();
     else if (word == "--ranks")
-      settings.ranks = bench::number<int>(word, value(), 1);
+      settings.ranks = parse_number(word, value(), 1, pdp::launch::most_local_ranks);
     else if (word == "--threads")
-      settings.threads = bench::number<int>(word, value(), 1);
+      settings.threads = parse_number(word, value(), 1, 4096);
     else if (word == "--pairs")
-      settings.pairs = bench::number<int>(word, value(), 1);
+      settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else
       throw pdp::UsageError{pdp::text("unknown argument ", word,
                                       "; usage: step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] "

@@ -25,17 +25,18 @@
 #include <vector>
 
 #include <pdp/comm/shm.hpp>
+#include <pdp/launch/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
 #include "common/interval.hpp"
-#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
 
 using bench::now_us;
 using pdp::Index;
+using pdp::launch::parse_number;
 using namespace pdp::parallel;
 
 struct Settings {
@@ -162,7 +163,7 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto value = [&] {
-      if (i + 1 == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
+      if (i + 1 == argc || *argv[i + 1] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
       return std::string_view{argv[++i]};
     };
     if (word == "--config")
@@ -170,15 +171,15 @@ Settings parse(int argc, char** argv) {
     else if (word == "--strategy")
       settings.strategy = value();
     else if (word == "--batch")
-      settings.batch = bench::number<Index>(word, value(), 1);
+      settings.batch = parse_number<Index>(word, value(), 1, 1 << 24);
     else if (word == "--micro-batches")
-      settings.micro_batches = bench::number<int>(word, value(), 1);
+      settings.micro_batches = parse_number(word, value(), 1, 1 << 14);
     else if (word == "--join-weights")
-      settings.join_weights = bench::number<int>(word, value(), 1);
+      settings.join_weights = parse_number(word, value(), 1, 1 << 14);
     else if (word == "--clip-norm")
-      settings.clip_norm = bench::number<double>(word, value(), 0);
+      settings.clip_norm = parse_number(word, value(), 0.0, 1e9);
     else if (word == "--pairs")
-      settings.pairs = bench::number<int>(word, value(), 1);
+      settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else if (word == "--ranks")
       value();  // of launch::run
     else

@@ -24,9 +24,9 @@
 #include <fmt/format.h>
 
 #include <pdp/comm/tcp.hpp>
+#include <pdp/launch/number.hpp>
 #include <pdp/pdp.hpp>
 
-#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -34,6 +34,7 @@ namespace {
 namespace comm = pdp::comm;
 using comm::algorithm::AllReduce;
 using comm::algorithm::Choice;
+using pdp::launch::parse_number;
 
 constexpr std::array algorithms{AllReduce::one_shot, AllReduce::recursive_doubling, AllReduce::rabenseifner, AllReduce::ring};
 constexpr std::string_view name(AllReduce algorithm) { return comm::algorithm::all_reduce_names[static_cast<std::size_t>(algorithm)]; }
@@ -163,9 +164,9 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word != "--ranks" && word != "--calls" && word != "--write") throw pdp::UsageError{pdp::text("unknown argument ", word, usage)};
-    if (++i == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
-    if (word == "--ranks") settings.ranks = bench::number(word, argv[i], 2);
-    if (word == "--calls") settings.calls = bench::number(word, argv[i], 9);
+    if (++i == argc || *argv[i] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value", usage)};
+    if (word == "--ranks") settings.ranks = parse_number(word, argv[i], 2, pdp::launch::most_local_ranks);
+    if (word == "--calls") settings.calls = parse_number(word, argv[i], 9, 1'000'000'000);
     if (word == "--write") settings.file = argv[i];
   }
   return settings;

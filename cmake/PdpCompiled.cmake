@@ -22,6 +22,15 @@ set(pdp_onednn_libraries pdp::pdp oneDNN::oneDNN ${CMAKE_DL_LIBS})
 # CMake 3.25 knows no C++20 in CUDA. The diagnostics are of host functions that templates could call on a device, and do not.
 set(pdp_cuda_options "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=20012,20014,20011,554>")
 
+# pdp_link_if_needed(<library file> <out>): sets <out> to what target_link_libraries takes to link the library only into programs that use
+# it. CMake passes such an item to the shell and the linker as it stands, so a path with other characters than these is linked always.
+function(pdp_link_if_needed library out)
+  if(library MATCHES "^[-A-Za-z0-9_./+@%:=]+$")
+    set(library "-Wl,--push-state,--as-needed,${library},--pop-state")
+  endif()
+  set(${out} "${library}" PARENT_SCOPE)
+endfunction()
+
 # Warns, once, if the project is compiled without optimisation because no build type was chosen.
 function(pdp_check_build_type)
   get_property(checked GLOBAL PROPERTY pdp_build_type_checked)
@@ -32,7 +41,7 @@ function(pdp_check_build_type)
 endfunction()
 
 # pdp_compile(<component> <source dir> <out>): adds the static library pdp_<component>_compiled, compiled with the options of the directory
-# that calls this, and sets <out> to what a program is to link. It is compiled where a program needs it only.
+# that calls this, and sets <out> to what a program is to link. It is compiled only if a program links it.
 function(pdp_compile component source_dir out)
   set(library pdp_${component}_compiled)
   if(NOT TARGET ${library})  # where several directories of a project find pdp, the first one has made it

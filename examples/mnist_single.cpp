@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
       timeline.step(step);
     };
     trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);
+    record.close();
     timeline.write();
 
     pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));

@@ -100,6 +100,7 @@ int main(int argc, char** argv) {
       busy = {};
       since = step + 1;
     }
+    record.close();
     timeline.write();
   });
 }

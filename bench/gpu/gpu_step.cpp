@@ -21,10 +21,10 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/cuda/device.hpp>
 #include <pdp/cuda/library.hpp>
+#include <pdp/launch/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
-#include "common/number.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -32,6 +32,7 @@ namespace {
 using pdp::Index;
 using pdp::Matrix;
 using pdp::cuda::Memory;
+using pdp::launch::parse_number;
 
 struct Settings {
   std::string config = "mnist";
@@ -181,7 +182,7 @@ Settings parse(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto value = [&] {
-      if (i + 1 == argc) throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
+      if (i + 1 == argc || *argv[i + 1] == '\0') throw pdp::UsageError{pdp::text(word, " must be followed by its value")};
       return std::string{argv[++i]};
     };
     if (word == "--config")
@@ -197,9 +198,9 @@ Settings parse(int argc, char** argv) {
     else if (word == "--separate-bias-gradient")
       settings.fused_bias_gradient = false;
     else if (word == "--steps")
-      settings.steps = bench::number<int>(word, value(), 1);
+      settings.steps = parse_number(word, value(), 1, 1'000'000'000);
     else if (word == "--pairs")
-      settings.pairs = bench::number<int>(word, value(), 1);
+      settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else
       throw pdp::UsageError{pdp::text("unknown argument ", word,
                                       "; usage: gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] "

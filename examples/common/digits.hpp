@@ -38,6 +38,7 @@ void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Inde
     timeline.step(step);
   };
   trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);
+  record.close();
   timeline.write();
 
   pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));

@@ -12,6 +12,7 @@
 #include "device_flag.hpp"
 #include "end.hpp"
 #include "number_flag.hpp"
+#include "path_flag.hpp"
 #include "report_flags.hpp"
 
 namespace examples {
@@ -58,10 +59,10 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
                   takes.devices ? "samples of a step, on all devices together" : "samples of a step, on each rank");
   add_number_flag(app, "--seed", flags.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                   "of the first parameters and of the order of samples");
-  app.add_option("--data", flags.data, "folder with train-* and t10k-* files of MNIST, or with t10k-* alone")->capture_default_str();
-  app.add_option("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
-  app.add_option("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
-  app.add_option("--log", flags.log, "write one JSON object per epoch here");
+  add_path_flag(app, "--data", flags.data, "folder with train-* and t10k-* files of MNIST, or with t10k-* alone")->capture_default_str();
+  add_path_flag(app, "-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
+  add_path_flag(app, "--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
+  add_path_flag(app, "--log", flags.log, "write one JSON object per epoch here");
   add_device_flag(app, flags.device);
   add_report_flags(app, flags);
   if (takes.stage)
@@ -95,8 +96,8 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes) 
     add_number_flag(app, "-g,--gpus", flags.launch.processes_per_node, 1, pdp::launch::most_local_ranks,
                     "processes on each machine; with --device cuda each has a GPU of it, by LOCAL_RANK");
     add_number_flag(app, "-r,--nr", flags.launch.node_rank, 0, pdp::launch::most_ranks - 1, "number of this machine (also -nr)");
-    app.add_option("--rendezvous", flags.launch.rendezvous, "where the ranks meet: env://, tcp://HOST:PORT or file:///FOLDER");
-    app.add_option("--ip", flags.launch.address, "address of machine 0, where there are several (also -ip)");
+    add_path_flag(app, "--rendezvous", flags.launch.rendezvous, "where the ranks meet: env://, tcp://HOST:PORT or file:///FOLDER", "a URL");
+    add_path_flag(app, "--ip", flags.launch.address, "address of machine 0, where there are several (also -ip)", "an address");
     add_number_flag(app, "-p,--port", flags.launch.port, 1, 65535, "port at that address, where there are several machines");
   }
 

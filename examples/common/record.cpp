@@ -21,4 +21,9 @@ void Record::step(std::int64_t step, double loss) {
   if (losses_) losses_->line(fmt::format("{},{:.9g}", step, loss));
 }
 
+void Record::close() {
+  if (log_) log_->close();
+  if (losses_) losses_->close();
+}
+
 }  // namespace examples

@@ -21,6 +21,8 @@ class Record {
   [[nodiscard]] bool wants_epochs() const { return wants_epochs_; }
   void epoch(const pdp::Epoch& epoch, double test_accuracy);
   void step(std::int64_t step, double loss);
+  /// Ends the files. Throws pdp::FileError if a line is lost.
+  void close();
 
  private:
   bool wants_epochs_;

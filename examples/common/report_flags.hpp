@@ -6,14 +6,16 @@
 
 #include <pdp/train/timeline.hpp>
 
+#include "path_flag.hpp"
+
 namespace examples {
 
 /// What the programs that train tell about it, where they are asked to: --losses, --timeline and --plan.
 template <class F>
 void add_report_flags(CLI::App& app, F& flags) {
-  app.add_option("--losses", flags.losses, "write step,loss of every step here (CSV)");
-  app.add_option("--timeline", flags.timeline,
-                 "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
+  add_path_flag(app, "--losses", flags.losses, "write step,loss of every step here (CSV)");
+  add_path_flag(app, "--timeline", flags.timeline,
+                "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
       ->check(
           [](const std::string& file) -> std::string {
             try {

@@ -9,6 +9,7 @@
 #include "device_flag.hpp"
 #include "end.hpp"
 #include "number_flag.hpp"
+#include "path_flag.hpp"
 #include "report_flags.hpp"
 
 namespace examples {
@@ -58,8 +59,9 @@ ToyFlags parse_toy(int argc, char** argv) {
   add_number_flag(app, "--niters", flags.steps, std::int64_t{0}, std::int64_t{1'000'000'000}, "steps");
   add_number_flag(app, "--seed", flags.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                   "of the first parameters and of the data");
-  app.add_option("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
-  app.add_option("--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
+  add_path_flag(app, "--data", flags.data,
+                "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
+  add_path_flag(app, "--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
   add_device_flag(app, flags.device);
   add_report_flags(app, flags);
   app.add_flag("--check", flags.check, "after each step, check that ranks that hold the same parameters hold them alike");

@@ -6,8 +6,12 @@
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/nn/stage.hpp>
+#include <pdp/parallel/hash.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 #include "catch.hpp"
 #include "data/files.hpp"
@@ -157,6 +161,13 @@ TEST_CASE("A checkpoint whose parameters are not float32 is rejected with name a
   CHECK_THROWS_AS(checkpoint::import_parameters(made, tensors, "model.safetensors"), pdp::FileError);
   CHECK_THROWS_WITH(checkpoint::import_parameters(made, tensors, "model.safetensors"),
                     Contains("model.safetensors") && Contains("expected elements of type F32 (float32) in 0.bias, found type F64"));
+}
+
+TEST_CASE("The hash of tensors does not depend on whether char has a sign", "[checkpoint]") {
+  const std::vector<float> values{1, 2};
+  const std::vector<std::int64_t> parts{pdp::parallel::hash_of(std::span{values}), 0xc3, 0xa9, 2};
+  const auto one = static_cast<std::uint64_t>(pdp::parallel::hash_of(std::span{parts}));
+  CHECK(checkpoint::hash_of({{"\xc3\xa9", {2}, values}}) == static_cast<std::int64_t>((1 + one) >> 2));
 }
 
 TEST_CASE("Tensors whose values are not as many as their shape says are rejected", "[checkpoint]") {

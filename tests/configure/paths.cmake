@@ -52,6 +52,39 @@ foreach(name IN ITEMS "[b]" "a b+(c)" "*?'&")
     message(FATAL_ERROR "pdp in ${name} has ${found_headers} headers instead of ${headers}, and the targets ${found_targets} instead of ${targets}")
   endif()
 endforeach()
+
+# A program of another project, linked with a libcrypto in such a folder.
+execute_process(COMMAND "${COMPILER}" -print-file-name=libcrypto.so OUTPUT_VARIABLE crypto OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(IS_ABSOLUTE "${crypto}")
+  set(project "${WORK_DIR}/program")
+  file(WRITE "${project}/main.cpp" "extern \"C\" unsigned long OpenSSL_version_num();\nint main() { return OpenSSL_version_num() == 0; }\n")
+  file(WRITE "${project}/CMakeLists.txt"
+       "cmake_minimum_required(VERSION 3.25)\nproject(program LANGUAGES CXX)\n"
+       "if(PDP_DIRECTORY)\n  add_subdirectory(\"\${PDP_DIRECTORY}\" pdp)\nelse()\n  find_package(pdp REQUIRED COMPONENTS shm)\nendif()\n"
+       "add_executable(program main.cpp)\ntarget_link_libraries(program PRIVATE pdp::pdp)\n")
+  foreach(name IN ITEMS plain "a b" "a'(b)")  # not a comma, of which CMake's -Wl,-rpath makes two arguments
+    set(library "${WORK_DIR}/crypto/${name}/libcrypto.so")
+    file(MAKE_DIRECTORY "${WORK_DIR}/crypto/${name}")
+    file(CREATE_LINK "${crypto}" "${library}" SYMBOLIC)
+    foreach(pdp IN ITEMS "" "-DPDP_DIRECTORY=${WORK_DIR}/plain/pdp;-DPDP_CUDA=OFF")
+      execute_process(
+        COMMAND
+          "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" --fresh -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+          "-DCMAKE_PREFIX_PATH=${WORK_DIR}/plain/pdp/prefix;${PREFIX_PATH}" -D CMAKE_BUILD_TYPE=Debug "-DOPENSSL_CRYPTO_LIBRARY=${library}" ${pdp}
+        OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+      execute_process(
+        COMMAND "${CMAKE_COMMAND}" --build "${project}/build" --target program
+        RESULT_VARIABLE result
+        OUTPUT_VARIABLE said
+        ERROR_VARIABLE said)
+      execute_process(COMMAND "${project}/build/program" RESULT_VARIABLE ran)
+      if(NOT result EQUAL 0 OR NOT ran EQUAL 0)
+        message(FATAL_ERROR "a program cannot be linked with ${library}, or ends with ${ran}:\n${said}")
+      endif()
+    endforeach()
+  endforeach()
+endif()
+
 refuses("Rename the folder" "open[")
 refuses("pdp has found no header in" empty "${WORK_DIR}/empty/pdp/include/pdp")
 file(REMOVE_RECURSE "${WORK_DIR}")

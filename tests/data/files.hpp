@@ -1,13 +1,17 @@
 #pragma once
 
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -77,6 +81,32 @@ inline std::string gzip(const std::string& bytes, const std::filesystem::path& s
   std::string packed = read(scratch);
   std::filesystem::remove(scratch);
   return packed;
+}
+
+/// What `call` returns in a process of its own, whose user, limits and mounts it may change.
+inline std::string in_child(const std::function<std::string()>& call) {
+  int pipe[2];
+  if (::pipe(pipe) != 0) throw std::runtime_error{"no pipe"};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string result;
+    try {
+      result = call();
+    } catch (...) {
+      ::_exit(2);  // not Catch's to go on with
+    }
+    const auto written = ::write(pipe[1], result.data(), result.size());
+    ::_exit(written == static_cast<ssize_t>(result.size()) ? 0 : 1);
+  }
+  ::close(pipe[1]);
+  if (child < 0) throw std::runtime_error{"no child process"};
+  std::string result(4096, '\0');
+  const auto size = ::read(pipe[0], result.data(), result.size());
+  ::close(pipe[0]);
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child || status != 0) throw std::runtime_error{"the child process has failed"};
+  result.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  return result;
 }
 
 using support::message_of;

@@ -197,6 +197,35 @@ TEST_CASE("The MNIST reader names a file whose name is nearly right, and what ha
   CHECK_THAT(refusal(folder.path()), Contains("but " + labels + ", which is not a file"));
 }
 
+TEST_CASE("The MNIST reader gives the system's reason if it cannot find out whether a file is there", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  const std::string packed = files::gzip(files::read(folder / images), folder / "scratch");
+  std::filesystem::remove(folder / images);
+  std::filesystem::create_symlink(images, folder / images);  // to itself
+  CHECK_THAT(refusal(folder.path()),
+             Contains("/" + images + ": cannot find out whether it is there: Too many levels of symbolic links. Check the path"));
+  files::write(folder / (images + ".gz"), packed);
+  CHECK(data::Mnist{folder.path()}.train().size() == 9);
+
+  std::filesystem::create_symlink("loop", folder / "loop");
+  CHECK_THAT(refusal(folder / "loop"), Contains("/loop: cannot find out whether it is there: Too many levels"));
+  std::filesystem::create_symlink("loop", folder / "Train-Images.idx3-ubyte");
+  CHECK_THAT(refusal(folder.path()), Contains("but Train-Images.idx3-ubyte, which cannot be examined: Too many levels"));
+}
+
+TEST_CASE("The MNIST reader says so if this user may not search the folder", "[data][mnist]") {
+  const files::TemporaryFolder folder;
+  write_digits(folder.path(), images, labels, 10);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms{0644});
+  const std::string message = files::in_child([&] {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string{"cannot stop being root"};
+    return refusal(folder.path());
+  });
+  std::filesystem::permissions(folder.path(), std::filesystem::perms{0755});
+  CHECK_THAT(message, Contains("Permission denied. Let this user search the folder") && !Contains("found none"));
+}
+
 TEST_CASE("The MNIST reader rejects large files that are not digits before it unpacks them", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);

@@ -41,28 +41,6 @@ std::string refusal(const std::filesystem::path& path, const std::string& bytes 
   return files::message_of<pdp::FileError>([&] { replace(path, bytes); }).value_or("no error");
 }
 
-/// What `call` returns in a process of its own, whose limits and mounts it may change.
-std::string in_child(const std::function<std::string()>& call) {
-  int pipe[2];
-  REQUIRE(::pipe(pipe) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    const std::string result = call();
-    const auto written = ::write(pipe[1], result.data(), result.size());
-    ::_exit(written == static_cast<ssize_t>(result.size()) ? 0 : 1);
-  }
-  ::close(pipe[1]);
-  std::string result(4096, '\0');
-  const auto size = ::read(pipe[0], result.data(), result.size());
-  ::close(pipe[0]);
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-  result.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  return result;
-}
-
 }  // namespace
 
 TEST_CASE("a file is created or replaced, and nothing stays beside it", "[data][replace_file]") {
@@ -138,7 +116,7 @@ TEST_CASE("a folder without permission is refused", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   ::chmod(folder.path().c_str(), 0555);
-  const std::string error = in_child([&] {
+  const std::string error = files::in_child([&] {
     if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string{"cannot stop being root"};
     return refusal(folder / "weights");
   });
@@ -150,7 +128,7 @@ TEST_CASE("a folder without permission is refused", "[data][replace_file]") {
 TEST_CASE("at a limit of the file size the old file stays whole, and nothing beside it", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
-  const std::string error = in_child([&] {
+  const std::string error = files::in_child([&] {
     const rlimit limit{100'000, 100'000};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     return refusal(folder / "weights", std::string(1'000'000, 'x'));
@@ -162,7 +140,7 @@ TEST_CASE("at a limit of the file size the old file stays whole, and nothing bes
 
 TEST_CASE("on a full disk the old file stays whole, and nothing beside it", "[data][replace_file]") {
   const files::TemporaryFolder folder;
-  const std::string result = in_child([&]() -> std::string {
+  const std::string result = files::in_child([&]() -> std::string {
     const std::string place = folder.path();
     if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return "no mount";
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
@@ -240,6 +218,16 @@ TEST_CASE("the next writer removes what ended writers of its path have left, and
   CHECK_FALSE(std::filesystem::exists(folder / running));
 }
 
+TEST_CASE("A process lists the folder of a path for leftovers once, and the next process does so again", "[data][replace_file]") {
+  const files::TemporaryFolder folder;
+  replace(folder / "weights", "new");
+  files::write(folder / left_by(this_host()), "half");
+  replace(folder / "weights", "newer");
+  CHECK(std::filesystem::exists(folder / left_by(this_host())));
+  CHECK(files::in_child([&] { return refusal(folder / "weights"); }) == "no error");
+  CHECK(folder.names() == std::vector<std::string>{"weights"});
+}
+
 namespace {
 
 /// Makes this process see a file system without files that have no name. False where the system does not allow it.
@@ -258,7 +246,7 @@ bool refuse_files_without_name() {
 TEST_CASE("where a file needs a name, the next writer removes that of a killed writer and leaves that of a live one",
           "[data][replace_file]") {
   const files::TemporaryFolder folder;
-  const std::string result = in_child([&]() -> std::string {
+  const std::string result = files::in_child([&]() -> std::string {
     if (!refuse_files_without_name()) return "no filter";
     const pid_t killed = ::fork();
     if (killed == 0) {

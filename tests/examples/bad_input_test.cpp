@@ -110,6 +110,21 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
   check_error(run("mnist_single", {"--comm", "self"}), 2, {"--comm"});
 }
 
+TEST_CASE("Every flag that takes a path rejects an empty value", "[examples][bad input]") {
+  for (const char* flag : {"--load", "--save", "-s", "--log", "--losses", "--timeline", "--data"}) {
+    CAPTURE(flag);
+    check_error(run("mnist_single", {flag, "", "--epochs", "0"}), 2, {flag, "needs a path; found an empty value"});
+  }
+  for (const char* flag : {"--data", "--init", "--losses", "--timeline"}) {
+    CAPTURE(flag);
+    check_error(run("toy_mlp", {flag, "", "--niters", "0"}), 2, {flag, "needs a path; found an empty value"});
+  }
+  check_error(run("mnist_single", {"--load=", "--epochs", "0"}), 2, {"--load", "needs a path; found the flag --epochs"});
+  check_error(run("mnist_single", {"--epochs", "0", "--load="}), 2, {"--load"});
+  check_error(run("mnist_ddp", {"--rendezvous", "", "--epochs", "0"}), 2, {"--rendezvous", "needs a URL"});
+  check_error(run("mnist_ddp", {"--ip", "", "--epochs", "0"}), 2, {"--ip", "needs an address"});
+}
+
 TEST_CASE("a number on the command line that is none, or out of range, is refused with its range in a few digits",
           "[examples][bad input]") {
   struct Flag {

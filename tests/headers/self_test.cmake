@@ -10,7 +10,7 @@ function(check case outcome header text)
   execute_process(
     COMMAND
       "${CMAKE_COMMAND}" -D "CASE=${case}" -D "HEADERS=${file}" -D "INCLUDE_DIR=${WORK_DIR}/include" -D "WORK_DIR=${WORK_DIR}" -D
-      "COMPILER=${COMPILER}" -D "COMPILER_ID=${COMPILER_ID}" -D "STANDARD=${STANDARD}" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check.cmake"
+      "COMPILER=${COMPILER}" -D "COMPILER_ID=${COMPILER_ID}" -D "STANDARD=${STANDARD}" -D DEFINITIONS=PDP_SEPARATE_PLANTED -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check.cmake"
     RESULT_VARIABLE result
     OUTPUT_VARIABLE output
     ERROR_VARIABLE output)
@@ -37,6 +37,15 @@ check(macros fails "inline int first(int slots) { return slots; }" "planted.hpp:
 check(warnings fails "inline std::size_t wide(int number) { return std::size_t{0} + number; }" "sign-conversion")
 check(warnings fails "inline double add(float a, double b) { return a + b; }" "double-promotion")
 check(warnings fails "inline long cut(double number) { return (long)number; }" "old-style-cast")
+
+set(definition "#ifndef PDP_SEPARATE_PLANTED\n@\n#endif")
+string(REPLACE "@" "inline int first(int slots) { return slots; }" macro "${definition}")
+check(definitions passes "${sound}" "1 headers compile (definitions)")
+check(macros passes "${macro}" "1 headers compile (macros)")
+check(definitions fails "${macro}" "planted.hpp:5")
+string(REPLACE "@" "inline long cut(double number) { return (long)number; }" cast "${definition}")
+check(warnings passes "${cast}" "1 headers compile (warnings)")
+check(definitions fails "${cast}" "old-style-cast")
 if(COMPILER_ID STREQUAL "GNU")
   check(warnings fails "inline std::size_t same(std::size_t number) { return static_cast<std::size_t>(number); }" "useless-cast")
 endif()

@@ -60,7 +60,11 @@ settings="CXXFLAGS=-Werror CCACHE_DIR=/var/tmp/ccache CCACHE_UMASK=000"
 prepare() {
   local place
   system=$work/$1
-  debootstrap --variant=minbase "$1" "$system" "$mirror" >"$work/log" 2>&1 || fail "$(tail -n 20 "$work/log")"
+  debootstrap --variant=minbase "$1" "$system" "$mirror" >"$work/log" 2>&1 || {
+    tail -n 20 "$work/log" >&2
+    if grep -E "^E: (Failed getting release|Couldn't download)" "$work/log" >/dev/null; then skip "debootstrap cannot reach $mirror"; fi
+    fail "debootstrap fails"
+  }
   apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets' >"$system/etc/apt/apt.conf.d/99host" || true
   printf '127.0.0.1 localhost %s\n::1 localhost\n' "$(<"$system/etc/hostname")" >"$system/etc/hosts"
   for place in proc sys dev dev/pts dev/shm; do
@@ -74,13 +78,15 @@ prepare() {
 
 # check SUITE
 check() {
-  local command said
+  local command said workflows=0
   prepare "$1"
   for command in "${commands[@]}"; do
     [[ $command == *"cmake --workflow "* ]] || continue
     echo "# $command"
     as_root "$command"
+    workflows=$((workflows + 1))
   done
+  ((workflows >= 2)) || fail "the README has $workflows commands with 'cmake --workflow '; expected 2 or more"
 
   # In the same place, for the user.
   rm -rf "$system/srv/pdp/build"

@@ -41,6 +41,10 @@ for source in tests/*/fuzz_*.cpp; do
     -print_final_stats=1 -artifact_prefix="$findings/$name-" >"$work/log" 2>&1 || status=$?
   stat() { sed -n "s/^stat::$1: *//p" "$work/log" | tail -n 1; }
   units=$(stat number_of_executed_units)
+  if ((status == 0 && ${units:-0} == 0)); then
+    echo "$name ended without an input" >>"$work/log"
+    status=1
+  fi
   covered=$(sed -n 's/^#[0-9]*.* cov: \([0-9]*\).*/\1/p' "$work/log" | tail -n 1)
   printf '{"fuzzer": "%s", "seconds": %d, "inputs": %d, "covered": %d, "corpus": %d, "peak_rss_mb": %d, "failed": %s}\n' "$name" "$seconds" \
     "${units:-0}" "${covered:-0}" "$(find "$corpus" -type f | wc -l)" "$(stat peak_rss_mb || true)" "$( ((status == 0)) && echo false || echo true)"

@@ -73,12 +73,16 @@ compilers=(g++)
 if command -v clang++-16 >/dev/null; then compilers+=(clang++-16); fi
 
 # A header of the system's own in place of a new one would make this test say nothing.
-g++ "${options[@]}" -M "$work/headers.cpp" | tr ' ' '\n' >"$work/used"
-for header in fmt/format.h asio/io_context.hpp eigen3/Eigen/Core nlohmann/json.hpp; do
-  if ! grep -qxF "$include/$header" "$work/used" || grep -qxF "/usr/include/$header" "$work/used"; then
-    echo "the compiler does not take the new $header" >&2
-    exit 1
-  fi
+for compiler in "${compilers[@]}"; do
+  for source in "$work/headers.cpp" examples/common/flags.cpp; do
+    "$compiler" "${options[@]}" -Wno-unused-command-line-argument -M "$source"
+  done | tr -s ' \\' '\n' >"$work/used"
+  for header in fmt/format.h asio/io_context.hpp eigen3/Eigen/Core nlohmann/json.hpp CLI/CLI.hpp; do
+    if ! grep -qxF "$include/$header" "$work/used" || grep -qxF "/usr/include/$header" "$work/used"; then
+      echo "$compiler does not take the new $header" >&2
+      exit 1
+    fi
+  done
 done
 
 failed=0

@@ -6,11 +6,18 @@
 #include <pdp/train/print.hpp>
 #include <pdp/train/progress.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include "captured.hpp"
 #include "catch.hpp"
@@ -67,6 +74,57 @@ TEST_CASE("a log that cannot be written is an error that says where and why", "[
   CHECK_THROWS_AS(pdp::EpochLog{folder.path().string()}, pdp::FileError);
   pdp::LineFile full{"/dev/full"};
   CHECK_THROWS_WITH(full.line("words"), Contains("/dev/full cannot be written: No space left on device"));
+  full.close();
+  CHECK_THROWS_WITH(full.line("words"), Contains("/dev/full cannot be written: it is closed"));
+}
+
+TEST_CASE("A line file on a pipe rejects one without a reader, and waits for a reader that is slow", "[train][log]") {
+  const files::TemporaryFolder folder;
+  const std::string path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(pdp::LineFile{path},
+                    Contains(path + " cannot be opened for writing: it is a pipe that nothing reads; start its reader"));
+
+  const int reader = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  ::fcntl(reader, F_SETFL, 0);
+  const std::string words(200'000, 'x');  // more than a pipe holds
+  std::size_t count = 0;
+  std::thread writer{[&] {
+    pdp::LineFile file{path};
+    file.line(words);
+    file.close();
+  }};
+  std::array<char, 4096> some{};
+  for (ssize_t read = 0; count <= words.size() && (read = ::read(reader, some.data(), some.size())) >= 0;)
+    count += static_cast<std::size_t>(read);
+  writer.join();
+  ::close(reader);
+  CHECK(count == words.size() + 1);
+}
+
+TEST_CASE("A line file is closed in programs that this one starts", "[train][log]") {
+  const files::TemporaryFolder folder;
+  const std::string path = folder / "log";
+  const pdp::LineFile file{path};
+  for (const auto& descriptor : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code error;
+    if (std::filesystem::read_symlink(descriptor.path(), error) != path) continue;
+    CHECK((::fcntl(std::stoi(descriptor.path().filename()), F_GETFD) & FD_CLOEXEC) != 0);
+  }
+}
+
+TEST_CASE("A line file reports a line that only the close finds lost", "[train][log]") {
+  const files::TemporaryFolder folder;
+  const std::string path = folder / "log";
+  pdp::LineFile file{path};
+  file.line("words");
+  // The system's close fails: the descriptor is no longer there.
+  for (const auto& descriptor : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code error;
+    if (std::filesystem::read_symlink(descriptor.path(), error) == path) ::close(std::stoi(descriptor.path().filename()));
+  }
+  CHECK_THROWS_WITH(file.close(), Contains(path + " cannot be written: "));
 }
 
 TEST_CASE("only rank 0 prints, and the line is out at once", "[train]") {

@@ -66,12 +66,12 @@ template <class Stage, class T>
   return tensors;
 }
 
-/// A hash of tensors, whatever their order.
+/// A hash of tensors, whatever their order; the same on every processor.
 [[nodiscard]] inline std::int64_t hash_of(const std::vector<Tensor>& tensors) {
   std::uint64_t sum = tensors.size();
   for (const Tensor& tensor : tensors) {
     std::vector<std::int64_t> parts{parallel::hash_of(std::span{tensor.values})};
-    for (const char letter : tensor.name) parts.push_back(letter);
+    for (const char letter : tensor.name) parts.push_back(static_cast<unsigned char>(letter));  // char has no sign on aarch64
     for (const Index extent : tensor.shape) parts.push_back(extent);
     sum += static_cast<std::uint64_t>(parallel::hash_of(std::span<const std::int64_t>{parts}));
   }

@@ -141,20 +141,41 @@ class Mnist {
   }
 
   static void check_folder(const Path& folder) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(folder, ignored))
-      throw FileError{text(folder.string(),
-                           ": expected a folder with the files of MNIST, found that it does not exist (or may not be read). ",
-                           what_is_needed())};
-    if (!std::filesystem::is_directory(folder, ignored))
+    std::error_code error;
+    const auto found = std::filesystem::status(folder, error);
+    if (is_unknown(error)) fail(folder, error);
+    if (!std::filesystem::exists(found))
+      throw FileError{
+          text(folder.string(), ": expected a folder with the files of MNIST, found that it does not exist. ", what_is_needed())};
+    if (!std::filesystem::is_directory(found))
       throw FileError{text(folder.string(), ": expected a folder with the files of MNIST, found a file. Give the folder that holds it.")};
   }
 
-  /// Returns the file's path, plain or .gz, or an empty one if neither is a file or a link to one.
+  /// Whether an error leaves open what a path names: every one but those that say that nothing has the name.
+  static bool is_unknown(const std::error_code& error) {
+    return error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory;
+  }
+  [[noreturn]] static void fail(const Path& path, const std::error_code& error) {
+    throw FileError{text(path.string(), ": cannot find out whether it is there: ", error.message(), ". ",
+                         error == std::errc::permission_denied ? "Let this user search the folder that holds it (chmod u+x)"
+                                                               : "Check the path and its file system",
+                         ", or give another folder.")};
+  }
+
+  /// Returns the file's path, plain or .gz, or an empty one if neither is a file or a link to one. Throws FileError if the system cannot
+  /// tell.
   static Path find(const Path& folder, const char* name) {
-    std::error_code ignored;
-    for (const char* suffix : {"", ".gz"})
-      if (const Path path = folder / text(name, suffix); std::filesystem::is_regular_file(path, ignored)) return path;
+    Path unknown;
+    std::error_code why;
+    for (const char* suffix : {"", ".gz"}) {
+      Path path = folder / text(name, suffix);
+      std::error_code error;
+      if (std::filesystem::is_regular_file(path, error)) return path;
+      if (!is_unknown(error) || why) continue;
+      unknown = std::move(path);
+      why = error;
+    }
+    if (why) fail(unknown, why);
     return {};
   }
 
@@ -175,13 +196,16 @@ class Mnist {
     for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
       if (std::string found = entry->path().filename(); letters(found).starts_with(wanted) && (nearest.empty() || found < nearest))
         nearest = std::move(found);
+    // A folder that may be searched but not listed still has its files.
+    if (is_unknown(error) && error != std::errc::permission_denied) fail(folder, error);
     if (nearest.empty()) return {};
     const Path path = folder / nearest;
     const std::string but = text(", but ", detail::shown(nearest));
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(path, ignored))
+    const auto there = std::filesystem::status(path, error);
+    if (is_unknown(error)) return text(but, ", which cannot be examined: ", error.message());
+    if (std::filesystem::is_regular_file(there))
       return text(but, ": rename it to ", name, nearest.ends_with(".gz") ? ".gz" : "", " if it is that file");
-    if (!std::filesystem::is_directory(path, ignored)) return text(but, ", which is not a file");
+    if (!std::filesystem::is_directory(there)) return text(but, ", which is not a file");
     const Path inside = find(path, name);
     return text(but, ", which is a folder", inside.empty() ? "" : text(": move the file of this name in it out of it"));
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +12,13 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <pdp/core/error.hpp>
@@ -28,8 +32,8 @@ namespace pdp::data {
 /// followed.
 ///
 /// Until commit() the new file has no name, so a process that is killed leaves nothing behind. On file systems without such files (NFS) it
-/// is `path`.HOST.PID.NUMBER.new, and the next writer of the same path removes those of writers that have ended. A writer that is alive
-/// holds a lock (flock) on its file.
+/// is `path`.HOST.PID.NUMBER.new, and the next process that writes the same path removes those of writers that have ended. A writer that is
+/// alive holds a lock (flock) on its file.
 class ReplaceFile {
  public:
   /// Throws FileError where nothing can be written beside `path`, or `path` is a directory or a device.
@@ -45,7 +49,7 @@ class ReplaceFile {
     folder_ = Descriptor{::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (folder_.get() < 0) fail("open its folder", errno);
     if (!create_without_name()) create();
-    remove_leftovers();
+    if (Searched::must_search(folder_.get(), path_) && remove_leftovers()) Searched::found_none(folder_.get(), path_);
   }
 
   ReplaceFile(const ReplaceFile&) = delete;
@@ -92,6 +96,36 @@ class ReplaceFile {
 
    private:
     int number_ = -1;
+  };
+
+  /// The paths beside which this process has found no file of another writer. Listing a folder of a million files takes seconds on a
+  /// network file system, so it is not repeated for each save.
+  class Searched {
+   public:
+    static bool must_search(int folder, const std::filesystem::path& path) {
+      const std::scoped_lock lock{mutex};
+      if (process != ::getpid()) paths.clear();  // those of the process that has forked this one
+      return !paths.contains(key(folder, path));
+    }
+    static void found_none(int folder, const std::filesystem::path& path) {
+      constexpr std::size_t most = 1000;
+      const std::scoped_lock lock{mutex};
+      if (paths.size() == most) paths.clear();
+      process = ::getpid();
+      paths.insert(key(folder, path));
+    }
+
+   private:
+    using Key = std::tuple<dev_t, ino_t, std::string>;
+    static Key key(int folder, const std::filesystem::path& path) {
+      struct stat about {};
+      ::fstat(folder, &about);
+      return {about.st_dev, about.st_ino, path.string()};  // the path, too: a new folder may have the number of one that was removed
+    }
+
+    static inline std::mutex mutex;
+    static inline std::set<Key> paths;
+    static inline pid_t process = 0;
   };
 
   static constexpr int most_attempts = 1000;
@@ -145,24 +179,28 @@ class ReplaceFile {
     }
   }
 
-  /// Removes what writers of this path left that ended before commit(). Some file systems lock within one host only: from another host, a
-  /// file must have been left alone for an hour, too.
-  void remove_leftovers() const {
+  /// Removes what writers of this path left that ended before commit(), and returns whether no file of another writer remains. Some file
+  /// systems lock within one host only: from another host, a file must have been left alone for an hour, too.
+  [[nodiscard]] bool remove_leftovers() const {
     constexpr time_t long_ago = 3600;
     const std::string prefix = path_.filename().string() + '.', own_host = host_name();
     struct stat own {};
-    if (::fstat(file_.get(), &own) != 0) return;
+    if (::fstat(file_.get(), &own) != 0) return false;
+    bool none_remains = true;
     std::error_code error;
     for (std::filesystem::directory_iterator entry{folder_path_, error}, end; !error && entry != end; entry.increment(error)) {
       const std::string name = entry->path().filename().string();
       const std::string_view host = host_in(name, prefix);
-      if (host.empty()) continue;
+      if (host.empty() || name == temporary_) continue;
       const Descriptor left{::openat(folder_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
       struct stat state {};
-      if (left.get() < 0 || ::flock(left.get(), LOCK_EX | LOCK_NB) != 0 || ::fstat(left.get(), &state) != 0) continue;
-      const bool is_ours = S_ISREG(state.st_mode) && state.st_nlink == 1;
-      if (is_ours && (host == own_host || own.st_mtime - state.st_mtime > long_ago)) ::unlinkat(folder_.get(), name.c_str(), 0);
+      const bool is_left = left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(left.get(), &state) == 0 &&
+                           S_ISREG(state.st_mode) && state.st_nlink == 1;
+      const bool is_removed =
+          is_left && (host == own_host || own.st_mtime - state.st_mtime > long_ago) && ::unlinkat(folder_.get(), name.c_str(), 0) == 0;
+      none_remains = none_remains && is_removed;
     }
+    return none_remains && !error;
   }
   /// HOST of a name PREFIX HOST.PID.NUMBER.new; nothing if the name has another form.
   static std::string_view host_in(std::string_view name, std::string_view prefix) {

@@ -129,7 +129,7 @@ std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
   for (const auto& layer : nn::outline(model, input).layers)
     numbers.insert(numbers.end(), {layer.parameters, layer.in, layer.out, layer.saved});
   nn::for_each_leaf(model, {}, [&]<class L>(const L&, const nn::Path&) {
-    for (const char letter : std::string_view{L::name}) numbers.push_back(letter);
+    for (const char letter : std::string_view{L::name}) numbers.push_back(static_cast<unsigned char>(letter));
   });
   return numbers;
 }
