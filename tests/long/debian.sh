@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs every command of the README's code blocks on bare Debian systems, in a chroot each, from a clean clone of HEAD:
 #   tests/long/debian.sh [SUITE...]      (bookworm and trixie if none is named)
-# The commands that build and test pdp run twice, as root and as a user without rights. The mirror and apt's settings are those of this
-# machine. Needs root, debootstrap (apt-get install debootstrap), git, 4 GB of disk and about 40 minutes for each suite on two cores.
+# The commands that build and test pdp run twice, as root and as a user without rights, and the tests once more with the system's clang if it
+# is 16 or newer. The mirror and apt's settings are those of this machine. Needs root, debootstrap (apt-get install debootstrap), git, 4 GB of
+# disk and 40 to 70 minutes for each suite on two cores.
 set -euo pipefail
 exec </dev/null
 
@@ -76,6 +77,20 @@ prepare() {
   git clone --quiet --no-hardlinks "$root" "$system/srv/pdp"
 }
 
+# Builds all and runs the tests with the system's clang, if pdp supports it.
+check_with_clang() {
+  local version
+  version=$(inside apt-cache show --no-all-versions clang | sed -n 's/^Version: \([0-9]*:\)\?\([0-9]*\).*/\2/p')
+  if ((${version:-0} < 16)); then
+    echo "the system has clang ${version:-of no version}, which is too old for pdp"
+    return
+  fi
+  inside apt-get install --quiet --yes clang
+  echo "# with clang $version"
+  as_root "rm -rf build && cmake --preset debug -D CMAKE_CXX_COMPILER=clang++ && cmake --build --preset debug && ctest --preset debug"
+  versions[-1]+=", clang $version"
+}
+
 # check SUITE
 check() {
   local command said workflows=0
@@ -112,6 +127,7 @@ check() {
   fi
   [[ -e $system/home/tester/.local/share/pdp/mnist/t10k-images-idx3-ubyte.gz ]] || fail "the digits are not where the program says"
   versions+=("$1 with g++ $(inside g++ -dumpfullversion) and CMake $(inside cmake --version | awk 'NR == 1 { print $3 }')")
+  check_with_clang
   rm -rf --one-file-system "${system:?}"/{srv,home,var/tmp}
 }
 
