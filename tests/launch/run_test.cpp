@@ -97,17 +97,17 @@ TEST_CASE("a program of one communicator may be told its name", "[launch][run]")
 
 TEST_CASE("a communicator that cannot be is one line that says what there is, and exit code 2", "[launch][run]") {
   const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
-      {{"several", "sum", "--comm", "gloo"}, "--comm gloo: this program has shm, tcp and self\n"},
-      {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm TCP: this program has shm, tcp and self\n"},
-      {{"sum", "--comm", "shm"}, "--comm shm: this program has tcp\n"},
-      {{"unnamed", "--comm", "shm"}, "--comm shm: this program has one communicator, which has no name\n"},
+      {{"several", "sum", "--comm", "gloo"}, "--comm 'gloo': this program has shm, tcp and self\n"},
+      {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm 'TCP': this program has shm, tcp and self\n"},
+      {{"sum", "--comm", "shm"}, "--comm 'shm': this program has tcp\n"},
+      {{"unnamed", "--comm", "shm"}, "--comm 'shm': this program has one communicator, which has no name\n"},
       {{"several", "sum", "--comm", "thread"},
        "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"several", "sum", "--comm", "thread", "--ranks", "2"},
        "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"sum", "--comm", "thread"}, "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"several", "sum", "--threads", "2", "--comm", "tcp"},
-       "--threads 2 and --comm tcp exclude each other: what connects threads is --comm thread; leave one of the two out\n"},
+       "--threads 2 and --comm 'tcp' exclude each other: what connects threads is --comm thread; leave one of the two out\n"},
       {{"several", "sum", "--comm", "self", "--ranks", "2"},
        "--ranks: the ranks of this program's communicator live in one process; use --threads\n"},
       {{"several", "sum", "--comm"}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
@@ -681,7 +681,7 @@ TEST_CASE("A process that a launcher calls one of many, but not of how many, end
     const Ended ended = run(arguments, {{"PMIX_RANK", "1"}});
     CHECK(ended.code == 2);
     CHECK(ended.out.empty());
-    CHECK_THAT(ended.err, StartsWith("PMIX_RANK is set (1)") && Contains("set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
+    CHECK_THAT(ended.err, StartsWith("PMIX_RANK is '1'") && Contains("set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
     CHECK(one_line(ended.err));
   }
 }

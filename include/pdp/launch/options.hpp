@@ -60,12 +60,13 @@ inline void Options::check() const {
                           " machines; they count from 0, so the largest is ", nodes - 1)};
   const bool placed = !rendezvous.empty() && RendezvousUrl::parse("--rendezvous", rendezvous).kind != RendezvousUrl::Kind::environment;
   if (placed && threads)
-    throw UsageError{text("--threads ", *threads, " makes all ranks threads of one process, which need no --rendezvous ", rendezvous)};
+    throw UsageError{
+        text("--threads ", *threads, " makes all ranks threads of one process, which need no --rendezvous ", in_quotes(rendezvous))};
   if (nodes == 1) return;
   if (nodes > most_ranks / *local_processes())
     throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each are more than ", most_ranks, " ranks")};
   if (placed && !address.empty())
-    throw UsageError{text("--rendezvous ", rendezvous, " and the address ", address,
+    throw UsageError{text("--rendezvous ", in_quotes(rendezvous), " and the address ", in_quotes(address),
                           " of machine 0 exclude each other: both say where the ranks meet; leave one of the two out")};
   if (placed) return;
   if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};

@@ -68,7 +68,7 @@ inline std::vector<Address> find_node(const Variables& variable, const Place& pl
   }
   if (addresses.empty())
     throw UsageError{text("rank 0 is on the node ", in_quotes(store), " of Slurm, but on this host ", why, ", and Slurm tells ",
-                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", store,
+                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", in_quotes(store),
                           "); set MASTER_ADDR to the address of that node, the same for all ranks")};
   return addresses;
 }
