@@ -36,6 +36,8 @@ struct Options {
   /// Finds --ranks N, --threads N, --comm NAME and --rendezvous URL on a command line, also as --ranks=N, and takes no notice of anything
   /// else.
   static Options from(int argc, const char* const* argv);
+  /// The same into these options. If it throws, they keep what was found before.
+  void read(int argc, const char* const* argv);
 };
 
 /// Throws UsageError where the options contradict themselves.
@@ -77,6 +79,11 @@ inline void Options::check() const {
 
 inline Options Options::from(int argc, const char* const* argv) {
   Options options;
+  options.read(argc, argv);
+  return options;
+}
+
+inline void Options::read(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
     const std::string_view word = argv[i];
     // What follows the flag, if the word is it.
@@ -88,16 +95,15 @@ inline Options Options::from(int argc, const char* const* argv) {
       return found;
     };
     if (const auto number = value("--ranks", "a number", "4"))
-      options.ranks = parse_number("--ranks", *number, 1, most_local_ranks);
+      ranks = parse_number("--ranks", *number, 1, most_local_ranks);
     else if (const auto count = value("--threads", "a number", "4"))
-      options.threads = parse_number("--threads", *count, 1, most_local_ranks);
+      threads = parse_number("--threads", *count, 1, most_local_ranks);
     else if (const auto name = value("--comm", "the name of a communicator", "tcp"))
-      options.comm = *name;
+      comm = *name;
     else if (const auto url = value("--rendezvous", "a URL", "tcp://10.0.0.1:29500"))
-      options.rendezvous = *url;
+      rendezvous = *url;
   }
-  options.check();
-  return options;
+  check();
 }
 
 }  // namespace pdp::launch
