@@ -2,12 +2,19 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <pdp/launch/cores.hpp>
+#include <pdp/launch/shared_cores.hpp>
+#include <pdp/launch/tcp_store.hpp>
+#include <pdp/launch/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "launch/job.hpp"
@@ -23,7 +30,7 @@ namespace {
 Cores cores_of(const std::vector<int>& numbers) {
   Cores cores;
   CPU_ZERO(&cores);
-  for (const int number : numbers) CPU_SET(number, &cores);
+  for (const int number : numbers) CPU_SET(static_cast<std::size_t>(number), &cores);
   return cores;
 }
 
@@ -106,6 +113,43 @@ TEST_CASE("Ranks that OpenMP has bound to one core say so when others are free",
     CHECK(std::ranges::count(words, '\n') == 1);
     CHECK_THAT(words, StartsWith("rank ") && Contains("OpenMP has bound this rank to core ") && Contains("OMP_PROC_BIND"));
   }
+}
+
+namespace {
+
+/// A store that cannot count, as `Failure` says.
+template <class Failure>
+struct FailingStore {
+  Failure failure;
+  void set(std::string_view, std::string_view) { throw failure; }
+  std::string wait(std::string_view, pdp::comm::TimePoint) { throw failure; }
+  std::optional<std::string> get(std::string_view) { throw failure; }
+  std::int64_t add(std::string_view, std::int64_t) { throw failure; }
+};
+
+}  // namespace
+
+TEST_CASE("Ranks on the same cores are counted, however long the list of these is", "[launch][cores]") {
+  Cores even, odd;
+  CPU_ZERO(&even);
+  CPU_ZERO(&odd);
+  for (std::size_t core = 0; core < CPU_SETSIZE; core += 2) {
+    CPU_SET(core, &even);
+    CPU_SET(core + 1, &odd);
+  }
+  launch::TcpStoreServer server;
+  launch::TcpStore store{"127.0.0.1", server.port(), pdp::comm::Clock::now() + std::chrono::seconds{60}};
+  CHECK(launch::count_ranks_on(even, store) == 1);
+  CHECK(launch::count_ranks_on(even, store) == 2);
+  CHECK(launch::count_ranks_on(odd, store) == 1);
+  CHECK(launch::key_of_cores(even, "host") != launch::key_of_cores(even, "another"));
+}
+
+TEST_CASE("A store that cannot count the ranks on cores does not end the job, and a failed job ends", "[launch][cores]") {
+  FailingStore<pdp::ConfigError> full{pdp::ConfigError{"the job's store is full"}};
+  CHECK_FALSE(launch::count_ranks_on(cores_of({1}), full).has_value());
+  FailingStore<pdp::PeerLost> failed{pdp::PeerLost{1, "rank 1 has failed"}};
+  CHECK_THROWS_AS(launch::count_ranks_on(cores_of({1}), failed), pdp::PeerLost);
 }
 
 }  // namespace cores_test

@@ -114,7 +114,8 @@ TEST_CASE("the variables say which rank this is and where the others are", "[lau
   CHECK(place(with(third_of_four, "PDP_HEARTBEAT", "0")).heartbeat == std::chrono::seconds{0});
   CHECK_FALSE(third.deadline);
   CHECK(place(with(third_of_four, "PDP_DEADLINE", "0.5")).deadline == std::chrono::milliseconds{500});
-  CHECK_THROWS_WITH(place(with(third_of_four, "PDP_DEADLINE", "0")), Contains("PDP_DEADLINE") && Contains("above 0; found '0'"));
+  CHECK_THROWS_WITH(place(with(third_of_four, "PDP_DEADLINE", "0")),
+                    Contains("PDP_DEADLINE") && Contains("above 0 and at most 100000000; found '0'"));
   CHECK_FALSE(third.hosts_store);
   CHECK(place(with(third_of_four, "RANK", "0")).hosts_store);
   CHECK_FALSE(place(with(with(third_of_four, "RANK", "0"), "PDP_STORE", "launcher")).hosts_store);
@@ -127,8 +128,8 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
     std::string first, second;
   };
   const auto [settings, first, second] = GENERATE(values<Case>({
-      {without(third_of_four, "WORLD_SIZE"), "RANK is set (2)", "WORLD_SIZE is not"},
-      {without(third_of_four, "RANK"), "WORLD_SIZE is set (4)", "RANK is not"},
+      {without(third_of_four, "WORLD_SIZE"), "RANK is '2'", "WORLD_SIZE is not"},
+      {without(third_of_four, "RANK"), "WORLD_SIZE is '4'", "RANK is not"},
       {{{"LOCAL_RANK", "0"}}, "LOCAL_RANK is set", "RANK and WORLD_SIZE are not"},
       {{{"MASTER_ADDR", "a"}}, "MASTER_ADDR is set", "RANK and WORLD_SIZE are not"},
       {with(third_of_four, "RANK", "4"), "RANK is 4", "WORLD_SIZE is 4"},
@@ -146,9 +147,11 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
       {with(third_of_four, "MASTER_PORT", "65536"), "MASTER_PORT must be", "65536"},
       {with(third_of_four, "PDP_TIMEOUT", "0"), "PDP_TIMEOUT", "above 0"},
       {with(third_of_four, "PDP_TIMEOUT", "-3"), "PDP_TIMEOUT", "-3"},
-      {with(third_of_four, "PDP_TIMEOUT", "soon"), "PDP_TIMEOUT", "'soon'"},
+      {with(third_of_four, "PDP_TIMEOUT", "soon"), "PDP_TIMEOUT", "a number above 0 and at most 100000000; found 'soon'"},
+      {with(third_of_four, "PDP_TIMEOUT", "1e9"), "PDP_TIMEOUT", "a number above 0 and at most 100000000; found '1e9'"},
+      {with(third_of_four, "PDP_DEADLINE", "x"), "PDP_DEADLINE", "a number above 0 and at most 100000000; found 'x'"},
       {with(third_of_four, "PDP_TIMEOUT", "nan"), "PDP_TIMEOUT", "nan"},
-      {with(third_of_four, "PDP_HEARTBEAT", "0.5"), "PDP_HEARTBEAT", "at least 1, or 0 for ever"},
+      {with(third_of_four, "PDP_HEARTBEAT", "0.5"), "PDP_HEARTBEAT", "from 1 to 100000000, or 0 for ever; found '0.5'"},
       {with(third_of_four, "PDP_HEARTBEAT", "-1"), "PDP_HEARTBEAT", "-1"},
       {with(third_of_four, "PDP_HEARTBEAT", "often"), "PDP_HEARTBEAT", "'often'"},
       {with(third_of_four, "PDP_STORE", "here"), "PDP_STORE", "'here'"},
@@ -374,7 +377,7 @@ TEST_CASE("Each launcher of the table says rank, size and place by its own varia
 
 TEST_CASE("Launchers that do not say that all ranks are on one host need MASTER_ADDR", "[launch][environment]") {
   const Settings flux{{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "3"}, {"FLUX_JOB_ID", "f2"}, {"FLUX_JOB_NNODES", "2"}};
-  CHECK_THROWS_WITH(place(flux), Contains("FLUX_JOB_NNODES is 2") && Contains("set MASTER_ADDR"));
+  CHECK_THROWS_WITH(place(flux), Contains("FLUX_JOB_NNODES is '2'") && Contains("set MASTER_ADDR"));
   CHECK(place(with(flux, "MASTER_ADDR", "n0")).master_port >= 12288);
   const Settings poe{{"MP_CHILD", "1"}, {"MP_PROCS", "3"}};
   CHECK_THROWS_WITH(place(poe), Contains("MP_PROCS is 3") && Contains("set MASTER_ADDR"));
@@ -382,13 +385,15 @@ TEST_CASE("Launchers that do not say that all ranks are on one host need MASTER_
 }
 
 TEST_CASE("A launcher that says a rank but no size is refused by name", "[launch][environment]") {
-  for (const char* name :
-       {"PMIX_RANK", "ALPS_APP_PE", "PMI_ID", "PALS_RANKID", "LSF_PM_TASKID", "PBS_NODENUM", "PBS_VNODENUM", "PBS_TASKNUM"}) {
+  for (const char* name : {"PMIX_RANK", "ALPS_APP_PE", "PMI_ID", "PALS_RANKID", "LSF_PM_TASKID", "PBS_NODENUM", "PBS_VNODENUM",
+                           "PBS_TASKNUM", "MPIRUN_RANK", "AWS_BATCH_JOB_NODE_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX"}) {
     CHECK_THROWS_AS(place({{name, "2"}}), pdp::UsageError);
-    CHECK_THROWS_WITH(place({{name, "2"}}), StartsWith(pdp::text(name, " is set (2)")) && Contains("set RANK, WORLD_SIZE, MASTER_ADDR"));
+    CHECK_THROWS_WITH(place({{name, "2"}}), StartsWith(pdp::text(name, " is '2'")) && Contains("set RANK, WORLD_SIZE, MASTER_ADDR"));
     CHECK(place(with(third_of_four, name, "3")).rank == 2);
   }
-  CHECK_THROWS_AS(place({{"PMIX_RANK", "0"}}), pdp::UsageError);
+  for (const char* name : {"PMIX_RANK", "MPIRUN_RANK"}) CHECK_THROWS_AS(place({{name, "0"}}), pdp::UsageError);
+  // The first machine of a job may be its only one.
+  for (const char* name : {"AWS_BATCH_JOB_NODE_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX"}) CHECK(place({{name, "0"}}).size == 1);
   // What the script of a job of PBS has.
   CHECK(place({{"PBS_NODENUM", "0"}, {"PBS_VNODENUM", "0"}, {"PBS_TASKNUM", "1"}}).size == 1);
   CHECK(place({{"PMIX_RANK", ""}}).size == 1);
@@ -397,6 +402,28 @@ TEST_CASE("A launcher that says a rank but no size is refused by name", "[launch
   CHECK(place(with(task_of_slurm, "PMIX_RANK", "5")).size == 8);
   // MPI knows by itself.
   CHECK(launch::Place::from(variables({{"PMIX_RANK", "2"}}), {}, /*has_store*/ false).size == 1);
+}
+
+TEST_CASE("A task of Slurm of whose step a part is missing is refused, and a process that is alone is not", "[launch][environment]") {
+  const Settings in_container{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}};
+  CHECK_THROWS_AS(place(in_container), pdp::UsageError);
+  CHECK_THROWS_WITH(place(in_container), StartsWith("SLURM_PROCID is '1'") && Contains("SLURM_STEP_ID is not set") &&
+                                             Contains("into a container") && Contains("set RANK, WORLD_SIZE, MASTER_ADDR"));
+  CHECK_THROWS_WITH(place(without(task_of_slurm, "SLURM_STEP_NODELIST")), Contains("SLURM_STEP_NODELIST is not set"));
+  CHECK_THROWS_AS(place({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}), pdp::UsageError);
+  CHECK(place(with(with(in_container, "RANK", "0"), "WORLD_SIZE", "1")).size == 1);
+  CHECK(place({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}}).size == 1);
+  CHECK(place({{"SLURM_PROCID", ""}}).size == 1);
+  CHECK(place(with(batch_script, "SLURM_STEP_NUM_TASKS", "1")).size == 1);
+  for (const Settings& alone : {batch_script, interactive_shell}) CHECK(place(alone).size == 1);
+}
+
+TEST_CASE("mpirun of NEC MPI says rank and size, but not where", "[launch][environment]") {
+  const Settings nec{{"MPIRANK", "1"}, {"MPISIZE", "2"}};
+  CHECK(given(nec));
+  CHECK_THROWS_WITH(place(nec), Contains("MPISIZE is 2") && Contains("set MASTER_ADDR"));
+  CHECK(place(merged(nec, {{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "7"}})).rank == 1);
+  CHECK(place({{"MPIRANK", "0"}, {"MPISIZE", "1"}}).size == 1);
 }
 
 TEST_CASE("A heterogeneous step of Slurm has as many ranks as all its parts", "[launch][environment]") {
@@ -437,9 +464,41 @@ TEST_CASE("Control characters of the environment are shown escaped", "[launch][e
   CHECK_THAT(message(with(third_of_four, "RANK", "0\r")), Contains("found '0\\r'"));
   CHECK_THAT(message(with(third_of_four, "RANK", "0\n")), Contains("found '0\\n'"));
   CHECK_THAT(message(with(third_of_four, "PDP_HEARTBEAT", "\x1b[2J")), Contains("found '\\x1b[2J'"));
-  CHECK_THAT(message(without(with(third_of_four, "RANK", "\x07"), "WORLD_SIZE")), Contains("RANK is set (\\x07)"));
+  CHECK_THAT(message(without(with(third_of_four, "RANK", "\x07"), "WORLD_SIZE")), Contains("RANK is '\\x07'"));
   CHECK_THAT(message(with(third_of_four, "MASTER_ADDR", "10.0.0.1\r")), Contains("MASTER_ADDR is '10.0.0.1\\r'"));
-  CHECK_THAT(message({{"PMIX_RANK", "\x1b"}}), Contains("PMIX_RANK is set (\\x1b)"));
+  CHECK_THAT(message({{"PMIX_RANK", "\x1b"}}), Contains("PMIX_RANK is '\\x1b'"));
+}
+
+TEST_CASE("Words of the environment do not begin a line of their own in a message", "[launch][environment]") {
+  const std::string forged = "0\nrank 3: all is well";
+  const Settings pals{{"PALS_RANKID", forged}, {"PALS_SIZE", "3"}, {"PMI_RANK", forged + '4'}, {"PMI_SIZE", forged}};
+  const auto settings = GENERATE_COPY(values<Settings>({
+      without(with(third_of_four, "RANK", forged), "WORLD_SIZE"),
+      without(with(third_of_four, "WORLD_SIZE", forged), "RANK"),
+      with(third_of_four, "RANK", forged),
+      with(third_of_four, "MASTER_ADDR", forged),
+      without(with(third_of_four, "MASTER_ADDR", forged), "MASTER_PORT"),
+      with(third_of_four, "PDP_TIMEOUT", forged),
+      with(third_of_four, "PDP_HEARTBEAT", forged),
+      with(third_of_four, "PDP_DEADLINE", forged),
+      with(third_of_four, "PDP_STORE", forged),
+      with(third_of_four, "PDP_RENDEZVOUS", forged),
+      with(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", forged),
+      {{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "3"}, {"FLUX_JOB_ID", "f2"}, {"FLUX_JOB_NNODES", forged}},
+      {{"PMIX_RANK", forged}},
+      {{"SLURM_PROCID", forged}},
+      with(task_of_slurm, "SLURM_STEP_NODELIST", forged),
+      with(task_of_slurm, "SLURM_STEP_ID", forged),
+      merged(task_of_slurm, {{"PMI_RANK", forged}, {"PMI_SIZE", forged}}),
+      pals,
+  }));
+  try {
+    place(settings);
+    FAIL("nothing was thrown");
+  } catch (const pdp::UsageError& error) {
+    INFO(error.what());
+    CHECK(std::string{error.what()}.find('\n') == std::string::npos);
+  }
 }
 
 TEST_CASE("the innermost launcher is the one that counts", "[launch][environment]") {
@@ -459,7 +518,7 @@ TEST_CASE("the innermost launcher is the one that counts", "[launch][environment
   SECTION("PMI's variables of a launcher that is outside of srun, or is not known") {
     const Settings task = merged(task_of_slurm, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
     CHECK_THROWS_AS(place(task), pdp::UsageError);
-    CHECK_THROWS_WITH(place(task), Contains("PMI_SIZE is 1") && Contains("SLURM_STEP_NUM_TASKS is 8") && Contains("set RANK"));
+    CHECK_THROWS_WITH(place(task), Contains("PMI_SIZE is '1'") && Contains("SLURM_STEP_NUM_TASKS is '8'") && Contains("set RANK"));
   }
   SECTION("RANK and WORLD_SIZE") {
     const Settings all = merged(third_of_four, merged(rank_of_open_mpi, merged(rank_of_intel_mpi, task_of_slurm)));
@@ -467,7 +526,7 @@ TEST_CASE("the innermost launcher is the one that counts", "[launch][environment
     CHECK(place(all).local_rank == 1);
     CHECK(place(all).master_address == "10.0.0.1");
     CHECK_THROWS_WITH(place(without(all, "MASTER_ADDR")), Contains("MASTER_ADDR is not set"));
-    CHECK_THROWS_WITH(place(without(all, "RANK")), Contains("WORLD_SIZE is set (4)"));
+    CHECK_THROWS_WITH(place(without(all, "RANK")), Contains("WORLD_SIZE is '4'"));
   }
 }
 
@@ -498,17 +557,17 @@ TEST_CASE("what a launcher leaves open or contradicts is refused, with the varia
       {with(task_of_slurm, "SLURM_STEP_NODELIST", "node[7"), "SLURM_STEP_NODELIST: ", "found its end"},
       {with(task_of_slurm, "SLURM_JOB_ID", "7_3"), "SLURM_JOB_ID must be a number", "'7_3'"},
       {without(task_of_slurm, "SLURM_JOB_ID"), "SLURM_JOB_ID is not", "set MASTER_PORT"},
-      {without(without(task_of_slurm, "SLURM_STEP_NUM_TASKS"), "SLURM_NTASKS"), "SLURM_PROCID is set (5)", "SLURM_NTASKS is not"},
-      {without(rank_of_open_mpi, "OMPI_COMM_WORLD_SIZE"), "OMPI_COMM_WORLD_RANK is set (3)", "OMPI_COMM_WORLD_SIZE is not"},
+      {without(without(task_of_slurm, "SLURM_STEP_NUM_TASKS"), "SLURM_NTASKS"), "SLURM_PROCID is '5'", "SLURM_NTASKS is not"},
+      {without(rank_of_open_mpi, "OMPI_COMM_WORLD_SIZE"), "OMPI_COMM_WORLD_RANK is '3'", "OMPI_COMM_WORLD_SIZE is not"},
       {with(rank_of_open_mpi, "OMPI_COMM_WORLD_RANK", "4"), "OMPI_COMM_WORLD_RANK is 4", "OMPI_COMM_WORLD_SIZE is 4"},
-      {several_machines, "OMPI_COMM_WORLD_LOCAL_SIZE is 2", "set MASTER_ADDR"},
+      {several_machines, "OMPI_COMM_WORLD_LOCAL_SIZE is '2'", "set MASTER_ADDR"},
       {without(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE"), "OMPI_COMM_WORLD_LOCAL_SIZE is not set", "set MASTER_ADDR"},
       {with(rank_of_open_mpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "5"), "OMPI_COMM_WORLD_LOCAL_SIZE must be from 1 to 4", "5"},
       {without(without(rank_of_open_mpi, "OMPI_MCA_ess_base_jobid"), "PMIX_NAMESPACE"), "OMPI_COMM_WORLD_SIZE is 4", "set MASTER_PORT"},
       {with(rank_of_open_mpi, "MASTER_PORT", "65536"), "MASTER_PORT must be", "65536"},
       {with(rank_of_open_mpi, "LOCAL_RANK", "4"), "LOCAL_RANK is 4", "OMPI_COMM_WORLD_SIZE is 4"},
-      {without(rank_of_intel_mpi, "PMI_SIZE"), "PMI_RANK is set (1)", "PMI_SIZE is not"},
-      {with(rank_of_intel_mpi, "PMI_SIZE", "4"), "MPI_LOCALNRANKS is 2", "set MASTER_ADDR"},
+      {without(rank_of_intel_mpi, "PMI_SIZE"), "PMI_RANK is '1'", "PMI_SIZE is not"},
+      {with(rank_of_intel_mpi, "PMI_SIZE", "4"), "MPI_LOCALNRANKS is '2'", "set MASTER_ADDR"},
       {without(rank_of_intel_mpi, "MPI_LOCALNRANKS"), "MPI_LOCALNRANKS is not set", "set MASTER_ADDR"},
   }));
   try {

@@ -17,7 +17,7 @@ namespace launch = pdp::launch;
 namespace {
 
 // All that is looked at but PDP_SECRET_FILE, which would open any file. The order is part of the seeds: add new ones at the end.
-constexpr std::array<const char*, 36> names{"RANK",
+constexpr std::array<const char*, 38> names{"RANK",
                                             "WORLD_SIZE",
                                             "LOCAL_RANK",
                                             "LOCAL_WORLD_SIZE",
@@ -52,7 +52,9 @@ constexpr std::array<const char*, 36> names{"RANK",
                                             "PMI_RANK",
                                             "PMI_SIZE",
                                             "MPI_LOCALNRANKS",
-                                            "I_MPI_HYDRA_UUID"};
+                                            "I_MPI_HYDRA_UUID",
+                                            "MPIRANK",
+                                            "MPISIZE"};
 
 void check(const launch::Place& place, bool has_store) {
   if (place.size < 1 || place.size > launch::most_ranks || place.rank < 0 || place.rank >= place.size) std::abort();

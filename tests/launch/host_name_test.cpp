@@ -1,3 +1,5 @@
+#include <net/if.h>
+
 #include <string>
 
 #include <pdp/launch/host_name.hpp>
@@ -7,12 +9,27 @@
 namespace launch = pdp::launch;
 
 TEST_CASE("Names and addresses of hosts are accepted", "[launch][host_name]") {
-  for (const char* host :
-       {"node07", "a", "node-7.cluster.example.", "under_score", "10.0.0.1", "127.1", "::1", "fe80::1%eth0", "fd00::7", "7node", "1.node"})
+  for (const char* host : {"node07", "a", "node-7.cluster.example.", "under_score", "10.0.0.1", "127.1", "0x7f000001", "0xa.1", "::1",
+                           "::ffff:10.0.0.1", "fd00::7", "fd00::7%3", "7node", "1.node", "0xnode"})
     CHECK_NOTHROW(launch::check_host("MASTER_ADDR", host));
   CHECK(launch::is_address("10.0.0.1"));
+  CHECK(launch::is_address("127.1"));
+  CHECK(launch::is_address("0x7f.1"));
+  CHECK_FALSE(launch::is_address("127.1 "));
   CHECK(launch::is_address("fe80::1%eth0"));
   CHECK_FALSE(launch::is_address("node07"));
+}
+
+TEST_CASE("An address of a link is accepted with an interface of this machine, by name or number", "[launch][host_name]") {
+  const struct if_nameindex* const all = ::if_nameindex();
+  if (all == nullptr || all->if_name == nullptr) {
+    WARN("this machine has no interface");
+    return;
+  }
+  CHECK_NOTHROW(launch::check_host("MASTER_ADDR", pdp::text("fe80::1%", all->if_name)));
+  CHECK_NOTHROW(launch::check_host("MASTER_ADDR", pdp::text("fe80::1%", all->if_index)));
+  CHECK_THROWS_AS(launch::check_host("MASTER_ADDR", pdp::text("fd00::1%", all->if_name)), pdp::UsageError);
+  ::if_freenameindex(const_cast<struct if_nameindex*>(all));
 }
 
 TEST_CASE("An address that no host can have is refused with the reason", "[launch][host_name]") {
@@ -35,6 +52,26 @@ TEST_CASE("An address that no host can have is refused with the reason", "[launc
       {"255.255.255.255", "a group of machines"},
       {"224.0.0.1", "a group of machines"},
       {"ff02::1", "a group of machines"},
+      {"ff02::1%1", "a group of machines"},
+      {"0", "any address"},
+      {"0.0", "any address"},
+      {"0x0", "any address"},
+      {"::ffff:0.0.0.0", "any address"},
+      {"224.1", "a group of machines"},
+      {"0xe0000001", "a group of machines"},
+      {"::ffff:224.0.0.1", "a group of machines"},
+      {"::ffff:255.255.255.255", "a group of machines"},
+      {"0.1.2.3", "address of no machine"},
+      {"7", "address of no machine"},
+      {"240.0.0.1", "address of no machine"},
+      {"255.1.2.3", "address of no machine"},
+      {"::ffff:0.1.2.3", "address of no machine"},
+      {"::ffff:240.0.0.1", "address of no machine"},
+      {"fe80::1", "an interface of this machine must follow"},
+      {"fe80::1%", "no interface"},
+      {"fe80::1%nosuch0", "no interface"},
+      {"fe80::1%4294967295", "no interface"},
+      {"fd00::1%nosuch0", "begins with fe80:"},
       {"a..b", "1 to 63 letters"},
       {".", "1 to 253 letters"},
       {"", "1 to 253 letters"},

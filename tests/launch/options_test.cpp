@@ -48,7 +48,7 @@ TEST_CASE("the flag --rendezvous says where the ranks meet, and is checked at on
   CHECK(options({"--", "--rendezvous", "tcp://a:1"}).rendezvous.empty());
   CHECK_THROWS_WITH(options({"--rendezvous"}), "--rendezvous must be followed by a URL, as in --rendezvous tcp://10.0.0.1:29500");
   CHECK_THROWS_WITH(options({"--rendezvous", "a:1"}), StartsWith("--rendezvous is 'a:1'"));
-  CHECK_THROWS_WITH(options({"--threads", "2", "--rendezvous", "tcp://a:1"}), Contains("need no --rendezvous tcp://a:1"));
+  CHECK_THROWS_WITH(options({"--threads", "2", "--rendezvous", "tcp://a:1"}), Contains("need no --rendezvous 'tcp://a:1'"));
   CHECK_NOTHROW(options({"--threads", "2", "--rendezvous", "env://"}));
 }
 

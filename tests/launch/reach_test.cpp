@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,9 +29,10 @@ std::vector<launch::Address> addresses(const std::vector<std::string>& numbers) 
   for (const std::string& number : numbers) found.push_back(launch::resolve(number, 0, why).at(0));
   return found;
 }
+pdp::comm::TimePoint soon() { return pdp::comm::Clock::now() + std::chrono::seconds{5}; }
 launch::Reach reach(const launch::Place& place, bool together = false, const std::string& interface = {}) {
   return launch::Reach::from([&](const char* name) { return std::string{name} == "PDP_INTERFACE" ? interface.c_str() : nullptr; }, place,
-                             together);
+                             soon(), together);
 }
 /// By which other machines reach this one; empty where it is alone.
 std::string outside() {
@@ -126,16 +128,16 @@ TEST_CASE("Slurm is asked for the address of a node whose name is not known", "[
   const auto nothing = [](const char*) -> const char* { return nullptr; };
   std::string asked;
   const auto told = [&asked](const std::optional<std::string>& address) {
-    return [&asked, address](const launch::Variables&, const std::string& node) {
+    return [&asked, address](const launch::Variables&, const std::string& node, pdp::comm::TimePoint) {
       asked = node;
       return address;
     };
   };
-  CHECK(launch::Reach::from(nothing, place, false, true, told("192.0.2.7")).store == "192.0.2.7");
+  CHECK(launch::Reach::from(nothing, place, soon(), false, true, told("192.0.2.7")).store == "192.0.2.7");
   CHECK(asked == "pdp-no-such-node.invalid");
-  CHECK(launch::Reach::from(nothing, place, true, true, told(std::nullopt)).store == "127.0.0.1");
+  CHECK(launch::Reach::from(nothing, place, soon(), true, true, told(std::nullopt)).store == "127.0.0.1");
   for (const std::optional<std::string>& useless : {std::optional<std::string>{}, std::optional<std::string>{"also-not.invalid"}})
-    CHECK_THROWS_WITH(launch::Reach::from(nothing, place, false, true, told(useless)),
+    CHECK_THROWS_WITH(launch::Reach::from(nothing, place, soon(), false, true, told(useless)),
                       Contains("'pdp-no-such-node.invalid'") && Contains("set MASTER_ADDR"));
 }
 

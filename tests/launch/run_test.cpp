@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -97,17 +98,17 @@ TEST_CASE("a program of one communicator may be told its name", "[launch][run]")
 
 TEST_CASE("a communicator that cannot be is one line that says what there is, and exit code 2", "[launch][run]") {
   const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
-      {{"several", "sum", "--comm", "gloo"}, "--comm gloo: this program has shm, tcp and self\n"},
-      {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm TCP: this program has shm, tcp and self\n"},
-      {{"sum", "--comm", "shm"}, "--comm shm: this program has tcp\n"},
-      {{"unnamed", "--comm", "shm"}, "--comm shm: this program has one communicator, which has no name\n"},
+      {{"several", "sum", "--comm", "gloo"}, "--comm 'gloo': this program has shm, tcp and self\n"},
+      {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm 'TCP': this program has shm, tcp and self\n"},
+      {{"sum", "--comm", "shm"}, "--comm 'shm': this program has tcp\n"},
+      {{"unnamed", "--comm", "shm"}, "--comm 'shm': this program has one communicator, which has no name\n"},
       {{"several", "sum", "--comm", "thread"},
        "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"several", "sum", "--comm", "thread", "--ranks", "2"},
        "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"sum", "--comm", "thread"}, "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"several", "sum", "--threads", "2", "--comm", "tcp"},
-       "--threads 2 and --comm tcp exclude each other: what connects threads is --comm thread; leave one of the two out\n"},
+       "--threads 2 and --comm 'tcp' exclude each other: what connects threads is --comm thread; leave one of the two out\n"},
       {{"several", "sum", "--comm", "self", "--ranks", "2"},
        "--ranks: the ranks of this program's communicator live in one process; use --threads\n"},
       {{"several", "sum", "--comm"}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
@@ -439,6 +440,26 @@ TEST_CASE("a job that cannot start says so before its deadline is long over", "[
   }
 }
 
+namespace {
+
+/// Starts rank `odd` of three after the others, and checks that all of them say why it cannot join.
+template <class StartRank>
+void tell_of(int odd, const StartRank& start, const std::string& why) {
+  std::map<int, std::unique_ptr<Job>> ranks;
+  for (int rank = 0; rank < 3; ++rank)
+    if (rank != odd) ranks[rank] = start(rank);
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  ranks[odd] = start(odd);
+  for (const auto& [rank, each] : ranks) {
+    CAPTURE(odd, rank);
+    CHECK(each->end() != 0);
+    CHECK_THAT(each->err(), Contains(why));
+    if (rank != odd) CHECK_THAT(each->err(), Contains(pdp::text("rank ", odd, " has failed")));
+  }
+}
+
+}  // namespace
+
 TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
   const std::uint16_t port = free_port();
   const auto start = [port](int rank, std::vector<std::string> arguments, const std::vector<Variable>& more = {}) {
@@ -470,6 +491,64 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
       CHECK_THAT(each->err(), Contains("PDP_INTERFACE is 'eth77'"));
     }
   }
+  SECTION("A time in its environment is wrong") {
+    const int odd = GENERATE(0, 1);
+    const Variable wrong = GENERATE(values<Variable>({{"PDP_HEARTBEAT", "0.5"}, {"PDP_DEADLINE", "x"}, {"PDP_INSECURE", "perhaps"}}));
+    const std::string mode = GENERATE("sum", "join");
+    tell_of(
+        odd, [&](int rank) { return start(rank, {mode}, rank == odd ? std::vector<Variable>{wrong} : std::vector<Variable>{}); },
+        wrong.first);
+  }
+  SECTION("Rank 0 is asked for a communicator that is not there") {
+    tell_of(
+        0,
+        [&](int rank) {
+          return start(rank, {"several", "sum", "--comm", rank == 0 ? "carrier-pigeon" : "tcp"});
+        },
+        "carrier-pigeon");
+  }
+  SECTION("Its command line cannot be read") {
+    tell_of(
+        1,
+        [&](int rank) {
+          return start(rank, {"sum", rank == 1 ? "--ranks=none" : "--epochs"});
+        },
+        "--ranks must be a number");
+  }
+  SECTION("Its stack is too small") {
+    const std::string program = PDP_TEST_PROGRAMS "/launch_program";
+    tell_of(
+        1,
+        [&](int rank) -> std::unique_ptr<Job> {
+          if (rank != 1) return start(rank, {"sum"});
+          auto variables = rank_of(1, 3, port);
+          return std::make_unique<Job>(std::vector<std::string>{"-c", "ulimit -s 256; exec \"$0\" sum", program}, variables, "/bin/sh");
+        },
+        "the stack of this process is limited");
+  }
+  SECTION("The ranks meet in a folder") {
+    const Folder folder;
+    const int odd = GENERATE(0, 1);
+    tell_of(
+        odd,
+        [&](int rank) {
+          std::vector<Variable> more{{"PDP_RENDEZVOUS", "file://" + folder.path.string()}};
+          if (rank == odd) more.emplace_back("PDP_HEARTBEAT", "0.5");
+          return start(rank, {"sum"}, more);
+        },
+        "PDP_HEARTBEAT");
+  }
+  SECTION("The ranks derive the ports at which they meet") {
+    const int odd = GENERATE(0, 1);
+    tell_of(
+        odd,
+        [&](int rank) {
+          std::vector<Variable> more{{"TORCHELASTIC_RUN_ID", "run"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+          if (rank == odd) more.emplace_back("PDP_HEARTBEAT", "0.5");
+          return start(rank, {"sum"}, more);
+        },
+        "PDP_HEARTBEAT");
+  }
   SECTION("Its command line is wrong") {
     const auto rank_0 = start(0, {"several", "sum", "--comm", "tcp"}), rank_1 = start(1, {"several", "sum", "--comm", "tcp"});
     const auto rank_2 = start(2, {"several", "sum", "--comm", "carrier-pigeon"});
@@ -481,11 +560,34 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
   }
 }
 
+TEST_CASE("The ranks of other machines hear at once why a launcher cannot start its own", "[launch][run]") {
+  const std::string port = std::to_string(free_port());
+  const int odd = GENERATE(0, 1);
+  const Variable wrong = GENERATE(values<Variable>({{"PDP_HEARTBEAT", "0.5"}, {"PDP_DEADLINE", "x"}}));
+  const auto start = [&](int machine) {
+    std::vector<Variable> variables{{"PDP_TIMEOUT", "600"}, {"PDP_SECRET", "sixteen bytes or more"}};
+    if (machine == odd) variables.push_back(wrong);
+    return std::make_unique<Job>(std::vector<std::string>{"nodes", "2", "2", std::to_string(machine), "127.0.0.1", port}, variables);
+  };
+  const auto other = start(1 - odd);
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  const auto failing = start(odd);
+  CHECK(failing->end() == 2);
+  CHECK(other->end() == 1);
+  CHECK_THAT(other->err(), Contains(pdp::text("the launcher of machine ", odd)) && Contains(wrong.first));
+}
+
 TEST_CASE("A launcher tells the other ranks that one has ended before it joined", "[launch][run]") {
   SECTION("on one machine") {
     const Ended ended = run({"early", "--ranks", "3"}, {{"PDP_TIMEOUT", "600"}});
     CHECK(ended.code == 1);
     CHECK(one_line(ended.err));
+    CHECK_THAT(ended.err, StartsWith("rank 1: ended with exit code 0 in the middle of the job"));
+  }
+  SECTION("on one machine, in a folder") {
+    const Folder folder;
+    const Ended ended = run({"early", "--ranks", "3", "--rendezvous", "file://" + folder.path.string()}, {{"PDP_TIMEOUT", "600"}});
+    CHECK(ended.code == 1);
     CHECK_THAT(ended.err, StartsWith("rank 1: ended with exit code 0 in the middle of the job"));
   }
   SECTION("on several") {
@@ -681,7 +783,7 @@ TEST_CASE("A process that a launcher calls one of many, but not of how many, end
     const Ended ended = run(arguments, {{"PMIX_RANK", "1"}});
     CHECK(ended.code == 2);
     CHECK(ended.out.empty());
-    CHECK_THAT(ended.err, StartsWith("PMIX_RANK is set (1)") && Contains("set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
+    CHECK_THAT(ended.err, StartsWith("PMIX_RANK is '1'") && Contains("set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
     CHECK(one_line(ended.err));
   }
 }

@@ -1,11 +1,48 @@
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/launch/slurm_node.hpp>
 
 #include "catch.hpp"
 
 namespace launch = pdp::launch;
+
+namespace {
+
+/// An scontrol in front of that which the machine may have.
+class Scontrol {
+ public:
+  explicit Scontrol(const std::string& script) : path_{std::getenv("PATH")} {
+    std::filesystem::create_directories(folder_);
+    std::ofstream{folder_ / "scontrol"} << "#!/bin/sh\n" << script;
+    std::filesystem::permissions(folder_ / "scontrol", std::filesystem::perms::owner_all);
+    ::setenv("PATH", (folder_.string() + ':' + path_).c_str(), 1);
+  }
+  Scontrol(Scontrol&&) = delete;
+  ~Scontrol() {
+    ::setenv("PATH", path_.c_str(), 1);
+    std::filesystem::remove_all(folder_);
+  }
+
+ private:
+  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / pdp::text("pdp_scontrol_", ::getpid());
+  std::string path_;
+};
+
+std::optional<std::string> node_address(std::chrono::milliseconds within) {
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  return launch::slurm_node_address(nothing, "n0", pdp::comm::Clock::now() + within);
+}
+
+}  // namespace
 
 TEST_CASE("The address of a node is found in what scontrol prints", "[launch][slurm]") {
   const std::string words =
@@ -25,4 +62,17 @@ TEST_CASE("The address of a node of a cloud is found in SLURM_NODE_ALIASES", "[l
   for (const char* none : {"ec", "ec2", "0", ""}) CHECK(launch::address_in_aliases(aliases, none) == std::nullopt);
   for (const char* damaged : {"", "(null)", "ec0", "ec0:", "ec0::x", ",,"})
     CHECK(launch::address_in_aliases(damaged, "ec0") == std::nullopt);
+}
+
+TEST_CASE("scontrol may take as long as the start, and no longer", "[launch][slurm]") {
+  const auto begin = std::chrono::steady_clock::now();
+  SECTION("one that answers late") {
+    const Scontrol scontrol{"sleep 0.6; echo \"NodeName=$4 NodeAddr=10.0.0.7\""};
+    CHECK(node_address(std::chrono::seconds{60}) == "10.0.0.7");
+  }
+  SECTION("one that does not answer") {
+    const Scontrol scontrol{"exec sleep 60"};
+    CHECK(node_address(std::chrono::milliseconds{50}) == std::nullopt);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{8});
+  }
 }

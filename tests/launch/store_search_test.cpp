@@ -1,4 +1,6 @@
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -65,6 +67,63 @@ TEST_CASE("A rank waits for a store that starts later", "[launch][store]") {
     own.emplace("127.0.0.1", port, 2, access("own"));
   }};
   CHECK(found({silent.port(), port}, access("own"), patience) == port);
+}
+
+TEST_CASE("A rank finds a store that starts long after the search has begun", "[launch][store]") {
+  const std::uint16_t port = launch::TcpStoreServer{}.port();
+  std::optional<launch::TcpStoreServer> own;
+  std::jthread later{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{500});  // hundreds of rounds
+    own.emplace("127.0.0.1", port, 2, access("own"));
+  }};
+  const launch::Access mine = access("own");
+  launch::Pace fast = launch::StoreSearch::usual_pace;
+  fast.first_pause = fast.longest_pause = std::chrono::milliseconds{1};
+  CHECK(launch::StoreSearch{"127.0.0.1", std::vector{port}, 1, 2, mine, fast}.port(Clock::now() + patience) == port);
+}
+
+TEST_CASE("A rank finds a store that starts while the search waits for an answer at another port", "[launch][store]") {
+  const Silent silent;
+  const std::uint16_t port = launch::TcpStoreServer{}.port();
+  std::optional<launch::TcpStoreServer> own;
+  std::jthread later{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    own.emplace("127.0.0.1", port, 2, access("own"));
+  }};
+  const launch::Access mine = access("own");
+  launch::Pace patient = launch::StoreSearch::usual_pace;
+  patient.first_patience = std::chrono::hours{1};
+  CHECK(launch::StoreSearch{"127.0.0.1", std::vector{silent.port(), port}, 1, 2, mine, patient}.port(Clock::now() + patience) == port);
+}
+
+TEST_CASE("A time of a pace doubles up to its bound", "[launch][store]") {
+  const launch::Pace pace;
+  pdp::comm::Duration pause = pace.first_pause, wait = pace.first_patience;
+  for (int times = 0; times < 200; ++times) pause = pace.longer_pause(pause), wait = pace.longer_patience(wait);
+  CHECK(pause == pace.longest_pause);
+  CHECK(wait == pace.longest_patience);
+  CHECK(pace.longer_patience(std::chrono::seconds{5}) == std::chrono::seconds{10});
+}
+
+TEST_CASE("A search without a descriptor for a connection ends at once with the limit", "[launch][store]") {
+  const launch::Access mine = access("own");
+  launch::StoreSearch search{"127.0.0.1", std::vector<std::uint16_t>{1, 2}, 1, 2, mine};
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const int next = ::dup(STDERR_FILENO);
+  ::close(next);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  std::string message;
+  try {
+    search.port(Clock::now() + patience);
+  } catch (const pdp::ConfigError& error) {
+    message = error.what();
+  } catch (const pdp::Timeout& error) {
+    message = error.what();
+  }
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_THAT(message, StartsWith("no connection to the job's store at 127.0.0.1, port 1: ") && Contains("Too many open files"));
 }
 
 TEST_CASE("A search for a store that is nowhere ends at its deadline with the ports and the last reason", "[launch][store]") {

@@ -109,6 +109,46 @@ void say(const pdp::comm::Descriptor& socket, const std::string& bytes) {
 
 }  // namespace
 
+namespace {
+
+/// A process that hosts a store.
+class Host {
+ public:
+  /// `room`: connections for which it has descriptors; below 0: as many as it likes.
+  explicit Host(int room) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error{"pipe"};
+    process_ = ::fork();
+    if (process_ == 0) {
+      launch::TcpStoreServer server{"127.0.0.1", 0, 4};
+      const int next = ::dup(ends[1]);
+      ::close(next);
+      const auto limit = static_cast<rlim_t>(next + room);
+      const rlimit files{limit, limit};
+      if (room >= 0 && ::setrlimit(RLIMIT_NOFILE, &files) != 0) ::_exit(1);
+      const std::uint16_t port = server.port();
+      if (::write(ends[1], &port, sizeof port) == sizeof port) ::pause();
+      ::_exit(1);
+    }
+    const pdp::comm::Descriptor read_end{ends[0]}, write_end{ends[1]};
+    if (::read(read_end.get(), &port_, sizeof port_) != sizeof port_) throw std::runtime_error{"no port"};
+  }
+  Host(Host&&) = delete;
+  ~Host() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+
+  void signal(int number) const { ::kill(process_, number); }
+  [[nodiscard]] launch::TcpStore join(int rank) const { return {"127.0.0.1", port_, patience(), rank, 4}; }
+
+ private:
+  pid_t process_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace
+
 TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any kind", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   const std::string bytes{"a\0b\n\xff", 5}, large(60'000, 'x');
@@ -219,10 +259,33 @@ TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on 
   CHECK_THROWS_WITH(store.add("count", 1), Contains("stays locked"));
 }
 
+TEST_CASE("A failure is told or given up soon though a stopped rank keeps the folder locked", "[launch][store]") {
+  const File beside;
+  launch::FileStore store{beside.folder, {}, patience()};
+  const pdp::comm::Descriptor lock{::open((beside.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
+  const auto begin = Clock::now();
+  CHECK_NOTHROW(store.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"}));
+  CHECK(Clock::now() - begin < std::chrono::seconds{30});  // and not until the deadline
+  REQUIRE(::flock(lock.get(), LOCK_UN) == 0);
+  store.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"});
+  CHECK_THROWS_WITH(store.get("key"), Equals("rank 1 has failed"));
+}
+
+TEST_CASE("A failure is told or given up soon though the store is stopped", "[launch][store]") {
+  const Host host{-1};
+  launch::TcpStore here = host.join(0);
+  host.signal(SIGSTOP);
+  const auto begin = Clock::now();
+  CHECK_NOTHROW(here.fail({pdp::comm::Failure::Kind::lost, 0, "rank 0 has failed"}));
+  CHECK(Clock::now() - begin < std::chrono::seconds{4});
+}
+
 TEST_CASE("A store in a folder tries again after an error of the file system that may pass", "[launch][store]") {
   using Call = FailingCalls::Call;
   const auto call = GENERATE(Call::stat, Call::open, Call::flock, Call::read, Call::write, Call::close, Call::rename);
-  const int error = GENERATE(ESTALE, EINTR, EAGAIN, EBUSY, EIO, ETIMEDOUT, ENOLCK, ENOENT);
+  const int error = GENERATE(ESTALE, EINTR, EAGAIN, EBUSY, EIO, EREMOTEIO, ETIMEDOUT, ENOLCK, ENOTCONN, ESHUTDOWN, EHOSTDOWN, ECONNRESET,
+                             ECONNABORTED, ENETUNREACH, EHOSTUNREACH, ENOENT);
   if (error == ENOENT && call != Call::rename) return;
   for (int when = 0; when < 8; ++when) {
     INFO("call " << static_cast<int>(call) << ", error " << error << ", the one after " << when);
@@ -328,6 +391,27 @@ TEST_CASE("a rank that is there before the store tries again until it is", "[lau
   CHECK(got == "value");
 }
 
+TEST_CASE("A rank reaches its store after another program has hung up on it for long", "[launch][store]") {
+  std::string why, got;
+  const auto address = launch::resolve("127.0.0.1", 0, why).at(0);
+  pdp::comm::Descriptor other{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  const int on = 1;
+  ::setsockopt(other.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  REQUIRE((::bind(other.get(), address.get(), address.size) == 0 && ::listen(other.get(), 8) == 0));
+  const std::uint16_t port = launch::Address::of(other.get()).port();
+  const std::chrono::milliseconds soon{1};
+  const launch::Pace fast{.first_pause = soon, .longest_pause = soon};
+  std::optional<launch::TcpStoreServer> server;
+  {
+    const std::jthread comes{[&] { got = launch::TcpStore{"127.0.0.1", port, patience(), 1, 2, {}, fast}.wait("key", patience()); }};
+    for (int times = 0; times < 70; ++times) pdp::comm::Descriptor{::accept4(other.get(), nullptr, nullptr, SOCK_CLOEXEC)};
+    other.close();
+    server.emplace("127.0.0.1", port, 2);
+    launch::TcpStore{"127.0.0.1", port, patience(), 0, 2}.set("key", "value");
+  }
+  CHECK(got == "value");
+}
+
 TEST_CASE("a store that is not reached is named with address and port", "[launch][store]") {
   std::uint16_t port = 0;
   { port = launch::TcpStoreServer{}.port(); }
@@ -379,46 +463,6 @@ TEST_CASE("A failure keeps its kind, rank and words as an entry of a store", "[l
     CHECK(pdp::comm::decode_failure(words).rank == -1);
   }
 }
-
-namespace {
-
-/// A process that hosts a store.
-class Host {
- public:
-  /// `room`: connections for which it has descriptors; below 0: as many as it likes.
-  explicit Host(int room) {
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error{"pipe"};
-    process_ = ::fork();
-    if (process_ == 0) {
-      launch::TcpStoreServer server{"127.0.0.1", 0, 4};
-      const int next = ::dup(ends[1]);
-      ::close(next);
-      const auto limit = static_cast<rlim_t>(next + room);
-      const rlimit files{limit, limit};
-      if (room >= 0 && ::setrlimit(RLIMIT_NOFILE, &files) != 0) ::_exit(1);
-      const std::uint16_t port = server.port();
-      if (::write(ends[1], &port, sizeof port) == sizeof port) ::pause();
-      ::_exit(1);
-    }
-    const pdp::comm::Descriptor read_end{ends[0]}, write_end{ends[1]};
-    if (::read(read_end.get(), &port_, sizeof port_) != sizeof port_) throw std::runtime_error{"no port"};
-  }
-  Host(Host&&) = delete;
-  ~Host() {
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-
-  void signal(int number) const { ::kill(process_, number); }
-  [[nodiscard]] launch::TcpStore join(int rank) const { return {"127.0.0.1", port_, patience(), rank, 4}; }
-
- private:
-  pid_t process_ = -1;
-  std::uint16_t port_ = 0;
-};
-
-}  // namespace
 
 TEST_CASE("A rank waits until its deadline for a store that is stopped", "[launch][store]") {
   const Host host{-1};

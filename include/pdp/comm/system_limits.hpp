@@ -23,26 +23,28 @@ inline void raise_descriptor_limit() {
 /// Whether a call failed because this process or the machine has run out of descriptors or memory.
 inline bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
 
-/// Describes an errno in words. Names the limit and its value if a limit is the cause.
+/// Describes an errno in words. Names the limit and its value if a limit is the cause: for open files the hard limit, to which
+/// raise_descriptor_limit() raises the soft one, else the soft limit.
 inline std::string describe_system_error(int error) {
   const std::string words = std::strerror(error);
-  const auto limit = [](auto resource) {
+  const auto limit = [](auto resource, rlim_t rlimit::*kind) {
     rlimit found{};
-    if (::getrlimit(resource, &found) != 0 || found.rlim_max == RLIM_INFINITY) return std::string{"unlimited"};
-    return std::to_string(found.rlim_max);
+    if (::getrlimit(resource, &found) != 0 || found.*kind == RLIM_INFINITY) return std::string{"unlimited"};
+    return std::to_string(found.*kind);
   };
   switch (error) {
     case EMFILE:
-      return text(words, "; a process may have ", limit(RLIMIT_NOFILE), " open files here; raise the hard limit (ulimit -Hn, LimitNOFILE)");
+      return text(words, "; a process may have ", limit(RLIMIT_NOFILE, &rlimit::rlim_max),
+                  " open files here; raise the hard limit (ulimit -Hn, LimitNOFILE)");
     case ENFILE:
       return text(words, "; the whole machine has as many open files as it may have (sysctl fs.file-max)");
     case EAGAIN:
-      return text(words, "; a user may have ", limit(RLIMIT_NPROC),
+      return text(words, "; a user may have ", limit(RLIMIT_NPROC, &rlimit::rlim_cur),
                   " processes and threads here (ulimit -u), and a container or job may "
                   "have a limit of its own (pids.max)");
     case ENOMEM:
     case ENOBUFS:
-      return text(words, "; a process may have ", limit(RLIMIT_AS),
+      return text(words, "; a process may have ", limit(RLIMIT_AS, &rlimit::rlim_cur),
                   " bytes of address space here (ulimit -v), and a container or job may "
                   "have a limit of its own (memory.max)");
     default:

@@ -51,7 +51,7 @@ inline comm::Secret checked_secret(std::string bytes, std::string_view from) {
 /// Throws UsageError where others than this user could have read or written the file.
 inline comm::Secret read_secret(const std::string& path) {
   const comm::Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-  const auto refuse = [&](const auto&... why) { throw UsageError{text("PDP_SECRET_FILE, ", path, ", ", why...)}; };
+  const auto refuse = [&](const auto&... why) { throw UsageError{text("PDP_SECRET_FILE, ", in_quotes(path), ", ", why...)}; };
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0)
     refuse("cannot be read: ", std::strerror(errno),
@@ -60,12 +60,12 @@ inline comm::Secret read_secret(const std::string& path) {
   if (about.st_uid != ::geteuid())
     refuse("belongs to the user with the number ", about.st_uid, ", but this process runs as ", ::geteuid(),
            "; whoever owns it could join the job");
-  if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) refuse("can be read or written by other users; make it your own: chmod 600 ", path);
+  if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) refuse("can be read or written by other users; make it your own (chmod 600)");
   std::string bytes(Access::longest_secret + 2, '\0');
   const ssize_t read = ::read(file.get(), bytes.data(), bytes.size());
   if (read < 0) refuse("cannot be read: ", std::strerror(errno));
   bytes.resize(static_cast<std::size_t>(read));
-  return checked_secret(std::move(bytes), text("PDP_SECRET_FILE, ", path, ","));
+  return checked_secret(std::move(bytes), text("PDP_SECRET_FILE, ", in_quotes(path), ","));
 }
 
 /// PDP_JOB, else Slurm's number and what the launcher calls the job: for Slurm itself, the number of the step. The ranks of mpirun or

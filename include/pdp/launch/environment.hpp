@@ -40,36 +40,43 @@ struct Place {
   static Place from(const Variables& variable = environment, std::string_view rendezvous = {}, bool has_store = true);
 };
 
+namespace detail {
+
+/// The time that a variable gives in seconds, as long as `range` says: what `least` and, if allowed, 0 mean to it. Nothing if it is not
+/// set. Throws UsageError, which says what the variable is for and its range.
+inline std::optional<comm::Duration> seconds_from(const Variables& variable, const char* name, std::string_view purpose,
+                                                  std::string_view range, bool (*in_range)(double seconds)) {
+  constexpr double most = 1e8;
+  const char* words = variable(name);
+  if (words == nullptr) return std::nullopt;
+  const std::optional<double> seconds = read_number<double>(words);
+  if (!seconds || !in_range(*seconds) || *seconds > most)
+    throw UsageError{text(name, ", the seconds ", purpose, ", must be a number ", range, "; found ", in_quotes(words))};
+  return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{*seconds});
+}
+
+inline constexpr std::string_view above_0 = "above 0 and at most 100000000";
+
+}  // namespace detail
+
 /// PDP_TIMEOUT: seconds for the whole start of a job, 60 unless set.
 inline comm::Duration Place::timeout_from(const Variables& variable) {
-  const char* seconds = variable("PDP_TIMEOUT");
-  if (seconds == nullptr) return std::chrono::seconds{60};
-  const double value = parse_number("PDP_TIMEOUT (seconds for the start of the job)", seconds, 0.0, 1e8);
-  if (value <= 0)
-    throw UsageError{text("PDP_TIMEOUT, the seconds that the start of the job may take, must be above 0; found ", in_quotes(seconds))};
-  return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
+  return detail::seconds_from(variable, "PDP_TIMEOUT", "that the start of the job may take", detail::above_0,
+                              [](double seconds) { return seconds > 0; })
+      .value_or(Place{}.timeout);
 }
 
 /// PDP_HEARTBEAT: seconds for which a rank may give no sign of life before the job fails, 10 unless set; 0: for ever.
 inline comm::Duration Place::heartbeat_from(const Variables& variable) {
-  const char* seconds = variable("PDP_HEARTBEAT");
-  if (seconds == nullptr) return Place{}.heartbeat;
-  const double value = parse_number("PDP_HEARTBEAT (seconds for which a rank may give no sign of life)", seconds, 0.0, 1e8);
-  if (value != 0 && value < 1)
-    throw UsageError{text("PDP_HEARTBEAT, the seconds for which a rank may give no sign of life, must be at least 1, or 0 for ever; found ",
-                          in_quotes(seconds))};
-  return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
+  return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may give no sign of life", "from 1 to 100000000, or 0 for ever",
+                              [](double seconds) { return seconds == 0 || seconds >= 1; })
+      .value_or(Place{}.heartbeat);
 }
 
 /// PDP_DEADLINE: seconds for which a call may wait for other ranks. Nothing if it is not set: then communicators keep their own, 5 minutes.
 inline std::optional<comm::Duration> Place::deadline_from(const Variables& variable) {
-  const char* seconds = variable("PDP_DEADLINE");
-  if (seconds == nullptr) return std::nullopt;
-  const double value = parse_number("PDP_DEADLINE (seconds for which a call may wait for other ranks)", seconds, 0.0, 1e8);
-  if (value <= 0)
-    throw UsageError{
-        text("PDP_DEADLINE, the seconds for which a call may wait for other ranks, must be above 0; found ", in_quotes(seconds))};
-  return std::chrono::duration_cast<comm::Duration>(std::chrono::duration<double>{value});
+  return detail::seconds_from(variable, "PDP_DEADLINE", "for which a call may wait for other ranks", detail::above_0,
+                              [](double seconds) { return seconds > 0; });
 }
 
 namespace detail {
@@ -101,7 +108,7 @@ inline std::optional<Starter> plain_starter(const Variables& variable) {
                  .master_ports = [](const Variables& from, int size) -> std::vector<std::uint16_t> {
                    const char* address = from("MASTER_ADDR");
                    throw UsageError{text("WORLD_SIZE is ", size, ", but MASTER_PORT is not set; it must be a free port at ",
-                                         address != nullptr ? address : "the machine of rank 0", ", the same for all ranks")};
+                                         address != nullptr ? in_quotes(address) : "the machine of rank 0", ", the same for all ranks")};
                  }};
 }
 
@@ -129,7 +136,7 @@ inline bool Place::given(const Variables& variable) {
 /// process as one of several ranks but does not say of how many.
 /// Where the ranks meet is said by `rendezvous`, a URL from the command line, else by PDP_RENDEZVOUS (see rendezvous_url.hpp); a place that
 /// it names wins over MASTER_ADDR and MASTER_PORT. PDP_STORE=launcher: whoever started the ranks hosts the store at that address and port.
-/// Nobody asks where the store is of ranks that find each other without one.
+/// `has_store`: whether the ranks need a store to find each other. Where it is need not be known if the communicator connects without one.
 inline Place Place::from(const Variables& variable, std::string_view rendezvous, bool has_store) {
   Place place;
   place.timeout = timeout_from(variable);
@@ -153,9 +160,10 @@ inline Place Place::from(const Variables& variable, std::string_view rendezvous,
   const char* size = variable(starter->size);
   if (size == nullptr)
     throw UsageError{
-        text(starter->rank, " is set (", printable(rank), "), but ", starter->size, " is not; a rank must know how many there are")};
+        text(starter->rank, " is ", in_quotes(rank), ", but ", starter->size, " is not set; a rank must know how many there are")};
   if (rank == nullptr)
-    throw UsageError{text(starter->size, " is set (", size, "), but ", starter->rank, " is not; a process must know which rank it is")};
+    throw UsageError{
+        text(starter->size, " is ", in_quotes(size), ", but ", starter->rank, " is not set; a process must know which rank it is")};
   place.size = parse_number(starter->size, size, 1, most_ranks);
   place.rank = parse_number(starter->rank, rank, 0, most_ranks);
   if (place.rank >= place.size)

@@ -45,8 +45,8 @@ struct FileCalls {
 /// it, and whoever can may join the job. It knows no way to a rank's machine: comm::Tcp takes the ranks to be on one, unless
 /// StoreView::reached_at says the address of each.
 ///
-/// A shared file system can fail for a moment: a stale handle, a server that restarts. A call with such an error (ESTALE, EINTR, EAGAIN,
-/// EBUSY, EIO, ETIMEDOUT, ENOLCK) is made again until the deadline, and the error is thrown then.
+/// A shared file system can fail for a moment: a stale handle, a server that restarts, a network that is away. A call with such an error
+/// (see may_pass) is made again until the deadline, and the error is thrown then.
 template <class Calls>
 class BasicFileStore {
  public:
@@ -90,9 +90,9 @@ class BasicFileStore {
 
   void set(std::string_view key, std::string_view value) {
     check(until());
-    const Lock lock{*this};
+    const Lock lock{*this, until()};
     const std::optional<std::string> there = read(key, until());
-    if (!there) return write(key, value);
+    if (!there) return write(key, value, until());
     if (*there != value)
       throw ConfigError{text("'", key, "' is in the job's store in ", folder_.string(),
                              " already, with another value; either two processes have the same rank, or another job has used this folder")};
@@ -117,15 +117,21 @@ class BasicFileStore {
 
   std::int64_t add(std::string_view key, std::int64_t amount) {
     check(until());
-    const Lock lock{*this};
+    const Lock lock{*this, until()};
     const std::int64_t sum = added(key, read(key, until()).value_or("0"), amount);
-    write(key, std::to_string(sum));
+    write(key, std::to_string(sum), until());
     return sum;
   }
 
+  /// Tells all ranks why the job cannot start. Does not wait for the deadline of the start: if another rank holds the folder's lock for
+  /// longer than time_to_tell, the others are not told.
   void fail(const comm::Failure& failure) {
-    const Lock lock{*this};
-    if (!read(failure_key, until())) write(failure_key, comm::encode(failure));
+    const comm::TimePoint soon = comm::Clock::now() + time_to_tell;
+    try {
+      const Lock lock{*this, soon};
+      if (!read(failure_key, soon)) write(failure_key, comm::encode(failure), soon);
+    } catch (const Timeout&) {
+    }
   }
 
  private:
@@ -138,10 +144,12 @@ class BasicFileStore {
 
   [[nodiscard]] comm::TimePoint until() const { return std::max<comm::TimePoint>(deadline_, comm::Clock::now() + least_); }
 
-  /// Whether a call that has failed so may succeed when it is made again. A network file system reports a server that is away for a while
-  /// as EIO or ETIMEDOUT.
+  /// Whether a call that has failed so may succeed when it is made again. Network file systems (NFS, Lustre, SMB, those in user space)
+  /// report a server that is away for a while as EIO, or by an error of their connection to it.
   static bool may_pass(int error) {
-    constexpr int passing[]{ESTALE, EINTR, EAGAIN, EBUSY, EIO, ETIMEDOUT, ENOLCK};
+    constexpr int passing[]{ESTALE,     EINTR,        EAGAIN,    EBUSY,       EIO,      EREMOTEIO,    ETIMEDOUT,
+                            ENOLCK,     ENOTCONN,     ESHUTDOWN, EHOSTDOWN,   EPIPE,    EHOSTUNREACH, ECONNREFUSED,
+                            ECONNRESET, ECONNABORTED, ENETDOWN,  ENETUNREACH, ENETRESET};
     return std::ranges::find(passing, error) != std::end(passing);
   }
 
@@ -157,8 +165,8 @@ class BasicFileStore {
   /// Held by one rank at a time; the system takes it from one that dies.
   class Lock {
    public:
-    explicit Lock(BasicFileStore& store) {
-      const int error = repeat(store.until(), [&] {
+    Lock(BasicFileStore& store, comm::TimePoint deadline) {
+      const int error = repeat(deadline, [&] {
         if (!file_) file_ = comm::Descriptor{Calls::open((store.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK)};
         if (file_ && Calls::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return 0;
         const int reason = errno;
@@ -196,9 +204,9 @@ class BasicFileStore {
   }
 
   /// Beside, and then renamed: a reader finds all of a value or none of it. Under the lock.
-  void write(std::string_view key, std::string_view value) {
+  void write(std::string_view key, std::string_view value, comm::TimePoint deadline) {
     const std::filesystem::path beside = folder_ / "new";
-    const int error = repeat(until(), [&] {
+    const int error = repeat(deadline, [&] {
       if (const int reason = write_file(beside, value); reason != 0) return reason;
       if (Calls::rename(beside.c_str(), path(key).c_str()) == 0) return 0;
       // A server whose answer was lost is asked again, and then finds nothing to rename: all of it is done once more.

@@ -134,16 +134,10 @@ class HostList {
   }
 
   [[noreturn]] void refuse(std::string_view expected) const {
-    const auto printable = [](std::string_view words) {
-      std::string shown{words};
-      std::ranges::replace_if(
-          shown, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-      return text('\'', shown, '\'');
-    };
     const std::size_t shown = std::min<std::size_t>(at_, 40);
     throw UsageError{text("a list of hosts, such as n[01-04,7],gpu3, must have ", expected,
-                          at_ == 0 ? " at its start" : text(" after ", printable(list_.substr(at_ - shown, shown))), "; found ",
-                          at_ == list_.size() ? "its end" : printable(list_.substr(at_, 1)))};
+                          at_ == 0 ? " at its start" : text(" after ", in_quotes(list_.substr(at_ - shown, shown))), "; found ",
+                          at_ == list_.size() ? "its end" : in_quotes(list_.substr(at_, 1)))};
   }
 
   static void append(std::string& host, const Range& range, std::uint64_t offset) {

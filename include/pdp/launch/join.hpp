@@ -124,7 +124,15 @@ template <class Comm>
 /// The rank fails where it throws: its caller ends the process with an exit code that is not 0, and the others throw PeerLost.
 template <class Comm>
 [[nodiscard]] Comm join() {
-  return join<Comm>(detail::start<Comm>(Options{}).place);
+  const Place place = [] {
+    try {
+      return detail::start<Comm>(Options{}).place;
+    } catch (...) {
+      if constexpr (ConnectsThroughStore<Comm>) tell_others(Options{});
+      throw;
+    }
+  }();
+  return join<Comm>(place);
 }
 
 }  // namespace pdp::launch

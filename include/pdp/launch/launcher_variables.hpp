@@ -63,6 +63,7 @@ inline constexpr std::array launchers_of_ranks{
                       .size = {"MPI_NRANKS"},
                       .local_rank = {"MPI_LOCALRANKID"},
                       .local_size = {"MPI_LOCALNRANKS"}},
+    LauncherVariables{.launcher = "mpirun of NEC MPI", .rank = "MPIRANK", .size = {"MPISIZE"}},
     LauncherVariables{.launcher = "poe of IBM", .rank = "MP_CHILD", .size = {"MP_PROCS"}},
     LauncherVariables{.launcher = "mpiexec of HPE Cray PALS",
                       .rank = "PALS_RANKID",
@@ -100,7 +101,7 @@ inline constexpr LauncherVariables pmi_launcher{.launcher = "mpiexec of MPICH, I
 struct LauncherWithoutSize {
   std::string_view launcher;
   const char* rank;
-  int of_script = -1;  // what the job's script finds there, which is no rank
+  int alone = -1;  // what a process that may be the only one finds there: the job's script, the one machine of a small job
 };
 inline constexpr std::array launchers_without_size{
     LauncherWithoutSize{"a launcher that speaks PMIx, such as prterun,", "PMIX_RANK"},
@@ -111,6 +112,10 @@ inline constexpr std::array launchers_without_size{
     LauncherWithoutSize{"pbsdsh of PBS", "PBS_NODENUM", 0},
     LauncherWithoutSize{"pbsdsh of PBS", "PBS_VNODENUM", 0},
     LauncherWithoutSize{"pbsdsh of PBS", "PBS_TASKNUM", 1},
+    LauncherWithoutSize{"mpirun_rsh of MVAPICH 1", "MPIRUN_RANK"},
+    LauncherWithoutSize{"AWS Batch", "AWS_BATCH_JOB_NODE_INDEX", 0},
+    LauncherWithoutSize{"Volcano", "VC_TASK_INDEX", 0},
+    LauncherWithoutSize{"an indexed job of Kubernetes", "JOB_COMPLETION_INDEX", 0},
 };
 
 namespace detail {
@@ -185,7 +190,7 @@ inline std::string address_on_this_host(const LauncherVariables& launcher, const
     throw UsageError{
         text(size_name, " is ", size, ", but ", here_name, " is not set, so the ranks may be on several machines or on one", wish)};
   throw UsageError{
-      text(size_name, " is ", size, ", but ", here_name, " is ", printable(found), ", so the ranks are on several machines", wish)};
+      text(size_name, " is ", size, ", but ", here_name, " is ", in_quotes(found), ", so the ranks are on several machines", wish)};
 }
 
 inline Starter starter_of(const LauncherVariables& launcher, const Variables& variable) {
@@ -210,7 +215,7 @@ inline Starter starter_of(const LauncherVariables& launcher, const Variables& va
 /// PMI's variables beside those of a launcher that speaks PMI itself: they must say the same. Throws UsageError if they do not, since
 /// variables that an outer launcher has left behind would make a rank a world of its own.
 inline void check_pmi(const Variables& variable, const Starter& starter) {
-  const auto value = [&](const char* name) { return std::string_view{variable(name) != nullptr ? variable(name) : "nothing"}; };
+  const auto value = [&](const char* name) { return variable(name) != nullptr ? in_quotes(variable(name)) : "not set"; };
   if (variable("PMI_RANK") == nullptr || variable("PMI_SIZE") == nullptr) return;
   if (value("PMI_RANK") == value(starter.rank) && value("PMI_SIZE") == value(starter.size)) return;
   throw UsageError{text("PMI_RANK is ", value("PMI_RANK"), " and PMI_SIZE is ", value("PMI_SIZE"), ", but ", starter.rank, " is ",
@@ -240,17 +245,38 @@ inline std::optional<Starter> launcher_starter(const Variables& variable) {
   return slurm;
 }
 
-/// Throws UsageError if a launcher has started this process as one of several ranks without saying of how many, so that each would train
-/// alone and write the same files. For a process that find_starter knows nothing of.
+namespace detail {
+
+/// What Slurm does not say of a task of srun, so that its ranks cannot be found (see slurm_starter): what starts a container may pass on
+/// some variables only. Null for a process that is no such task: the batch script and the shell of salloc have SLURM_PROCID, too, 0.
+inline const char* missing_of_slurm(const Variables& variable) {
+  const char* task = given(variable, "SLURM_PROCID");
+  if (task == nullptr) return nullptr;
+  const char* tasks = given(variable, "SLURM_STEP_NUM_TASKS");
+  if (std::string_view{task} == "0" && (tasks == nullptr || std::string_view{tasks} == "1")) return nullptr;
+  return variable("SLURM_STEP_NODELIST") == nullptr && variable("SLURM_STEP_ID") != nullptr ? "SLURM_STEP_NODELIST" : "SLURM_STEP_ID";
+}
+
+}  // namespace detail
+
+/// Throws UsageError if a launcher has started this process as one of several ranks without saying of how many, or a part of what it says
+/// is missing, so that each would train alone and write the same files. For a process that find_starter knows nothing of.
 inline void refuse_rank_without_size(const Variables& variable) {
+  constexpr const char* wish = "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset ";
   for (const LauncherWithoutSize& each : launchers_without_size) {
     const char* rank = detail::given(variable, each.rank);
-    if (rank == nullptr || rank == std::to_string(each.of_script)) continue;
-    throw UsageError{text(each.rank, " is set (", printable(rank), "), so ", each.launcher,
-                          " seems to have started this process as one of several ranks, but no variable says how many there are; set RANK, "
-                          "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or unset ",
-                          each.rank, " if this process is the only one")};
+    if (rank == nullptr || rank == std::to_string(each.alone)) continue;
+    throw UsageError{text(each.rank, " is ", in_quotes(rank), ", so ", each.launcher,
+                          " seems to have started this process as one of several ranks, but pdp knows no variable that says how many "
+                          "there are; ",
+                          wish, each.rank, " if this process is the only one")};
   }
+  if (const char* missing = detail::missing_of_slurm(variable))
+    throw UsageError{text("SLURM_PROCID is ", in_quotes(variable("SLURM_PROCID")),
+                          ", so srun seems to have started this process as one of several ranks, but ", missing,
+                          variable(missing) == nullptr ? " is not set" : " names no step of srun",
+                          "; pass all variables of Slurm on (SLURM_*), into a container, too, or ", wish,
+                          "SLURM_PROCID if this process is the only one")};
 }
 
 }  // namespace pdp::launch

@@ -36,6 +36,8 @@ struct Options {
   /// Finds --ranks N, --threads N, --comm NAME and --rendezvous URL on a command line, also as --ranks=N, and takes no notice of anything
   /// else.
   static Options from(int argc, const char* const* argv);
+  /// The same into these options. If it throws, they keep what was found before.
+  void read(int argc, const char* const* argv);
 };
 
 /// Throws UsageError where the options contradict themselves.
@@ -60,12 +62,13 @@ inline void Options::check() const {
                           " machines; they count from 0, so the largest is ", nodes - 1)};
   const bool placed = !rendezvous.empty() && RendezvousUrl::parse("--rendezvous", rendezvous).kind != RendezvousUrl::Kind::environment;
   if (placed && threads)
-    throw UsageError{text("--threads ", *threads, " makes all ranks threads of one process, which need no --rendezvous ", rendezvous)};
+    throw UsageError{
+        text("--threads ", *threads, " makes all ranks threads of one process, which need no --rendezvous ", in_quotes(rendezvous))};
   if (nodes == 1) return;
   if (nodes > most_ranks / *local_processes())
     throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each are more than ", most_ranks, " ranks")};
   if (placed && !address.empty())
-    throw UsageError{text("--rendezvous ", rendezvous, " and the address ", address,
+    throw UsageError{text("--rendezvous ", in_quotes(rendezvous), " and the address ", in_quotes(address),
                           " of machine 0 exclude each other: both say where the ranks meet; leave one of the two out")};
   if (placed) return;
   if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};
@@ -76,6 +79,11 @@ inline void Options::check() const {
 
 inline Options Options::from(int argc, const char* const* argv) {
   Options options;
+  options.read(argc, argv);
+  return options;
+}
+
+inline void Options::read(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
     const std::string_view word = argv[i];
     // What follows the flag, if the word is it.
@@ -87,16 +95,15 @@ inline Options Options::from(int argc, const char* const* argv) {
       return found;
     };
     if (const auto number = value("--ranks", "a number", "4"))
-      options.ranks = parse_number("--ranks", *number, 1, most_local_ranks);
+      ranks = parse_number("--ranks", *number, 1, most_local_ranks);
     else if (const auto count = value("--threads", "a number", "4"))
-      options.threads = parse_number("--threads", *count, 1, most_local_ranks);
+      threads = parse_number("--threads", *count, 1, most_local_ranks);
     else if (const auto name = value("--comm", "the name of a communicator", "tcp"))
-      options.comm = *name;
+      comm = *name;
     else if (const auto url = value("--rendezvous", "a URL", "tcp://10.0.0.1:29500"))
-      options.rendezvous = *url;
+      rendezvous = *url;
   }
-  options.check();
-  return options;
+  check();
 }
 
 }  // namespace pdp::launch

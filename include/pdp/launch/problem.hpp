@@ -22,8 +22,10 @@ struct Problem {
   /// What a program's exit code says of it.
   [[nodiscard]] int exit_code() const { return kind == Kind::usage ? 2 : 1; }
 
-  /// What the other ranks are told if the exception that is being handled ends a rank while the job is starting.
-  static comm::Failure failure_at_start(int rank) {
+  /// What the other ranks are told if the exception that is being handled ends a rank while the job is starting. `who`: what has failed, if
+  /// not the rank itself.
+  static comm::Failure failure_at_start(int rank, const std::string& who = {}) {
+    const std::string name = who.empty() ? text("rank ", rank) : who;
     try {
       throw;
     } catch (const PeerLost& error) {
@@ -31,9 +33,9 @@ struct Problem {
     } catch (const Timeout& error) {
       return {comm::Failure::Kind::timeout, rank, error.what()};
     } catch (const std::exception& error) {
-      return {comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed while the job was starting: ", error.what())};
+      return {comm::Failure::Kind::lost, rank, text(name, " has failed while the job was starting: ", error.what())};
     } catch (...) {
-      return {comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed while the job was starting")};
+      return {comm::Failure::Kind::lost, rank, text(name, " has failed while the job was starting")};
     }
   }
 

@@ -43,8 +43,9 @@ class Rendezvous {
   std::unique_ptr<Ends> ends_;
 };
 
-/// Tells the other ranks of the job that this process cannot even try to join it, if it knows where they meet. To be called where the
-/// exception is handled. It may take two seconds.
+/// Tells the other ranks of the job that this process cannot even try to join it, or start its ranks, if it knows where they meet. Hosts
+/// the job's store meanwhile if the others look for it here. To be called where the exception is handled. Takes twice time_to_tell at most,
+/// and what the system may take to resolve a name.
 void tell_others(const Options& options) noexcept;
 
 }  // namespace pdp::launch

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/launch/address.hpp>
 #include <pdp/launch/environment.hpp>
 #include <pdp/launch/host_name.hpp>
@@ -22,10 +23,11 @@ struct Reach {
   std::string own{};    // at which this rank listens for the others; empty: at that of its connection to the store
   std::string store{};  // where this rank hosts the store, or looks for it; empty where that is a folder
 
-  /// Asks Slurm for the address of a node.
-  using NodeAddress = std::function<std::optional<std::string>(const Variables& variable, const std::string& node)>;
+  /// Asks Slurm for the address of a node. Returns nothing if Slurm does not tell before the deadline.
+  using NodeAddress =
+      std::function<std::optional<std::string>(const Variables& variable, const std::string& node, comm::TimePoint deadline)>;
 
-  static Reach from(const Variables& variable, const Place& place, bool together, bool others_may_join = false,
+  static Reach from(const Variables& variable, const Place& place, comm::TimePoint deadline, bool together, bool others_may_join = false,
                     const NodeAddress& node_address = slurm_node_address);
 };
 
@@ -46,30 +48,27 @@ inline std::string address_for_other_hosts(const std::vector<Address>& addresses
 }
 
 /// The addresses of Slurm's node of rank 0, whose name this host may not know; then `store` becomes what Slurm has for it. Throws
-/// UsageError if there is nothing. Servers of names that do not answer have some seconds, since the others would wait for this rank in
-/// vain.
-inline std::vector<Address> find_node(const Variables& variable, const Place& place, const Reach::NodeAddress& node_address,
-                                      std::string& store) {
-  constexpr std::chrono::seconds patience{5};
-  const comm::TimePoint until = comm::Clock::now() + patience;
+/// UsageError if there is nothing. If the servers of names do not answer, asks them again until the deadline.
+inline std::vector<Address> find_node(const Variables& variable, const Place& place, comm::TimePoint deadline,
+                                      const Reach::NodeAddress& node_address, std::string& store) {
   std::string why;
   bool later = false;
   std::vector<Address> addresses = resolve(store, place.master_port, why, &later);
   if (!addresses.empty() || !place.master_by_name || store != place.master_address) return addresses;
   std::string ignored;
-  const std::optional<std::string> told = node_address(variable, store);
+  const std::optional<std::string> told = node_address(variable, store, deadline);
   if (told) addresses = resolve(*told, place.master_port, ignored);
   if (!addresses.empty()) {
     store = *told;
     return addresses;
   }
-  while (addresses.empty() && later && comm::Clock::now() < until) {
+  while (addresses.empty() && later && comm::Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
     addresses = resolve(store, place.master_port, why, &later);
   }
   if (addresses.empty())
     throw UsageError{text("rank 0 is on the node ", in_quotes(store), " of Slurm, but on this host ", why, ", and Slurm tells ",
-                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", store,
+                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", in_quotes(store),
                           "); set MASTER_ADDR to the address of that node, the same for all ranks")};
   return addresses;
 }
@@ -79,9 +78,9 @@ inline std::vector<Address> find_node(const Variables& variable, const Place& pl
 /// PDP_INTERFACE says at which of this machine's interfaces the rank listens: its name or an address. If MASTER_ADDR is a name of several
 /// addresses, the host of the store listens there, too. The node of rank 0 that Slurm names may have an address that only Slurm knows:
 /// then Slurm says it. `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines
-/// could prove who they are; if so, a name in MASTER_ADDR that means this machine only gives way to its address for others. Throws
-/// UsageError.
-inline Reach Reach::from(const Variables& variable, const Place& place, bool together, bool others_may_join,
+/// could prove who they are; if so, a name in MASTER_ADDR that means this machine only gives way to its address for others. `deadline`: of
+/// the start, until which servers of names and Slurm may take to answer. Throws UsageError.
+inline Reach Reach::from(const Variables& variable, const Place& place, comm::TimePoint deadline, bool together, bool others_may_join,
                          const NodeAddress& node_address) {
   const char* wanted = variable("PDP_INTERFACE");
   std::optional<Address> own;
@@ -96,7 +95,7 @@ inline Reach Reach::from(const Variables& variable, const Place& place, bool tog
   const bool host_is_named =
       !together && (place.master_by_name || (others_may_join && !is_address(reach.store) && !detail::means_loopback(reach.store)));
   if ((!own || !place.hosts_store) && !host_is_named) return reach;
-  const std::vector<Address> addresses = detail::find_node(variable, place, node_address, reach.store);
+  const std::vector<Address> addresses = detail::find_node(variable, place, deadline, node_address, reach.store);
   const auto is_own = [&](const Address& address) { return address.number() == reach.own; };
   if (own && place.hosts_store && std::ranges::any_of(addresses, is_own)) reach.store = reach.own;
   if (!host_is_named) return reach;

@@ -70,8 +70,14 @@ auto join_chosen(const Start& start) {
   }
 }
 
+/// Tells ranks that wait in a store for this process.
+template <class... Comms>
+void tell_others_in_store([[maybe_unused]] const Options& options) noexcept {
+  if constexpr ((ConnectsThroughStore<Comms> || ...)) tell_others(options);
+}
+
 template <class... Comms, class F>
-int run_process(const Start& start, const Report& report, F& function) {
+int run_process(const Options& options, const Start& start, const Report& report, F& function) {
   bool failed = false;
   const auto tell = [&](const Problem& problem, int rank) {
     failed = true;
@@ -79,10 +85,17 @@ int run_process(const Start& start, const Report& report, F& function) {
     constexpr std::array ends{&end_job<Comms>...};
     ends[start.comm](problem.exit_code());
   };
-  int code = 0;
   try {
     widen_process_stack();
     widen_thread_stacks();
+  } catch (...) {
+    const Problem problem = Problem::current();
+    tell(problem, start.place.rank);
+    tell_others_in_store<Comms...>(options);
+    return problem.exit_code();
+  }
+  int code = 0;
+  try {
     code = carry_out(join_chosen<Comms...>(start), function, tell);
   } catch (...) {
     const Problem problem = Problem::current();
@@ -198,7 +211,7 @@ int run(const Options& options, F&& function) {
   report_file_size_limit();
   try {
     const Start start = detail::start<Comm, Others...>(options);
-    if (start.kind == Start::Kind::rank) return detail::run_process<Comm, Others...>(start, Report{environment}, function);
+    if (start.kind == Start::Kind::rank) return detail::run_process<Comm, Others...>(options, start, Report{environment}, function);
     if (start.kind == Start::Kind::processes) {
       if constexpr ((ConnectsThroughStore<Comm> || ... || ConnectsThroughStore<Others>))
         if (std::array{ConnectsThroughStore<Comm>, ConnectsThroughStore<Others>...}[start.comm]) return run_processes(options);
@@ -220,7 +233,7 @@ int run(const Options& options, F&& function) {
   } catch (...) {
     const Problem problem = Problem::current();
     Report::print(problem, -1);
-    if constexpr ((ConnectsThroughStore<Comm> || ... || ConnectsThroughStore<Others>)) tell_others(options);
+    detail::tell_others_in_store<Comm, Others...>(options);
     return problem.exit_code();
   }
 }
@@ -231,10 +244,11 @@ template <class Comm, class... Others, class F>
 int run(int argc, char** argv, F&& function) {
   Options options;
   try {
-    options = Options::from(argc, argv);
+    options.read(argc, argv);
   } catch (...) {
     const Problem problem = Problem::current();
     Report::print(problem, -1);
+    detail::tell_others_in_store<Comm, Others...>(options);
     return problem.exit_code();
   }
   return run<Comm, Others...>(options, function);

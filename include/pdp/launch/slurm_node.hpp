@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,9 +51,8 @@ inline std::optional<std::string> address_in_description(std::string_view words)
 
 namespace detail {
 
-/// What Slurm's scontrol prints of a node; nothing if it is not there, fails, or takes longer than ten seconds.
-inline std::string description_of_node(const std::string& node) {
-  constexpr std::chrono::seconds patience{10};
+/// What Slurm's scontrol prints of a node; nothing if it is not there, fails, or has not ended at the deadline.
+inline std::string description_of_node(const std::string& node, comm::TimePoint deadline) {
   constexpr std::size_t longest = 64 * 1024;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
@@ -73,12 +71,12 @@ inline std::string description_of_node(const std::string& node) {
   if (error != 0) return {};
   write_end.close();
   std::string said;
-  const comm::TimePoint until = comm::Clock::now() + patience;
   while (said.size() < longest) {
     pollfd polled{.fd = read_end.get(), .events = POLLIN, .revents = 0};
-    const timespec left = comm::time_left(until);
+    const timespec left = comm::time_left(deadline);
     const int ready = ::ppoll(&polled, 1, &left, nullptr);
-    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0 && errno != EINTR) break;
+    if (ready <= 0 && comm::Clock::now() < deadline) continue;
     if (ready <= 0) break;
     char bytes[4096];
     const ssize_t read = ::read(read_end.get(), bytes, sizeof bytes);
@@ -94,11 +92,11 @@ inline std::string description_of_node(const std::string& node) {
 
 }  // namespace detail
 
-/// The address that Slurm has for a node, as far as it tells.
-inline std::optional<std::string> slurm_node_address(const Variables& variable, const std::string& node) {
+/// The address that Slurm has for a node, as far as it tells before the deadline.
+inline std::optional<std::string> slurm_node_address(const Variables& variable, const std::string& node, comm::TimePoint deadline) {
   if (const char* aliases = variable("SLURM_NODE_ALIASES"))
     if (std::optional<std::string> address = address_in_aliases(aliases, node)) return address;
-  return address_in_description(detail::description_of_node(node));
+  return address_in_description(detail::description_of_node(node, deadline));
 }
 
 }  // namespace pdp::launch

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <pdp/comm/clock.hpp>
-#include <pdp/comm/shm/this_host.hpp>
 #include <pdp/comm/system_limits.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/access.hpp>
@@ -28,6 +27,8 @@
 #include <pdp/launch/processes.hpp>
 #include <pdp/launch/reach.hpp>
 #include <pdp/launch/rendezvous_url.hpp>
+#include <pdp/launch/shared_cores.hpp>
+#include <pdp/launch/store_protocol.hpp>
 #include <pdp/launch/store_search.hpp>
 #include <pdp/launch/tcp_store.hpp>
 #include <pdp/launch/tcp_store_server.hpp>
@@ -48,17 +49,92 @@ inline std::filesystem::path folder_of(const std::string& meeting, const comm::J
   return folder;
 }
 
-/// How long a rank that fails, or the launcher of one that has ended, may try to tell the others.
-inline constexpr std::chrono::seconds time_to_tell{1};
+/// Hosts the job's store on the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
+inline std::uint16_t host_store(std::optional<TcpStoreServer>& server, const std::string& host, std::span<const std::uint16_t> ports,
+                                int size, const Access& access, comm::TimePoint deadline) {
+  for (const std::uint16_t port : ports.first(ports.size() - 1)) {
+    try {
+      server.emplace(host, port, size, access, deadline);
+      return port;
+    } catch (const PortTaken&) {
+    }
+  }
+  server.emplace(host, ports.back(), size, access, deadline);
+  return ports.back();
+}
 
-/// Tells the ranks of a job why it cannot start. `host`: where its store is, unless it is in the folder.
-inline void tell_ranks(const comm::Failure& failure, const std::string& folder, const std::string& host, std::uint16_t port, int rank,
-                       int size, const Access& access) noexcept {
+/// The ports at one of which the job's store is, in the order in which its host tries them.
+inline std::vector<std::uint16_t> ports_of(const Place& place) {
+  std::vector<std::uint16_t> ports{place.master_port};
+  ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
+  return ports;
+}
+
+/// The environment without what only a rank that joins needs: a wrong value there may be the very reason that the others are to be told.
+inline const char* environment_to_tell(const char* name) {
+  const std::string_view word{name};
+  for (const char* not_needed : {"PDP_TIMEOUT", "PDP_HEARTBEAT", "PDP_DEADLINE", "PDP_INTERFACE", "LOCAL_RANK"})
+    if (word == not_needed) return nullptr;
+  const char* value = environment(name);
+  if (value == nullptr || (word == "PDP_STORE" && std::string_view{value} != "launcher") ||
+      (word == "PDP_INSECURE" && std::string_view{value} != "1"))
+    return nullptr;
+  return value;
+}
+
+/// Tells the other ranks of a job why it cannot start: through its store, which this process hosts meanwhile if its place says so. Takes
+/// twice time_to_tell at most, and what the system may take to resolve a name.
+inline void tell_job(const comm::Failure& failure, const Place& place, const Access& access) noexcept {
   try {
-    if (!folder.empty()) return FileStore{folder_of(folder, access.job)}.fail(failure);
-    TcpStore{host, port, comm::Clock::now() + time_to_tell, rank, size, access}.fail(failure);
+    if (!place.folder.empty()) return FileStore{folder_of(place.folder, access.job), {}, {}, time_to_tell}.fail(failure);
+    const comm::TimePoint deadline = comm::Clock::now() + time_to_tell;
+    const std::string host = Reach::from(environment_to_tell, place, deadline, access.together, access.others_may_join()).store;
+    const std::vector<std::uint16_t> ports = ports_of(place);
+    if (place.hosts_store) {
+      std::optional<TcpStoreServer> server;
+      host_store(server, host, ports, place.size, access, deadline);
+      server->fail(failure);
+      server->wait_until_told(comm::Clock::now() + time_to_tell);
+      return;
+    }
+    const std::uint16_t port = ports.size() == 1 ? ports.front() : StoreSearch{host, ports, place.rank, place.size, access}.port(deadline);
+    TcpStore{host, port, deadline, place.rank, place.size, access}.fail(failure);
   } catch (...) {  // they find out by themselves, at their deadline
   }
+}
+
+/// The same of a rank of the job.
+inline void tell_rank_failure(const comm::Failure& failure, const Place& place) noexcept {
+  try {
+    tell_job(failure, place, Access::from(environment_to_tell, place.size));
+  } catch (...) {  // this rank cannot prove that it belongs to the job
+  }
+}
+
+/// The variables that a launcher of several ranks shares with them. What its own starter says of places and steps holds for the launcher
+/// only.
+inline Variables variables_of_launcher(const Variables& variable) {
+  return [variable](const char* name) -> const char* {
+    const std::string_view words{name};
+    for (const char* of_the_job : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "GROUP_WORLD_SIZE"})
+      if (words == of_the_job) return variable(name);
+    return words.starts_with("PDP_") ? variable(name) : nullptr;
+  };
+}
+
+/// The first of the ranks that the launcher of one of several machines starts, with the launcher itself as the host of the store on machine
+/// 0. Throws UsageError.
+inline Place place_of_launcher(const Options& options) {
+  options.check();
+  const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
+  Place place{.rank = options.node_rank * *options.local_processes(), .size = *options.processes()};
+  place.folder = meeting.folder;
+  if (!place.folder.empty()) return place;
+  const bool at_place = meeting.kind == RendezvousUrl::Kind::tcp;
+  place.master_address = at_place ? meeting.host : options.address;
+  place.master_port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port);
+  place.hosts_store = options.node_rank == 0;
+  return place;
 }
 
 }  // namespace detail
@@ -78,15 +154,7 @@ PDP_INLINE int run_processes(const Options& options) {
                    .address = at_place ? meeting.host : options.address,
                    .port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port)};
   if (in_folder) ranks.address.clear();
-  // What the starter of the launcher says of places and steps holds for the launcher, and not for its ranks.
-  Access access = Access::from(
-      [](const char* name) {
-        const std::string_view words{name};
-        for (const char* of_the_job : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "GROUP_WORLD_SIZE"})
-          if (words == of_the_job) return environment(name);
-        return words.starts_with("PDP_") ? environment(name) : nullptr;
-      },
-      ranks.size);
+  Access access = Access::from(detail::variables_of_launcher(environment), ranks.size);
   std::optional<TcpStoreServer> store;
   if (options.nodes == 1) {
     if (!access.secret) access.secret = ranks.secret.emplace(draw_secret_words());
@@ -101,7 +169,7 @@ PDP_INLINE int run_processes(const Options& options) {
   if (!in_folder && options.node_rank == 0) {
     // Where the ranks look for it.
     const Place place{.master_address = ranks.address, .master_port = ranks.port, .hosts_store = true};
-    const Reach reach = Reach::from(environment, place, /*together*/ false, access.others_may_join());
+    const Reach reach = Reach::from(environment, place, deadline, /*together*/ false, access.others_may_join());
     ranks.port = store.emplace(reach.store, ranks.port, ranks.size, access, deadline).port();
   }
   ranks.job = access.job;
@@ -109,7 +177,10 @@ PDP_INLINE int run_processes(const Options& options) {
   const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why) {
     const comm::Failure failure{comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed: ", why)};
     if (!store) {
-      if (options.nodes > 1) detail::tell_ranks(failure, meeting.folder, address, port, rank, size, access);
+      // In a folder, also the ranks of this machine wait.
+      if (options.nodes > 1 || in_folder)
+        detail::tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder},
+                         access);
     } else if (!store->has_come(rank)) {
       store->fail(failure);
     }
@@ -126,34 +197,19 @@ struct Rendezvous::Ends {
   int rank = 0;
   bool failed = false;
 
-  /// On the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
-  std::uint16_t host_store(const std::string& host, std::span<const std::uint16_t> ports, int size, const Access& access,
-                           comm::TimePoint deadline) {
-    for (const std::uint16_t port : ports.first(ports.size() - 1)) {
-      try {
-        server.emplace(host, port, size, access, deadline);
-        return port;
-      } catch (const PortTaken&) {
-      }
-    }
-    server.emplace(host, ports.back(), size, access, deadline);
-    return ports.back();
-  }
-
   /// Hosts the store, if this rank is to, and connects to it.
   void open(const Place& place, const Access& access, comm::TimePoint deadline) {
-    const Reach reach = Reach::from(environment, place, access.together, access.others_may_join());
+    const Reach reach = Reach::from(environment, place, deadline, access.together, access.others_may_join());
     address = reach.own;
     if (!place.folder.empty()) {
       folder.emplace(detail::folder_of(place.folder, access.job),
                      comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job}, deadline);
       return;
     }
-    std::vector<std::uint16_t> ports{place.master_port};
-    ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
+    const std::vector<std::uint16_t> ports = detail::ports_of(place);
     std::uint16_t port = ports.front();
     if (place.hosts_store)
-      port = host_store(reach.store, ports, place.size, access, deadline);
+      port = detail::host_store(server, reach.store, ports, place.size, access, deadline);
     else if (ports.size() > 1)
       port = StoreSearch{reach.store, ports, place.rank, place.size, access}.port(deadline);
     store.emplace(reach.store, port, deadline, place.rank, place.size, access);
@@ -164,22 +220,17 @@ PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) 
   ends_->rank = place.rank;
   if (place.size == 1) return;
   comm::raise_descriptor_limit();
-  const Access access = Access::from(environment, place.size);
   try {
-    ends_->open(place, access, deadline);
+    ends_->open(place, Access::from(environment, place.size), deadline);
   } catch (const Timeout&) {  // nobody is there to be told
     throw;
   } catch (...) {
     const comm::Failure failure = Problem::failure_at_start(place.rank);
-    if (!place.hosts_store) {
-      detail::tell_ranks(failure, place.folder, place.master_address, place.master_port, place.rank, place.size, access);
-      throw;
-    }
-    try {
-      if (!ends_->server) ends_->server.emplace(place.master_address, place.master_port, place.size, access, deadline);
+    if (ends_->server) {
       ends_->server->fail(failure);
-      ends_->server->wait_until_told(comm::Clock::now() + detail::time_to_tell);
-    } catch (const Error&) {  // this rank cannot host the store, which was its fault to begin with
+      ends_->server->wait_until_told(comm::Clock::now() + time_to_tell);
+    } else {
+      detail::tell_rank_failure(failure, place);
     }
     throw;
   }
@@ -187,7 +238,7 @@ PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) 
 PDP_INLINE Rendezvous::~Rendezvous() {
   if (!ends_) return;
   // Where this rank gives up, the others may still have to read why.
-  const comm::TimePoint until = comm::Clock::now() + detail::time_to_tell;
+  const comm::TimePoint until = comm::Clock::now() + time_to_tell;
   ends_->store.reset();
   if (ends_->server) ends_->failed ? ends_->server->wait_until_told(until) : ends_->server->wait_until_alone(until);
 }
@@ -206,7 +257,7 @@ PDP_INLINE void Rendezvous::agree_on(std::string_view communicator) {
   } catch (const ConfigError&) {
     const std::optional<std::string> other = view.get(key);
     if (!other || *other == communicator) throw;
-    throw ConfigError{text("rank ", ends_->rank, " was started for ", communicator, ", but other ranks of this job for ", *other,
+    throw ConfigError{text("rank ", ends_->rank, " was started for ", communicator, ", but other ranks of this job for ", in_quotes(*other),
                            "; give all ranks the same --comm, and the same program")};
   }
 }
@@ -215,11 +266,9 @@ PDP_INLINE void Rendezvous::warn_of_shared_cores() {
   const std::vector<Cores> places = openmp_places();
   const std::optional<Cores> own = narrowed_by_openmp(places);
   if (!own) return;
-  const std::string cores = describe(*own);
-  const std::int64_t ranks = store().add(text("launch/cores/", cores, '/', comm::shm::this_host()), 1);
-  if (ranks != CPU_COUNT(&*own) + 1) return;
+  if (count_ranks_on(*own, store()) != CPU_COUNT(&*own) + 1) return;
   const std::string line =
-      text("rank ", ends_->rank, ": OpenMP has bound this rank to core ", cores,
+      text("rank ", ends_->rank, ": OpenMP has bound this rank to core ", describe(*own),
            ", and other ranks of this machine too, though it may use ", describe(all_of(places)),
            ": they share that core and run slower. Unset OMP_PROC_BIND (and GOMP_CPU_AFFINITY or KMP_AFFINITY), or "
            "have what starts the ranks give each its own cores (srun --cpu-bind=cores, mpirun --bind-to core, --ranks of this program)\n");
@@ -240,16 +289,15 @@ PDP_INLINE void Rendezvous::fail() noexcept {
 
 PDP_INLINE void tell_others(const Options& options) noexcept {
   try {
-    const int rank = [] {
-      const std::optional<Starter> starter = detail::find_starter(environment);
-      const char* word = starter ? environment(starter->rank) : nullptr;
-      return word != nullptr ? parse_number(starter->rank, word, 0, most_ranks) : -1;
-    }();
-    const comm::Failure failure = Problem::failure_at_start(rank);
-    const Place place = Place::from(environment, options.rendezvous);
-    if (place.size == 1 || place.hosts_store) return;
-    detail::tell_ranks(failure, place.folder, place.master_address, place.master_port, place.rank, place.size,
-                       Access::from(environment, place.size));
+    if (options.nodes > 1 && !Place::given(environment)) {
+      const Place place = detail::place_of_launcher(options);
+      const comm::Failure failure =
+          Problem::failure_at_start(place.rank, text("the launcher of machine ", options.node_rank, " (rank ", place.rank, ')'));
+      detail::tell_job(failure, place, Access::from(detail::variables_of_launcher(detail::environment_to_tell), place.size));
+    } else {
+      const Place place = Place::from(detail::environment_to_tell, options.rendezvous);
+      if (place.size > 1) detail::tell_rank_failure(Problem::failure_at_start(place.rank), place);
+    }
   } catch (...) {  // it is not known where they are
   }
 }

@@ -40,8 +40,8 @@ inline std::size_t Start::choose(const Options& options, const Connections& know
   const std::string& wanted = options.comm;
   if (wanted.empty() || (options.threads && wanted == known.of_threads)) return 0;
   if (options.threads)
-    throw UsageError{text("--threads ", *options.threads, " and --comm ", wanted, " exclude each other: what connects threads is --comm ",
-                          known.of_threads, "; leave one of the two out")};
+    throw UsageError{text("--threads ", *options.threads, " and --comm ", in_quotes(wanted),
+                          " exclude each other: what connects threads is --comm ", known.of_threads, "; leave one of the two out")};
   const auto found = std::ranges::find(known.names, wanted);
   if (found != known.names.end()) return static_cast<std::size_t>(found - known.names.begin());
   if (wanted == known.of_threads)
@@ -49,7 +49,8 @@ inline std::size_t Start::choose(const Options& options, const Connections& know
   std::string names;
   for (std::size_t i = 0; i < known.names.size(); ++i)
     names += text(i == 0 ? "" : i + 1 == known.names.size() ? " and " : ", ", known.names[i]);
-  throw UsageError{text("--comm ", wanted, ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
+  throw UsageError{
+      text("--comm ", in_quotes(wanted), ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
 }
 
 /// Others who have started this process as a rank of theirs (see Place::given) win. Throws UsageError where options and variables

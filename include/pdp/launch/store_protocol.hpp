@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +12,10 @@
 #include <pdp/core/error.hpp>
 
 namespace pdp::launch {
+
+/// How long a rank that fails, or the launcher of one that has ended, may take to tell the others through the job's store: once to reach
+/// it, and once more to be heard.
+inline constexpr std::chrono::seconds time_to_tell{1};
 
 /// What travels between a TcpStore and its server after their handshake: a header of fixed size, then the key, then the value. Numbers are
 /// in the byte order of the machine, which is the same at both ends: that is part of the handshake.

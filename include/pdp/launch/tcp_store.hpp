@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <pdp/comm/clock.hpp>
@@ -21,6 +22,7 @@
 #include <pdp/comm/store.hpp>
 #include <pdp/comm/system_limits.hpp>
 #include <pdp/launch/address.hpp>
+#include <pdp/launch/pace.hpp>
 #include <pdp/launch/store_protocol.hpp>
 #include <pdp/launch/voucher.hpp>
 
@@ -34,18 +36,20 @@ class TcpStore {
   /// Connects to the server as `rank` of a world of `size`, trying again until the deadline: it may start later than this rank. The
   /// server has until the same deadline to answer later calls, so one that is stopped or gets no processor for a while is waited for.
   /// Throws Timeout; ConfigError where this rank may not join, or cannot prove that it may; UsageError where nothing could prove it.
-  TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {})
+  TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {},
+           const Pace& pace = {})
       : host_{std::move(host)},
         port_{port},
         deadline_{deadline},
+        pace_{pace},
         self_{handshake::Self::of(handshake::Purpose::store, rank, size, access.job)} {
     membership_.job = access.job;
     std::string why = "nothing answered";
-    for (auto pause = first_pause; !connect(access, why); pause = std::min(2 * pause, longest_pause)) {
+    for (comm::Duration pause = pace_.first_pause; !connect(access, why); pause = pace_.longer_pause(pause)) {
       if (comm::Clock::now() + pause >= deadline)
         throw Timeout{text("the job's store at ", place(), " was not reached before the deadline for the start (PDP_TIMEOUT): ", why,
                            "; is rank 0 (or the launcher), which hosts it, running there, and are address and port right?")};
-      ::poll(nullptr, 0, static_cast<int>(pause.count()));
+      std::this_thread::sleep_for(pause);
     }
   }
 
@@ -83,12 +87,12 @@ class TcpStore {
     return added(key, value, 0);
   }
 
-  /// Tells all ranks why the job cannot start.
+  /// Tells all ranks why the job cannot start. Gives up after time_to_tell.
   void fail(const comm::Failure& failure) {
     std::string value = comm::encode(failure);
     value.resize(std::min<std::size_t>(value.size(), StoreMessage::longest_value));
     try {
-      static_cast<void>(exchange({.kind = StoreMessage::Kind::fail}, {}, value, comm::Clock::now() + answer_time));
+      static_cast<void>(exchange({.kind = StoreMessage::Kind::fail}, {}, value, comm::Clock::now() + time_to_tell));
     } catch (const CommunicationError&) {  // the others have been told another failure already, or cannot be told any more
     }
   }
@@ -99,10 +103,7 @@ class TcpStore {
   [[nodiscard]] const comm::Membership& membership() const { return membership_; }
 
  private:
-  static constexpr std::chrono::milliseconds first_pause{10};
-  static constexpr std::chrono::milliseconds longest_pause{200};
-  static constexpr std::chrono::seconds answer_time{5};     // after the deadline, for what a server does at once
-  static constexpr std::chrono::seconds first_patience{5};  // with the handshake of one connection; twice as long each time
+  static constexpr std::chrono::seconds answer_time{5};  // after the deadline, for what a server does at once
   static constexpr std::chrono::milliseconds hanging_up{100};
 
   static void check_size(std::string_view key, std::string_view value) {
@@ -145,12 +146,11 @@ class TcpStore {
   bool join(const Access& access, std::string& why) {
     using Stage = handshake::Client::Stage;
     // A connection may be one that the server has never seen, or that it has given up. A busy server may need longer than that.
-    const comm::Duration patience = std::exchange(patience_, 2 * patience_);
-    const auto soon = [this, patience] { return std::min(deadline_, comm::Clock::now() + patience); };
+    const comm::TimePoint soon = std::min(deadline_, comm::Clock::now() + patience_);
     const std::string whom = text("the job's store at ", place());
     handshake::Client shake{self_, handshake::nobody};
     try {
-      for (const comm::TimePoint until = soon(); shake.stage() == Stage::greeted;) hear(shake, until);
+      while (shake.stage() == Stage::greeted) hear(shake, soon);
       if (shake.stage() == Stage::invited) {
         const handshake::Grounds grounds = shake.greeting().grounds;
         // Munge may take longer than the server's patience; then the next attempt has the secret at once.
@@ -162,8 +162,12 @@ class TcpStore {
       }
       // The server knows this connection. To come again would make a second rank of this one.
       while (shake.stage() == Stage::introduced) hear(shake, deadline_);
+    } catch (const Timeout&) {
+      patience_ = pace_.longer_patience(patience_);
+      why = text("what answered at ", place(), " says nothing: it is no store of pdp, or is stopped or too busy");
+      return false;
     } catch (const CommunicationError&) {
-      why = text("what answered at ", place(), " is no store of pdp, or is stopped or too busy");
+      why = text("what answered at ", place(), " hangs up: it is no store of pdp, or is too busy");
       return false;
     } catch (const ConfigError&) {
       // A process that has ended shows no secret any more.
@@ -256,7 +260,8 @@ class TcpStore {
   std::string host_;
   std::uint16_t port_;
   comm::TimePoint deadline_;
-  comm::Duration patience_ = first_patience;
+  Pace pace_;
+  comm::Duration patience_ = pace_.first_patience;  // with the handshake of one connection
   handshake::Self self_;
   comm::Membership membership_;
   std::string credential_;  // in which the secret came

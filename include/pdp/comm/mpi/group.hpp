@@ -178,7 +178,7 @@ inline void Group::abandon(Call& call) noexcept {
 
 inline void Group::end_job(const std::string& reason) const {
   std::fflush(stdout);
-  std::fprintf(stderr, "rank %d ends the job: %s\n", rank_, reason.c_str());
+  std::fprintf(stderr, "rank %d ends the job: %s\n", rank_, printable(reason).c_str());
   abort_job(1);
 }
 
