@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -391,24 +392,51 @@ TEST_CASE("a rank that is there before the store tries again until it is", "[lau
   CHECK(got == "value");
 }
 
-TEST_CASE("A rank reaches its store after another program has hung up on it for long", "[launch][store]") {
+namespace {
+
+/// Passes on what each end says to the other, until one hangs up.
+void relay(const pdp::comm::Descriptor& one, const pdp::comm::Descriptor& other) {
+  std::array<pollfd, 2> ends{{{.fd = one.get(), .events = POLLIN, .revents = 0}, {.fd = other.get(), .events = POLLIN, .revents = 0}}};
+  while (::poll(ends.data(), ends.size(), -1) > 0) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (ends[i].revents == 0) continue;
+      std::array<char, 4096> bytes;
+      const ssize_t read = ::recv(ends[i].fd, bytes.data(), bytes.size(), 0);
+      if (read <= 0) return;
+      static_cast<void>(::send(ends[1 - i].fd, bytes.data(), static_cast<std::size_t>(read), MSG_NOSIGNAL));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("A rank waits for its store's greeting also after it was hung up on many times", "[launch][store]") {
+  const launch::TcpStoreServer server{"127.0.0.1", 0, 2};
+  launch::TcpStore{"127.0.0.1", server.port(), patience(), 0, 2}.set("key", "value");
   std::string why, got;
   const auto address = launch::resolve("127.0.0.1", 0, why).at(0);
-  pdp::comm::Descriptor other{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  const int on = 1;
-  ::setsockopt(other.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  REQUIRE((::bind(other.get(), address.get(), address.size) == 0 && ::listen(other.get(), 8) == 0));
-  const std::uint16_t port = launch::Address::of(other.get()).port();
+  const pdp::comm::Descriptor listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  REQUIRE((::bind(listener.get(), address.get(), address.size) == 0 && ::listen(listener.get(), 8) == 0));
+  const std::uint16_t port = launch::Address::of(listener.get()).port();
+  const auto accept = [&] { return pdp::comm::Descriptor{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)}; };
   const std::chrono::milliseconds soon{1};
   const launch::Pace fast{.first_pause = soon, .longest_pause = soon};
-  std::optional<launch::TcpStoreServer> server;
+  bool joined = false;
   {
-    const std::jthread comes{[&] { got = launch::TcpStore{"127.0.0.1", port, patience(), 1, 2, {}, fast}.wait("key", patience()); }};
-    for (int times = 0; times < 70; ++times) pdp::comm::Descriptor{::accept4(other.get(), nullptr, nullptr, SOCK_CLOEXEC)};
-    other.close();
-    server.emplace("127.0.0.1", port, 2);
-    launch::TcpStore{"127.0.0.1", port, patience(), 0, 2}.set("key", "value");
+    const std::jthread comes{[&] {
+      try {
+        got = launch::TcpStore{"127.0.0.1", port, Clock::now() + std::chrono::seconds{20}, 1, 2, {}, fast}.wait("key", patience());
+        joined = true;
+      } catch (const pdp::Timeout& timeout) {
+        got = timeout.what();
+      }
+    }};
+    for (int times = 0; times < 70; ++times) accept();
+    const pdp::comm::Descriptor rank = accept();
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});  // as a busy store
+    relay(rank, stranger(server.port()));
   }
+  CHECK(joined);
   CHECK(got == "value");
 }
 
