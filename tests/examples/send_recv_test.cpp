@@ -63,7 +63,7 @@ TEST_CASE("send_recv with another number of ranks, or with a wrong flag, is one 
                                                    {{"--world-size", "-2"}, {"ranks"}},
                                                    {{"--ranks", "two"}, {"ranks", "two"}},
                                                    {{"--treads", "2"}, {"treads"}},
-                                                   {{"--comm", "carrier-pigeon"}, {"--comm carrier-pigeon", "hierarchical, tcp", "shm"}},
+                                                   {{"--comm", "carrier-pigeon"}, {"--comm 'carrier-pigeon'", "hierarchical, tcp", "shm"}},
                                                    {{"--comm", "thread"}, {"--comm thread", "--threads N"}},
                                                    {{"--ranks", "2", "--threads", "2"}, {"exclude"}}};
   for (const auto& [arguments, words] : cases) {

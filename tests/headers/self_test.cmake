@@ -47,6 +47,6 @@ string(REPLACE "@" "inline long cut(double number) { return (long)number; }" cas
 check(warnings passes "${cast}" "1 headers compile (warnings)")
 check(definitions fails "${cast}" "old-style-cast")
 if(COMPILER_ID STREQUAL "GNU")
-  check(warnings fails "inline int same(int number) { return static_cast<int>(number); }" "useless-cast")
+  check(warnings fails "inline int pick(int a) { if (a == 1) return 1; else if (a == 1) return 2; return 0; }" "duplicated-cond")
 endif()
 message(STATUS "headers: each planted fault was found")
