@@ -83,7 +83,7 @@ inline std::string gzip(const std::string& bytes, const std::filesystem::path& s
   return packed;
 }
 
-/// What `call` returns in a process of its own, whose user, limits and mounts it may change.
+/// Runs `call` in a process of its own, whose user, limits and mounts it may change, and returns its result.
 inline std::string in_child(const std::function<std::string()>& call) {
   int pipe[2];
   if (::pipe(pipe) != 0) throw std::runtime_error{"no pipe"};

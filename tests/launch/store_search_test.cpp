@@ -41,6 +41,20 @@ std::uint16_t found(const std::vector<std::uint16_t>& ports, const launch::Acces
 }
 constexpr std::chrono::seconds patience{60};
 
+/// The store of the job "own", which starts after a pause.
+class LateStore {
+ public:
+  LateStore(std::uint16_t port, std::chrono::milliseconds pause)
+      : starter_{[this, port, pause] {
+          std::this_thread::sleep_for(pause);
+          server_.emplace("127.0.0.1", port, 2, access("own"));
+        }} {}
+
+ private:
+  std::optional<launch::TcpStoreServer> server_;
+  std::jthread starter_;  // ends before the server does
+};
+
 }  // namespace
 
 TEST_CASE("A rank finds its store among ports that strangers, other jobs and earlier attempts have", "[launch][store]") {
@@ -61,21 +75,13 @@ TEST_CASE("A rank finds its store among ports that strangers, other jobs and ear
 TEST_CASE("A rank waits for a store that starts later", "[launch][store]") {
   const Silent silent;
   const std::uint16_t port = launch::TcpStoreServer{}.port();
-  std::optional<launch::TcpStoreServer> own;
-  std::jthread later{[&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds{300});
-    own.emplace("127.0.0.1", port, 2, access("own"));
-  }};
+  const LateStore own{port, std::chrono::milliseconds{300}};
   CHECK(found({silent.port(), port}, access("own"), patience) == port);
 }
 
 TEST_CASE("A rank finds a store that starts long after the search has begun", "[launch][store]") {
   const std::uint16_t port = launch::TcpStoreServer{}.port();
-  std::optional<launch::TcpStoreServer> own;
-  std::jthread later{[&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds{500});  // hundreds of rounds
-    own.emplace("127.0.0.1", port, 2, access("own"));
-  }};
+  const LateStore own{port, std::chrono::milliseconds{500}};  // hundreds of rounds
   const launch::Access mine = access("own");
   launch::Pace fast = launch::StoreSearch::usual_pace;
   fast.first_pause = fast.longest_pause = std::chrono::milliseconds{1};
@@ -85,11 +91,7 @@ TEST_CASE("A rank finds a store that starts long after the search has begun", "[
 TEST_CASE("A rank finds a store that starts while the search waits for an answer at another port", "[launch][store]") {
   const Silent silent;
   const std::uint16_t port = launch::TcpStoreServer{}.port();
-  std::optional<launch::TcpStoreServer> own;
-  std::jthread later{[&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds{300});
-    own.emplace("127.0.0.1", port, 2, access("own"));
-  }};
+  const LateStore own{port, std::chrono::milliseconds{300}};
   const launch::Access mine = access("own");
   launch::Pace patient = launch::StoreSearch::usual_pace;
   patient.first_patience = std::chrono::hours{1};

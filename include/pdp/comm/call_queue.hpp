@@ -145,7 +145,7 @@ class CallQueue {
     return call.done();
   }
 
-  /// What one look at everything has found.
+  /// The result of one look at everything.
   struct Look {
     bool moved;     // something has moved, or a new message was asked for; if not, it is safe to sleep
     bool advanced;  // a collective waits for other things than before; a probe that arrives moves, but advances nothing
@@ -225,7 +225,7 @@ class CallQueue {
 
   void recycle(Call& call) { idle_[call.envelope.tag == Envelope::collective ? collectives : messages].push_back(&call); }
 
-  /// What a wait for a call is for now: that call, or the one before it in its group that runs.
+  /// Returns the call that must end or advance next before `call` can end: the collective of its group that runs, or the message itself.
   static const Call& holding_up(const Group& group, const Call& call) {
     return call.envelope.tag == Envelope::collective ? *group.first : call;
   }

@@ -104,8 +104,8 @@ class BasicFileStore {
       if (std::optional<std::string> value = read(key, deadline)) return *std::move(value);
       const comm::TimePoint now = comm::Clock::now();
       if (now >= deadline)
-        throw Timeout{text("nobody has set '", key, "' in the job's store in ", folder_.string(),
-                           " before the deadline for the start (PDP_TIMEOUT)")};
+        throw Timeout{
+            text("'", key, "' was not set in the job's store in ", folder_.string(), " before the deadline for the start (PDP_TIMEOUT)")};
       std::this_thread::sleep_until(std::min(deadline, now + pause));
     }
   }

@@ -29,7 +29,7 @@ class InProcessStore {
     std::unique_lock lock{mutex_};
     auto entry = values_.find(key);
     if (!comm::wait_until(changed_, lock, deadline, [&] { return failure_ || (entry = values_.find(key)) != values_.end(); }))
-      throw Timeout{text("nobody has set '", key, "' in the job's store before the deadline for the start (PDP_TIMEOUT)")};
+      throw Timeout{text("'", key, "' was not set in the job's store before the deadline for the start (PDP_TIMEOUT)")};
     check();
     return entry->second;
   }

@@ -247,8 +247,8 @@ inline std::optional<Starter> launcher_starter(const Variables& variable) {
 
 namespace detail {
 
-/// What Slurm does not say of a task of srun, so that its ranks cannot be found (see slurm_starter): what starts a container may pass on
-/// some variables only. Null for a process that is no such task: the batch script and the shell of salloc have SLURM_PROCID, too, 0.
+/// Returns the variable that a task of srun lacks, so that the other ranks cannot be found (see slurm_starter): a container may get some
+/// variables only. Returns null if the process is no such task: the batch script and the shell of salloc have SLURM_PROCID, too, 0.
 inline const char* missing_of_slurm(const Variables& variable) {
   const char* task = given(variable, "SLURM_PROCID");
   if (task == nullptr) return nullptr;

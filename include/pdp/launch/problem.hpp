@@ -22,8 +22,8 @@ struct Problem {
   /// What a program's exit code says of it.
   [[nodiscard]] int exit_code() const { return kind == Kind::usage ? 2 : 1; }
 
-  /// What the other ranks are told if the exception that is being handled ends a rank while the job is starting. `who`: what has failed, if
-  /// not the rank itself.
+  /// Returns the failure to report to the other ranks if the exception that is being handled ends a rank while the job is starting. `who`:
+  /// the part that has failed, if not the rank itself.
   static comm::Failure failure_at_start(int rank, const std::string& who = {}) {
     const std::string name = who.empty() ? text("rank ", rank) : who;
     try {

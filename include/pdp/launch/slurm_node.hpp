@@ -51,7 +51,7 @@ inline std::optional<std::string> address_in_description(std::string_view words)
 
 namespace detail {
 
-/// What Slurm's scontrol prints of a node; nothing if it is not there, fails, or has not ended at the deadline.
+/// Returns the output of `scontrol show node`. It is empty if scontrol is missing, fails, or has not ended at the deadline.
 inline std::string description_of_node(const std::string& node, comm::TimePoint deadline) {
   constexpr std::size_t longest = 64 * 1024;
   std::array<int, 2> ends{};

@@ -69,7 +69,7 @@ class TcpStore {
     auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = milliseconds}, key, {},
                                     std::max({deadline, deadline_, comm::Clock::now()}) + answer_time);
     if (answer.kind != StoreMessage::Kind::ok)
-      throw Timeout{text("nobody has set '", key, "' in the job's store at ", place(), " before the deadline for the start (PDP_TIMEOUT)")};
+      throw Timeout{text("'", key, "' was not set in the job's store at ", place(), " before the deadline for the start (PDP_TIMEOUT)")};
     return std::move(value);
   }
 

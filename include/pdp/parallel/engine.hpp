@@ -196,7 +196,7 @@ class Engine {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// What a call is for whose messages are to be told apart from those of other calls.
+  /// The kinds of calls whose messages have tags of their own.
   enum class Purpose : unsigned char { training, evaluation };
 
   void begin_call(Purpose purpose) {
@@ -415,8 +415,9 @@ class Engine {
   [[nodiscard]] int tag(const Instruction& i) {
     const int layers = stage().outline().size() + 1;
     const std::int64_t kinds = std::int64_t{2} * plan_.micro_batches * layers;
-    const std::int64_t number = calls_[static_cast<std::size_t>(purpose_)] * 2 + static_cast<std::int64_t>(purpose_);
-    const std::int64_t call = number % std::max<std::int64_t>(1, 32767 / kinds);
+    const std::int64_t room = std::max<std::int64_t>(1, 32767 / kinds), count = calls_[static_cast<std::size_t>(purpose_)];
+    // With room for two numbers, they tell a step from the next one.
+    const std::int64_t call = (room > 2 ? 2 * count + static_cast<std::int64_t>(purpose_) : count) % room;
     const std::int64_t kind = (std::int64_t{i.micro_batch} * layers + i.first) * 2 + (i.tensor == parallel::Tensor::gradient ? 1 : 0);
     return static_cast<int>(call * kinds + kind);
   }

@@ -282,7 +282,7 @@ class Trainer {
     agreed_ = true;
   }
 
-  /// What comes before the engine's part in a step. If it throws, the step counts as one that this rank has missed.
+  /// Returns what `prepare`, which precedes the engine's part of a step, returns. If it throws, the step counts as missed by this rank.
   template <class F>
   auto prepare_step(const F& prepare) {
     try {

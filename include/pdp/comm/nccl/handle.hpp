@@ -59,8 +59,9 @@ class Handle {
   [[nodiscard]] bool join() noexcept {
     if (!ending_.joinable()) return true;
     const TimePoint until = later(Clock::now(), patience_);
-    while (end_.wait_for(Clock::slice) != std::future_status::ready && Clock::now() < until) continue;
-    const bool ended = end_.wait_for(Duration{}) == std::future_status::ready;
+    bool ended = false;
+    do ended = end_.wait_for(Clock::slice) == std::future_status::ready;
+    while (!ended && Clock::now() < until);
     ended ? ending_.join() : ending_.detach();
     return ended;
   }
