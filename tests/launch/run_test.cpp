@@ -594,9 +594,15 @@ TEST_CASE("A launcher tells the other ranks that one has ended before it joined"
     const std::string lost = GENERATE(as<std::string>{}, "1", "2");
     const std::string port = std::to_string(free_port());
     const std::vector<Variable> variables{{"PDP_TIMEOUT", "600"}, {"PDP_SECRET", "sixteen bytes or more"}};
-    Job first{{"nodes", "2", "2", "0", "127.0.0.1", port, lost}, variables};
-    Job second{{"nodes", "2", "2", "1", "127.0.0.1", port, lost}, variables};
-    for (Job* each : {&first, &second}) {
+    const auto start = [&](int machine) {
+      return std::make_unique<Job>(std::vector<std::string>{"nodes", "2", "2", std::to_string(machine), "127.0.0.1", port, lost},
+                                   variables);
+    };
+    const int machine = lost == "1" ? 0 : 1;
+    const auto other = start(1 - machine);
+    std::this_thread::sleep_for(std::chrono::seconds{1});
+    const auto losing = start(machine);
+    for (Job* each : {other.get(), losing.get()}) {
       CHECK(each->end() == 1);
       CHECK_THAT(each->err(), Contains("rank " + lost) && Contains("ended with exit code 0"));
     }

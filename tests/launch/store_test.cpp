@@ -479,6 +479,28 @@ TEMPLATE_TEST_CASE("A store tells every rank why the job cannot start", "[launch
   CHECK_THROWS_AS(store.two.add("counter", 1), pdp::PeerLost);
 }
 
+TEST_CASE("A store that its host is to end waits for late ranks to hear a failure, and for nothing without one", "[launch][store]") {
+  launch::TcpStoreServer server{"127.0.0.1", 0, 4};
+  server.wait_until_told(2, patience());
+  server.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"});
+  int heard = 0;
+  {
+    const std::jthread late{[&, port = server.port()] {
+      for (const int rank : {3, 2}) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        launch::TcpStore store{"127.0.0.1", port, patience(), rank, 4};
+        CHECK_THROWS_WITH(store.wait("key", patience()), Contains("rank 1 has failed"));
+        ++heard;
+      }
+    }};
+    server.wait_until_told(2, patience());
+    CHECK(server.has_come(2));
+    CHECK(server.has_come(3));
+  }
+  CHECK(heard == 2);
+  server.wait_until_told(1, pdp::comm::Clock::now());  // rank 1 never comes
+}
+
 TEST_CASE("A failure keeps its kind, rank and words as an entry of a store", "[launch][store]") {
   const pdp::comm::Failure failure{pdp::comm::Failure::Kind::timeout, 17, "words with\nlines and 3 4 numbers"};
   const pdp::comm::Failure decoded = pdp::comm::decode_failure(pdp::comm::encode(failure));

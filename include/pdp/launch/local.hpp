@@ -92,9 +92,10 @@ class LauncherSignals {
 /// another.
 class Launcher {
  public:
-  /// `on_end`: called for a rank that has ended too early, with why.
-  explicit Launcher(LocalRanks ranks, std::function<void(int rank, const std::string& why)> on_end = nullptr)
-      : ranks_{std::move(ranks)}, on_end_{std::move(on_end)} {}
+  /// Called if a rank has ended too early, with why, and with whether others are known to miss it.
+  using OnEnd = std::function<void(int rank, const std::string& why, bool missed)>;
+
+  explicit Launcher(LocalRanks ranks, OnEnd on_end = nullptr) : ranks_{std::move(ranks)}, on_end_{std::move(on_end)} {}
   Launcher(Launcher&&) = delete;
   ~Launcher() { end_all(); }
 
@@ -200,7 +201,7 @@ class Launcher {
       // One that ends without a word and without an error has done wrong only if others miss it.
       const std::string why = text("ended with exit code ", code, " in the middle of the job");
       note(code != 0 ? root_ : quitter_, {child.rank, {Problem::Kind::root, why}});
-      if (code == 0 && on_end_) on_end_(child.rank, why);
+      if (code == 0 && on_end_) on_end_(child.rank, why, false);
     }
   }
 
@@ -225,7 +226,7 @@ class Launcher {
     }
     if (fault) {
       Report::print(fault->problem, fault->rank);
-      if (root_ && on_end_) on_end_(fault->rank, fault->problem.message);
+      if (root_ && on_end_) on_end_(fault->rank, fault->problem.message, true);
       end_all();
       return fault->problem.exit_code();
     }
@@ -252,7 +253,7 @@ class Launcher {
   }
 
   LocalRanks ranks_;
-  std::function<void(int rank, const std::string& why)> on_end_;
+  OnEnd on_end_;
   LauncherSignals signals_;
   std::vector<Child> children_;
   std::vector<pollfd> polled_;

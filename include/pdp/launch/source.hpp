@@ -94,7 +94,7 @@ inline void tell_job(const comm::Failure& failure, const Place& place, const Acc
       std::optional<TcpStoreServer> server;
       host_store(server, host, ports, place.size, access, deadline);
       server->fail(failure);
-      server->wait_until_told(comm::Clock::now() + time_to_tell);
+      server->wait_until_told(1, comm::Clock::now() + time_to_tell);
       return;
     }
     const std::uint16_t port = ports.size() == 1 ? ports.front() : StoreSearch{host, ports, place.rank, place.size, access}.port(deadline);
@@ -174,18 +174,21 @@ PDP_INLINE int run_processes(const Options& options) {
   }
   ranks.job = access.job;
   // Other ranks may wait for one that has ended before it has come to the store, also on machines of other launchers.
-  const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why) {
+  const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why, bool missed) {
     const comm::Failure failure{comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed: ", why)};
     if (!store) {
       // In a folder, also the ranks of this machine wait.
       if (options.nodes > 1 || in_folder)
         detail::tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder},
                          access);
-    } else if (!store->has_come(rank)) {
+    } else if (missed || !store->has_come(rank)) {
       store->fail(failure);
     }
   };
-  return Launcher{std::move(ranks), on_end}.run();
+  const int code = Launcher{std::move(ranks), on_end}.run();
+  // Ranks of other machines may still be on their way.
+  if (store) store->wait_until_told(here, comm::Clock::now() + time_to_tell);
+  return code;
 }
 
 struct Rendezvous::Ends {
@@ -228,7 +231,7 @@ PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) 
     const comm::Failure failure = Problem::failure_at_start(place.rank);
     if (ends_->server) {
       ends_->server->fail(failure);
-      ends_->server->wait_until_told(comm::Clock::now() + time_to_tell);
+      ends_->server->wait_until_told(1, comm::Clock::now() + time_to_tell);
     } else {
       detail::tell_rank_failure(failure, place);
     }
@@ -240,7 +243,7 @@ PDP_INLINE Rendezvous::~Rendezvous() {
   // Where this rank gives up, the others may still have to read why.
   const comm::TimePoint until = comm::Clock::now() + time_to_tell;
   ends_->store.reset();
-  if (ends_->server) ends_->failed ? ends_->server->wait_until_told(until) : ends_->server->wait_until_alone(until);
+  if (ends_->server) ends_->failed ? ends_->server->wait_until_told(1, until) : ends_->server->wait_until_alone(until);
 }
 
 PDP_INLINE void Rendezvous::leave(comm::TimePoint deadline) {

@@ -88,11 +88,13 @@ class TcpStoreServer {
     std::unique_lock lock{mutex_};
     comm::wait_until(changed_, lock, deadline, [this] { return ranks_here_ == 0; });
   }
-  /// After fail(), on rank 0: waits until all other ranks have come and left again, not for longer than until the deadline.
-  void wait_until_told(comm::TimePoint deadline) {
+  /// If the job cannot start: waits until all ranks from `first` on have come and all have left again, not for longer than until the
+  /// deadline.
+  void wait_until_told(int first, comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
-    comm::wait_until(changed_, lock, deadline, [this] {
-      return ranks_here_ == 0 && std::all_of(has_come_.begin() + 1, has_come_.end(), [](bool come) { return come; });
+    if (failure_.empty()) return;
+    comm::wait_until(changed_, lock, deadline, [this, first] {
+      return ranks_here_ == 0 && std::all_of(has_come_.begin() + first, has_come_.end(), [](bool come) { return come; });
     });
   }
   /// Whether that rank has proved who it is, now or earlier.
