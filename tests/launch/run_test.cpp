@@ -564,10 +564,10 @@ TEST_CASE("The ranks of other machines hear at once why a launcher cannot start 
   const std::string port = std::to_string(free_port());
   const int odd = GENERATE(0, 1);
   const Variable wrong = GENERATE(values<Variable>({{"PDP_HEARTBEAT", "0.5"}, {"PDP_DEADLINE", "x"}}));
-  const auto start = [&](int machine) {
+  const auto start = [&](int node) {
     std::vector<Variable> variables{{"PDP_TIMEOUT", "600"}, {"PDP_SECRET", "sixteen bytes or more"}};
-    if (machine == odd) variables.push_back(wrong);
-    return std::make_unique<Job>(std::vector<std::string>{"nodes", "2", "2", std::to_string(machine), "127.0.0.1", port}, variables);
+    if (node == odd) variables.push_back(wrong);
+    return std::make_unique<Job>(std::vector<std::string>{"nodes", "2", "2", std::to_string(node), "127.0.0.1", port}, variables);
   };
   const auto other = start(1 - odd);
   std::this_thread::sleep_for(std::chrono::seconds{1});
@@ -594,14 +594,13 @@ TEST_CASE("A launcher tells the other ranks that one has ended before it joined"
     const std::string lost = GENERATE(as<std::string>{}, "1", "2");
     const std::string port = std::to_string(free_port());
     const std::vector<Variable> variables{{"PDP_TIMEOUT", "600"}, {"PDP_SECRET", "sixteen bytes or more"}};
-    const auto start = [&](int machine) {
-      return std::make_unique<Job>(std::vector<std::string>{"nodes", "2", "2", std::to_string(machine), "127.0.0.1", port, lost},
-                                   variables);
+    const auto start = [&](int node) {
+      return std::make_unique<Job>(std::vector<std::string>{"nodes", "2", "2", std::to_string(node), "127.0.0.1", port, lost}, variables);
     };
-    const int machine = lost == "1" ? 0 : 1;
-    const auto other = start(1 - machine);
+    const int node = lost == "1" ? 0 : 1;
+    const auto other = start(1 - node);
     std::this_thread::sleep_for(std::chrono::seconds{1});
-    const auto losing = start(machine);
+    const auto losing = start(node);
     for (Job* each : {other.get(), losing.get()}) {
       CHECK(each->end() == 1);
       CHECK_THAT(each->err(), Contains("rank " + lost) && Contains("ended with exit code 0"));
