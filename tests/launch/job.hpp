@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -29,9 +29,12 @@ namespace launch_test {
 using Clock = std::chrono::steady_clock;
 using Variable = std::pair<std::string, std::string>;
 
+/// Of a file; nothing if it cannot be read, as that of a process in /proc that has just ended.
 inline std::string contents(const std::string& file) {
   std::ifstream stream{file, std::ios::binary};
-  return {std::istreambuf_iterator<char>{stream}, {}};
+  std::ostringstream words;
+  words << stream.rdbuf();
+  return words.str();
 }
 
 inline std::uint16_t free_port() { return pdp::launch::TcpStoreServer{}.port(); }
