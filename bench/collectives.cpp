@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "backends.hpp"

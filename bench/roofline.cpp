@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
@@ -28,9 +28,9 @@ namespace {
 using bench::now_us;
 using pdp::Index;
 using pdp::Matrix;
-using pdp::host::Cpu;
-using pdp::host::Lanes;
-using pdp::host::Simd;
+using pdp::cpu::Cpu;
+using pdp::cpu::Lanes;
+using pdp::cpu::Simd;
 using pdp::launch::parse_number;
 
 /// The least time of a call of `work` in microseconds, called for some `seconds`, and three times at least.
@@ -151,7 +151,7 @@ int measure(double seconds) {
   const auto each = [&](std::size_t parts) { return seconds / static_cast<double>(parts); };
   std::vector<Simd> sizes;
   for (const Simd size : {Simd::baseline, Simd::avx2, Simd::avx512})
-    if (size <= pdp::host::widest_simd()) sizes.push_back(size);
+    if (size <= pdp::cpu::widest_simd()) sizes.push_back(size);
   double peak = 0;
   for (const Simd size : sizes) {
     const double rate = fma_rate(size, each(sizes.size()));

@@ -14,7 +14,7 @@
 
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
@@ -75,7 +75,7 @@ class Floor {
   }
 
  private:
-  pdp::host::Cpu cpu_;
+  pdp::cpu::Cpu cpu_;
   std::vector<Index> widths_;
   Index rows_;
   std::vector<pdp::Buffer<float>> values_, gradients_, weights_, weight_gradients_;
@@ -154,9 +154,9 @@ int run(const pdp::launch::Options& options, const Settings& settings) {
   return pdp::launch::run<Comm>(options, [&](auto& world) {
     with_config(settings.config, [&](const auto& config) {
       if (settings.strategy == "single")
-        measure(world, pdp::parallel::Single{}, config, settings);
+        measure(world, pdp::strategy::Single{}, config, settings);
       else if (settings.strategy == "data")
-        measure(world, pdp::parallel::DataParallel{}, config, settings);
+        measure(world, pdp::strategy::DataParallel{}, config, settings);
       else
         throw pdp::UsageError{pdp::text("--strategy ", settings.strategy, " is unknown; it is single or data")};
     });

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include <pdp/comm/shm.hpp>
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
@@ -37,7 +37,7 @@ namespace {
 using bench::now_us;
 using pdp::Index;
 using pdp::launch::parse_number;
-using namespace pdp::parallel;
+using namespace pdp::strategy;
 
 struct Settings {
   std::string config = "wide", strategy = "1f1b";

@@ -24,7 +24,7 @@
 #include <fmt/format.h>
 
 #include <pdp/comm/tcp.hpp>
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/timing.hpp"
@@ -117,7 +117,7 @@ void write(const std::string& file, const std::string& rows) {
   constexpr std::string_view first = "all_reduce_choices{\n", last = "};\n";
   const std::size_t begin = header.find(first), end = begin == std::string::npos ? begin : header.find(last, begin);
   if (!in || end == std::string::npos)
-    throw pdp::ConfigError{pdp::text("--write ", file, ": this is not the header that holds the table (comm/algorithm/table.hpp)")};
+    throw pdp::ConfigError{pdp::text("--write ", file, ": this is not the header that holds the table (comm/message/algorithm/table.hpp)")};
   header.replace(begin + first.size(), end - begin - first.size(), rows);
   const std::string beside = file + ".new";
   std::ofstream out{beside, std::ios::binary};

@@ -11,6 +11,6 @@ int main(int argc, char** argv) {
       examples::parse(argc, argv, "Trains a classifier of handwritten digits on several devices of one process.", {.devices = true});
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
-    examples::train_digits(world, pdp::parallel::DataParallel{}, flags, flags.batch_size, device...);
+    examples::train_digits(world, pdp::strategy::DataParallel{}, flags, flags.batch_size, device...);
   });
 }

@@ -14,7 +14,7 @@
 #include "common/timeline.hpp"
 
 namespace nn = pdp::nn;
-using Strategy = pdp::parallel::DataParallel;
+using Strategy = pdp::strategy::DataParallel;
 
 constexpr pdp::Task digit_classifier{
     nn::Sequential{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 64}, nn::Relu{}, nn::Linear{64, 64}, nn::Relu{}, nn::Linear{64, 10}},

@@ -7,11 +7,11 @@
 #include "common/digits.hpp"
 #include "common/run.hpp"
 
-using pdp::parallel::Mesh;
+using pdp::strategy::Mesh;
 
 /// The strategy that the command line names.
-pdp::parallel::AnyStrategy hybrid(const examples::Flags& flags, Mesh mesh) {
-  using namespace pdp::parallel;
+pdp::strategy::AnyStrategy hybrid(const examples::Flags& flags, Mesh mesh) {
+  using namespace pdp::strategy;
   const int m = flags.micro_batches;
   if (flags.schedule == "gpipe") return Hybrid<GPipe>{.mesh = mesh, .micro_batches = m};
   if (flags.schedule == "interleaved") return Hybrid<Interleaved>{.mesh = mesh, .micro_batches = m};

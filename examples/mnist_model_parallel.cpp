@@ -13,7 +13,6 @@ int main(int argc, char** argv) {
   const int pieces = flags.pipelined ? static_cast<int>((flags.batch_size + 19) / 20) : 1;
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
-    examples::train_digits(world, pdp::parallel::Pipeline<pdp::parallel::GPipe>{.micro_batches = pieces}, flags, flags.batch_size,
-                           device...);
+    examples::train_digits(world, pdp::strategy::Pipeline<pdp::plan::GPipe>{.micro_batches = pieces}, flags, flags.batch_size, device...);
   });
 }

@@ -7,8 +7,8 @@
 #include "common/run.hpp"
 
 /// The pipeline that the command line names.
-pdp::parallel::AnyStrategy pipeline(const examples::Flags& flags) {
-  using namespace pdp::parallel;
+pdp::strategy::AnyStrategy pipeline(const examples::Flags& flags) {
+  using namespace pdp::strategy;
   const int m = flags.micro_batches;
   if (flags.schedule == "gpipe") return Pipeline<GPipe>{.micro_batches = m};
   if (flags.schedule == "interleaved") return Pipeline<Interleaved>{.micro_batches = m};

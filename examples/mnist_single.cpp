@@ -11,7 +11,7 @@
 
 namespace nn = pdp::nn;
 using Comm = pdp::comm::Self;
-using Strategy = pdp::parallel::Single;
+using Strategy = pdp::strategy::Single;
 
 constexpr pdp::Task digit_classifier{
     nn::Sequential{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 64}, nn::Relu{}, nn::Linear{64, 64}, nn::Relu{}, nn::Linear{64, 10}},

@@ -10,6 +10,6 @@ int main(int argc, char** argv) {
       examples::parse(argc, argv, "Trains a classifier of handwritten digits whose layers are divided over the ranks.", {.ranks = true});
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
-    examples::train_digits(world, pdp::parallel::TensorParallel{}, flags, flags.batch_size, device...);
+    examples::train_digits(world, pdp::strategy::TensorParallel{}, flags, flags.batch_size, device...);
   });
 }

@@ -11,6 +11,6 @@ int main(int argc, char** argv) {
                                      {.ranks = true, .stage = true});
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
-    examples::train_digits(world, pdp::parallel::Zero{.stage = flags.stage}, flags, flags.batch_size * world.size(), device...);
+    examples::train_digits(world, pdp::strategy::Zero{.stage = flags.stage}, flags, flags.batch_size * world.size(), device...);
   });
 }

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <pdp/parallel/strategy.hpp>
+#include <pdp/plan/plan.hpp>
 
 /// One's own data parallelism, from pdp's public words: every rank begins with rank 0's parameters, and the gradients of a layer are summed
 /// over the ranks as soon as backward has produced them. (The loss is a mean over the rows of all ranks, so the sum is the average.)
 struct MyDataParallel {
-  [[nodiscard]] pdp::parallel::Plan plan(const pdp::nn::Outline& model, pdp::parallel::Place at) const {
-    using namespace pdp::parallel;
+  [[nodiscard]] pdp::plan::Plan plan(const pdp::nn::Outline& model, pdp::plan::RankInWorld at) const {
+    using namespace pdp::strategy;
     const int layers = model.size(), world = 0;
     Plan plan{.share = {at.rank, at.size}, .units = units_by_size(model, 0, layers, /*elements*/ 1, world)};
     plan.evaluate = {compute(Op::forward, 0, 0, layers), compute(Op::loss, 0, layers, layers)};

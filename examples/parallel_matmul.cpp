@@ -15,7 +15,7 @@
 #include "common/run.hpp"
 
 using examples::OwnedMatrix, examples::View;
-constexpr pdp::host::Cpu cpu;
+constexpr pdp::cpu::Cpu cpu;
 
 /// This rank's share of the rows of a matrix that rank 0 holds.
 OwnedMatrix scatter_rows(auto& world, View whole) {
@@ -38,7 +38,7 @@ OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
   world.broadcast(b.values(), 0);
   const OwnedMatrix rows_of_a = scatter_rows(world, a);
   OwnedMatrix rows_of_c{rows_of_a.rows, b.cols};
-  pdp::host::gemm<float>(cpu, rows_of_a, b, rows_of_c, false);
+  pdp::cpu::gemm<float>(cpu, rows_of_a, b, rows_of_c, false);
   return gather_rows(world, rows_of_c, a.rows);
 }
 
@@ -46,7 +46,7 @@ OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
 OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
   const OwnedMatrix columns_of_a = scatter_rows(world, examples::transpose(a)), rows_of_b = scatter_rows(world, b);
   OwnedMatrix c{a.rows, b.cols};
-  pdp::host::gemm_tn<float>(cpu, columns_of_a, rows_of_b, c, false);
+  pdp::cpu::gemm_tn<float>(cpu, columns_of_a, rows_of_b, c, false);
   world.all_reduce(c.values(), pdp::comm::Sum{});
   return c;
 }
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
     if (root) {
       pdp::random::fill_uniform(pdp::random::make_key(0, "A"), 0, a.values());
       pdp::random::fill_uniform(pdp::random::make_key(0, "B"), 0, b.values());
-      pdp::host::gemm<float>(cpu, a, b, serial, false);
+      pdp::cpu::gemm<float>(cpu, a, b, serial, false);
     }
     const OwnedMatrix by_row = multiply_by_row(world, a, b), by_reduction = multiply_by_reduction(world, a, b);
     if (!root) return 0;

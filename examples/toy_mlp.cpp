@@ -25,8 +25,8 @@
 using examples::Samples, examples::ToyFlags, examples::TrainAndTest;
 using pdp::Index;
 
-pdp::parallel::AnyStrategy strategy_of(const ToyFlags& flags) {
-  using namespace pdp::parallel;
+pdp::strategy::AnyStrategy strategy_of(const ToyFlags& flags) {
+  using namespace pdp::strategy;
   if (flags.strategy == "single") return Single{};
   if (flags.strategy == "my") return MyDataParallel{};
   if (flags.strategy == "zero") return Zero{.stage = flags.stage};

@@ -5,7 +5,7 @@
 
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
-#include <pdp/launch/source.hpp>
+#include <pdp/launch/start/source.hpp>
 
 template class pdp::comm::Member<pdp::comm::SelfTransport>;
 template class pdp::comm::Member<pdp::comm::ThreadTransport>;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <pdp/core/shape.hpp>
-#include <pdp/host/update.hpp>
+#include <pdp/cpu/update.hpp>
 #include <pdp/testing/values.hpp>
 
 /// What the tests of several folders need: numbers, how far apart they are, and what was thrown.
@@ -22,10 +22,10 @@ std::vector<T> normal(pdp::Index elements, int seed) {
 }
 
 /// All vector registers that this processor has.
-inline std::vector<pdp::host::Simd> registers() {
-  std::vector<pdp::host::Simd> found;
-  for (const auto each : {pdp::host::Simd::baseline, pdp::host::Simd::avx2, pdp::host::Simd::avx512})
-    if (each <= pdp::host::widest_simd()) found.push_back(each);
+inline std::vector<pdp::cpu::Simd> registers() {
+  std::vector<pdp::cpu::Simd> found;
+  for (const auto each : {pdp::cpu::Simd::baseline, pdp::cpu::Simd::avx2, pdp::cpu::Simd::avx512})
+    if (each <= pdp::cpu::widest_simd()) found.push_back(each);
   return found;
 }
 
@@ -45,11 +45,11 @@ double difference(const A& values, const B& expected) {
 
 /// An optimizer's pass by one gradient, into the parameters alone.
 template <std::size_t Fields, class T, class Rule>
-void update(const pdp::host::Cpu& cpu, const Rule& rule, const pdp::StepInfo& step, std::span<T> parameters, std::span<const T> gradients,
+void update(const pdp::cpu::Cpu& cpu, const Rule& rule, const pdp::StepInfo& step, std::span<T> parameters, std::span<const T> gradients,
             std::span<T> state) {
   const T* const only = gradients.data();
   const pdp::StepNumbers numbers{.info = step};
-  pdp::host::update<Fields>(cpu, rule, &numbers, parameters, std::span{&only, 1}, state);
+  pdp::cpu::update<Fields>(cpu, rule, &numbers, parameters, std::span{&only, 1}, state);
 }
 
 /// What a loss finds, with its scale as a value.
@@ -58,7 +58,7 @@ pdp::LossSums sums_of(const Loss& loss, pdp::Matrix<const T> output, std::span<T
                       pdp::Matrix<T> gradient) {
   const double of_rows = static_cast<double>(scale);
   pdp::LossSums sums;
-  loss(pdp::host::Cpu{}, output, std::span<const std::remove_const_t<Target>>{targets}, &of_rows, gradient, &sums);
+  loss(pdp::cpu::Cpu{}, output, std::span<const std::remove_const_t<Target>>{targets}, &of_rows, gradient, &sums);
   return sums;
 }
 

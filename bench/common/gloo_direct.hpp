@@ -22,9 +22,9 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/join/store.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/region.hpp>
-#include <pdp/comm/store.hpp>
 #include <pdp/core/error.hpp>
 
 namespace bench {

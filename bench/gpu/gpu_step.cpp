@@ -19,9 +19,9 @@
 #include <vector>
 
 #include <pdp/comm/self.hpp>
+#include <pdp/cuda/detail/library.hpp>
 #include <pdp/cuda/device.hpp>
-#include <pdp/cuda/library.hpp>
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
@@ -128,7 +128,7 @@ void measure(const Config& config, const Settings& settings) {
                                   .fused_bias_gradient = settings.fused_bias_gradient,
                                   .graphs = settings.graphs}};
   pdp::comm::Self self;
-  pdp::Trainer trainer{self, pdp::parallel::Single{}, config.task, {.global_batch = config.rows}, device, Precision{}};
+  pdp::Trainer trainer{self, pdp::strategy::Single{}, config.task, {.global_batch = config.rows}, device, Precision{}};
   using Target = typename decltype(trainer)::Target;
   const bench::Batches<Target> batches{config.rows, config.widths.front(), config.widths.back(), 0};
   auto x = allocate<float>(device, static_cast<Index>(batches.x().size()));

@@ -17,7 +17,7 @@ inline constexpr pdp::Task digit_classifier{
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
 
 /// Trains it, spread by a strategy, as the flags say: on the cores of this machine, or on a device.
-template <class World, pdp::parallel::Strategy S, class... Device>
+template <class World, pdp::strategy::Strategy S, class... Device>
 void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);

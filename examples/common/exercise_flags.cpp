@@ -5,7 +5,7 @@
 #include <exception>
 #include <functional>
 
-#include <pdp/launch/environment.hpp>
+#include <pdp/launch/start/environment.hpp>
 
 #include "comm_flag.hpp"
 #include "end.hpp"

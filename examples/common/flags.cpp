@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include <pdp/launch/environment.hpp>
-#include <pdp/parallel/mesh.hpp>
+#include <pdp/launch/start/environment.hpp>
+#include <pdp/strategy/mesh.hpp>
 
 #include "comm_flag.hpp"
 #include "device_flag.hpp"
@@ -37,7 +37,7 @@ void start_a_mesh(Flags& flags) {
   if (launch.ranks || launch.threads || launch.processes_per_node || launch.nodes > 1 ||
       pdp::launch::Place::given(pdp::launch::environment))
     return;
-  const std::int64_t ranks = pdp::parallel::Mesh{std::max(flags.data_axis, 1), flags.pipeline_axis, flags.tensor_axis}.size();
+  const std::int64_t ranks = pdp::strategy::Mesh{std::max(flags.data_axis, 1), flags.pipeline_axis, flags.tensor_axis}.size();
   if (ranks > pdp::launch::most_local_ranks)
     throw pdp::UsageError{
         pdp::text("--dp, --pp and --tp make ", ranks, " ranks, but at most ", pdp::launch::most_local_ranks, " can be started")};

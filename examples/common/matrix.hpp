@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <pdp/core/buffer.hpp>
-#include <pdp/core/view.hpp>
+#include <pdp/core/matrix.hpp>
 
 namespace examples {
 

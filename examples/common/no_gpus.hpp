@@ -1,8 +1,8 @@
 #pragma once
 
 #include <pdp/launch/options.hpp>
-#include <pdp/launch/problem.hpp>
-#include <pdp/launch/report.hpp>
+#include <pdp/launch/process/problem.hpp>
+#include <pdp/launch/process/report.hpp>
 
 namespace examples {
 

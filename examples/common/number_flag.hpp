@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 
 namespace examples {
 

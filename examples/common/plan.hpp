@@ -7,7 +7,7 @@
 namespace examples {
 
 /// Prints what each rank of the world would hold, send and wait for. `device`: what --device names.
-template <class World, class TaskType, pdp::parallel::Strategy S>
+template <class World, class TaskType, pdp::strategy::Strategy S>
 void print_plan(const World& world, const std::string& device, const TaskType& task, const S& strategy,
                 const pdp::TrainerOptions& options) {
   if (device == "cpu") return pdp::print(world, "{}", pdp::describe(task, strategy, world, options).text());

@@ -24,7 +24,7 @@ class TimelineFile {
   }
   void write() {
     if (file_.empty()) return;
-    const pdp::parallel::Timeline timeline = trainer_.timeline();
+    const pdp::engine::Timeline timeline = trainer_.timeline();
     if (rank_ == 0) pdp::write_timeline(file_, timeline);
   }
 

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include <pdp/core/random.hpp>
+#include <pdp/cpu/gemm.hpp>
 #include <pdp/data/safetensors.hpp>
-#include <pdp/host/gemm.hpp>
 
 namespace examples {
 
@@ -57,8 +57,8 @@ void append(const SyntheticSet& set, Index first, Index last, Samples& to) {
       pdp::random::fill_normal<float>(pdp::random::make_key(set.seed, "toy point", samples[i]), 0,
                                       std::span{points}.subspan(i * informative, informative));
     const auto rows = static_cast<Index>(samples.size()), columns = static_cast<Index>(informative);
-    pdp::host::gemm<float>(pdp::host::Cpu{}, {points.data(), rows, columns}, {mixing.data(), columns, columns},
-                           {mixed.data(), rows, columns}, false);
+    pdp::cpu::gemm<float>(pdp::cpu::Cpu{}, {points.data(), rows, columns}, {mixing.data(), columns, columns}, {mixed.data(), rows, columns},
+                          false);
     pdp::random::Stream corner{pdp::random::make_key(set.seed, "toy corner", cluster)};
     std::vector<float> centre(informative);
     for (float& each : centre) each = static_cast<float>(corner.below(2) == 0 ? -side : side);

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
-#include <pdp/launch/environment.hpp>
+#include <pdp/launch/start/environment.hpp>
 
 #include "comm_flag.hpp"
 #include "device_flag.hpp"

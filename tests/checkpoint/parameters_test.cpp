@@ -1,12 +1,12 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/host/device.hpp>
+#include <pdp/core/hash.hpp>
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/nn/stage.hpp>
-#include <pdp/parallel/hash.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +26,7 @@ constexpr nn::Sequential digits{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 
 
 template <class Model>
 auto stage(const Model& model, const Shape& input, const std::vector<nn::Run>& runs, std::uint64_t seed = 1) {
-  return nn::Stage<Model, pdp::host::Cpu, float>{model, input, runs, seed};
+  return nn::Stage<Model, pdp::cpu::Cpu, float>{model, input, runs, seed};
 }
 auto digits_stage(std::uint64_t seed = 1) { return stage(digits, Shape{784}, {{0, 3}}, seed); }
 
@@ -165,8 +165,8 @@ TEST_CASE("A checkpoint whose parameters are not float32 is rejected with name a
 
 TEST_CASE("The hash of tensors does not depend on whether char has a sign", "[checkpoint]") {
   const std::vector<float> values{1, 2};
-  const std::vector<std::int64_t> parts{pdp::parallel::hash_of(std::span{values}), 0xc3, 0xa9, 2};
-  const auto one = static_cast<std::uint64_t>(pdp::parallel::hash_of(std::span{parts}));
+  const std::vector<std::int64_t> parts{pdp::random::hash_of(std::span{values}), 0xc3, 0xa9, 2};
+  const auto one = static_cast<std::uint64_t>(pdp::random::hash_of(std::span{parts}));
   CHECK(checkpoint::hash_of({{"\xc3\xa9", {2}, values}}) == static_cast<std::int64_t>((1 + one) >> 2));
 }
 

@@ -1,4 +1,4 @@
-#include <pdp/comm/stream/inbox.hpp>
+#include <pdp/comm/message/stream/inbox.hpp>
 
 #include <algorithm>
 #include <array>

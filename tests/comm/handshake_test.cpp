@@ -1,5 +1,5 @@
-#include <pdp/comm/handshake/explain.hpp>
-#include <pdp/comm/handshake/server.hpp>
+#include <pdp/comm/join/handshake/explain.hpp>
+#include <pdp/comm/join/handshake/server.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
-#include <pdp/comm/probe.hpp>
-#include <pdp/comm/probe_log.hpp>
-#include <pdp/comm/stream/probe_frame.hpp>
+#include <pdp/comm/message/probe.hpp>
+#include <pdp/comm/message/probe_log.hpp>
+#include <pdp/comm/message/stream/probe_frame.hpp>
 #include <pdp/comm/thread/transport.hpp>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-#include <pdp/comm/roll_call.hpp>
-#include <pdp/launch/in_process_store.hpp>
+#include <pdp/comm/join/roll_call.hpp>
+#include <pdp/launch/store/in_process_store.hpp>
 
 #include <array>
 #include <chrono>

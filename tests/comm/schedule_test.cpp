@@ -1,4 +1,4 @@
-#include <pdp/comm/algorithm/two_level.hpp>
+#include <pdp/comm/message/algorithm/two_level.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <pdp/comm/basic_communicator.hpp>
-#include <pdp/comm/store.hpp>
+#include <pdp/comm/join/store.hpp>
 
 #include <bit>
 #include <cstddef>

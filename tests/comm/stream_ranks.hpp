@@ -1,10 +1,10 @@
 // What the tests of transports over streams share: ranks as threads over real sockets or rings, and calls that wait.
 #pragma once
 
+#include <pdp/comm/message/stream/frame.hpp>
 #include <pdp/comm/shm.hpp>
-#include <pdp/comm/stream/frame.hpp>
 #include <pdp/comm/tcp.hpp>
-#include <pdp/launch/in_process_store.hpp>
+#include <pdp/launch/store/in_process_store.hpp>
 
 #include <sys/socket.h>
 

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <string>
 
-#include <pdp/comm/system_limits.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 
 #include "catch.hpp"
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <random>
 
-#include <pdp/comm/handshake/client.hpp>
-#include <pdp/comm/handshake/server.hpp>
-#include <pdp/launch/address.hpp>
+#include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/comm/join/handshake/server.hpp>
+#include <pdp/launch/net/address.hpp>
 
 #include "catch.hpp"
 #include "comm/stream_ranks.hpp"

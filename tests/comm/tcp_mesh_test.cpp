@@ -11,10 +11,10 @@
 #include <sstream>
 #include <thread>
 
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/handshake/client.hpp>
+#include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/tcp.hpp>
-#include <pdp/launch/address.hpp>
+#include <pdp/launch/net/address.hpp>
 #include <pdp/testing/ranks.hpp>
 
 #include "catch.hpp"

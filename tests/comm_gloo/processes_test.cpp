@@ -1,5 +1,5 @@
 // Ranks that are processes, started as from a shell.
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include <memory>
 #include <random>

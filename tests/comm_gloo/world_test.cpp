@@ -2,7 +2,7 @@
 #include <pdp/comm/checked.hpp>
 #include <pdp/comm/gloo.hpp>
 #include <pdp/comm/gloo/connect.hpp>
-#include <pdp/launch/file_store.hpp>
+#include <pdp/launch/store/file_store.hpp>
 #include <pdp/testing/ranks.hpp>
 
 #include <gloo/allreduce.h>

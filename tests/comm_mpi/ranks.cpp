@@ -6,8 +6,8 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/launch/run.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -220,7 +220,7 @@ std::vector<double> losses(Comm& world, const Strategy& strategy) {
 int training(comm::Mpi& world) {
   Findings findings;
   comm::Self alone;
-  const std::vector<double> single = losses(alone, pdp::parallel::Single{}), parallel = losses(world, pdp::parallel::DataParallel{});
+  const std::vector<double> single = losses(alone, pdp::strategy::Single{}), parallel = losses(world, pdp::strategy::DataParallel{});
   findings.expect(single.size() == parallel.size() && single.size() == 12, "steps");
   for (std::size_t step = 0; step < std::min(single.size(), parallel.size()); ++step)
     findings.expect(std::abs(parallel[step] - single[step]) <= 1e-5 * single[step],

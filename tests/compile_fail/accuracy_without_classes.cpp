@@ -4,12 +4,12 @@
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{4, 1}, pdp::loss::MeanSquaredError{}, pdp::optim::Adam{}};
 
 double report(pdp::comm::Self& world, const pdp::data::InMemory<float>& data) {
-  pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}};
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}};
   return trainer.accuracy(data);
 }

@@ -4,7 +4,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
@@ -18,6 +18,6 @@ struct Zeros {
 };
 
 void train(pdp::comm::Self& world) {
-  pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}};
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}};
   trainer.fit(Zeros{}, {.epochs = 1});
 }

@@ -1,10 +1,10 @@
 // error(g++): the required expression .*group.send_async\(out, peer, tag\).* is invalid
 // error(clang): because 'group.send_async\(out, peer, tag\)' would be invalid
 #include <pdp/comm/self.hpp>
+#include <pdp/engine/engine.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/engine.hpp>
 
 /// One rank alone, whose messages may be forgotten.
 struct Forgetful : pdp::comm::Self {
@@ -14,4 +14,4 @@ struct Forgetful : pdp::comm::Self {
   Work send_async(std::span<const float> values, int peer, int tag) = delete;
 };
 
-using Engine = pdp::parallel::Engine<Forgetful, pdp::nn::Linear, pdp::loss::CrossEntropy, pdp::optim::Adam>;
+using Engine = pdp::engine::Engine<Forgetful, pdp::nn::Linear, pdp::loss::CrossEntropy, pdp::optim::Adam>;

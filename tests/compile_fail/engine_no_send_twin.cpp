@@ -1,8 +1,8 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/engine/engine.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/engine.hpp>
 
 /// One rank alone, whose messages may be forgotten.
 struct Forgetful : pdp::comm::Self {
@@ -11,4 +11,4 @@ struct Forgetful : pdp::comm::Self {
   [[nodiscard]] Forgetful split(int color, int key) { return Self::split(color, key); }
 };
 
-using Engine = pdp::parallel::Engine<Forgetful, pdp::nn::Linear, pdp::loss::CrossEntropy, pdp::optim::Adam>;
+using Engine = pdp::engine::Engine<Forgetful, pdp::nn::Linear, pdp::loss::CrossEntropy, pdp::optim::Adam>;

@@ -4,12 +4,12 @@
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{4, 2}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
 void train(pdp::comm::Self& world, const pdp::data::InMemory<float>& data) {
-  pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}};
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}};
   trainer.fit(data, {.epochs = 1});
 }

@@ -5,7 +5,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 using pdp::Index, pdp::Matrix, pdp::Shape;
@@ -23,4 +23,4 @@ struct Copy : nn::NoParameters {
 
 constexpr pdp::Task task{nn::Sequential{nn::Linear{784, 10}, Copy{}}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
-void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}}; }
+void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}}; }

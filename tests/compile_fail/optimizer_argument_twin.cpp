@@ -4,7 +4,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 struct Descent {
@@ -19,4 +19,4 @@ struct Descent {
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, Descent{}};
 
-void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}}; }
+void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}}; }

@@ -1,10 +1,10 @@
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/verify.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/verify/verify.hpp>
 
-using namespace pdp::parallel;
+using namespace pdp::strategy;
 namespace nn = pdp::nn;
 
 /// Two micro-batches, one after the other.

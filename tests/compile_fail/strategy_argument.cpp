@@ -1,17 +1,17 @@
-// error: pdp: plan of this strategy: argument 2, the rank and the number of ranks, must be `parallel::Place at`
+// error: pdp: plan of this strategy: argument 2, the rank and the number of ranks, must be `plan::RankInWorld at`
 #include <pdp/comm/self.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
 struct Mine {
-  [[nodiscard]] pdp::parallel::Plan plan(const pdp::nn::Outline&, int) const { return {}; }
+  [[nodiscard]] pdp::plan::Plan plan(const pdp::nn::Outline&, int) const { return {}; }
 };
 
 void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, Mine{}, task, {.global_batch = 8}}; }

@@ -4,13 +4,13 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
 struct Mine {
-  [[nodiscard]] pdp::parallel::Plan plan(const pdp::nn::Outline&, pdp::parallel::Place) const { return {}; }
+  [[nodiscard]] pdp::plan::Plan plan(const pdp::nn::Outline&, pdp::plan::RankInWorld) const { return {}; }
 };
 
 void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, Mine{}, task, {.global_batch = 8}}; }

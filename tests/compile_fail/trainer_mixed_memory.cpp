@@ -4,11 +4,11 @@
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/strategy/data_parallel.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
 void train(pdp::comm::Thread& world, const pdp::cuda::Device& device) {
-  pdp::Trainer trainer{world, pdp::parallel::DataParallel{}, task, {.global_batch = 8}, device};
+  pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, task, {.global_batch = 8}, device};
 }

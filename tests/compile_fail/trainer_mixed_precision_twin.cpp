@@ -3,11 +3,11 @@
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
 void train(pdp::comm::Self& world, const pdp::cuda::Device& device) {
-  pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}, device, pdp::MixedBfloat16{}};
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, device, pdp::MixedBfloat16{}};
 }

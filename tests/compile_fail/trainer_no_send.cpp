@@ -3,7 +3,7 @@
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
 /// One rank alone, whose messages may be forgotten.
@@ -16,4 +16,4 @@ struct Forgetful : pdp::comm::Self {
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
-void train(Forgetful& world) { pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 8}}; }
+void train(Forgetful& world) { pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}}; }

@@ -12,6 +12,6 @@ int main(int argc, char** argv) {
     world.all_reduce(sum, Sum{});
     if (world.rank() == 0)
       std::printf("%d ranks of %s, sum %g, %s\n", world.size(), std::string{world.name()}.c_str(), static_cast<double>(sum[0]),
-                  pdp::host::has_onednn({}) ? "oneDNN" : "Eigen");
+                  pdp::cpu::has_onednn({}) ? "oneDNN" : "Eigen");
   });
 }

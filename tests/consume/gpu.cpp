@@ -13,7 +13,7 @@ constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Linear{4, 8}, pdp::nn::Tan
 /// Some steps with a rule of the project's own, on a GPU.
 int main() try {
   pdp::comm::Self world;
-  pdp::Trainer trainer{world, pdp::parallel::Single{}, task, {.global_batch = 2}, pdp::cuda::Device{}};
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 2}, pdp::cuda::Device{}};
   const std::vector<float> x{1, 2, 3, 4, -1, -2, -3, -4};
   const std::vector<std::int32_t> classes{0, 1};
   const double first = trainer.step(x, classes).loss;

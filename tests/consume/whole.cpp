@@ -1,3 +1,3 @@
-#include <pdp/host/gemm.hpp>
+#include <pdp/cpu/gemm.hpp>
 
-bool multiplies_by_onednn() { return pdp::host::has_onednn({}); }
+bool multiplies_by_onednn() { return pdp::cpu::has_onednn({}); }

@@ -1,4 +1,4 @@
-#include <pdp/core/view.hpp>
+#include <pdp/core/matrix.hpp>
 
 #include <concepts>
 #include <vector>

@@ -3,9 +3,9 @@
 
 #include <pdp/comm/self.hpp>
 #include <pdp/cuda/device.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/single.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -51,7 +51,7 @@ template <class TaskType>
 std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& options) {
   pdp::comm::Self self;
   std::vector<float> parameters;
-  for (const auto& tensor : pdp::Trainer{self, pdp::parallel::Single{}, task, options}.parameters())
+  for (const auto& tensor : pdp::Trainer{self, pdp::strategy::Single{}, task, options}.parameters())
     parameters.insert(parameters.end(), tensor.values.begin(), tensor.values.end());
   return parameters;
 }
@@ -59,11 +59,11 @@ std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& opt
 /// Ranks over C, with a GPU each, learn what one process on a CPU learns. Only plans depend on the strategy, and no engine is compiled for
 /// each.
 template <class C, class... How>
-void check(const pdp::parallel::AnyStrategy& strategy, int ranks, const pdp::TrainerOptions& options, double tolerance = 1e-5,
+void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::TrainerOptions& options, double tolerance = 1e-5,
            const How&... how) {
   const auto task = tasks::residual_classifier(3);
   pdp::comm::Self self;
-  const Course expected = train(self, pdp::parallel::Single{}, task, options);
+  const Course expected = train(self, pdp::strategy::Single{}, task, options);
   const auto found = pdp::testing::ranks<C>(
       ranks, [&](C& world) { return train(world, strategy, task, options, pdp::cuda::Device{{.index = world.device()}}, how...); });
   INFO(ranks << " ranks");
@@ -81,9 +81,9 @@ void check_rows_and_culprit() {
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
   const auto messages = pdp::testing::ranks<C>(2, [&](C& world) {
     pdp::Trainer trainer{world,
-                         pdp::parallel::DataParallel{},
+                         pdp::strategy::DataParallel{},
                          tasks::residual_classifier(2),
-                         {.global_batch = 16, .seed = 3, .non_finite = pdp::parallel::NonFinite::stop},
+                         {.global_batch = 16, .seed = 3, .non_finite = pdp::plan::NonFinite::stop},
                          pdp::cuda::Device{{.index = world.device()}}};
     const pdp::Index rows = world.rank() == 0 ? 8 : 3;
     auto x = support::normal(rows * width, world.rank());

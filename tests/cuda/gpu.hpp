@@ -1,7 +1,7 @@
 #pragma once
 
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/cuda/device.hpp>
-#include <pdp/host/device.hpp>
 
 #include <iostream>
 #include <optional>

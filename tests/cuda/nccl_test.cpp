@@ -1,12 +1,12 @@
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/self.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/hybrid.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/tensor_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -25,7 +25,6 @@ namespace nccl_test {
 // Models on several GPUs that NCCL connects: on what stands in for both, or on as many GPUs as there are.
 
 namespace comm = pdp::comm;
-namespace parallel = pdp::parallel;
 using courses::check, courses::Course, courses::start_of, courses::train;
 using pdp::Trainer;
 
@@ -46,19 +45,19 @@ TEST_CASE("ranks with a GPU each learn what one process on a CPU learns, by ever
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
   for (const int ranks : {1, 2, 3}) {
     if (!have_gpus(ranks)) return;
-    check<comm::Nccl>(parallel::DataParallel{}, ranks, options);
-    check<comm::Nccl>(parallel::DataParallel{.accumulate = 2}, ranks, {.global_batch = 31, .seed = 3, .clip_norm = 0.5});
-    for (const int stage : {1, 2, 3}) check<comm::Nccl>(parallel::Zero{.stage = stage, .accumulate = 2}, ranks, options);
-    check<comm::Nccl>(parallel::Pipeline<>{.micro_batches = 3}, ranks, options);
+    check<comm::Nccl>(strategy::DataParallel{}, ranks, options);
+    check<comm::Nccl>(strategy::DataParallel{.accumulate = 2}, ranks, {.global_batch = 31, .seed = 3, .clip_norm = 0.5});
+    for (const int stage : {1, 2, 3}) check<comm::Nccl>(strategy::Zero{.stage = stage, .accumulate = 2}, ranks, options);
+    check<comm::Nccl>(strategy::Pipeline<>{.micro_batches = 3}, ranks, options);
     if (ranks == 1) continue;
-    check<comm::Nccl>(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
-    check<comm::Nccl>(parallel::Pipeline<parallel::GPipe>{.micro_batches = 5}, ranks, options);
-    if (ranks == 2) check<comm::Nccl>(parallel::Pipeline<parallel::Interleaved>{.micro_batches = 6}, ranks, options);
+    check<comm::Nccl>(strategy::Pipeline<plan::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
+    check<comm::Nccl>(strategy::Pipeline<plan::GPipe>{.micro_batches = 5}, ranks, options);
+    if (ranks == 2) check<comm::Nccl>(strategy::Pipeline<plan::Interleaved>{.micro_batches = 6}, ranks, options);
   }
-  check<comm::Nccl>(parallel::TensorParallel{}, 2, options);
+  check<comm::Nccl>(strategy::TensorParallel{}, 2, options);
   if (!have_gpus(4)) return;
-  check<comm::Nccl>(parallel::Pipeline<>{.micro_batches = 7}, 4, options);
-  check<comm::Nccl>(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
+  check<comm::Nccl>(strategy::Pipeline<>{.micro_batches = 7}, 4, options);
+  check<comm::Nccl>(strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
 }
 
 TEST_CASE("steps of ranks with a GPU each are the same with graphs and without, but for the order in which NCCL adds", "[cuda][nccl]") {
@@ -66,7 +65,7 @@ TEST_CASE("steps of ranks with a GPU each are the same with graphs and without, 
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
   const auto found = [&](bool graphs) {
     return pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
-      return train(world, parallel::DataParallel{}, tasks::residual_classifier(2), options,
+      return train(world, strategy::DataParallel{}, tasks::residual_classifier(2), options,
                    pdp::cuda::Device{{.index = world.device(), .graphs = graphs}});
     });
   };
@@ -79,17 +78,17 @@ TEST_CASE("steps of ranks with a GPU each are the same with graphs and without, 
 
 TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
   if (!have_gpus(2)) return;
-  check<comm::Nccl>(parallel::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});
+  check<comm::Nccl>(strategy::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});
 }
 
 TEST_CASE("ranks whose models compute in 16 bits learn as one does, by every strategy", "[cuda][nccl]") {
   const auto task = tasks::residual_classifier(3);
-  const auto check_mixed = [&](const parallel::AnyStrategy& strategy, int ranks, double tolerance, auto precision) {
+  const auto check_mixed = [&](const strategy::AnyStrategy& strategy, int ranks, double tolerance, auto precision) {
     if (!have_gpus(ranks)) return;
     const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = 0.5, .loss_scaling = pdp::LossScaling{.initial = 1024}};
     comm::Self self;
-    const Course in_float = train(self, parallel::Single{}, task, options),
-                 expected = train(self, parallel::Single{}, task, options, pdp::cuda::Device{}, precision);
+    const Course in_float = train(self, strategy::Single{}, task, options),
+                 expected = train(self, strategy::Single{}, task, options, pdp::cuda::Device{}, precision);
     const auto found = pdp::testing::ranks<comm::Nccl>(ranks, [&](comm::Nccl& world) {
       return train(world, strategy, task, options, pdp::cuda::Device{{.index = world.device()}}, precision);
     });
@@ -103,13 +102,13 @@ TEST_CASE("ranks whose models compute in 16 bits learn as one does, by every str
     CHECK(support::difference(found.front().parameters, start_of(task, options)) > 0.02);
   };
   constexpr pdp::MixedBfloat16 bfloat16;
-  check_mixed(parallel::DataParallel{.accumulate = 2}, 3, 2e-3, bfloat16);
-  for (const int stage : {1, 2, 3}) check_mixed(parallel::Zero{.stage = stage, .accumulate = 2}, 2, 2e-3, bfloat16);
-  check_mixed(parallel::Pipeline<>{.micro_batches = 3}, 3, 2e-3, bfloat16);
-  check_mixed(parallel::TensorParallel{}, 2, 2e-2, bfloat16);  // its sums within layers are of terms that are rounded
-  check_mixed(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, 2e-3, bfloat16);
-  check_mixed(parallel::DataParallel{}, 2, 2e-2, pdp::Precision<pdp::BFloat16, float, pdp::BFloat16>{});
-  check_mixed(parallel::Zero{.stage = 3}, 2, 1e-3, pdp::MixedFloat16{});
+  check_mixed(strategy::DataParallel{.accumulate = 2}, 3, 2e-3, bfloat16);
+  for (const int stage : {1, 2, 3}) check_mixed(strategy::Zero{.stage = stage, .accumulate = 2}, 2, 2e-3, bfloat16);
+  check_mixed(strategy::Pipeline<>{.micro_batches = 3}, 3, 2e-3, bfloat16);
+  check_mixed(strategy::TensorParallel{}, 2, 2e-2, bfloat16);  // its sums within layers are of terms that are rounded
+  check_mixed(strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, 2e-3, bfloat16);
+  check_mixed(strategy::DataParallel{}, 2, 2e-2, pdp::Precision<pdp::BFloat16, float, pdp::BFloat16>{});
+  check_mixed(strategy::Zero{.stage = 3}, 2, 1e-3, pdp::MixedFloat16{});
 }
 
 TEST_CASE("ranks on GPUs count the rows of a step together, and all say whose gradient is not finite", "[cuda][nccl]") {

@@ -19,7 +19,7 @@ using pdp::Index;
 using pdp::LossSums;
 using pdp::Matrix;
 using pdp::StepNumbers;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 
 namespace {
 
@@ -410,8 +410,8 @@ void check_update(const pdp::cuda::Device& device, const Rule& rule, std::size_t
     for (const auto& each : there) from_there.push_back(each.read().data());
     float* const to = copied.data();
     float* const to_there = copied_there.data();
-    pdp::host::update<Fields>(Cpu{}, rule, &numbers, std::span{parameters}.first(count), std::span<const float* const>{from},
-                              std::span{state}, std::span<float* const>{&to, 1});
+    pdp::cpu::update<Fields>(Cpu{}, rule, &numbers, std::span{parameters}.first(count), std::span<const float* const>{from},
+                             std::span{state}, std::span<float* const>{&to, 1});
     pdp::cuda::update<Fields>(device, rule, numbers_there.read().data(), parameters_there.span().first(count),
                               std::span<const float* const>{from_there}, state_there.span(), std::span<float* const>{&to_there, 1});
   }

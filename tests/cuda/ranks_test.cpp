@@ -1,15 +1,15 @@
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/self.hpp>
+#include <pdp/engine/channels.hpp>
 #include <pdp/launch/run.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/hybrid.hpp>
-#include <pdp/parallel/lanes.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/tensor_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -38,7 +38,6 @@ namespace ranks_test {
 // Models on several GPUs that NCCL connects. On what stands in for both.
 
 namespace comm = pdp::comm;
-namespace parallel = pdp::parallel;
 using courses::start_of, courses::train;
 using pdp::Trainer;
 
@@ -50,7 +49,7 @@ struct Told {
   std::string refusal;  // and no more
   int launched = 0;     // graphs of both
 };
-Told step_by_step(const parallel::AnyStrategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
+Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
                   bool rows_are_known = true) {
   const int before = stand_in::graphs_launched();
   const auto told = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
@@ -83,7 +82,7 @@ Told step_by_step(const parallel::AnyStrategy& strategy, const std::vector<std::
 TEST_CASE("a step of several ranks is one graph on each from the second of its size on, to the bit", "[cuda][nccl]") {
   stand_in::reset();
   const std::vector<std::array<pdp::Index, 2>> rows{{8, 8}, {8, 8}, {3, 2}, {8, 8}, {3, 2}, {3, 2}, {8, 8}};
-  const auto check_strategy = [&](const parallel::AnyStrategy& strategy, bool is_recorded = true) {
+  const auto check_strategy = [&](const strategy::AnyStrategy& strategy, bool is_recorded = true) {
     const Told expected = step_by_step(strategy, rows, {false, false}), found = step_by_step(strategy, rows, {true, true});
     CHECK(expected.launched == 0);
     CHECK(found.launched == (is_recorded ? 2 * 5 : 0));
@@ -92,13 +91,13 @@ TEST_CASE("a step of several ranks is one graph on each from the second of its s
   };
   for (const int looks : {0, 3}) {
     stand_in::settings().looks_until_launched = looks;
-    check_strategy(parallel::DataParallel{});
-    check_strategy(parallel::DataParallel{.accumulate = 2});
-    check_strategy(parallel::Zero{.stage = 3, .accumulate = 2});
-    check_strategy(parallel::Hybrid<>{.mesh = {.data = 2}});
-    check_strategy(parallel::Pipeline<>{.micro_batches = 3}, false);  // its messages wait on a device for each other
-    check_strategy(parallel::Pipeline<parallel::Interleaved>{.micro_batches = 4}, false);
-    check_strategy(parallel::TensorParallel{});
+    check_strategy(strategy::DataParallel{});
+    check_strategy(strategy::DataParallel{.accumulate = 2});
+    check_strategy(strategy::Zero{.stage = 3, .accumulate = 2});
+    check_strategy(strategy::Hybrid<>{.mesh = {.data = 2}});
+    check_strategy(strategy::Pipeline<>{.micro_batches = 3}, false);  // its messages wait on a device for each other
+    check_strategy(strategy::Pipeline<plan::Interleaved>{.micro_batches = 4}, false);
+    check_strategy(strategy::TensorParallel{});
   }
   stand_in::reset();
 }
@@ -106,7 +105,7 @@ TEST_CASE("a step of several ranks is one graph on each from the second of its s
 TEST_CASE("ranks record a step where all of them would, and of their shares too what all of them know", "[cuda][nccl][bad input]") {
   stand_in::reset();
   const std::vector<std::array<pdp::Index, 2>> same{{8, 8}, {8, 8}, {8, 8}}, moved{{5, 4}, {5, 4}, {4, 5}, {5, 4}, {4, 5}};
-  constexpr parallel::DataParallel strategy;
+  constexpr strategy::DataParallel strategy;
   CHECK(step_by_step(strategy, same, {true, false}).launched == 0);
   const Told refused = step_by_step(strategy, moved, {true, true});
   CHECK(refused.losses.size() == 2);
@@ -124,16 +123,16 @@ TEST_CASE("the lanes of messages over NCCL are connected before the first step, 
     world.deadline(std::chrono::seconds{2});
     const pdp::cuda::Device device{{.index = world.device()}};
     const bool sends = world.rank() == 0;
-    parallel::Plan plan;
+    plan::Plan plan;
     for (const int micro_batch : {0, 1})
-      plan.step.push_back(parallel::message(sends ? parallel::Op::send_start : parallel::Op::receive_start, parallel::Tensor::activation,
-                                            micro_batch, 1, 1 - world.rank()));
-    const parallel::Groups<comm::Nccl> groups{world, plan};
-    parallel::Lanes<comm::Nccl> lanes{groups, plan, device};
+      plan.step.push_back(plan::message(sends ? plan::Op::send_start : plan::Op::receive_start, plan::Tensor::activation, micro_batch, 1,
+                                        1 - world.rank()));
+    const engine::Groups<comm::Nccl> groups{world, plan};
+    engine::Lanes<comm::Nccl> lanes{groups, plan, device};
     pdp::cuda::Memory<float> values{device, 100};
     std::vector<comm::Nccl::Work> works;
     const auto start = [&] {
-      for (const parallel::Instruction& i : plan.step) {
+      for (const plan::Instruction& i : plan.step) {
         const auto [group, peer] = lanes.way(i);
         works.push_back(sends ? group.send_async(values.span(), peer) : group.recv_async(values.span(), peer));
       }
@@ -153,7 +152,7 @@ TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn 
   const auto losses = [&](bool on_device) {
     return pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
       const pdp::cuda::Device device{{.index = world.device()}};
-      Trainer trainer{world, parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, device};
+      Trainer trainer{world, strategy::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, device};
       std::vector<double> found;
       std::vector<pdp::DeviceMemory<pdp::cuda::Device, float>> x_there;
       std::vector<pdp::DeviceMemory<pdp::cuda::Device, std::int32_t>> classes_there;
@@ -178,7 +177,7 @@ TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn 
 TEST_CASE("what ranks sum and gather of parameters lies in memory that all of them have registered with NCCL", "[cuda][nccl]") {
   stand_in::reset();
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
-  const auto traffic_of = [&](int steps, const parallel::AnyStrategy& strategy, int ranks, auto precision) {
+  const auto traffic_of = [&](int steps, const strategy::AnyStrategy& strategy, int ranks, auto precision) {
     const stand_in::Traffic before = stand_in::traffic();
     pdp::testing::ranks<comm::Nccl>(ranks, [&](comm::Nccl& world) {
       Trainer trainer{
@@ -194,19 +193,19 @@ TEST_CASE("what ranks sum and gather of parameters lies in memory that all of th
     return stand_in::Traffic{after.registered - before.registered, after.other - before.other};
   };
   const std::size_t parameters = start_of(tasks::residual_classifier(2), {.global_batch = 32}).size();
-  const auto check_traffic = [&](const parallel::AnyStrategy& strategy, int ranks, auto precision) {
+  const auto check_traffic = [&](const strategy::AnyStrategy& strategy, int ranks, auto precision) {
     const stand_in::Traffic few = traffic_of(1, strategy, ranks, precision), more = traffic_of(3, strategy, ranks, precision);
     CHECK(more.registered - few.registered >= 2 * parameters);  // bytes: half of them in 16 bits, twice
     CHECK(more.other - few.other < 2 * 100);                    // losses
   };
   constexpr pdp::Float32 in_float;
-  check_traffic(parallel::DataParallel{}, 2, in_float);
+  check_traffic(strategy::DataParallel{}, 2, in_float);
   for (const int stage : {1, 2, 3}) {
-    check_traffic(parallel::Zero{.stage = stage, .accumulate = 2}, 3, in_float);
-    check_traffic(parallel::Zero{.stage = stage}, 2, pdp::MixedBfloat16{});
+    check_traffic(strategy::Zero{.stage = stage, .accumulate = 2}, 3, in_float);
+    check_traffic(strategy::Zero{.stage = stage}, 2, pdp::MixedBfloat16{});
   }
-  check_traffic(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, in_float);
-  check_traffic(parallel::DataParallel{}, 2, pdp::Bfloat16Gradients{});
+  check_traffic(strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, in_float);
+  check_traffic(strategy::DataParallel{}, 2, pdp::Bfloat16Gradients{});
 }
 
 TEST_CASE("memory of a communicator goes back when the device is through with it", "[cuda][nccl]") {
@@ -215,7 +214,7 @@ TEST_CASE("memory of a communicator goes back when the device is through with it
   pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     const pdp::cuda::Device device{{.index = world.device()}};
     std::jthread later;
-    Trainer trainer{world, parallel::Zero{.stage = 1}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, device};
+    Trainer trainer{world, strategy::Zero{.stage = 1}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, device};
     auto& stage = trainer.engine().stage();
     later = std::jthread{[hold = std::make_unique<stand_in::Hold>(device.stream())]() mutable {
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
@@ -239,7 +238,7 @@ TEMPLATE_TEST_CASE("models that share a world of GPUs learn as each does alone, 
     const auto of_other = support::normal(4 * width, 1);
     x.insert(x.end(), of_other.begin(), of_other.end());
     comm::Self self;
-    Trainer on_cpu{self, parallel::Single{}, task, {.global_batch = 8, .seed = 3}};
+    Trainer on_cpu{self, strategy::Single{}, task, {.global_batch = 8, .seed = 3}};
     for (int number = 0; number < 4; ++number) expected.push_back(on_cpu.step(x, std::vector<std::int32_t>{0, 1, 2, 0, 0, 1, 2, 0}).loss);
   }
   const auto found = pdp::testing::ranks<TestType>(2, [&](TestType& world) {
@@ -247,8 +246,8 @@ TEMPLATE_TEST_CASE("models that share a world of GPUs learn as each does alone, 
     const std::vector<std::int32_t> classes{0, 1, 2, 0};
     const auto make = [&](std::uint64_t seed) {
       return std::make_unique<
-          Trainer<TestType, parallel::DataParallel, std::remove_const_t<decltype(task)>, pdp::Float32, pdp::cuda::Device>>(
-          world, parallel::DataParallel{}, task, pdp::TrainerOptions{.global_batch = 8, .seed = seed},
+          Trainer<TestType, strategy::DataParallel, std::remove_const_t<decltype(task)>, pdp::Float32, pdp::cuda::Device>>(
+          world, strategy::DataParallel{}, task, pdp::TrainerOptions{.global_batch = 8, .seed = seed},
           pdp::cuda::Device{{.index = world.device()}});
     };
     std::vector<double> losses;
@@ -276,13 +275,13 @@ TEST_CASE("parameters that differ between ranks by less than 16 bits can tell ar
   const auto task = tasks::residual_classifier(2);
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     Trainer trainer{world,
-                    parallel::DataParallel{},
+                    strategy::DataParallel{},
                     task,
                     {.global_batch = 16, .seed = 3},
                     pdp::cuda::Device{{.index = world.device()}},
                     pdp::MixedBfloat16{}};
     comm::Self self;
-    auto parameters = Trainer{self, parallel::Single{}, task, {.global_batch = 16, .seed = 3}}.parameters();
+    auto parameters = Trainer{self, strategy::Single{}, task, {.global_batch = 16, .seed = 3}}.parameters();
     if (world.rank() == 1) parameters.front().values.front() *= 1.00001f;
     pdp::checkpoint::import_parameters(trainer.engine().stage(), parameters, "memory");  // set_parameters would compare them
     return support::message_of<pdp::ParametersDiffer>([&] { trainer.check_parameters(); }).value_or("nothing was thrown");
@@ -295,7 +294,7 @@ TEST_CASE("a model on another GPU than its communicator's is refused", "[cuda][n
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     return support::message_of<pdp::ConfigError>([&] {
              Trainer trainer{
-                 world, parallel::Zero{.stage = 3}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = 5}}};
+                 world, strategy::Zero{.stage = 3}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = 5}}};
            })
         .value_or("nothing was thrown");
   });
@@ -309,9 +308,9 @@ TEST_CASE("a product that waits for what comes after it is there when its gradie
   const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
   comm::Self self;
-  const courses::Course expected = train(self, parallel::Single{}, task, options);
+  const courses::Course expected = train(self, strategy::Single{}, task, options);
   const auto found = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
-    return train(world, parallel::DataParallel{}, task, options, pdp::cuda::Device{{.index = world.device()}});
+    return train(world, strategy::DataParallel{}, task, options, pdp::cuda::Device{{.index = world.device()}});
   });
   for (const courses::Course& course : found) CHECK(support::difference(course.losses, expected.losses) < 1e-5);
   stand_in::reset();
@@ -323,7 +322,7 @@ TEST_CASE("a rank whose peer makes no step finds out by its deadline", "[cuda][n
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
   std::atomic<bool> found = false;
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
-    Trainer trainer{world, parallel::DataParallel{}, task, {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
+    Trainer trainer{world, strategy::DataParallel{}, task, {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
     if (world.rank() == 1) {
       found.wait(false);
       return std::string{};
@@ -345,7 +344,7 @@ TEST_CASE("a rank whose peer stops carrying out records finds out, and lets go o
   const bool is_told = GENERATE(false, true);  // by NCCL, or by nobody
   std::atomic<bool> found = false;
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
-    Trainer trainer{world, parallel::DataParallel{}, task, {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
+    Trainer trainer{world, strategy::DataParallel{}, task, {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
     for (int step = 0; step < 3; ++step) trainer.step(x, std::vector<std::int32_t>(8), 16);
     if (world.rank() == 1) {
       found.wait(false);
@@ -393,7 +392,7 @@ TEST_CASE("a rank that starts steps and waits for none finds out by its deadline
   std::atomic<bool> found = false;
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&, global_rows = rows, steps = predicts ? 1 : 20](comm::Nccl& world) {
     Trainer trainer{world,
-                    parallel::DataParallel{},
+                    strategy::DataParallel{},
                     tasks::residual_classifier(2),
                     {.global_batch = 16, .seed = 3},
                     pdp::cuda::Device{{.index = world.device()}}};
@@ -417,7 +416,7 @@ TEST_CASE("a rank that starts steps and waits for none finds out by its deadline
 TEMPLATE_TEST_CASE("ranks that have their next step before they are through with one learn what others do, and find out who has gone",
                    "[cuda][nccl]", comm::Nccl, comm::CudaThread) {
   stand_in::reset();
-  const auto fit = [](TestType& world, const parallel::AnyStrategy& strategy, bool watches, int epochs, const auto& on_epoch) {
+  const auto fit = [](TestType& world, const strategy::AnyStrategy& strategy, bool watches, int epochs, const auto& on_epoch) {
     Trainer trainer{
         world, strategy, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
     if (watches)
@@ -425,8 +424,8 @@ TEMPLATE_TEST_CASE("ranks that have their next step before they are through with
     else
       trainer.fit(tasks::samples(100), {.epochs = epochs}, on_epoch);
   };
-  for (const parallel::AnyStrategy& strategy :
-       {parallel::AnyStrategy{parallel::DataParallel{}}, parallel::AnyStrategy{parallel::Pipeline<>{.micro_batches = 3}}}) {
+  for (const strategy::AnyStrategy& strategy :
+       {strategy::AnyStrategy{strategy::DataParallel{}}, strategy::AnyStrategy{strategy::Pipeline<>{.micro_batches = 3}}}) {
     const auto losses = [&](bool first_watches, bool second_watches) {
       return pdp::testing::ranks<TestType>(2, [&](TestType& world) {
         std::vector<double> found;
@@ -471,7 +470,7 @@ TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all
   stand_in::reset();
   const int before = stand_in::live();
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
-  const auto leave = [&](const parallel::AnyStrategy& strategy, int steps) {
+  const auto leave = [&](const strategy::AnyStrategy& strategy, int steps) {
     std::atomic<bool> has_left = false;
     pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
       const auto left = support::message_of<pdp::ShapeError>([&] {
@@ -492,8 +491,8 @@ TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all
     });
   };
   for (const int steps : {0, 3}) {
-    leave(parallel::DataParallel{}, steps);
-    leave(parallel::Hybrid<>{.mesh = {.data = 2}}, steps);
+    leave(strategy::DataParallel{}, steps);
+    leave(strategy::Hybrid<>{.mesh = {.data = 2}}, steps);
   }
   stand_in::reset();
   CHECK(stand_in::live() == before);
@@ -506,7 +505,7 @@ TEST_CASE("ranks that cannot record a step end, as no later record of theirs wou
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     Trainer trainer{
-        world, parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = world.device()}}};
+        world, strategy::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, pdp::cuda::Device{{.index = world.device()}}};
     const auto step = [&] { trainer.step(x, std::vector<std::int32_t>(8), 16); };
     step();
     const auto first = support::message_of<pdp::DeviceError>(step), second = support::message_of<pdp::PeerLost>(step);
@@ -523,7 +522,7 @@ TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]")
   std::atomic<int> rows = 0;
   const auto train = [&](comm::Nccl& world) {
     Trainer trainer{world,
-                    parallel::DataParallel{},
+                    strategy::DataParallel{},
                     tasks::residual_classifier(2),
                     {.global_batch = 15, .seed = 3},
                     pdp::cuda::Device{{.index = world.device()}}};

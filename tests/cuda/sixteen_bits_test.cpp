@@ -1,10 +1,10 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <cmath>
@@ -31,8 +31,7 @@ using pdp::LossSums;
 using pdp::Matrix;
 using pdp::StepNumbers;
 using pdp::Trainer;
-using pdp::host::Cpu;
-namespace parallel = pdp::parallel;
+using pdp::cpu::Cpu;
 
 namespace {
 
@@ -267,8 +266,8 @@ TEMPLATE_TEST_CASE("a model that computes in 16 bits learns as one in float, wit
   const auto device = gpu::device();
   if (!device) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = GENERATE(0.0, 0.5), .loss_scaling = scaling_of<TestType>()};
-  const Course expected = train(parallel::Single{}, {.global_batch = 32, .seed = 3, .clip_norm = options.clip_norm});
-  const auto check = [&](const parallel::AnyStrategy& strategy) {
+  const Course expected = train(strategy::Single{}, {.global_batch = 32, .seed = 3, .clip_norm = options.clip_norm});
+  const auto check = [&](const strategy::AnyStrategy& strategy) {
     const Course found = train(strategy, options, *device, TestType{});
     CHECK(support::difference(found.losses, expected.losses) < 0.03);
     CHECK(found.losses.back() < 0.9 * found.losses.front());
@@ -277,10 +276,10 @@ TEMPLATE_TEST_CASE("a model that computes in 16 bits learns as one in float, wit
       is_rounded = is_rounded && pdp::testing::same_bits(tensor.values, widened(rounded<typename TestType::compute>(tensor.values)));
     CHECK(!is_rounded);
   };
-  check(parallel::Single{});
-  check(parallel::DataParallel{.accumulate = 3});
-  check(parallel::Zero{.stage = 2, .accumulate = 2});
-  check(parallel::Zero{.stage = 3});
+  check(strategy::Single{});
+  check(strategy::DataParallel{.accumulate = 3});
+  check(strategy::Zero{.stage = 2, .accumulate = 2});
+  check(strategy::Zero{.stage = 3});
 }
 
 TEMPLATE_TEST_CASE("what a model in 16 bits learns twice is the same, to the bit, with graphs or without", "[cuda]", pdp::MixedBfloat16,
@@ -288,9 +287,9 @@ TEMPLATE_TEST_CASE("what a model in 16 bits learns twice is the same, to the bit
   const auto recorded = gpu::device(), plain = gpu::device({.graphs = false});
   if (!recorded) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .loss_scaling = scaling_of<TestType>()};
-  const Course first = train(parallel::Single{}, options, *recorded, TestType{});
+  const Course first = train(strategy::Single{}, options, *recorded, TestType{});
   for (const auto& device : {recorded, plain}) {
-    const Course again = train(parallel::Single{}, options, *device, TestType{});
+    const Course again = train(strategy::Single{}, options, *device, TestType{});
     CHECK(again.losses == first.losses);
     for (std::size_t i = 0; i < first.parameters.size(); ++i)
       CHECK(pdp::testing::same_bits(again.parameters[i].values, first.parameters[i].values));
@@ -303,8 +302,8 @@ TEMPLATE_TEST_CASE("parameters come back from a model in 16 bits as they were se
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
   pdp::comm::Self self, other;
-  Trainer on_cpu{self, parallel::Single{}, task, {.global_batch = 16, .seed = 9}};
-  Trainer on_gpu{other, parallel::Zero{.stage = 3}, task, {.global_batch = 16, .seed = 8}, *device, TestType{}};
+  Trainer on_cpu{self, strategy::Single{}, task, {.global_batch = 16, .seed = 9}};
+  Trainer on_gpu{other, strategy::Zero{.stage = 3}, task, {.global_batch = 16, .seed = 8}, *device, TestType{}};
   const auto here = on_cpu.parameters();
   on_gpu.set_parameters(here, "memory");
   const auto there = on_gpu.parameters();
@@ -321,7 +320,7 @@ TEST_CASE("losses in float16 are scaled by less where a gradient overflows, unti
   if (!device) return;
   pdp::comm::Self self;
   Trainer trainer{self,
-                  parallel::Single{},
+                  strategy::Single{},
                   tasks::residual_classifier(2),
                   {.global_batch = 8, .seed = 3, .loss_scaling = pdp::LossScaling{.initial = 1 << 30}},
                   *device,

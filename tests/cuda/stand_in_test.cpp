@@ -1,13 +1,13 @@
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/hybrid.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/tensor_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/describe.hpp>
 #include <pdp/train/trainer.hpp>
@@ -107,7 +107,7 @@ TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each nu
   {
     const Device device;
     pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
+    pdp::Trainer trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
     const int launched = stand_in::graphs_launched();
     const auto products = [] { return stand_in::products(CUBLASLT_EPILOGUE_DEFAULT) + stand_in::products(CUBLASLT_EPILOGUE_BIAS); };
     const auto step = [&](pdp::Index rows) {
@@ -145,17 +145,17 @@ TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instructi
   constexpr int milliseconds = 20;
   const auto check = [](auto& world) {
     pdp::Trainer trainer{
-        world, pdp::parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, Device{{.index = world.rank()}}};
+        world, pdp::strategy::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, Device{{.index = world.rank()}}};
     trainer.record(true);
     const pdp::Index own = 16 / world.size();
     trainer.step(support::normal(own * tasks::samples(1).sample_shape().elements(), 1),
                  std::vector<std::int32_t>(static_cast<std::size_t>(own)), 16);
-    const pdp::parallel::Timeline timeline = trainer.timeline();
+    const pdp::engine::Timeline timeline = trainer.timeline();
     if (world.rank() > 0) return;
     CHECK(std::ssize(timeline.times) == world.size());
     for (std::size_t rank = 0; rank < timeline.times.size(); ++rank)
       for (std::size_t i = 0; i < timeline.times[rank].size(); ++i)
-        if (const auto op = timeline.lists[rank][i].op; op == pdp::parallel::Op::forward || op == pdp::parallel::Op::backward_weight)
+        if (const auto op = timeline.lists[rank][i].op; op == pdp::plan::Op::forward || op == pdp::plan::Op::backward_weight)
           CHECK(timeline.times[rank][i].end - timeline.times[rank][i].begin >= milliseconds / 1e3);
   };
   stand_in::settings().product_milliseconds = milliseconds;
@@ -171,7 +171,7 @@ TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is it
   CHECK(cudaSetDevice(0) == cudaSuccess);
   const Device device{{.index = 2}};
   pdp::comm::Self self;
-  pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
+  pdp::Trainer trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
   for (int step = 0; step < 3; ++step)
     CHECK(std::isfinite(
         trainer.step(support::normal(4 * tasks::samples(1).sample_shape().elements(), 1), std::vector<std::int32_t>(4)).loss));
@@ -184,7 +184,7 @@ TEST_CASE_METHOD(Fixture, "a model on one GPU takes nothing of another one", "[c
   std::thread{[] {
     const Device device{{.index = 3}};
     pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
+    pdp::Trainer trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device};
     trainer.fit(tasks::samples(64), {.epochs = 1});
   }}.join();
   CHECK(stand_in::is_in_use(3));
@@ -212,21 +212,21 @@ struct Counted {
 
 TEST_CASE_METHOD(Fixture, "a GPU has its next step before it is through with one that nobody watches, and learns the same", "[cuda]") {
   const Device device;
-  const auto make = [](pdp::comm::Self& self, const Device& on, pdp::parallel::NonFinite policy) {
-    return pdp::Trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2),
+  const auto make = [](pdp::comm::Self& self, const Device& on, pdp::plan::NonFinite policy) {
+    return pdp::Trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2),
                         pdp::TrainerOptions{.global_batch = 16, .seed = 3, .non_finite = policy}, on};
   };
   std::vector<double> watched, unwatched;
   pdp::comm::Self self;
   {
-    auto trainer = make(self, device, pdp::parallel::NonFinite::ignore);
+    auto trainer = make(self, device, pdp::plan::NonFinite::ignore);
     trainer.fit(
         tasks::samples(100), {.epochs = 3}, [&](const pdp::Epoch& epoch) { watched.push_back(epoch.loss); },
         [](std::int64_t, const auto&) {});
   }
   // Of two steps the batches, and two more that the loader has room for, where the host waits for no step before it makes the next one.
-  for (const auto policy : {pdp::parallel::NonFinite::ignore, pdp::parallel::NonFinite::stop}) {
-    const bool waits = policy == pdp::parallel::NonFinite::stop;
+  for (const auto policy : {pdp::plan::NonFinite::ignore, pdp::plan::NonFinite::stop}) {
+    const bool waits = policy == pdp::plan::NonFinite::stop;
     std::atomic<int> gathered = 0;
     unwatched.clear();
     auto trainer = make(self, device, policy);
@@ -275,7 +275,7 @@ TEST_CASE_METHOD(Fixture, "what is uploaded waits for the GPU only where there i
 TEST_CASE_METHOD(Fixture, "batches that lie in ever new places of a GPU are recorded once, as those of one place are", "[cuda]") {
   const Device device;
   pdp::comm::Self self;
-  pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
+  pdp::Trainer trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
   const pdp::Index width = tasks::samples(1).sample_shape().elements();
   constexpr int steps = 70;
   const gpu::Copy<float> x{device, support::normal(steps * 4 * width, 1)};
@@ -315,7 +315,7 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases and their gradients are computed on
     const bool can = can_until > 1;
     const Device device{{.fused_bias_gradient = wants_gradient}};
     pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device, TestType{}};
+    pdp::Trainer trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, device, TestType{}};
     const auto totals = trainer.step(support::normal(16 * tasks::samples(1).sample_shape().elements(), 1), std::vector<std::int32_t>(16));
     CHECK(std::isfinite(totals.loss));
     CHECK((stand_in::products(CUBLASLT_EPILOGUE_BIAS) > 0) == can);
@@ -356,7 +356,7 @@ TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, 
   const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
   const auto learn = [&](bool fused) {
     pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::parallel::Single{}, task, {.global_batch = 16, .seed = 3}, Device{{.fused_relu = fused}}};
+    pdp::Trainer trainer{self, pdp::strategy::Single{}, task, {.global_batch = 16, .seed = 3}, Device{{.fused_relu = fused}}};
     std::vector<double> losses;
     for (int step = 0; step < 4; ++step)
       losses.push_back(trainer.step(support::normal(16 * 8, step), std::vector<std::int32_t>(16, step % 4)).loss);
@@ -371,18 +371,17 @@ TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, 
 
 TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in memory of its GPU", "[cuda][describe]", pdp::Float32,
                           pdp::MixedBfloat16, pdp::Bfloat16Gradients) {
-  namespace parallel = pdp::parallel;
   constexpr pdp::Index inputs = 64, rows = 96;
   const pdp::Task task{pdp::nn::MultilayerPerceptron{{inputs, 128, 128, 128, 10}, pdp::nn::Tanh{}}, pdp::loss::CrossEntropy{},
                        pdp::optim::Adam{}};
   const pdp::TrainerOptions options{.global_batch = rows, .clip_norm = 1};
-  const std::vector<parallel::AnyStrategy> strategies{parallel::DataParallel{},
-                                                      parallel::Zero{.stage = 1},
-                                                      parallel::Zero{.stage = 2, .accumulate = 3},
-                                                      parallel::Zero{.stage = 3, .accumulate = 2},
-                                                      parallel::Pipeline<>{.micro_batches = 4},
-                                                      parallel::TensorParallel{},
-                                                      parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}};
+  const std::vector<strategy::AnyStrategy> strategies{strategy::DataParallel{},
+                                                      strategy::Zero{.stage = 1},
+                                                      strategy::Zero{.stage = 2, .accumulate = 3},
+                                                      strategy::Zero{.stage = 3, .accumulate = 2},
+                                                      strategy::Pipeline<>{.micro_batches = 4},
+                                                      strategy::TensorParallel{},
+                                                      strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}};
   for (std::size_t s = 0; s < strategies.size(); ++s) {
     const int ranks = s + 1 == strategies.size() ? 4 : 2;  // each on a GPU of its own
     const auto told = pdp::testing::ranks<pdp::comm::CudaThread>(ranks, [&](pdp::comm::CudaThread& world) -> std::string {
@@ -390,7 +389,7 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in
       const std::size_t without_model = stand_in::bytes(world.device());
       pdp::Trainer trainer{world, strategies[s], task, options, device, TestType{}};
       const auto found = static_cast<pdp::Index>(stand_in::bytes(world.device()) - without_model);
-      const parallel::RankUse use =
+      const plan::RankUse use =
           pdp::describe(task, strategies[s], world, options, device, TestType{}).ranks[static_cast<std::size_t>(world.rank())];
       constexpr bool rounds = !std::same_as<typename TestType::compute, float>;
       const pdp::Index described = use.parameters + use.gradients + use.optimizer_state + use.activations,

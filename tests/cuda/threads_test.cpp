@@ -1,9 +1,9 @@
 #include <pdp/comm/cuda_thread.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/hybrid.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/tensor_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 
 #include <cmath>
 #include <string>
@@ -16,7 +16,6 @@
 // Models on several streams of one GPU, and on several GPUs of one process.
 
 namespace comm = pdp::comm;
-namespace parallel = pdp::parallel;
 using courses::check;
 
 namespace {
@@ -53,34 +52,34 @@ TEST_CASE("threads with GPUs learn what one process on a CPU learns, by every st
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
   for (const int ranks : {2, 3}) {
     if ((several || PDP_TEST_SANITIZED) && ranks == 2) continue;
-    check<Threads>(parallel::DataParallel{}, ranks, options);
-    check<Threads>(parallel::DataParallel{.accumulate = 2}, ranks, {.global_batch = 31, .seed = 3, .clip_norm = 0.5});
-    for (const int stage : {1, 2, 3}) check<Threads>(parallel::Zero{.stage = stage, .accumulate = 2}, ranks, options);
-    check<Threads>(parallel::Pipeline<>{.micro_batches = 3}, ranks, options);
-    check<Threads>(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
+    check<Threads>(strategy::DataParallel{}, ranks, options);
+    check<Threads>(strategy::DataParallel{.accumulate = 2}, ranks, {.global_batch = 31, .seed = 3, .clip_norm = 0.5});
+    for (const int stage : {1, 2, 3}) check<Threads>(strategy::Zero{.stage = stage, .accumulate = 2}, ranks, options);
+    check<Threads>(strategy::Pipeline<>{.micro_batches = 3}, ranks, options);
+    check<Threads>(strategy::Pipeline<plan::ZeroBubble>{.micro_batches = 4, .join_weights = 2}, ranks, options);
   }
-  check<Threads>(parallel::TensorParallel{}, 2, options);
-  check<Threads>(parallel::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
+  check<Threads>(strategy::TensorParallel{}, 2, options);
+  check<Threads>(strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
 }
 
 TEST_CASE("gradients travel rounded between threads on one GPU", "[cuda][cuda_thread]") {
-  if (has_gpu()) check<Threads>(parallel::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});
+  if (has_gpu()) check<Threads>(strategy::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});
 }
 
 TEST_CASE("threads on one GPU whose models compute in 16 bits learn as one in float, within their precision", "[cuda][cuda_thread]") {
   if (!has_gpu()) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = 0.5, .loss_scaling = pdp::LossScaling{.initial = 1024}};
-  check<Threads>(parallel::DataParallel{.accumulate = 2}, 2, options, 0.03, pdp::MixedBfloat16{});
-  check<Threads>(parallel::Zero{.stage = 3}, 2, options, 0.01, pdp::MixedFloat16{});
-  check<Threads>(parallel::TensorParallel{}, 2, options, 0.03, pdp::MixedBfloat16{});
-  check<Threads>(parallel::TensorParallel{}, 2, options, 0.01, pdp::MixedFloat16{});
+  check<Threads>(strategy::DataParallel{.accumulate = 2}, 2, options, 0.03, pdp::MixedBfloat16{});
+  check<Threads>(strategy::Zero{.stage = 3}, 2, options, 0.01, pdp::MixedFloat16{});
+  check<Threads>(strategy::TensorParallel{}, 2, options, 0.03, pdp::MixedBfloat16{});
+  check<Threads>(strategy::TensorParallel{}, 2, options, 0.01, pdp::MixedFloat16{});
 }
 
 TEST_CASE("threads on one GPU learn the same bits in every run, and on every rank", "[cuda][cuda_thread]") {
   if (!has_gpu()) return;
   const auto run = [] {
     return pdp::testing::ranks<Threads>(3, [](Threads& world) {
-      return courses::train(world, parallel::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3},
+      return courses::train(world, strategy::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3},
                             pdp::cuda::Device{{.index = world.device()}});
     });
   };

@@ -1,10 +1,10 @@
 #include <pdp/comm/self.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/tensor_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <algorithm>
@@ -19,7 +19,6 @@
 
 namespace training_test {
 
-namespace parallel = pdp::parallel;
 using pdp::Trainer;
 
 namespace {
@@ -61,19 +60,19 @@ TEST_CASE("a model is trained on a GPU as on a CPU, by every strategy on one ran
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = GENERATE(0.0, 0.5)};
-  const auto check = [&](const parallel::AnyStrategy& strategy) {
+  const auto check = [&](const strategy::AnyStrategy& strategy) {
     const Course expected = train(strategy, task, options, 3), found = train(strategy, task, options, 3, *device);
     CHECK(largest_difference(found.losses, expected.losses) < 1e-5);
     CHECK(found.correct == expected.correct);
     CHECK(found.losses.back() < found.losses.front());
     if (options.clip_norm > 0) CHECK(largest_difference(found.norms, expected.norms) < 1e-4);
   };
-  check(parallel::Single{});
-  check(parallel::DataParallel{.accumulate = 3});
-  check(parallel::Zero{.stage = 2, .accumulate = 2});
-  check(parallel::Zero{.stage = 3});
-  check(parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 3});
-  check(parallel::TensorParallel{});
+  check(strategy::Single{});
+  check(strategy::DataParallel{.accumulate = 3});
+  check(strategy::Zero{.stage = 2, .accumulate = 2});
+  check(strategy::Zero{.stage = 3});
+  check(strategy::Pipeline<plan::ZeroBubble>{.micro_batches = 3});
+  check(strategy::TensorParallel{});
 }
 
 TEST_CASE("the losses of a GPU stay within 1e-4 of a CPU's over 50 steps", "[cuda][equivalence]") {
@@ -84,9 +83,9 @@ TEST_CASE("the losses of a GPU stay within 1e-4 of a CPU's over 50 steps", "[cud
   const pdp::Task adam{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-2f}, pdp::optim::Cosine{.steps = 60}};
   const pdp::Task sgd{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
   const pdp::TrainerOptions options{.global_batch = 8, .seed = 5};
-  CHECK(largest_difference(train(parallel::Single{}, adam, options, 4, *device).losses,
-                           train(parallel::Single{}, adam, options, 4).losses) < 1e-4);
-  CHECK(largest_difference(train(parallel::Single{}, sgd, options, 4, *device).losses, train(parallel::Single{}, sgd, options, 4).losses) <
+  CHECK(largest_difference(train(strategy::Single{}, adam, options, 4, *device).losses,
+                           train(strategy::Single{}, adam, options, 4).losses) < 1e-4);
+  CHECK(largest_difference(train(strategy::Single{}, sgd, options, 4, *device).losses, train(strategy::Single{}, sgd, options, 4).losses) <
         1e-4);
 }
 
@@ -95,9 +94,9 @@ TEST_CASE("what a GPU learns twice is the same, to the bit, with graphs or witho
   if (!recorded) return;
   const auto task = tasks::residual_classifier(2);
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
-  const Course first = train(parallel::Single{}, task, options, 2, *recorded);
+  const Course first = train(strategy::Single{}, task, options, 2, *recorded);
   for (const auto& other : {again, plain}) {
-    const Course course = train(parallel::Single{}, task, options, 2, *other);
+    const Course course = train(strategy::Single{}, task, options, 2, *other);
     CHECK(course.losses == first.losses);
     CHECK(pdp::testing::same_bits(course.parameters, first.parameters));
   }
@@ -109,8 +108,8 @@ TEST_CASE("parameters go to a GPU and come back, and its outputs are those of a 
   const auto task = tasks::residual_classifier(2);
   const auto data = tasks::samples(50);
   pdp::comm::Self self, other;
-  Trainer on_cpu{self, parallel::Single{}, task, {.global_batch = 16, .seed = 9}};
-  Trainer on_gpu{other, parallel::Single{}, task, {.global_batch = 16, .seed = 8}, *device};
+  Trainer on_cpu{self, strategy::Single{}, task, {.global_batch = 16, .seed = 9}};
+  Trainer on_gpu{other, strategy::Single{}, task, {.global_batch = 16, .seed = 8}, *device};
   on_gpu.set_parameters(on_cpu.parameters(), "memory");
   const auto here = on_cpu.parameters(), there = on_gpu.parameters();
   REQUIRE(here.size() == there.size());
@@ -128,9 +127,9 @@ TEST_CASE("gradients that are not finite are skipped on a GPU, or end the traini
   const auto device = gpu::device();
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
-  const auto steps = [&](parallel::NonFinite policy) {
+  const auto steps = [&](plan::NonFinite policy) {
     pdp::comm::Self self;
-    Trainer trainer{self, parallel::Single{}, task, {.global_batch = 8, .seed = 3, .non_finite = policy}, *device};
+    Trainer trainer{self, strategy::Single{}, task, {.global_batch = 8, .seed = 3, .non_finite = policy}, *device};
     std::vector<std::int32_t> classes(8);
     auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
     for (int step = 0; step < 4; ++step) {
@@ -143,8 +142,8 @@ TEST_CASE("gradients that are not finite are skipped on a GPU, or end the traini
       x[3] = was;
     }
   };
-  steps(parallel::NonFinite::skip);
-  CHECK_THAT(support::message_of<pdp::NonFiniteGradient>([&] { steps(parallel::NonFinite::stop); }).value(),
+  steps(plan::NonFinite::skip);
+  CHECK_THAT(support::message_of<pdp::NonFiniteGradient>([&] { steps(plan::NonFinite::stop); }).value(),
              Contains("step 2: the gradient of ") && Contains(" on rank 0 is not finite"));
 }
 
@@ -152,7 +151,7 @@ TEST_CASE("a class that there is no output for is refused before a GPU is asked"
   const auto device = gpu::device();
   if (!device) return;
   pdp::comm::Self self;
-  Trainer trainer{self, parallel::Single{}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, *device};
+  Trainer trainer{self, strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 8, .seed = 3}, *device};
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
   std::vector<std::int32_t> classes(8);
   classes[5] = 77;
@@ -176,7 +175,7 @@ TEST_CASE("steps may be started one after another, on batches that lie on the GP
 
   const auto parameters_after = [&](auto&& step) {
     pdp::comm::Self self;
-    Trainer trainer{self, parallel::Single{}, task, {.global_batch = rows, .seed = 3}, *device};
+    Trainer trainer{self, strategy::Single{}, task, {.global_batch = rows, .seed = 3}, *device};
     for (std::size_t number = 0; number < 7; ++number) step(trainer, number % 3);
     const double loss = trainer.finish().loss;  // of the last
     return std::pair{loss, trainer.parameters().front().values};

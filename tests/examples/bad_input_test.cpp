@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "examples/run.hpp"

@@ -5,7 +5,7 @@
 #include <regex>
 
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 #include <pdp/testing/values.hpp>
 
 #include "catch.hpp"

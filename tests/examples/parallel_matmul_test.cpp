@@ -2,7 +2,7 @@
 #include <cmath>
 #include <regex>
 
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "examples/run.hpp"

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "examples/run.hpp"

@@ -2,17 +2,17 @@
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/finite.hpp>
+#include <pdp/cpu/activation.hpp>
+#include <pdp/cpu/loss.hpp>
 #include <pdp/data/in_memory.hpp>
-#include <pdp/host/activation.hpp>
-#include <pdp/host/loss.hpp>
-#include <pdp/launch/number.hpp>
+#include <pdp/launch/start/number.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
@@ -25,10 +25,10 @@
 namespace fast_math_test {
 
 namespace comm = pdp::comm;
-namespace host = pdp::host;
+namespace cpu = pdp::cpu;
 namespace nn = pdp::nn;
 using pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Shape;
-using pdp::parallel::NonFinite;
+using pdp::plan::NonFinite;
 using Samples = pdp::data::InMemory<std::int32_t>;
 
 static_assert(pdp::assumes_finite, "this test is for -ffast-math");
@@ -44,10 +44,10 @@ T from_bits(std::uint64_t bits) {
 float nan() { return from_bits<float>(0x7fc00000); }
 float infinite() { return from_bits<float>(0x7f800000); }
 
-std::vector<host::Cpu> cpus() {
-  std::vector<host::Cpu> all;
-  for (const host::Simd registers : {host::Simd::baseline, host::Simd::avx2, host::Simd::avx512})
-    if (registers <= host::widest_simd()) all.push_back({.products = host::Products::eigen, .registers = registers});
+std::vector<cpu::Cpu> cpus() {
+  std::vector<cpu::Cpu> all;
+  for (const cpu::Simd registers : {cpu::Simd::baseline, cpu::Simd::avx2, cpu::Simd::avx512})
+    if (registers <= cpu::widest_simd()) all.push_back({.products = cpu::Products::eigen, .registers = registers});
   all.push_back({});
   return all;
 }
@@ -71,14 +71,14 @@ struct Fit {
 };
 
 template <class Strategy, class Model>
-Fit fit(comm::Thread& world, const Strategy& strategy, const Model& model, const pdp::TrainerOptions& options, const host::Cpu& cpu,
+Fit fit(comm::Thread& world, const Strategy& strategy, const Model& model, const pdp::TrainerOptions& options, const cpu::Cpu& cpu,
         float bad) {
   const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 0.01f}};
   pdp::Trainer trainer{world, strategy, task, options, cpu};
   Fit found;
   trainer.fit(
       samples(bad), {.epochs = 3, .shuffle = false, .progress = false}, [](const pdp::Epoch&) {},
-      [&](std::int64_t step, const pdp::parallel::Totals& totals) {
+      [&](std::int64_t step, const pdp::engine::Totals& totals) {
         if (totals.skipped) ++found.skipped;
         if (step == 0) found.first_loss = totals.mean_loss();
         if (!totals.skipped) found.last_loss = totals.mean_loss();
@@ -90,7 +90,7 @@ Fit fit(comm::Thread& world, const Strategy& strategy, const Model& model, const
 
 template <class Strategy, class Model>
 void check_skips(const Strategy& strategy, const Model& model) {
-  for (const host::Cpu& cpu : cpus())
+  for (const cpu::Cpu& cpu : cpus())
     for (const float bad : {nan(), -nan(), infinite(), -infinite()})
       for (const double clip_norm : {0.0, 0.5}) {
         const auto found = pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& world) {
@@ -106,17 +106,17 @@ void check_skips(const Strategy& strategy, const Model& model) {
 
 template <class T>
 void check_activations() {
-  for (const host::Cpu& cpu : cpus())
+  for (const cpu::Cpu& cpu : cpus())
     for (const Index count : {1, 3, 16, 37}) {
       std::vector<T> x(static_cast<std::size_t>(count)), y(x.size());
       for (std::size_t bad = 0; bad < x.size(); ++bad) {
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i % 2 == 0 ? -1 - static_cast<int>(i) : static_cast<int>(i));
         x[bad] = static_cast<T>(bad % 2 == 0 ? nan() : -nan());
         const pdp::Matrix<const T> from{x.data(), 1, count};
-        host::relu<T>(cpu, from, {y.data(), 1, count});
+        cpu::relu<T>(cpu, from, {y.data(), 1, count});
         for (std::size_t i = 0; i < x.size(); ++i)
           CHECK((i == bad ? pdp::is_nan(y[i]) : pdp::bits_of(y[i]) == pdp::bits_of(i % 2 == 0 ? T{} : x[i])));
-        host::hyperbolic_tangent<T>(cpu, from, {y.data(), 1, count});
+        cpu::hyperbolic_tangent<T>(cpu, from, {y.data(), 1, count});
         for (std::size_t i = 0; i < x.size(); ++i) CHECK(pdp::is_nan(y[i]) == (i == bad));
       }
     }
@@ -157,17 +157,17 @@ void check_bits(std::uint64_t largest) {
 }  // namespace
 
 TEST_CASE("Training with -ffast-math skips steps whose gradient is not finite", "[fast_math]") {
-  check_skips(pdp::parallel::DataParallel{}, relu_model);
-  check_skips(pdp::parallel::DataParallel{}, tanh_model);
-  check_skips(pdp::parallel::Zero{.stage = 3}, relu_model);
+  check_skips(pdp::strategy::DataParallel{}, relu_model);
+  check_skips(pdp::strategy::DataParallel{}, tanh_model);
+  check_skips(pdp::strategy::Zero{.stage = 3}, relu_model);
 }
 
 TEST_CASE("Training with -ffast-math stops at a gradient that is not finite, and names the rank", "[fast_math]") {
-  for (const host::Cpu& cpu : cpus())
+  for (const cpu::Cpu& cpu : cpus())
     for (const float bad : {nan(), infinite()}) {
       const auto thrown = pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& world) {
         try {
-          fit(world, pdp::parallel::DataParallel{}, relu_model, {.global_batch = 16, .non_finite = NonFinite::stop}, cpu, bad);
+          fit(world, pdp::strategy::DataParallel{}, relu_model, {.global_batch = 16, .non_finite = NonFinite::stop}, cpu, bad);
         } catch (const pdp::NonFiniteGradient& error) {
           world.barrier();
           return std::string{error.what()};
@@ -180,14 +180,14 @@ TEST_CASE("Training with -ffast-math stops at a gradient that is not finite, and
 
 TEST_CASE("A policy with -ffast-math refuses numbers that are not finite", "[fast_math]") {
   for (const float bad : {nan(), -nan(), infinite(), -infinite(), -1.0f}) {
-    CHECK_THROWS_AS(pdp::parallel::GradientPolicy{.clip_norm = static_cast<double>(bad)}.check(), pdp::ConfigError);
+    CHECK_THROWS_AS(pdp::plan::GradientPolicy{.clip_norm = static_cast<double>(bad)}.check(), pdp::ConfigError);
     for (double pdp::LossScaling::*member : {&pdp::LossScaling::initial, &pdp::LossScaling::growth, &pdp::LossScaling::backoff}) {
       pdp::LossScaling scaling;
       scaling.*member = static_cast<double>(bad);
-      CHECK_THROWS_AS(pdp::parallel::GradientPolicy{.loss_scaling = scaling}.check(), pdp::ConfigError);
+      CHECK_THROWS_AS(pdp::plan::GradientPolicy{.loss_scaling = scaling}.check(), pdp::ConfigError);
     }
   }
-  CHECK_NOTHROW(pdp::parallel::GradientPolicy{.clip_norm = 1, .loss_scaling = pdp::LossScaling{}}.check());
+  CHECK_NOTHROW(pdp::plan::GradientPolicy{.clip_norm = 1, .loss_scaling = pdp::LossScaling{}}.check());
   CHECK_THROWS_AS(pdp::launch::parse_number("seconds", "nan", 0.0, 1e8), pdp::UsageError);
   CHECK_THROWS_AS(pdp::launch::parse_number("seconds", "inf", 0.0, 1e8), pdp::UsageError);
   CHECK(pdp::launch::parse_number("seconds", "2.5", 0.0, 1e8) == 2.5);
@@ -217,14 +217,14 @@ TEST_CASE("Activations with -ffast-math keep NaN", "[fast_math]") {
 }
 
 TEST_CASE("A row of logits with NaN has no loss and counts as wrong with -ffast-math", "[fast_math]") {
-  for (const host::Cpu& cpu : cpus())
+  for (const cpu::Cpu& cpu : cpus())
     for (const std::size_t bad : {0u, 1u, 5u, 18u}) {
       std::vector<float> logits(19, 0.5f), gradient(19);
       logits[bad] = nan();
       const double scale = 1;
       const std::vector<std::int32_t> classes{5};
       pdp::LossSums sums;
-      host::softmax_cross_entropy<float>(cpu, {logits.data(), 1, 19}, classes, &scale, {gradient.data(), 1, 19}, &sums);
+      cpu::softmax_cross_entropy<float>(cpu, {logits.data(), 1, 19}, classes, &scale, {gradient.data(), 1, 19}, &sums);
       CHECK(pdp::is_nan(sums.loss));
       if (bad == 0 || bad == 5) CHECK(sums.correct == 0);
       for (const float value : gradient) CHECK(pdp::is_nan(value));

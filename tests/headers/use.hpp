@@ -11,7 +11,7 @@ constexpr Task task{
     nn::Sequential{nn::Linear{784, 64}, nn::Relu{}, nn::Residual{nn::Sequential{nn::Linear{64, 64}, nn::Tanh{}}}, nn::Linear{64, 10}},
     loss::CrossEntropy{}, optim::Adam{.lr = 1e-3f}};
 
-template <parallel::Strategy S>
+template <strategy::Strategy S>
 void train(comm::Thread& world, const data::Mnist& digits, const S& strategy) {
   Trainer trainer{world, strategy, task, {.global_batch = 32}};
   trainer.fit(
@@ -20,9 +20,9 @@ void train(comm::Thread& world, const data::Mnist& digits, const S& strategy) {
 }
 
 inline void train_all(comm::Thread& world, const data::Mnist& digits) {
-  train(world, digits, parallel::DataParallel{});
-  train(world, digits, parallel::Zero{});
-  train(world, digits, parallel::Pipeline<parallel::ZeroBubble>{.micro_batches = 4});
+  train(world, digits, strategy::DataParallel{});
+  train(world, digits, strategy::Zero{});
+  train(world, digits, strategy::Pipeline<plan::ZeroBubble>{.micro_batches = 4});
 }
 
 }  // namespace use_of_headers

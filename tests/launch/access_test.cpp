@@ -10,9 +10,9 @@
 #include <map>
 #include <string>
 
-#include <pdp/launch/access.hpp>
-#include <pdp/launch/shared_secret.hpp>
-#include <pdp/launch/voucher.hpp>
+#include <pdp/launch/access/access.hpp>
+#include <pdp/launch/access/shared_secret.hpp>
+#include <pdp/launch/access/voucher.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"

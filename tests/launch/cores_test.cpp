@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include <pdp/launch/cores.hpp>
-#include <pdp/launch/shared_cores.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/process/cores.hpp>
+#include <pdp/launch/process/shared_cores.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "launch/job.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <pdp/launch/environment.hpp>
+#include <pdp/launch/start/environment.hpp>
 
 #include "catch.hpp"
 

@@ -1,5 +1,5 @@
-#include <pdp/launch/access.hpp>
-#include <pdp/launch/environment.hpp>
+#include <pdp/launch/access/access.hpp>
+#include <pdp/launch/start/environment.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <pdp/launch/host_list.hpp>
+#include <pdp/launch/start/host_list.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <pdp/launch/rendezvous_url.hpp>
+#include <pdp/launch/start/rendezvous_url.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-#include <pdp/comm/handshake/client.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include <sys/socket.h>
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <pdp/launch/host_list.hpp>
+#include <pdp/launch/start/host_list.hpp>
 
 #include "catch.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <pdp/launch/host_name.hpp>
+#include <pdp/launch/net/host_name.hpp>
 
 #include "catch.hpp"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <pdp/comm/clock.hpp>
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include <array>
 #include <chrono>

@@ -14,8 +14,8 @@
 
 #include <pdp/comm/tcp/transport.hpp>
 #include <pdp/launch/join.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"

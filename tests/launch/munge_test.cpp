@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include <pdp/launch/munge.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/access/munge.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"

@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
-#include <pdp/launch/number.hpp>
 #include <pdp/launch/options.hpp>
+#include <pdp/launch/start/number.hpp>
 
 #include "catch.hpp"
 

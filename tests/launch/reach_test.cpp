@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <pdp/launch/reach.hpp>
+#include <pdp/launch/net/reach.hpp>
 
 #include "catch.hpp"
 

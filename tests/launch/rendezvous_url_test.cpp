@@ -1,6 +1,6 @@
 #include <string>
 
-#include <pdp/launch/rendezvous_url.hpp>
+#include <pdp/launch/start/rendezvous_url.hpp>
 
 #include "catch.hpp"
 

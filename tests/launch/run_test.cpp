@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include <pdp/launch/interface.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/net/interface.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 #include "launch/job.hpp"

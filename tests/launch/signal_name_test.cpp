@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <pdp/launch/signal_name.hpp>
+#include <pdp/launch/process/signal_name.hpp>
 
 #include "catch.hpp"
 

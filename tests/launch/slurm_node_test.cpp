@@ -9,7 +9,7 @@
 #include <string>
 
 #include <pdp/comm/clock.hpp>
-#include <pdp/launch/slurm_node.hpp>
+#include <pdp/launch/net/slurm_node.hpp>
 
 #include "catch.hpp"
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include <pdp/launch/store_search.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/store_search.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 

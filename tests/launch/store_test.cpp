@@ -21,10 +21,10 @@
 #include <thread>
 #include <vector>
 
-#include <pdp/launch/file_store.hpp>
-#include <pdp/launch/in_process_store.hpp>
-#include <pdp/launch/tcp_store.hpp>
-#include <pdp/launch/tcp_store_server.hpp>
+#include <pdp/launch/store/file_store.hpp>
+#include <pdp/launch/store/in_process_store.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include <pdp/host/device.hpp>
+#include <pdp/cpu/cpu.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -11,7 +11,7 @@
 using pdp::Index;
 using pdp::LossSums;
 using pdp::Matrix;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 using pdp::loss::CrossEntropy;
 
 static_assert(pdp::loss::Loss<CrossEntropy, Cpu, float> && pdp::loss::Loss<CrossEntropy, Cpu, double>);

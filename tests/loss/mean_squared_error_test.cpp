@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <pdp/host/device.hpp>
+#include <pdp/cpu/cpu.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -10,7 +10,7 @@
 using pdp::Index;
 using pdp::LossSums;
 using pdp::Matrix;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 using pdp::loss::MeanSquaredError;
 
 static_assert(pdp::loss::Loss<MeanSquaredError, Cpu, float>);

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/host/device.hpp>
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/nn/stage.hpp>
 
 #include "catch.hpp"
@@ -21,7 +21,7 @@ namespace gradient_check {
 
 using pdp::Index;
 using pdp::Matrix;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 
 constexpr double nothing_yet = std::numeric_limits<double>::quiet_NaN();
 constexpr double width_of_difference = 1e-5, tolerance = 1e-8;

@@ -21,7 +21,7 @@ using nn::Sequential;
 using nn::Tanh;
 using pdp::Index;
 using pdp::Shape;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 
 namespace {
 

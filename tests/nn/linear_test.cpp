@@ -11,7 +11,7 @@ using nn::Linear;
 using pdp::Index;
 using pdp::Matrix;
 using pdp::Shape;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 
 namespace {
 

@@ -29,7 +29,7 @@ TEST_CASE("the gradients of a Repeat are those of its differences, for a depth k
 
 TEST_CASE("the copies of a Repeat are numbered, each with parameters of its own", "[nn]") {
   Sequential model{Linear{3, 4}, Repeat{3, Sequential{Tanh{}, Linear{.in = 4, .out = 4, .bias = false}}}};
-  nn::Stage<decltype(model), pdp::host::Cpu, float> stage{model, Shape{3}, {{0, 7}}, /*seed*/ 1};
+  nn::Stage<decltype(model), pdp::cpu::Cpu, float> stage{model, Shape{3}, {{0, 7}}, /*seed*/ 1};
   std::vector<std::string> names;
   std::vector<std::vector<float>> values;
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<float> numbers) {

@@ -20,7 +20,7 @@ using nn::Tanh;
 using pdp::Index;
 using pdp::Matrix;
 using pdp::Shape;
-using pdp::host::Cpu;
+using pdp::cpu::Cpu;
 
 TEST_CASE("the gradients of a Residual are those of its differences", "[nn][gradient]") {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5);

@@ -35,7 +35,7 @@ std::vector<float> parameters_after(const Rule& rule) {
   std::vector<float> state(fields * parameters.size());
   for (std::int64_t step = 1; step <= steps; ++step) {
     const auto gradient = gradients(step);
-    support::update<fields>(pdp::host::Cpu{}, rule, pdp::StepInfo{step, lr_factor(step)}, std::span{parameters},
+    support::update<fields>(pdp::cpu::Cpu{}, rule, pdp::StepInfo{step, lr_factor(step)}, std::span{parameters},
                             std::span<const float>{gradient}, std::span{state});
   }
   return parameters;

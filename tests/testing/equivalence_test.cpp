@@ -5,8 +5,8 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/optim/sgd.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/pipeline.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
 #include <pdp/testing/equivalence.hpp>
 
 #include <algorithm>
@@ -17,7 +17,6 @@
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
-namespace parallel = pdp::parallel;
 using pdp::testing::Equivalence, pdp::testing::EquivalenceOptions, pdp::testing::serial_equivalence;
 
 // The harness must pass what is equal and fail what is not, or it proves nothing.
@@ -49,8 +48,8 @@ pdp::data::InMemory<std::int32_t> samples() {
 template <class Change>
 struct Changed {
   Change change;
-  [[nodiscard]] parallel::Plan plan(const nn::Outline& outline, parallel::Place at) const {
-    parallel::Plan plan = parallel::DataParallel{.unit_elements = 1}.plan(outline, at);
+  [[nodiscard]] plan::Plan plan(const nn::Outline& outline, plan::RankInWorld at) const {
+    plan::Plan plan = strategy::DataParallel{.unit_elements = 1}.plan(outline, at);
     change(plan, at);
     return plan;
   }
@@ -61,7 +60,7 @@ Changed(Change) -> Changed<Change>;
 }  // namespace
 
 TEST_CASE("equal losses pass, and the report says how close they stay", "[testing][equivalence]") {
-  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), parallel::DataParallel{}, 3, {.steps = 50});
+  const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), strategy::DataParallel{}, 3, {.steps = 50});
   CHECK(report);
   CHECK_THAT(report.text(), StartsWith("in 50 steps the losses differ by at most "));
   CHECK(report.single().size() == 50);
@@ -72,12 +71,12 @@ TEST_CASE("equal losses pass, and the report says how close they stay", "[testin
 }
 
 TEST_CASE("ranks that all take the same share are refused before they run", "[testing][equivalence]") {
-  const Changed twice{[](parallel::Plan& plan, parallel::Place) { plan.share.index = 0; }};
+  const Changed twice{[](plan::Plan& plan, plan::RankInWorld) { plan.share.index = 0; }};
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), twice, 2), Contains("do not take each share of the data once"));
 }
 
 TEST_CASE("rows that no rank takes are found before they are missed", "[testing][equivalence]") {
-  const Changed lost{[](parallel::Plan& plan, parallel::Place at) { plan.share = {at.rank, at.size + 1}; }};
+  const Changed lost{[](plan::Plan& plan, plan::RankInWorld at) { plan.share = {at.rank, at.size + 1}; }};
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), lost, 2), Contains("do not take each share of the data once"));
 }
 
@@ -91,40 +90,39 @@ TEST_CASE("a batch that is not the same on all ranks is found out", "[testing][e
     pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(32 * 6, own), std::vector<std::int32_t>(32, own % 3)};
     return batch;
   };
-  const Equivalence report = serial_equivalence<comm::Thread>(task, batches, parallel::DataParallel{}, 2);
+  const Equivalence report = serial_equivalence<comm::Thread>(task, batches, strategy::DataParallel{}, 2);
   CHECK_FALSE(report);
   CHECK_THAT(report.text(), StartsWith("step 0: the loss is ") && Contains(", but that of Single is ") && Contains("is allowed"));
 }
 
 TEST_CASE("a gradient that is not the mean over the global batch is found out", "[testing][equivalence]") {
-  const auto report = serial_equivalence<comm::Thread>(own_mean_task, samples(), parallel::DataParallel{}, 3);
+  const auto report = serial_equivalence<comm::Thread>(own_mean_task, samples(), strategy::DataParallel{}, 3);
   CHECK_FALSE(report);
   CHECK_THAT(report.text(), StartsWith("step 1: "));  // the loss of step 0 comes before the first update
-  CHECK(serial_equivalence<comm::Thread>(own_mean_task, samples(), parallel::DataParallel{}, 1));
+  CHECK(serial_equivalence<comm::Thread>(own_mean_task, samples(), strategy::DataParallel{}, 1));
 }
 
 TEST_CASE("a plan that forgets a reduction is refused before it runs", "[testing][equivalence]") {
-  const Changed forgetful{[](parallel::Plan& plan, parallel::Place) {
-    std::erase_if(plan.step,
-                  [](const parallel::Instruction& i) { return i.op == parallel::Op::reduce_start || i.op == parallel::Op::reduce_wait; });
+  const Changed forgetful{[](plan::Plan& plan, plan::RankInWorld) {
+    std::erase_if(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::reduce_start || i.op == plan::Op::reduce_wait; });
   }};
   CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), forgetful, 2), pdp::PlanError);
 }
 
 TEST_CASE("a plan that names another unit, or another micro-batch, than it should is refused before it runs", "[testing][equivalence]") {
-  using parallel::Op;
-  using Change = std::function<void(parallel::Plan&, parallel::Place)>;  // it can be assigned, as a strategy must
+  using plan::Op;
+  using Change = std::function<void(plan::Plan&, plan::RankInWorld)>;  // it can be assigned, as a strategy must
   for (const Op op : {Op::reduce_start, Op::reduce_wait, Op::update}) {
     const Changed wrong_unit{
-        Change{[op](parallel::Plan& plan, parallel::Place) { std::ranges::find(plan.step, op, &parallel::Instruction::op)->unit = 1; }}};
+        Change{[op](plan::Plan& plan, plan::RankInWorld) { std::ranges::find(plan.step, op, &plan::Instruction::op)->unit = 1; }}};
     CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), wrong_unit, 2), pdp::PlanError);
   }
   for (const Op op :
        {Op::forward, Op::loss, Op::send_start, Op::send_wait, Op::receive_start, Op::receive_wait, Op::backward_input, Op::backward_weight})
     for (const int rank : {0, 1}) {
-      const Changed swapped{Change{[op, rank](parallel::Plan& plan, parallel::Place at) {
-        plan = parallel::Pipeline<parallel::GPipe>{.micro_batches = 2}.plan(nn::outline(model, pdp::Shape{6}), at);
-        const auto found = std::ranges::find(plan.step, op, &parallel::Instruction::op);
+      const Changed swapped{Change{[op, rank](plan::Plan& plan, plan::RankInWorld at) {
+        plan = strategy::Pipeline<plan::GPipe>{.micro_batches = 2}.plan(nn::outline(model, pdp::Shape{6}), at);
+        const auto found = std::ranges::find(plan.step, op, &plan::Instruction::op);
         if (at.rank == rank && found != plan.step.end()) found->micro_batch = static_cast<std::int16_t>(1 - found->micro_batch);
       }}};
       const bool is_there = !(op == Op::loss && rank == 0) && !(op == Op::backward_input && rank == 0);
@@ -134,11 +132,11 @@ TEST_CASE("a plan that names another unit, or another micro-batch, than it shoul
 }
 
 TEST_CASE("a plan that reduces over itself alone is refused before it runs", "[testing][equivalence]") {
-  const Changed apart{[](parallel::Plan& plan, parallel::Place at) {
+  const Changed apart{[](plan::Plan& plan, plan::RankInWorld at) {
     plan.groups = {{.color = at.rank, .key = 0}};
-    for (parallel::Unit& unit : plan.units) unit.group = 1;
-    for (parallel::Instruction& i : plan.step)
-      if (i.op == parallel::Op::reduce_start || i.op == parallel::Op::reduce_wait) i.group = 1;
+    for (plan::Unit& unit : plan.units) unit.group = 1;
+    for (plan::Instruction& i : plan.step)
+      if (i.op == plan::Op::reduce_start || i.op == plan::Op::reduce_wait) i.group = 1;
   }};
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), apart, 2), Contains("do not take each share of the data once"));
 }
@@ -185,6 +183,6 @@ TEST_CASE("losses that are no numbers, or differ between ranks, never pass", "[t
 
 TEST_CASE("a model of any width needs the shape of a sample", "[testing][equivalence]") {
   constexpr pdp::Task any{nn::Sequential{nn::Tanh{}}, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}};
-  CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(any, samples(), parallel::DataParallel{}, 1), Contains("say theirs"));
-  CHECK(serial_equivalence<comm::Thread>(any, samples(), parallel::DataParallel{}, 2, {.steps = 3, .input = pdp::Shape{6}}));
+  CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(any, samples(), strategy::DataParallel{}, 1), Contains("say theirs"));
+  CHECK(serial_equivalence<comm::Thread>(any, samples(), strategy::DataParallel{}, 2, {.steps = 3, .input = pdp::Shape{6}}));
 }

@@ -5,10 +5,10 @@
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/optim/sgd.hpp>
-#include <pdp/parallel/any_strategy.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -21,7 +21,6 @@
 namespace agreement_test {
 
 namespace comm = pdp::comm;
-namespace parallel = pdp::parallel;
 
 namespace {
 
@@ -31,7 +30,7 @@ struct Given {
   pdp::nn::Linear layers{};
   pdp::optim::AdamW optimizer{};
   pdp::optim::Linear schedule{.steps = 100, .to = 0.5f};
-  parallel::AnyStrategy strategy = parallel::DataParallel{};
+  strategy::AnyStrategy strategy = strategy::DataParallel{};
   pdp::TrainerOptions options{.global_batch = 12, .seed = 5, .clip_norm = 1};
 };
 
@@ -63,7 +62,7 @@ TEST_CASE("every rank is told which of them was given something else, and what",
   is_told("global_batch = 24, but rank 0 global_batch = 12", [](Given& given) { given.options.global_batch = 24; });
   is_told("seed = 4, but rank 0 seed = 5", [](Given& given) { given.options.seed = 4; });
   is_told("clip_norm = 1.5, but rank 0 clip_norm = 1", [](Given& given) { given.options.clip_norm = 1.5; });
-  is_told("another non_finite than rank 0", [](Given& given) { given.options.non_finite = parallel::NonFinite::stop; });
+  is_told("another non_finite than rank 0", [](Given& given) { given.options.non_finite = plan::NonFinite::stop; });
   is_told("another loss_scaling than rank 0", [](Given& given) { given.options.loss_scaling = pdp::LossScaling{}; });
   is_told("another model than rank 0", [](Given& given) { given.widths = {6, 16, 32, 16, 8}; });
   is_told("another model than rank 0", [](Given& given) { given.layers.bias = false; });
@@ -73,10 +72,10 @@ TEST_CASE("every rank is told which of them was given something else, and what",
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.lr = std::numeric_limits<float>::quiet_NaN(); });
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.steps = 200; });
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.to = 0.4f; });
-  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::DataParallel{.accumulate = 0}; });  // refused by it
-  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::Zero{.stage = 2}; });
-  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::DataParallel{.accumulate = 2}; });
-  is_told("another strategy than rank 0", [](Given& given) { given.strategy = parallel::Pipeline<>{.micro_batches = 3}; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 0}; });  // refused by it
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Zero{.stage = 2}; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 2}; });
+  is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Pipeline<>{.micro_batches = 3}; });
 }
 
 TEST_CASE("ranks that send each other messages are told, too", "[train][agreement]") {

@@ -6,11 +6,11 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/hybrid.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/tensor_parallel.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
@@ -26,7 +26,7 @@ namespace calls_agreement_test {
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
-using namespace pdp::parallel;
+using namespace pdp::strategy;
 using pdp::Index, pdp::Shape;
 using pdp::checkpoint::Tensor;
 using Samples = pdp::data::InMemory<std::int32_t>;
@@ -213,7 +213,7 @@ TEST_CASE("Options that are out of range are refused with the range", "[train][b
                }),
                StartsWith(words));
     CHECK_THAT(refused([&](comm::Thread& world) {
-                 pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4}, pdp::host::Cpu{.threads = threads}};
+                 pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4}, pdp::cpu::Cpu{.threads = threads}};
                }),
                StartsWith(words));
   }

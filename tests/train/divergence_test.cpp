@@ -6,7 +6,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
-#include <pdp/parallel/pipeline.hpp>
+#include <pdp/strategy/pipeline.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
@@ -40,7 +40,7 @@ void diverge(const std::string& name, const Other& other) {
   const auto errors = pdp::testing::errors<Comm>(
       3,
       [&](Comm& world) {
-        pdp::Trainer trainer{world, pdp::parallel::Pipeline<>{.micro_batches = 2}, task, {.global_batch = rows, .seed = 1}};
+        pdp::Trainer trainer{world, pdp::strategy::Pipeline<>{.micro_batches = 2}, task, {.global_batch = rows, .seed = 1}};
         for (int step = 0; step < steps; ++step) {
           if (world.rank() == 1 && step == 2) {
             other(world, trainer);
@@ -88,7 +88,7 @@ TEMPLATE_TEST_CASE("A rank that swallows the error of a fit does not take part i
         const bool wrong = world.rank() == 1;
         const auto x = pdp::testing::normal(rows * 6, 3);
         const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, x, std::vector<std::int32_t>(rows, wrong ? 9 : 1)};
-        pdp::Trainer trainer{world, pdp::parallel::Pipeline<>{}, task, {.global_batch = rows, .seed = 1}};
+        pdp::Trainer trainer{world, pdp::strategy::Pipeline<>{}, task, {.global_batch = rows, .seed = 1}};
         try {
           trainer.fit(data, {.epochs = 1}, [](const pdp::Epoch&) {});
         } catch (const pdp::LabelError&) {

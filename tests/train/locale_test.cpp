@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/launch/environment.hpp>
-#include <pdp/parallel/data_parallel.hpp>
+#include <pdp/launch/start/environment.hpp>
+#include <pdp/strategy/data_parallel.hpp>
 #include <pdp/testing/equivalence.hpp>
 #include <pdp/train/describe.hpp>
 #include <pdp/train/log.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 /// Everything that machines read, or people, in one string.
 std::string written() {
-  using namespace pdp::parallel;
+  using namespace pdp::strategy;
   const files::TemporaryFolder folder;
   {
     pdp::EpochLog log{folder / "log"};

@@ -1,6 +1,6 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
-#include <pdp/launch/report.hpp>
+#include <pdp/launch/process/report.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/print.hpp>

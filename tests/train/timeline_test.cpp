@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include <pdp/comm/thread.hpp>
-#include <pdp/parallel/pipeline.hpp>
+#include <pdp/strategy/pipeline.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -18,11 +18,11 @@
 namespace timeline_test {
 
 namespace comm = pdp::comm;
-using pdp::parallel::Timeline;
+using pdp::engine::Timeline;
 
 namespace {
 
-using Pipeline = pdp::parallel::Pipeline<>;
+using Pipeline = pdp::strategy::Pipeline<>;
 
 /// A step of a pipeline of two ranks, as it ran.
 Timeline recorded(const pdp::TrainerOptions& options = {.global_batch = 16}) {
@@ -55,7 +55,7 @@ std::size_t count(const std::string& text, const std::string& word) {
 
 /// By hand: two ranks, of which the second waits for the first.
 Timeline by_hand() {
-  using namespace pdp::parallel;
+  using namespace pdp::strategy;
   const Instruction forward = compute(Op::forward, 7, 0, 2), wait = message(Op::receive_wait, Tensor::activation, 7, 2, 0);
   return {{{forward, message(Op::send_start, Tensor::activation, 7, 2, 1)}, {wait}}, {{{0, 1e-3}, {1e-3, 1.25e-3}}, {{0.5e-3, 2e-3}}}};
 }
@@ -70,7 +70,7 @@ TEST_CASE("a recorded step has the times of every instruction of every rank, one
   for (int rank = 0; rank < 2; ++rank) {
     const auto r = static_cast<std::size_t>(rank);
     auto plan = Pipeline{.micro_batches = 3}.plan(outline, {rank, 2});
-    if (takes_norm) plan = pdp::parallel::with_norm(std::move(plan));
+    if (takes_norm) plan = pdp::plan::with_norm(std::move(plan));
     CHECK(timeline.lists[r] == plan.step);
     REQUIRE(timeline.times[r].size() == plan.step.size());
     double before = 0;

@@ -5,10 +5,10 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
-#include <pdp/parallel/data_parallel.hpp>
-#include <pdp/parallel/pipeline.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/zero.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
@@ -24,7 +24,7 @@ namespace trainer_test {
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using pdp::Index, pdp::Shape;
-using pdp::parallel::DataParallel;
+using pdp::strategy::DataParallel;
 using pdp::testing::ranks;
 using Samples = pdp::data::InMemory<std::int32_t>;
 
@@ -155,7 +155,7 @@ TEST_CASE("a batch of the whole set, and more ranks than samples, are no special
 TEST_CASE("evaluate counts every sample of a set once, whatever its size, the batch and the number of ranks", "[train]") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{101}}) {
     const Samples data = samples(count);
-    std::vector<pdp::parallel::Totals> found;
+    std::vector<pdp::engine::Totals> found;
     for (const int size : {1, 2, 3, 4})
       for (const Index batch : {1, 4, 64})
         for (const auto& [totals, accuracy] : ranks<comm::Thread>(size, [&](comm::Thread& world) {
@@ -185,9 +185,9 @@ TEST_CASE("a pipeline trains, counts every sample once, and has the outputs on e
     return std::tuple{losses, trainer.evaluate(data), trainer.predict(x)};
   };
   const auto [losses, totals, outputs] =
-      ranks<comm::Thread>(1, [&](comm::Thread& world) { return train(world, pdp::parallel::Single{}); }).front();
+      ranks<comm::Thread>(1, [&](comm::Thread& world) { return train(world, pdp::strategy::Single{}); }).front();
   for (const auto& [its_losses, its_totals, its_outputs] : ranks<comm::Thread>(
-           2, [&](comm::Thread& world) { return train(world, pdp::parallel::Pipeline<pdp::parallel::ZeroBubble>{.micro_batches = 3}); })) {
+           2, [&](comm::Thread& world) { return train(world, pdp::strategy::Pipeline<pdp::plan::ZeroBubble>{.micro_batches = 3}); })) {
     CHECK(pdp::testing::relative_difference(its_losses, losses) < 1e-5);
     CHECK(its_totals.rows == 70);
     CHECK(its_totals.correct == totals.correct);
@@ -197,7 +197,7 @@ TEST_CASE("a pipeline trains, counts every sample once, and has the outputs on e
 }
 
 TEST_CASE("the parameters of a model that is spread in one way go into one that is spread in another", "[train][checkpoint]") {
-  using namespace pdp::parallel;
+  using namespace pdp::strategy;
   const Samples data = samples(70);
   const auto tensors_of = [&](int size, const auto& strategy, const std::vector<pdp::checkpoint::Tensor>& start, int epochs) {
     return ranks<comm::Thread>(size,
@@ -239,7 +239,7 @@ TEST_CASE("a sample that is no number is left out with its step, and the report 
   const Samples data{Shape{6}, x, std::vector<std::int32_t>(64, 1)};
   const auto reports = ranks<comm::Thread>(2, [&](comm::Thread& world) {
     auto how = options(16);
-    how.non_finite = pdp::parallel::NonFinite::skip;
+    how.non_finite = pdp::plan::NonFinite::skip;
     Trainer trainer{world, DataParallel{}, classifier, how};
     int skipped = 0;
     double loss = 0;
@@ -256,7 +256,7 @@ TEST_CASE("a sample that is no number is left out with its step, and the report 
 }
 
 TEST_CASE("check_parameters finds a parameter that is not the same on every rank that holds it, and says which and where", "[train]") {
-  using namespace pdp::parallel;
+  using namespace pdp::strategy;
   const Samples data = samples(70);
   std::mutex mutex;
   std::vector<std::string> messages;
@@ -431,7 +431,7 @@ TEST_CASE("options that cannot work are refused before the first step, with what
 }
 
 TEST_CASE("threads that are of no use are told", "[train]") {
-  const bool has_threads = pdp::host::has_threads();
+  const bool has_threads = pdp::cpu::has_threads();
   const auto told = [](int threads, int cores) {
     return pdp::TrainerOptions{.global_batch = 1, .threads = threads}.useless_threads(cores);
   };
@@ -486,9 +486,9 @@ TEST_CASE("a model of any width asks for the shape of a sample", "[train]") {
 
 TEST_CASE("a plan that cannot run is refused on every rank, in words", "[train]") {
   struct Forgetful {
-    [[nodiscard]] pdp::parallel::Plan plan(const nn::Outline& outline, pdp::parallel::Place at) const {
+    [[nodiscard]] pdp::plan::Plan plan(const nn::Outline& outline, pdp::plan::RankInWorld at) const {
       auto plan = DataParallel{}.plan(outline, at);
-      std::erase_if(plan.step, [](const auto& i) { return i.op == pdp::parallel::Op::update; });
+      std::erase_if(plan.step, [](const auto& i) { return i.op == pdp::plan::Op::update; });
       return plan;
     }
   };

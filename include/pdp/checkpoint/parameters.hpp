@@ -12,10 +12,10 @@
 #include <vector>
 
 #include <pdp/core/error.hpp>
+#include <pdp/core/hash.hpp>
 #include <pdp/data/shown.hpp>
+#include <pdp/engine/collect.hpp>
 #include <pdp/nn/parameter.hpp>
-#include <pdp/parallel/collect.hpp>
-#include <pdp/parallel/hash.hpp>
 
 namespace pdp::checkpoint {
 
@@ -53,7 +53,7 @@ template <class Stage>
 
 /// All parameters of a model, in its order, out of what its ranks have given.
 template <class Stage, class T>
-[[nodiscard]] std::vector<Tensor> export_parameters(const Stage& stage, const parallel::Contributions& from, const std::vector<T>& all) {
+[[nodiscard]] std::vector<Tensor> export_parameters(const Stage& stage, const engine::Contributions& from, const std::vector<T>& all) {
   std::vector<Tensor> tensors;
   stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
     Tensor& tensor = tensors.emplace_back(tensor_of(parameter));
@@ -70,10 +70,10 @@ template <class Stage, class T>
 [[nodiscard]] inline std::int64_t hash_of(const std::vector<Tensor>& tensors) {
   std::uint64_t sum = tensors.size();
   for (const Tensor& tensor : tensors) {
-    std::vector<std::int64_t> parts{parallel::hash_of(std::span{tensor.values})};
+    std::vector<std::int64_t> parts{random::hash_of(std::span{tensor.values})};
     for (const char letter : tensor.name) parts.push_back(static_cast<unsigned char>(letter));  // char has no sign on aarch64
     for (const Index extent : tensor.shape) parts.push_back(extent);
-    sum += static_cast<std::uint64_t>(parallel::hash_of(std::span<const std::int64_t>{parts}));
+    sum += static_cast<std::uint64_t>(random::hash_of(std::span<const std::int64_t>{parts}));
   }
   return static_cast<std::int64_t>(sum >> 2);
 }

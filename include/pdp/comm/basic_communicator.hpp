@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/comm/member.hpp>
+#include <pdp/comm/message/member.hpp>
 
 namespace pdp::comm {
 

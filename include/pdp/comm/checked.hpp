@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
-#include <pdp/comm/wrapped_calls.hpp>
 
 namespace pdp::comm {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/operation.hpp>
-#include <pdp/comm/transport.hpp>
 #include <pdp/comm/work.hpp>
 
 namespace pdp::comm {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
-#include <pdp/comm/store.hpp>
+#include <pdp/comm/join/store.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 /// The library's own: a group of connected ranks.
@@ -114,5 +114,5 @@ static_assert(Communicator<Gloo> && HasReduceScatter<Gloo> && FailsFast<Gloo>);
 #include <pdp/comm/gloo/source.hpp>
 #endif
 #ifndef PDP_SEPARATE_LAUNCH
-#include <pdp/launch/source.hpp>
+#include <pdp/launch/start/source.hpp>
 #endif

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
-#include <pdp/comm/wrapped_calls.hpp>
 
 namespace pdp::comm {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
-#include <pdp/comm/store.hpp>
+#include <pdp/comm/join/store.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 // The libraries' own: what ncclComm_t and cudaStream_t point to.
@@ -154,5 +154,5 @@ static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl>
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_LAUNCH
-#include <pdp/launch/source.hpp>
+#include <pdp/launch/start/source.hpp>
 #endif

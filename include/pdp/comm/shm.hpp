@@ -44,5 +44,5 @@ static_assert(Communicator<Shm> && HasReduceScatter<Shm> && FailsFast<Shm>);
 #include <pdp/comm/shm/source.hpp>
 #endif
 #ifndef PDP_SEPARATE_LAUNCH
-#include <pdp/launch/source.hpp>
+#include <pdp/launch/start/source.hpp>
 #endif

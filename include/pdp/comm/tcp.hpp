@@ -43,5 +43,5 @@ static_assert(Communicator<Tcp> && HasReduceScatter<Tcp> && FailsFast<Tcp>);
 #include <pdp/comm/tcp/source.hpp>
 #endif
 #ifndef PDP_SEPARATE_LAUNCH
-#include <pdp/launch/source.hpp>
+#include <pdp/launch/start/source.hpp>
 #endif

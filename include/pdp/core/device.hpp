@@ -6,9 +6,9 @@
 #include <utility>
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/core/random.hpp>
-#include <pdp/core/step.hpp>
-#include <pdp/core/view.hpp>
+#include <pdp/core/step_state.hpp>
 
 namespace pdp {
 

@@ -5,9 +5,9 @@
 #include <span>
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/core/random.hpp>
-#include <pdp/core/step.hpp>
-#include <pdp/core/view.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/cuda/handle.hpp>
 
 /// What core/device.hpp asks of a device, and what each operation means: its body for a CPU in host/ says so, too. All give their work to

@@ -9,14 +9,14 @@
 #include <cstring>
 #include <string>
 
+#include <pdp/cuda/detail/devices.hpp>
+#include <pdp/cuda/detail/state.hpp>
 #include <pdp/cuda/device.hpp>
-#include <pdp/cuda/devices.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
 #include <pdp/cuda/kernels/reduce.cuh>
 #include <pdp/cuda/kernels/sums.cuh>
 #include <pdp/cuda/kernels/update.cuh>
-#include <pdp/cuda/state.hpp>
 
 namespace pdp::cuda {
 

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <span>
 
-#include <pdp/core/step.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/cuda/handle.hpp>
 
 namespace pdp::cuda {
 
-/// One pass of an optimizer's rule over parameters, as host::update. At most `most_gradients` gradients, and as many copies, of the
+/// One pass of an optimizer's rule over parameters, as cpu::update. At most `most_gradients` gradients, and as many copies, of the
 /// parameters' type or rounded to what a model computes in.
 ///
 /// The kernel of a rule is compiled by nvcc: those of pdp's own rules come with the CMake target pdp::cuda. For a rule of a program's own,

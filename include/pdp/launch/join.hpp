@@ -10,8 +10,8 @@
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/options.hpp>
-#include <pdp/launch/processes.hpp>
-#include <pdp/launch/start.hpp>
+#include <pdp/launch/start/processes.hpp>
+#include <pdp/launch/start/start.hpp>
 
 namespace pdp::launch {
 

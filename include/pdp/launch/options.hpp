@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include <pdp/launch/environment.hpp>
-#include <pdp/launch/host_name.hpp>
-#include <pdp/launch/rendezvous_url.hpp>
+#include <pdp/launch/net/host_name.hpp>
+#include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/start/rendezvous_url.hpp>
 
 namespace pdp::launch {
 

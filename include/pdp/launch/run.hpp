@@ -14,14 +14,14 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
-#include <pdp/launch/cores.hpp>
-#include <pdp/launch/in_process_store.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/options.hpp>
-#include <pdp/launch/processes.hpp>
-#include <pdp/launch/report.hpp>
-#include <pdp/launch/stack.hpp>
-#include <pdp/launch/start.hpp>
+#include <pdp/launch/process/cores.hpp>
+#include <pdp/launch/process/report.hpp>
+#include <pdp/launch/process/stack.hpp>
+#include <pdp/launch/start/processes.hpp>
+#include <pdp/launch/start/start.hpp>
+#include <pdp/launch/store/in_process_store.hpp>
 
 namespace pdp::launch {
 

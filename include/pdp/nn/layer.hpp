@@ -4,7 +4,7 @@
 
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/dtype.hpp>
-#include <pdp/core/view.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/nn/parameter.hpp>
 
 namespace pdp::nn {

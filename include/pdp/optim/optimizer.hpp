@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <pdp/core/step.hpp>
+#include <pdp/core/step_state.hpp>
 
 namespace pdp::optim {
 

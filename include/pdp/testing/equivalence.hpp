@@ -15,13 +15,13 @@
 
 #include <pdp/core/finite.hpp>
 #include <pdp/data/sampler.hpp>
-#include <pdp/parallel/engine.hpp>
-#include <pdp/parallel/placed.hpp>
-#include <pdp/parallel/single.hpp>
-#include <pdp/parallel/verify.hpp>
+#include <pdp/engine/engine.hpp>
+#include <pdp/strategy/divides.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/task.hpp>
+#include <pdp/verify/verify.hpp>
 
 namespace pdp::testing {
 
@@ -40,7 +40,7 @@ struct EquivalenceOptions {
   int strict_steps = 20;    // in which the losses must agree within the tolerance
   double tolerance = 1e-5;  // relative
   double drift_factor = 10;
-  parallel::GradientPolicy gradient{};  // of both
+  plan::GradientPolicy gradient{};  // of both
 };
 
 /// What came of it: a loss for each step and run, and what is wrong with them.
@@ -134,16 +134,16 @@ GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int s
 }
 
 /// The mean losses of a number of steps, before their updates, on each rank.
-template <comm::Communicator C, class TaskType, parallel::Strategy S>
+template <comm::Communicator C, class TaskType, strategy::Strategy S>
 std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input, const S& strategy,
-                                        const Batches<typename decltype(task.loss)::Target>& batches,
-                                        const std::vector<parallel::Plan>& plans, const EquivalenceOptions& options, bool permute) {
-  const auto model_on = [&](int rank) { return parallel::placed(strategy, task.model, {rank, static_cast<int>(plans.size())}, task.loss); };
-  using Engine = parallel::Engine<C, decltype(model_on(0)), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
+                                        const Batches<typename decltype(task.loss)::Target>& batches, const std::vector<plan::Plan>& plans,
+                                        const EquivalenceOptions& options, bool permute) {
+  const auto model_on = [&](int rank) { return strategy::placed(strategy, task.model, {rank, static_cast<int>(plans.size())}, task.loss); };
+  using Engine = engine::Engine<C, decltype(model_on(0)), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
   using Target = typename Engine::Target;
   return ranks<C>(static_cast<int>(plans.size()), [&](C& world) {
-    const parallel::Plan& plan = plans[static_cast<std::size_t>(world.rank())];
-    const parallel::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
+    const plan::Plan& plan = plans[static_cast<std::size_t>(world.rank())];
+    const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
     Engine engine{world, plan, model_on(world.rank()), input, task.loss, task.optimizer, limits, options.gradient};
     std::vector<double> losses;
     for (int step = 0; step < options.steps; ++step) {
@@ -166,20 +166,20 @@ std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input
 /// Trains a task by a strategy on `size` ranks over C, and by Single on the same global batches, and once more by Single with the rows of
 /// each batch permuted. Throws PlanError where the plan is not sound, and what a rank throws.
 ///
-///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, parallel::DataParallel{}, 4);
+///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, strategy::DataParallel{}, 4);
 ///   if (!report) std::cerr << report.text();
-template <comm::Communicator C, class TaskType, parallel::Strategy S>
+template <comm::Communicator C, class TaskType, strategy::Strategy S>
 Equivalence serial_equivalence(const TaskType& task, const Batches<typename decltype(TaskType::loss)::Target>& batches, const S& strategy,
                                int size, const EquivalenceOptions& options = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
   if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; say theirs, as in {.input = Shape{784}}"};
   const auto checked_plans = [&](const auto& spread, int ranks) {
-    const nn::Outline outline = nn::outline(parallel::placed(spread, task.model, {0, ranks}, task.loss), input);
-    std::vector<parallel::Plan> plans = parallel::plans_for(options.gradient, spread, outline, ranks);
-    if (const parallel::Verdict verdict = parallel::verify(outline, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
+    const nn::Outline outline = nn::outline(strategy::placed(spread, task.model, {0, ranks}, task.loss), input);
+    std::vector<plan::Plan> plans = strategy::plans_for(options.gradient, spread, outline, ranks);
+    if (const plan::Verdict verdict = plan::verify(outline, plans); !verdict) throw PlanError{plan::explain(verdict, plans)};
     return plans;
   };
-  const parallel::Single alone;
+  const strategy::Single alone;
   const auto single = checked_plans(alone, 1), spread = checked_plans(strategy, size);
   return {detail::losses<C>(task, input, alone, batches, single, options, false).front(),
           detail::losses<C>(task, input, alone, batches, single, options, true).front(),
@@ -187,7 +187,7 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
 }
 
 /// The same on a dataset, in the order in which a Trainer would take its samples.
-template <comm::Communicator C, class TaskType, data::Dataset Data, parallel::Strategy S>
+template <comm::Communicator C, class TaskType, data::Dataset Data, strategy::Strategy S>
 Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size,
                                const EquivalenceOptions& options = {}) {
   const Batches<typename Data::Target> batches = [&data, &options](int step) {

@@ -16,8 +16,8 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/error.hpp>
-#include <pdp/launch/in_process_store.hpp>
-#include <pdp/launch/stack.hpp>
+#include <pdp/launch/process/stack.hpp>
+#include <pdp/launch/store/in_process_store.hpp>
 
 namespace pdp::testing {
 

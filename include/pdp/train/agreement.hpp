@@ -15,13 +15,13 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/finite.hpp>
+#include <pdp/core/hash.hpp>
 #include <pdp/core/precision.hpp>
+#include <pdp/engine/host_calls.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/optimizer.hpp>
-#include <pdp/parallel/gradient_policy.hpp>
-#include <pdp/parallel/hash.hpp>
-#include <pdp/parallel/host_calls.hpp>
-#include <pdp/parallel/strategy.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+#include <pdp/plan/plan.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 
@@ -58,7 +58,7 @@ class Agreement {
   void rough(std::string_view name, double value) { terms_.push_back({name, Kind::rough, std::bit_cast<std::int64_t>(value)}); }
   /// What is given in many numbers, of which ranks compare a hash.
   void all(std::string_view name, const std::vector<std::int64_t>& values) {
-    terms_.push_back({name, Kind::hash, parallel::hash_of(std::span{values})});
+    terms_.push_back({name, Kind::hash, random::hash_of(std::span{values})});
   }
 
   /// Throws ConfigError on every rank, with the same words, where a rank has something else than rank 0. Every rank makes this call.
@@ -66,7 +66,7 @@ class Agreement {
   void check(C& world, const D& device) const {
     std::vector<std::int64_t> own, ranks(terms_.size() * static_cast<std::size_t>(world.size()));
     for (const Term& term : terms_) own.push_back(term.value);
-    parallel::HostCalls{world, device}.all_gather(std::span<const std::int64_t>{own}, std::span{ranks});
+    engine::HostCalls{world, device}.all_gather(std::span<const std::int64_t>{own}, std::span{ranks});
     for (std::size_t t = 0; t < terms_.size(); ++t)
       for (int rank = 1; rank < world.size(); ++rank) {
         const std::int64_t value = ranks[static_cast<std::size_t>(rank) * terms_.size() + t];
@@ -134,16 +134,16 @@ std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
   return numbers;
 }
 
-inline std::vector<std::int64_t> numbers_of(const parallel::Plan& plan) {
+inline std::vector<std::int64_t> numbers_of(const plan::Plan& plan) {
   std::vector<std::int64_t> numbers{plan.share.index,  plan.share.count,  plan.tensor.index,
                                     plan.tensor.count, plan.tensor_group, plan.micro_batches};
-  for (const parallel::Unit& unit : plan.units)
+  for (const plan::Unit& unit : plan.units)
     numbers.insert(numbers.end(),
                    {unit.first, unit.last, unit.group, static_cast<int>(unit.sharding), unit.slices, unit.slice, unit.buffer});
   for (const auto& [color, key] : plan.groups) numbers.insert(numbers.end(), {color, key});
-  for (const parallel::Instructions* list : {&plan.setup, &plan.step, &plan.evaluate}) {
+  for (const plan::Instructions* list : {&plan.setup, &plan.step, &plan.evaluate}) {
     numbers.push_back(static_cast<std::int64_t>(list->size()));
-    for (const parallel::Instruction& i : *list)
+    for (const plan::Instruction& i : *list)
       numbers.insert(numbers.end(), {static_cast<int>(i.op), static_cast<int>(i.tensor), i.accumulate ? 1 : 0, i.group, i.micro_batch,
                                      i.first, i.last, i.unit, i.peer});
   }
@@ -175,11 +175,11 @@ std::vector<std::int64_t> if_any(F&& numbers) {
 /// Throws ConfigError on every rank where one was given another task, strategy, precision or other options than rank 0, as far as numbers
 /// show that: an optimizer is tried on two steps, a schedule on some, and of a model's settings only sizes and the kinds of layers are
 /// seen. Every rank makes this call. `placed`: the model as the strategy divides it.
-template <SupportedPrecision P, comm::Communicator C, Device D, class TaskType, parallel::Strategy S, nn::Block Placed>
+template <SupportedPrecision P, comm::Communicator C, Device D, class TaskType, strategy::Strategy S, nn::Block Placed>
 void check_agreement(C& world, const D& device, const TaskType& task, const S& strategy, const Placed& placed,
                      const TrainerOptions& options) {
   if (world.size() == 1) return;
-  const parallel::GradientPolicy policy = options.gradient_policy();
+  const plan::GradientPolicy policy = options.gradient_policy();
   const LossScaling scaling = policy.loss_scaling.value_or(LossScaling{});
   const Shape input = input_of(task.model, options);
   const auto bits = [](double number) { return std::bit_cast<std::int64_t>(number); };

@@ -8,59 +8,59 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
-#include <pdp/host/device.hpp>
+#include <pdp/cpu/cpu.hpp>
+#include <pdp/engine/check_output.hpp>
+#include <pdp/engine/unit_memory.hpp>
 #include <pdp/optim/optimizer.hpp>
-#include <pdp/parallel/common_memory.hpp>
-#include <pdp/parallel/describe.hpp>
-#include <pdp/parallel/placed.hpp>
-#include <pdp/parallel/unit_memory.hpp>
+#include <pdp/plan/common_memory.hpp>
+#include <pdp/strategy/divides.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
+#include <pdp/verify/describe.hpp>
 
 namespace pdp {
 
 /// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
 /// Throws what a Trainer throws where the strategy does not fit the model or the world. `common_memory`: of ranks that see each other's.
-template <class TaskType, parallel::Strategy S, SupportedPrecision P = Float32>
-[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options, P = {},
-                                             bool common_memory = false) {
+template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
+[[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options, P = {},
+                                         bool common_memory = false) {
   common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // others go by messages
   const Shape input = input_of(task.model, options);
   const nn::Outline whole = nn::outline(task.model, input),
-                    model = nn::outline(parallel::placed(strategy, task.model, {0, ranks}, task.loss), input);
-  parallel::check_output<decltype(TaskType::loss)>(model);
-  auto plans = parallel::plans_for(options.gradient_policy(), strategy, model, ranks);
+                    model = nn::outline(strategy::placed(strategy, task.model, {0, ranks}, task.loss), input);
+  engine::check_output<decltype(TaskType::loss)>(model);
+  auto plans = strategy::plans_for(options.gradient_policy(), strategy, model, ranks);
   for (int rank = 0; rank < ranks && common_memory; ++rank) {
-    parallel::Plan& plan = plans[static_cast<std::size_t>(rank)];
-    plan = parallel::in_common_memory(std::move(plan), {rank, ranks});
+    plan::Plan& plan = plans[static_cast<std::size_t>(rank)];
+    plan = plan::in_common_memory(std::move(plan), {rank, ranks});
   }
-  parallel::Description found = parallel::describe(model, plans,
-                                                   {.global_batch = options.global_batch,
-                                                    .state_fields = optim::needed_state_fields(task.optimizer),
-                                                    .common_memory = common_memory,
-                                                    .bytes = element_bytes<P>});
+  plan::Description found = plan::describe(model, plans,
+                                           {.global_batch = options.global_batch,
+                                            .state_fields = optim::needed_state_fields(task.optimizer),
+                                            .common_memory = common_memory,
+                                            .bytes = element_bytes<P>});
   found.parameters = whole.elements(0, whole.size());
-  found.device = host::describe(options.cpu());
+  found.device = cpu::describe(options.cpu());
   return found;
 }
 
 /// The same of the ranks of a world, and of the memory that they have in common.
-template <comm::Group C, class TaskType, parallel::Strategy S, SupportedPrecision P = Float32>
-[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
-                                             P = {}) {
+template <comm::Group C, class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
+[[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options, P = {}) {
   bool common_memory = false;
-  if constexpr (parallel::may_see_memory<C, typename P::compute, typename P::reduce>) common_memory = world.shares_memory();
+  if constexpr (engine::may_see_memory<C, typename P::compute, typename P::reduce>) common_memory = world.shares_memory();
   return describe(task, strategy, world.size(), options, P{}, common_memory);
 }
 
 /// The same on a device.
-template <comm::Group C, class TaskType, parallel::Strategy S, Device D, SupportedPrecision P = Float32>
-[[nodiscard]] parallel::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
-                                             const D& device, P precision = {}) requires requires {
+template <comm::Group C, class TaskType, strategy::Strategy S, Device D, SupportedPrecision P = Float32>
+[[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
+                                         const D& device, P precision = {}) requires requires {
   { describe(device) } -> std::convertible_to<std::string>;
 }
 {
-  parallel::Description found = describe(task, strategy, world, options, precision);
+  plan::Description found = describe(task, strategy, world, options, precision);
   found.device = describe(device);
   return found;
 }

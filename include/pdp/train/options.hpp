@@ -6,9 +6,9 @@
 #include <string>
 
 #include <pdp/core/error.hpp>
-#include <pdp/host/parts.hpp>
+#include <pdp/cpu/parts.hpp>
 #include <pdp/nn/block.hpp>
-#include <pdp/parallel/gradient_policy.hpp>
+#include <pdp/plan/gradient_policy.hpp>
 
 namespace pdp {
 
@@ -19,21 +19,21 @@ struct TrainerOptions {
   std::uint64_t seed = 0;  // of the first parameters and of the order of samples
   Shape input{};           // of a sample; needed only where the model takes any width
   double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a longer one is scaled down to it. 0: any
-  parallel::NonFinite non_finite =
-      parallel::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it; a step that is skipped counts for the schedule
+  plan::NonFinite non_finite =
+      plan::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it; a step that is skipped counts for the schedule
 
   std::optional<LossScaling> loss_scaling{};  // of a model in float16, which has LossScaling{} without a word
 
   int threads = 1;  // of each rank; more than one takes pdp::onednn, and a core for each
 
-  [[nodiscard]] host::Cpu cpu() const {
-    const host::Cpu all{.threads = threads};
-    host::check(all);
+  [[nodiscard]] cpu::Cpu cpu() const {
+    const cpu::Cpu all{.threads = threads};
+    cpu::check(all);
     return all;
   }
   /// Why some threads of a rank that may use so many cores (0: nobody knows) are of no use, in words; nothing where all are.
   [[nodiscard]] std::string useless_threads(int cores) const {
-    if (threads > 1 && !host::has_threads())
+    if (threads > 1 && !cpu::has_threads())
       return text(threads,
                   " threads a rank were asked for, but without pdp::onednn all is computed on one; link it, with a oneDNN that has ",
                   "OpenMP");
@@ -41,7 +41,7 @@ struct TrainerOptions {
       return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
     return {};
   }
-  [[nodiscard]] parallel::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
+  [[nodiscard]] plan::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
 };
 
 struct FitOptions {

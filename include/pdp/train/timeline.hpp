@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include <pdp/data/replace_file.hpp>
-#include <pdp/parallel/timeline.hpp>
+#include <pdp/engine/timeline.hpp>
 
 namespace pdp {
 
@@ -29,8 +29,8 @@ constexpr std::array activities{Activity{"forward", "#4e79a7"},
                                 Activity{"update", "#f28e2b"},
                                 Activity{"start", "#e15759"},
                                 Activity{"wait", "#bab0ac"}};
-constexpr const Activity& activity_of(parallel::Op op) {
-  using parallel::Op;
+constexpr const Activity& activity_of(plan::Op op) {
+  using plan::Op;
   switch (op) {
     case Op::forward:
       return activities[0];
@@ -69,7 +69,7 @@ inline double tick(double seconds) {
 
 /// A picture of a step, as SVG: a row for each rank, time from left to right, what is done in a colour, the number of the micro-batch on
 /// it. A browser shows the whole instruction and its time where the pointer is.
-inline std::string svg_of(const parallel::Timeline& timeline) {
+inline std::string svg_of(const engine::Timeline& timeline) {
   constexpr double left = 70, width = 1130, top = 40, row = 36, bar = 28;
   const double seconds = std::max(timeline.seconds(), 1e-9), scale = width / seconds;
   const double bottom = top + row * static_cast<double>(timeline.times.size());
@@ -88,12 +88,12 @@ inline std::string svg_of(const parallel::Timeline& timeline) {
     svg += fmt::format("<text x=\"8\" y=\"{:g}\">rank {}</text>\n", y + 19, rank);
     for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
       const auto [begin, end] = timeline.times[rank][i];
-      const parallel::Instruction& instruction = timeline.lists[rank][i];
+      const plan::Instruction& instruction = timeline.lists[rank][i];
       const double x = left + begin * scale, length = std::max((end - begin) * scale, 0.2);
       svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" height=\"{:g}\" fill=\"{}\"><title>", x, y, length, bar,
                          detail::activity_of(instruction.op).colour);
       svg += describe(instruction) + fmt::format(": {:.1f} us</title></rect>\n", 1e6 * (end - begin));
-      const bool is_compute = instruction.op == parallel::Op::forward || instruction.op == parallel::Op::backward_input;
+      const bool is_compute = instruction.op == plan::Op::forward || instruction.op == plan::Op::backward_input;
       if (is_compute && length > 14)
         svg += fmt::format("<text x=\"{:.2f}\" y=\"{:g}\" fill=\"white\" text-anchor=\"middle\" pointer-events=\"none\">{}</text>\n",
                            x + length / 2, y + 18, static_cast<int>(instruction.micro_batch));
@@ -110,7 +110,7 @@ inline std::string svg_of(const parallel::Timeline& timeline) {
 }
 
 /// A step in the Trace Event Format that chrome://tracing and Perfetto read: complete events, in microseconds; a thread is a rank.
-inline std::string chrome_trace_of(const parallel::Timeline& timeline) {
+inline std::string chrome_trace_of(const engine::Timeline& timeline) {
   std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   const char* comma = "\n";
   for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
@@ -119,7 +119,7 @@ inline std::string chrome_trace_of(const parallel::Timeline& timeline) {
     comma = ",\n";
     for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
       const auto [begin, end] = timeline.times[rank][i];
-      const parallel::Instruction& instruction = timeline.lists[rank][i];
+      const plan::Instruction& instruction = timeline.lists[rank][i];
       json += fmt::format(",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},",
                           name(instruction.op), detail::activity_of(instruction.op).name, rank, 1e6 * begin, 1e6 * (end - begin));
       json += "\"args\":{\"instruction\":\"" + describe(instruction) + "\"}}";
@@ -135,7 +135,7 @@ inline void check_timeline_file(const std::filesystem::path& file) {
 }
 
 /// Writes a timeline as its file's name says. Throws ConfigError and FileError.
-inline void write_timeline(const std::filesystem::path& file, const parallel::Timeline& timeline) {
+inline void write_timeline(const std::filesystem::path& file, const engine::Timeline& timeline) {
   check_timeline_file(file);
   const std::string words = file.extension() == ".svg" ? svg_of(timeline) : chrome_trace_of(timeline);
   data::ReplaceFile to{file};

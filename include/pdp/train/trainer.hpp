@@ -22,12 +22,11 @@
 #include <pdp/core/label.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
-#include <pdp/parallel/check_parameters.hpp>
-#include <pdp/parallel/collect.hpp>
-#include <pdp/parallel/engine.hpp>
-#include <pdp/parallel/host_calls.hpp>
-#include <pdp/parallel/placed.hpp>
-#include <pdp/parallel/verify.hpp>
+#include <pdp/engine/check_parameters.hpp>
+#include <pdp/engine/collect.hpp>
+#include <pdp/engine/engine.hpp>
+#include <pdp/engine/host_calls.hpp>
+#include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
@@ -35,6 +34,7 @@
 #include <pdp/train/progress.hpp>
 #include <pdp/train/task.hpp>
 #include <pdp/train/trainer_requirements.hpp>
+#include <pdp/verify/verify.hpp>
 
 namespace pdp {
 
@@ -43,27 +43,27 @@ namespace pdp {
 /// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step; where one was
 /// given something else than the others (see check_agreement), every rank does. Before the first step, and at the beginning of fit(),
 /// evaluate() and set_parameters(), the ranks also compare the call, its arguments and their parameters; a step has no message for that.
-template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = host::Cpu>
+template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = cpu::Cpu>
 class Trainer {
   static_assert(comm::Communicator<C>,
                 "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
-  static_assert(parallel::Strategy<S>,
+  static_assert(strategy::Strategy<S>,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
-                "parallel::Strategy asks for");
+                "strategy::Strategy asks for");
   using Model =
-      decltype(parallel::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
+      decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
   using World = std::type_identity_t<C>;  // no guide is deduced from the constructors: those below say what does not fit
-  using Engine = parallel::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
+  using Engine = engine::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
  public:
   using T = typename Engine::Input;  // of what is given to the model, and comes from it
   using Target = typename Engine::Target;
-  using Totals = parallel::Totals;
+  using Totals = engine::Totals;
 
   /// On the cores of this machine. `precision`: as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
-          P precision = {}) requires std::same_as<D, host::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
-    const std::string useless = options.useless_threads(host::usable_cores());
+          P precision = {}) requires std::same_as<D, cpu::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
+    const std::string useless = options.useless_threads(cpu::usable_cores());
     if (!useless.empty() && world.rank() == 0) std::fputs(text("pdp: ", useless, '\n').c_str(), stderr);
   }
 
@@ -74,7 +74,7 @@ class Trainer {
         options_{with_loss_scaling(options)},
         strategy_{strategy},
         input_{input_of(task.model, options)},
-        model_{parallel::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
+        model_{strategy::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
         plan_{checked_plan(device)},
         engine_{world,
                 plan_,
@@ -88,7 +88,7 @@ class Trainer {
     static_cast<void>(precision);
   }
 
-  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
+  [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
   /// Which part of each global batch this rank takes.
   [[nodiscard]] data::Shard share() const { return plan_.share; }
@@ -130,7 +130,7 @@ class Trainer {
     if (fit.epochs < 0 || fit.epochs > std::numeric_limits<int>::max() - epochs_)
       throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", std::numeric_limits<int>::max() - epochs_)};
     const bool runs_ahead =
-        std::same_as<std::remove_cvref_t<OnStep>, Unwatched> && !D::uses_host_memory && options_.non_finite != parallel::NonFinite::stop;
+        std::same_as<std::remove_cvref_t<OnStep>, Unwatched> && !D::uses_host_memory && options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
     for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
       const int epoch = epochs_;
@@ -231,7 +231,7 @@ class Trainer {
     const Matrix<const T> rows = rows_of(x);
     const Index chunk = engine_.evaluation_rows();
     Index chunks = (rows.rows + chunk - 1) / chunk;
-    const auto is_compute = [](const parallel::Instruction& i) { return i.op == parallel::Op::forward || i.op == parallel::Op::loss; };
+    const auto is_compute = [](const plan::Instruction& i) { return i.op == plan::Op::forward || i.op == plan::Op::loss; };
     if (!std::ranges::all_of(plan_.evaluate, is_compute)) host_calls().all_reduce(std::span{&chunks, 1}, comm::Max{});
     for (Index number = 0; number < chunks; ++number) {
       const Index first = std::min(number * chunk, rows.rows);
@@ -244,9 +244,9 @@ class Trainer {
   /// All parameters of the model, wherever they are held, on rank 0; nothing on the others. Every rank makes this call.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
     auto& stage = engine_.stage();
-    const parallel::Contributions from{stage.outline(), carried_out_plans(),
-                                       Engine::has_masters ? parallel::Sharding::state : parallel::Sharding::parameters};
-    const auto all = parallel::collect(world_, stage, from);
+    const engine::Contributions from{stage.outline(), carried_out_plans(),
+                                     Engine::has_masters ? plan::Sharding::state : plan::Sharding::parameters};
+    const auto all = engine::collect(world_, stage, from);
     return world_.rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters of the model. Every rank makes this call, is given all parameters, and takes what it holds of them. Throws
@@ -265,14 +265,14 @@ class Trainer {
   }
   /// When each rank did what in the last step that was recorded, on rank 0; nothing on the others, and where no step was. Every rank makes
   /// this call.
-  [[nodiscard]] parallel::Timeline timeline() {
-    const std::span<const parallel::Timed> own = engine_.times().empty() ? std::span<const parallel::Timed>{recorded_} : engine_.times();
+  [[nodiscard]] engine::Timeline timeline() {
+    const std::span<const engine::Timed> own = engine_.times().empty() ? std::span<const engine::Timed>{recorded_} : engine_.times();
     if (own.empty()) return {};
-    return parallel::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), own);
+    return engine::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), own);
   }
 
   /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
-  void check_parameters() { parallel::check_parameters(world_, engine_.stage(), plan_); }
+  void check_parameters() { engine::check_parameters(world_, engine_.stage(), plan_); }
 
  private:
   /// Compares what the ranks were given, and, before the first step with them, the parameters that several ranks hold.
@@ -306,34 +306,34 @@ class Trainer {
   /// Whether the plans of all ranks are verified, which takes a time that grows with the square of the world, and memory for what is at
   /// each boundary of each rank. Up to 64 ranks they always are; above, if it takes at most about a second and 100 MB. Otherwise each rank
   /// checks the numbers in its own plan only.
-  static constexpr bool verifies_all(int ranks, const parallel::Plan& own, const nn::Outline& model) {
+  static constexpr bool verifies_all(int ranks, const plan::Plan& own, const nn::Outline& model) {
     constexpr int always = 64, most = 1024;
     constexpr Index most_values = Index{1} << 23;
     return ranks <= always || (ranks <= most && Index{ranks} * own.micro_batches * (model.size() + 1) <= most_values);
   }
-  [[nodiscard]] parallel::Plan checked_plan(const D& device) const {
+  [[nodiscard]] plan::Plan checked_plan(const D& device) const {
     Engine::check_device(world_, device);
     check_agreement<P>(world_, device, task_, strategy_, model_, options_);
     const nn::Outline model = nn::outline(model_, input_);
-    const parallel::GradientPolicy policy = options_.gradient_policy();
+    const plan::GradientPolicy policy = options_.gradient_policy();
     policy.check();
-    parallel::Plan plan = parallel::plan_for(policy, strategy_.plan(model, {world_.rank(), world_.size()}));
-    if (const parallel::Verdict verdict = parallel::verify_numbers(model, plan, world_.rank()); !verdict)
-      throw PlanError{parallel::explain(verdict, plan)};
+    plan::Plan plan = plan::plan_for(policy, strategy_.plan(model, {world_.rank(), world_.size()}));
+    if (const plan::Verdict verdict = plan::verify_numbers(model, plan, world_.rank()); !verdict)
+      throw PlanError{plan::explain(verdict, plan)};
     if (verifies_all(world_.size(), plan, model)) {
-      const auto plans = parallel::plans_for(policy, strategy_, model, world_.size());
-      if (const parallel::Verdict verdict = parallel::verify(model, plans); !verdict) throw PlanError{parallel::explain(verdict, plans)};
+      const auto plans = strategy::plans_for(policy, strategy_, model, world_.size());
+      if (const plan::Verdict verdict = plan::verify(model, plans); !verdict) throw PlanError{plan::explain(verdict, plans)};
     }
     return plan;
   }
 
-  [[nodiscard]] auto host_calls() { return parallel::HostCalls{world_, engine_.stage().device()}; }
+  [[nodiscard]] auto host_calls() { return engine::HostCalls{world_, engine_.stage().device()}; }
 
   /// Of all ranks, as their engines carry them out.
-  [[nodiscard]] std::vector<parallel::Plan> carried_out_plans() {
-    auto plans = parallel::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
+  [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
+    auto plans = strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
     for (int rank = 0; rank < world_.size(); ++rank) {
-      parallel::Plan& plan = plans[static_cast<std::size_t>(rank)];
+      plan::Plan& plan = plans[static_cast<std::size_t>(rank)];
       plan = Engine::adapted(world_, std::move(plan), rank);
     }
     return plans;
@@ -385,9 +385,9 @@ class Trainer {
   S strategy_;
   Shape input_;
   Model model_;  // this rank's part of it, where the strategy divides layers
-  parallel::Plan plan_;
+  plan::Plan plan_;
   Engine engine_;
-  std::vector<parallel::Timed> recorded_;
+  std::vector<engine::Timed> recorded_;
   bool agreed_ = false;  // whether the ranks have compared their parameters since these were made or set
   int epochs_ = 0;       // that fit() has been through
 };

@@ -5,10 +5,10 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
-#include <pdp/host/device.hpp>
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/loss/loss_requirements.hpp>
 #include <pdp/nn/layer_requirements.hpp>
-#include <pdp/parallel/strategy_requirements.hpp>
+#include <pdp/strategy/requirements.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 
@@ -23,9 +23,9 @@ template <class T>
 constexpr bool is_task<const T> = is_task<T>;
 
 /// Whether a Trainer can be made from a communicator, a strategy, a task, a precision and a device.
-template <class C, class S, class TaskType, class P = Float32, class D = host::Cpu>
+template <class C, class S, class TaskType, class P = Float32, class D = cpu::Cpu>
 constexpr bool makes_trainer() {
-  if constexpr (comm::Communicator<C> && parallel::Strategy<S> && is_task<TaskType> && SupportedPrecision<P>) {
+  if constexpr (comm::Communicator<C> && strategy::Strategy<S> && is_task<TaskType> && SupportedPrecision<P>) {
     using Model = decltype(TaskType::model);
     using Loss = decltype(TaskType::loss);
     using T = typename P::compute;
@@ -45,32 +45,32 @@ struct NoTrainer {};
 template <class TaskType, class T = float>
 struct TaskRequirements {};
 template <class Model, class Loss, class Optimizer, class Schedule, class T>
-struct TaskRequirements<Task<Model, Loss, Optimizer, Schedule>, T>
-    : loss::detail::LossRequirements<Loss, host::Cpu, T>, nn::detail::LayersOnRequirements<nn::LeafTypes<Model>, host::Cpu, T> {};
+struct TaskRequirements<Task<Model, Loss, Optimizer, Schedule>, T> : loss::detail::LossRequirements<Loss, cpu::Cpu, T>,
+                                                                     nn::detail::LayersOnRequirements<nn::LeafTypes<Model>, cpu::Cpu, T> {};
 
 template <class... Given>
 struct TrainerRequirements {
-  static constexpr bool has_communicator = (comm::Group<Given> || ...), has_strategy = (parallel::Strategy<Given> || ...),
+  static constexpr bool has_communicator = (comm::Group<Given> || ...), has_strategy = (strategy::Strategy<Given> || ...),
                         has_task = (is_task<Given> || ...);
   static_assert(has_communicator,
-                "pdp: the first argument of Trainer must be a communicator, as in Trainer{world, parallel::DataParallel{}, task, "
+                "pdp: the first argument of Trainer must be a communicator, as in Trainer{world, strategy::DataParallel{}, task, "
                 "{.global_batch = 256}}");
   static_assert(!has_communicator || has_strategy,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place), as in Trainer{world, "
-                "parallel::DataParallel{}, task, {.global_batch = 256}}");
+                "strategy::DataParallel{}, task, {.global_batch = 256}}");
   static_assert(!has_communicator || !has_strategy || has_task,
-                "pdp: the third argument of Trainer must be a Task, as in Trainer{world, parallel::DataParallel{}, task, "
+                "pdp: the third argument of Trainer must be a Task, as in Trainer{world, strategy::DataParallel{}, task, "
                 "{.global_batch = 256}}");
 };
 
 template <class C, class S, class TaskType, class... Options>
 struct TrainerRequirements<C, S, TaskType, Options...> : TaskRequirements<std::remove_const_t<TaskType>> {
-  static constexpr bool strategy_resembles = parallel::detail::StrategyRequirements<S>::resembles;
+  static constexpr bool strategy_resembles = strategy::detail::StrategyRequirements<S>::resembles;
   static_assert(comm::Communicator<C>,
                 "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
   static_assert(!comm::Communicator<C> || strategy_resembles,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
-                "parallel::Strategy asks for");
+                "strategy::Strategy asks for");
   static_assert(!comm::Communicator<C> || !strategy_resembles || is_task<TaskType>, "pdp: the third argument of Trainer must be a Task");
   static constexpr bool is_right = makes_trainer<C, S, TaskType>();
   static_assert(!is_right || sizeof...(Options) > 0,

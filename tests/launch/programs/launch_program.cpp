@@ -17,7 +17,7 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
-#include <pdp/launch/cores.hpp>
+#include <pdp/launch/process/cores.hpp>
 #include <pdp/launch/run.hpp>
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <pdp/comm/calls.hpp>
+#include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/cuda_thread/group.hpp>
 
 namespace pdp::comm::cuda_thread {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <pdp/comm/cuda_thread/world.hpp>
-#include <pdp/comm/waiting.hpp>
+#include <pdp/comm/os/waiting.hpp>
 
 namespace pdp::comm::cuda_thread {
 

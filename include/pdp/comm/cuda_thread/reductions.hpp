@@ -6,7 +6,7 @@
 #include <span>
 
 #include <pdp/comm/operation.hpp>
-#include <pdp/cuda/reduce.hpp>
+#include <pdp/cuda/detail/reduce.hpp>
 
 namespace pdp::comm::cuda_thread {
 

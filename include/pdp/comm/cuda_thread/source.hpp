@@ -11,7 +11,7 @@
 
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/cuda_thread/calls.hpp>
-#include <pdp/cuda/devices.hpp>
+#include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm {
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/call_checks.hpp>
-#include <pdp/comm/doorbell.hpp>
-#include <pdp/cuda/library.hpp>
+#include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/os/doorbell.hpp>
+#include <pdp/cuda/detail/library.hpp>
 
 namespace pdp::comm::cuda_thread {
 

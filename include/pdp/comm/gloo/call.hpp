@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include <pdp/comm/call_checks.hpp>
+#include <pdp/comm/backend/checks.hpp>
 #include <pdp/comm/gloo/collectives.hpp>
 #include <pdp/comm/gloo/links.hpp>
 #include <pdp/comm/gloo/quiet.hpp>

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/calls.hpp>
+#include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/gloo/links.hpp>
-#include <pdp/comm/schedule.hpp>
+#include <pdp/comm/message/schedule.hpp>
 
 #if __has_include(<gloo/context.h>)
 #include <gloo/allgather.h>

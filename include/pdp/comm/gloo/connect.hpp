@@ -12,7 +12,7 @@
 
 #include <pdp/comm/gloo/links.hpp>
 #include <pdp/comm/gloo/quiet.hpp>
-#include <pdp/comm/store.hpp>
+#include <pdp/comm/join/store.hpp>
 
 #if __has_include(<gloo/context.h>)
 #include <gloo/alltoall.h>

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include <pdp/comm/gloo/links.hpp>
-#include <pdp/comm/transport.hpp>
+#include <pdp/comm/message/transport.hpp>
 
 namespace pdp::comm::gloo {
 

@@ -13,7 +13,7 @@
 
 #include <pdp/comm/gloo/call.hpp>
 #include <pdp/comm/gloo/world.hpp>
-#include <pdp/comm/waiting.hpp>
+#include <pdp/comm/os/waiting.hpp>
 
 namespace pdp::comm::gloo {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include <pdp/comm/transport.hpp>
+#include <pdp/comm/message/transport.hpp>
 
 namespace pdp::comm::gloo {
 

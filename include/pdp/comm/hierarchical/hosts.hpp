@@ -7,8 +7,8 @@
 #include <system_error>
 #include <vector>
 
-#include <pdp/comm/roll_call.hpp>
-#include <pdp/comm/store.hpp>
+#include <pdp/comm/join/roll_call.hpp>
+#include <pdp/comm/join/store.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::hierarchical {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <pdp/comm/clock.hpp>
+#include <pdp/comm/message/stream/links.hpp>
 #include <pdp/comm/shm/rings.hpp>
-#include <pdp/comm/stream/links.hpp>
 #include <pdp/comm/tcp/sockets.hpp>
 
 namespace pdp::comm::hierarchical {

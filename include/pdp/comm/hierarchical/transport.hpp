@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <pdp/comm/join/store.hpp>
+#include <pdp/comm/message/stream/transport.hpp>
+#include <pdp/comm/message/together/board.hpp>
 #include <pdp/comm/shm/memory.hpp>
-#include <pdp/comm/store.hpp>
-#include <pdp/comm/stream/transport.hpp>
-#include <pdp/comm/together/board.hpp>
 
 namespace pdp::comm {
 

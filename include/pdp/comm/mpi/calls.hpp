@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/calls.hpp>
+#include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/mpi/group.hpp>
 #include <pdp/comm/mpi/work.hpp>
 

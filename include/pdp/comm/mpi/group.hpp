@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <pdp/comm/mpi/world.hpp>
-#include <pdp/comm/waiting.hpp>
+#include <pdp/comm/os/waiting.hpp>
 
 namespace pdp::comm::mpi {
 

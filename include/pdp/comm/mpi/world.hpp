@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/call_checks.hpp>
+#include <pdp/comm/backend/checks.hpp>
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/mpi/session.hpp>
 #include <pdp/comm/mpi/types.hpp>

@@ -5,9 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include <pdp/comm/calls.hpp>
+#include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/message/schedule.hpp>
 #include <pdp/comm/nccl/group.hpp>
-#include <pdp/comm/schedule.hpp>
 
 namespace pdp::comm::nccl {
 

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/join/store.hpp>
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/devices.hpp>
 #include <pdp/comm/nccl/group.hpp>
-#include <pdp/comm/store.hpp>
 
 namespace pdp::comm::nccl {
 

@@ -12,7 +12,7 @@
 
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/library.hpp>
-#include <pdp/cuda/devices.hpp>
+#include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm::nccl {
 

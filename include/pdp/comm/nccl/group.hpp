@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/call_checks.hpp>
+#include <pdp/comm/backend/checks.hpp>
 #include <pdp/comm/nccl/handle.hpp>
 #include <pdp/comm/nccl/world.hpp>
-#include <pdp/comm/waiting.hpp>
+#include <pdp/comm/os/waiting.hpp>
 
 namespace pdp::comm::nccl {
 

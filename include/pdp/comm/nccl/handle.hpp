@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/nccl/library.hpp>
-#include <pdp/comm/transport.hpp>
 
 namespace pdp::comm::nccl {
 

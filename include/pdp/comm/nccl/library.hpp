@@ -14,7 +14,7 @@
 #include <pdp/comm/operation.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
-#include <pdp/cuda/library.hpp>
+#include <pdp/cuda/detail/library.hpp>
 
 namespace pdp::comm::nccl {
 

@@ -6,7 +6,7 @@
 #include <exception>
 #include <vector>
 
-#include <pdp/comm/calls.hpp>
+#include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/nccl/library.hpp>
 #include <pdp/comm/nccl/staging.hpp>

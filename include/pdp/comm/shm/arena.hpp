@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/message/together/meeting.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/shm/memory.hpp>
-#include <pdp/comm/together/meeting.hpp>
 
 namespace pdp::comm::shm {
 

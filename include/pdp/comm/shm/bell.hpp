@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/shm/memory.hpp>
 #include <pdp/comm/shm/parking.hpp>
 

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/join/store.hpp>
 #include <pdp/comm/shm/rings.hpp>
 #include <pdp/comm/shm/this_host.hpp>
-#include <pdp/comm/store.hpp>
 
 namespace pdp::comm::shm {
 

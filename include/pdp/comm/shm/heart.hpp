@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/message/stream/heartbeat.hpp>
 #include <pdp/comm/shm/segment.hpp>
-#include <pdp/comm/stream/heartbeat.hpp>
 
 namespace pdp::comm::shm {
 

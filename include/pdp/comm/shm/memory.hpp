@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/memory_file.hpp>
-#include <pdp/comm/system_limits.hpp>
-#include <pdp/comm/transport.hpp>
+#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/comm/os/memory_file.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {

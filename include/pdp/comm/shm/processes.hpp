@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/system_limits.hpp>
-#include <pdp/comm/transport.hpp>
+#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 
 namespace pdp::comm::shm {
 

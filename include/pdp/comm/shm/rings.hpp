@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/message/stream/links.hpp>
+#include <pdp/comm/message/stream/outbox.hpp>
+#include <pdp/comm/message/together/meetings.hpp>
 #include <pdp/comm/shm/arena.hpp>
 #include <pdp/comm/shm/bell.hpp>
 #include <pdp/comm/shm/heart.hpp>
 #include <pdp/comm/shm/processes.hpp>
 #include <pdp/comm/shm/segment.hpp>
-#include <pdp/comm/stream/links.hpp>
-#include <pdp/comm/stream/outbox.hpp>
-#include <pdp/comm/together/meetings.hpp>
 
 namespace pdp::comm::shm {
 

@@ -18,12 +18,12 @@
 #include <system_error>
 #include <utility>
 
-#include <pdp/comm/descriptor.hpp>
 #include <pdp/comm/envelope.hpp>
+#include <pdp/comm/message/stream/frame.hpp>
+#include <pdp/comm/message/together/board.hpp>
+#include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/shm/memory.hpp>
 #include <pdp/comm/shm/parking.hpp>
-#include <pdp/comm/stream/frame.hpp>
-#include <pdp/comm/together/board.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {

@@ -2,10 +2,10 @@
 
 /// The definitions of what pdp/comm/shm.hpp declares, included by that header or by one source; see pdp/core/separate_compilation.hpp.
 
+#include <pdp/comm/message/stream/transport_source.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/shm/connect.hpp>
 #include <pdp/comm/shm/rings.hpp>
-#include <pdp/comm/stream/transport_source.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <string>
 
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/system_limits.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/roll_call.hpp>
-#include <pdp/comm/store.hpp>
+#include <pdp/comm/join/roll_call.hpp>
+#include <pdp/comm/join/store.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
 #include <pdp/comm/tcp/network.hpp>
 

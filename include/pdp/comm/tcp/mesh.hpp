@@ -23,11 +23,11 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
 
-#include <pdp/comm/descriptor.hpp>
+#include <pdp/comm/message/stream/heartbeat.hpp>
+#include <pdp/comm/message/stream/links.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 #include <pdp/comm/shm/this_host.hpp>
-#include <pdp/comm/stream/heartbeat.hpp>
-#include <pdp/comm/stream/links.hpp>
-#include <pdp/comm/system_limits.hpp>
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/lines.hpp>
 #include <pdp/comm/tcp/pulses.hpp>

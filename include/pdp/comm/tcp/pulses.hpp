@@ -19,9 +19,9 @@
 #include <system_error>
 #include <utility>
 
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/stream/frame.hpp>
-#include <pdp/comm/stream/heartbeat.hpp>
+#include <pdp/comm/message/stream/frame.hpp>
+#include <pdp/comm/message/stream/heartbeat.hpp>
+#include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/tcp/lines.hpp>
 
 namespace pdp::comm::tcp {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include <pdp/comm/clock.hpp>
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/stream/links.hpp>
-#include <pdp/comm/stream/outbox.hpp>
+#include <pdp/comm/message/stream/links.hpp>
+#include <pdp/comm/message/stream/outbox.hpp>
+#include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
 

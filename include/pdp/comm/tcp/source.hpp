@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include <pdp/comm/stream/transport_source.hpp>
+#include <pdp/comm/message/stream/transport_source.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/tcp/connect.hpp>
 #include <pdp/comm/tcp/sockets.hpp>

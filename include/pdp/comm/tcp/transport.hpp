@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include <pdp/comm/descriptor.hpp>
-#include <pdp/comm/store.hpp>
-#include <pdp/comm/stream/transport.hpp>
+#include <pdp/comm/join/store.hpp>
+#include <pdp/comm/message/stream/transport.hpp>
+#include <pdp/comm/os/descriptor.hpp>
 
 namespace pdp::comm {
 

@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-#include <pdp/comm/together/meeting.hpp>
-#include <pdp/comm/transport.hpp>
+#include <pdp/comm/message/together/meeting.hpp>
+#include <pdp/comm/message/transport.hpp>
 
 namespace pdp::comm::thread {
 

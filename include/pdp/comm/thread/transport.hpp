@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/doorbell.hpp>
-#include <pdp/comm/probe.hpp>
+#include <pdp/comm/message/probe.hpp>
+#include <pdp/comm/message/together/meetings.hpp>
+#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/os/doorbell.hpp>
 #include <pdp/comm/thread/memory.hpp>
-#include <pdp/comm/together/meetings.hpp>
-#include <pdp/comm/transport.hpp>
 
 namespace pdp::comm {
 

@@ -8,9 +8,9 @@
 #include <type_traits>
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/core/shape.hpp>
-#include <pdp/core/view.hpp>
-#include <pdp/cuda/state.hpp>
+#include <pdp/cuda/detail/state.hpp>
 
 namespace pdp::cuda {
 

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(block_threads)
   add_up(loss, correct, partials, &sums->loss, &sums->correct);
 }
 
-/// As host::softmax_part.
+/// As cpu::softmax_part.
 template <class T>
 __global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, Index columns, float* part) {
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, 
   }
 }
 
-/// As host::softmax_cross_entropy_of_parts. `parts`: of `ranks`.
+/// As cpu::softmax_cross_entropy_of_parts. `parts`: of `ranks`.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     softmax_cross_entropy_of_parts(Logits<T> logits, Index first, const float* parts, Index ranks, const double* row_scale, T* gradient,

@@ -4,8 +4,8 @@
 
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/cuda/detail/reduce.hpp>
 #include <pdp/cuda/kernels/launch.cuh>
-#include <pdp/cuda/reduce.hpp>
 
 namespace pdp::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <pdp/core/step.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/operations.hpp>
 

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include <pdp/comm/backend/calls.hpp>
+
+namespace pdp::comm {
+
+/// What Calls that are wrapped around those of another backend pass on as it is.
+template <Calls C>
+class WrappedCalls {
+ public:
+  static constexpr bool fails_fast = requires { requires C::fails_fast; };
+  static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
+  static constexpr bool device_buffers = requires { requires C::device_buffers; };
+  static constexpr bool queues_messages = requires { requires C::queues_messages; };
+
+  [[nodiscard]] int rank() const { return inner_.rank(); }
+  [[nodiscard]] int size() const { return inner_.size(); }
+  [[nodiscard]] Duration deadline() const { return inner_.deadline(); }
+  void deadline(Duration duration) { inner_.deadline(duration); }
+  void progress() { inner_.progress(); }
+  void abort(const std::string& reason) { inner_.abort(reason); }
+  Region allocate(std::size_t bytes) { return allocate_region(inner_, bytes); }
+  [[nodiscard]] bool shares_memory() const { return comm::shares_memory(inner_); }
+  void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all) requires DeviceCalls<C> {
+    inner_.exchange_records(mine, all);
+  }
+  void begin_group() requires GroupsCalls<C> { inner_.begin_group(); }
+  void end_group() requires GroupsCalls<C> { inner_.end_group(); }
+
+ protected:
+  explicit WrappedCalls(C inner) : inner_{std::move(inner)} {}
+
+  C inner_;
+};
+
+}  // namespace pdp::comm

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <pdp/comm/join/handshake/client.hpp>
+
+namespace pdp::comm::handshake {
+
+/// Of two builds that cannot understand each other.
+inline std::string explain_builds(const Build& own, int rank, const Build& theirs, std::string_view whom) {
+  return text("rank ", rank, " is ", describe(own), ", but ", whom, " is ", describe(theirs),
+              "; all ranks must run the same build of the program on machines of one kind");
+}
+
+/// Why a client was refused, or has gone away. `whom` it had called: "rank 3", "the job's store at 10.0.0.1, port 29500".
+inline std::string explain(const Client& client, std::string_view whom) {
+  const Self& self = client.self();
+  const Greeting& greeting = client.greeting();
+  switch (client.verdict()) {
+    case Verdict::other_build:
+      return explain_builds(self.build, self.rank, greeting.build, whom);
+    case Verdict::other_format:
+      return text(whom, " is of another version of pdp, which begins a connection in another way than that of rank ", self.rank, ", pdp ",
+                  version, "; all ranks must run the same build of the program");
+    case Verdict::other_size:
+      return text("rank ", self.rank, " believes to be in a world of ", self.size, " ranks, but ", whom, " is in one of ", greeting.size,
+                  "; all ranks must be started with the same number of them");
+    case Verdict::no_such_rank:
+      return text(whom, " has no place for rank ", self.rank, "; ranks count from 0");
+    case Verdict::duplicate:
+      return text("rank ", self.rank, " of this job has joined already; two processes were started as the same rank");
+    case Verdict::other_job:
+      return text(whom, " belongs to another job than rank ", self.rank, "; where launchers do not say the same on all ranks, set PDP_JOB");
+    case Verdict::other_attempt:
+      return text(whom, " belongs to another attempt of this job than rank ", self.rank,
+                  "; a process of an earlier attempt may still be running");
+    case Verdict::unknown:
+      return text(whom, " and rank ", self.rank,
+                  " do not know the same secret; all ranks must be given the same one (PDP_SECRET_FILE or PDP_SECRET), or none");
+    case Verdict::crossed:
+      return text(whom, " is calling rank ", self.rank, " itself");
+    case Verdict::stranger:
+    case Verdict::welcome:
+      break;
+  }
+  return text("what answers as ", whom, " is no pdp");
+}
+
+}  // namespace pdp::comm::handshake

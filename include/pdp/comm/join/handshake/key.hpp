@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <pdp/comm/join/handshake/message.hpp>
+#include <pdp/comm/join/membership.hpp>
+
+namespace pdp::comm::handshake {
+
+/// What those who speak for one purpose in one attempt of one job prove that they know.
+class Key {
+ public:
+  /// `salt`: keeps apart several worlds of one job. Throws Error.
+  Key(const Membership& membership, Purpose purpose, std::string_view salt = {}) {
+    std::string words{"pdp: key of a connection"};
+    // Each with its length, so that no two jobs put together the same words.
+    for (const std::string_view part : {std::string_view{purpose == Purpose::store ? "store" : "data"},
+                                        std::string_view{membership.job.name}, std::string_view{membership.job.attempt}, salt}) {
+      const std::uint64_t bytes = part.size();
+      words.append(bytes_of(bytes)).append(part);
+    }
+    bytes_ = hmac(membership.secret.bytes(), words);
+  }
+  Key(const Key&) = default;
+  Key& operator=(const Key&) = default;
+  ~Key() { ::OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+
+  /// Of what has been said, by the client or by the server. One's words sent back to it are worth nothing.
+  [[nodiscard]] Tag sign(std::string_view speaker, std::string_view transcript) const {
+    return hmac(view(bytes_), std::string{"pdp: handshake, said by the "}.append(speaker).append(transcript));
+  }
+
+ private:
+  Tag bytes_;
+};
+
+inline Mark mark_of(std::string_view kind, std::string_view name) {
+  const Tag tag = hmac(kind, name);
+  Mark mark;
+  std::memcpy(mark.data(), tag.data(), mark.size());
+  return mark;
+}
+
+/// One end of connections, as it presents itself.
+struct Self {
+  Purpose purpose{};
+  std::int32_t rank = nobody;
+  std::int32_t size = 0;
+  Mark job{}, attempt{};
+  Build build = Build::here();
+
+  static Self of(Purpose purpose, int rank, int size, const Job& job) {
+    return {.purpose = purpose,
+            .rank = rank,
+            .size = size,
+            .job = mark_of("pdp: job", job.name),
+            .attempt = mark_of("pdp: attempt", job.attempt)};
+  }
+};
+
+}  // namespace pdp::comm::handshake

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <pdp/comm/join/membership.hpp>
+#include <pdp/comm/message/transport.hpp>
+
+namespace pdp::comm {
+
+/// Where the ranks of a job find each other before they can talk: a small table that all of them see. Values are bytes.
+///
+/// set() stores a value once and for all. wait() gives the value of a key as soon as some rank has set it, or throws Timeout at the
+/// deadline; get() gives it if it is there now. add() adds to a counter, which begins at 0, and gives what it is then; its value is that
+/// number, spelt out.
+///
+/// A store may keep strangers out itself, by a secret that is not in it, and then says by membership() what its ranks prove to each other.
+/// A store may have a fail(failure), by which a rank tells all others why the job cannot start: from then on every call of every rank
+/// raises the first such failure, also a wait() that has begun before.
+///
+/// One that does not is trusted as a whole: whoever can read what is in it can join the job (memory of this process, a folder of the user's
+/// own).
+template <class S>
+concept Store = requires(S& store, std::string_view key, std::string_view value, TimePoint deadline) {
+  store.set(key, value);
+  { store.wait(key, deadline) } -> std::same_as<std::string>;
+  { store.get(key) } -> std::same_as<std::optional<std::string>>;
+  { store.add(key, std::int64_t{1}) } -> std::same_as<std::int64_t>;
+};
+
+/// A failure as the value of an entry of a store.
+inline std::string encode(const Failure& failure) { return text(static_cast<int>(failure.kind), ' ', failure.rank, ' ', failure.message); }
+/// The failure in such a value. Words that are not in its form become the message.
+inline Failure decode_failure(std::string_view value) {
+  const char* const end = value.data() + value.size();
+  int kind = 0, rank = -1;
+  const auto first = std::from_chars(value.data(), end, kind);
+  const auto second = first.ptr == end ? first : std::from_chars(first.ptr + 1, end, rank);
+  if (first.ec != std::errc{} || second.ec != std::errc{} || second.ptr == end || kind < 0 ||
+      kind > static_cast<int>(Failure::Kind::timeout))
+    return {Failure::Kind::lost, -1, std::string{value}};
+  return {static_cast<Failure::Kind>(kind), rank, std::string{second.ptr + 1, end}};
+}
+
+/// A store of any type: what works with it need not know which, and is compiled once. Does not own it.
+class StoreView {
+ public:
+  template <Store S>
+  requires(!std::same_as<S, StoreView>) StoreView(S& store)
+      : store_{&store},
+        set_{[](void* self, std::string_view key, std::string_view value) { static_cast<S*>(self)->set(key, value); }},
+        wait_{[](void* self, std::string_view key, TimePoint deadline) { return static_cast<S*>(self)->wait(key, deadline); }},
+        get_{[](void* self, std::string_view key) { return static_cast<S*>(self)->get(key); }},
+        add_{[](void* self, std::string_view key, std::int64_t amount) { return static_cast<S*>(self)->add(key, amount); }} {
+    if constexpr (requires(const Failure& failure) { store.fail(failure); })
+      fail_ = [](void* self, const Failure& failure) { static_cast<S*>(self)->fail(failure); };
+    if constexpr (requires { std::string{store.local_address()}; }) local_address_ = store.local_address();
+    if constexpr (requires {
+                    { store.membership() } -> std::same_as<const Membership&>;
+                  })
+      membership_ = &store.membership();
+  }
+
+  void set(std::string_view key, std::string_view value) const { set_(store_, key, value); }
+  [[nodiscard]] std::string wait(std::string_view key, TimePoint deadline) const { return wait_(store_, key, deadline); }
+  [[nodiscard]] std::optional<std::string> get(std::string_view key) const { return get_(store_, key); }
+  std::int64_t add(std::string_view key, std::int64_t amount) const { return add_(store_, key, amount); }
+  /// Tells all ranks why the job cannot start, if the store can.
+  void fail(const Failure& failure) const {
+    if (fail_ != nullptr) fail_(store_, failure);
+  }
+  /// The address at which this process is reached by those who share the store: that of its own connection to the store, where it has one.
+  [[nodiscard]] const std::string& local_address() const { return local_address_; }
+  /// The same store, for a process that others reach at that address.
+  [[nodiscard]] StoreView reached_at(std::string address) const {
+    StoreView view = *this;
+    view.local_address_ = std::move(address);
+    return view;
+  }
+  /// What the ranks of the store prove to each other; null where the store itself is what they trust.
+  [[nodiscard]] const Membership* membership() const { return membership_; }
+
+ private:
+  void* store_;
+  void (*set_)(void*, std::string_view, std::string_view);
+  std::string (*wait_)(void*, std::string_view, TimePoint);
+  std::optional<std::string> (*get_)(void*, std::string_view);
+  std::int64_t (*add_)(void*, std::string_view, std::int64_t);
+  void (*fail_)(void*, const Failure&) = nullptr;
+  std::string local_address_ = "127.0.0.1";
+  const Membership* membership_ = nullptr;
+};
+
+static_assert(Store<StoreView>);
+
+}  // namespace pdp::comm

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <pdp/comm/message/schedule.hpp>
+
+namespace pdp::comm::algorithm {
+
+/// Barrier: in round k each rank tells the one 2^k after it and hears from the one 2^k before it.
+/// Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988. ceil(log2(size)) rounds.
+constexpr void dissemination_barrier(Schedule& schedule, int rank, int size) {
+  for (int distance = 1; distance < size; distance *= 2) {
+    schedule.send((rank + distance) % size, Step::Buffer::input, 0, 0);
+    schedule.receive((rank - distance % size + size) % size, Step::Buffer::output, 0, 0);
+    schedule.next_round();
+  }
+}
+
+}  // namespace pdp::comm::algorithm

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/message/algorithm/binomial.hpp>
+#include <pdp/comm/message/algorithm/dissemination.hpp>
+#include <pdp/comm/message/algorithm/select.hpp>
+
+namespace pdp::comm::algorithm {
+
+/// A group over several hosts, seen from one of its ranks. Numbers are ranks of the group.
+struct Levels {
+  std::vector<int> host_of;  // of every rank
+  std::vector<int> leaders;  // the first rank on each host
+  std::vector<int> local;    // the ranks on this host, in order
+  std::vector<int> acting;   // who leads in a call with a root: the root speaks for its own host
+
+  /// `host_of`: of every rank; hosts count from 0. `rank`: this one.
+  static constexpr Levels of(std::vector<int> host_of, int rank) {
+    Levels levels;
+    for (std::size_t each = 0; each < host_of.size(); ++each) {
+      const auto host = static_cast<std::size_t>(host_of[each]);
+      if (host >= levels.leaders.size()) levels.leaders.push_back(static_cast<int>(each));
+      if (host_of[each] == host_of[static_cast<std::size_t>(rank)]) levels.local.push_back(static_cast<int>(each));
+    }
+    levels.acting = levels.leaders;
+    levels.host_of = std::move(host_of);
+    return levels;
+  }
+};
+
+/// Collectives of a group over several hosts, on each of which its ranks share memory: in the host they meet, and one rank of each host,
+/// its leader, speaks for all of it to the others. What comes back goes to the ranks of the host along a tree.
+class TwoLevel {
+ public:
+  constexpr TwoLevel(Schedule& schedule, Levels& levels, int rank)
+      : schedule_{schedule}, levels_{levels}, rank_{rank}, host_{levels.host_of[static_cast<std::size_t>(rank)]} {}
+
+  /// The others go from rank to rank, as everywhere.
+  static constexpr bool takes(Verb verb) {
+    return verb == Verb::barrier || verb == Verb::all_reduce || verb == Verb::broadcast || verb == Verb::reduce;
+  }
+
+  constexpr void select(Verb verb, int root, std::size_t count, std::size_t element_bytes) {
+    const int hosts = static_cast<int>(levels_.leaders.size());
+    const int home = root < 0 ? -1 : levels_.host_of[static_cast<std::size_t>(root)];
+    schedule_.clear();
+    levels_.acting = levels_.leaders;
+    if (root >= 0) levels_.acting[static_cast<std::size_t>(home)] = root;
+    const bool leads = leader(host_) == rank_;
+    switch (verb) {
+      case Verb::barrier:
+        meet(Step::Buffer::output, 0);
+        if (leads) dissemination_barrier(among(levels_.acting), host_, hosts);
+        break;
+      case Verb::all_reduce:
+        meet(Step::Buffer::output, count);
+        if (leads) all_reduce(among(levels_.acting), choose(hosts, count * element_bytes), host_, hosts, count);
+        break;
+      case Verb::broadcast:
+        if (leads) binomial_broadcast(among(levels_.acting), host_, hosts, home, count);
+        break;
+      default:
+        return reduce(root, home, count);
+    }
+    schedule_.next_round();
+    const int members = static_cast<int>(levels_.local.size());
+    binomial_broadcast(among(levels_.local), place(rank_), members, place(leader(host_)), count);
+  }
+
+ private:
+  /// The ranks of this host meet; a rank whose host has no other one of the group is not met.
+  constexpr void meet(Step::Buffer buffer, std::size_t count) {
+    if (levels_.local.size() > 1) schedule_.together(buffer, count);
+    schedule_.next_round();
+  }
+  /// In scratch memory, as the values of all but the root stay what they are.
+  constexpr void reduce(int root, int home, std::size_t count) {
+    using enum Step::Buffer;
+    schedule_.copy(scratch, 0, output, 0, count);
+    meet(scratch, count);
+    if (leader(host_) != rank_) return;
+    if (rank_ != root) return schedule_.send(root, scratch, 0, count);
+    for (int host = 0; host < static_cast<int>(levels_.leaders.size()); ++host) {
+      if (host == home) continue;
+      schedule_.combine(leader(host), scratch, 0, count);
+      schedule_.next_round();
+    }
+    schedule_.copy(output, 0, scratch, 0, count);
+  }
+
+  /// Steps from now on name places among some ranks.
+  constexpr Schedule& among(const std::vector<int>& ranks) {
+    schedule_.number(ranks);
+    return schedule_;
+  }
+  [[nodiscard]] constexpr int leader(int host) const { return levels_.acting[static_cast<std::size_t>(host)]; }
+  [[nodiscard]] constexpr int place(int local_rank) const {
+    int i = 0;
+    while (levels_.local[static_cast<std::size_t>(i)] != local_rank) ++i;
+    return i;
+  }
+
+  Schedule& schedule_;
+  Levels& levels_;
+  int rank_, host_;
+};
+
+}  // namespace pdp::comm::algorithm

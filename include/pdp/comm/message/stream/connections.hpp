@@ -1,0 +1,316 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/message/stream/inbox.hpp>
+#include <pdp/comm/message/stream/links.hpp>
+#include <pdp/comm/message/stream/outbox.hpp>
+#include <pdp/comm/os/waiting.hpp>
+
+namespace pdp::comm::stream {
+
+/// The connections of one rank, one for each other rank, and all that a transport does with them. The owner's thread reads and writes the
+/// streams itself.
+template <class L>
+class Connections {
+  static_assert(Links<L>, "pdp: connections go over a model of stream::Links");
+
+ public:
+  Connections(int rank, L links) : rank_{rank}, links_{std::move(links)}, strays_{size() > 1 ? 2 * static_cast<std::size_t>(size()) : 0} {
+    connections_.reserve(static_cast<std::size_t>(size()));
+    open_.reserve(connections_.capacity());
+    for (int peer = 0; peer < size(); ++peer)
+      connections_.push_back({.peer = peer, .open = false, .inbox = Inbox{rank, peer}, .outbox = {}});
+    interests_.resize(connections_.size());
+    find_open();
+  }
+
+  Connections(Connections&&) = delete;
+  ~Connections() { leave(); }
+
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return links_.size(); }
+  [[nodiscard]] const Failure* failure() const { return failure_.get(); }
+
+  void post(SendRequest& send) {
+    send.done.store(false, std::memory_order_relaxed);
+    if (failure_) return;
+    Connection& to = connection(send.peer);
+    const bool idle = to.outbox.empty();
+    ++to.posted;
+    to.outbox.post(send);
+    if (to.inbox.said_bye()) to.inbox.lost_after_bye(send.envelope);
+    if (idle) write(to);
+    note_fault(to);
+  }
+  void post(ReceiveRequest& receive) {
+    receive.done = false;
+    if (failure_) return;
+    Connection& from = connection(receive.peer);
+    from.inbox.post(receive, strays_);
+    note_fault(from);
+  }
+
+  [[nodiscard]] L& links() { return links_; }
+  [[nodiscard]] const L& links() const { return links_; }
+  void post(GroupRequest& request) requires GroupLinks<L> {
+    request.done = false;
+    request.missing = rank_;
+    if (failure_) return;
+    links_.meetings().begin(request);
+    move_meetings();
+  }
+
+  bool progress() {
+    if (failure_) failure_->raise();
+    bool moved = links_.news() && hear_news();
+    if constexpr (GroupLinks<L>) moved = move_meetings() || moved;
+    for (Connection* each : open_)
+      if (each->inbox.expects() || !each->outbox.empty()) moved = serve(*each) || moved;
+    // A rank that looks often and never sleeps must hear of failures, too, and of messages that it does not expect yet.
+    if (!moved && ++looks_ % looks_between_polls == 0) moved = sleep(Clock::time_point{});
+    if (failure_) failure_->raise();
+    return moved;
+  }
+
+  void wait(TimePoint until) {
+    Waiting waiting;
+    do
+      if (progress()) return;
+    while (waiting.look_again());
+    if (!sleep(std::min(until, Clock::now() + patience))) compare_calls();
+    if constexpr (GroupLinks<L>) check_meetings();
+    if (failure_) failure_->raise();
+  }
+
+  void fail(Failure failure) noexcept {
+    if (failure_) return;
+    failure.message.resize(std::min(failure.message.size(), Frame::longest_text));
+    failure_ = std::make_unique<Failure>(std::move(failure));
+    if constexpr (GroupLinks<L>) links_.meetings().drop();
+    for (Connection* each : open_)
+      each->outbox.finish({.kind = Frame::Kind::failure, .envelope = {.tag = static_cast<int>(failure_->kind), .root = failure_->rank}},
+                          failure_->message);
+    links_.tell(*failure_);
+    flush_all(Clock::now() + telling);
+  }
+
+  /// A rank that waits reads whatever is sent to it, so a send needs no probe.
+  void send_probe(Probe probe, int peer, const SendRequest* send) {
+    if (failure_ || send != nullptr) return;
+    Connection& to = connection(peer);
+    probe.received = to.inbox.received();
+    to.outbox.note(frame_of(probe));
+    write(to);
+  }
+  std::optional<ReceivedProbe> take_probe() {
+    for (Connection* each : open_)
+      for (std::vector<Probe>& probes = each->inbox.probes(); !probes.empty();) {
+        const Probe next = probes.front();
+        probes.erase(probes.begin());
+        if (next.kind == Probe::Kind::meeting || next.received == each->posted) return ReceivedProbe{next, each->peer};
+      }
+    return std::nullopt;
+  }
+
+  void heartbeat(Duration duration) { links_.heartbeat(duration); }
+
+ private:
+  struct Connection {
+    int peer;
+    bool open;
+    Inbox inbox;
+    Outbox outbox;
+    std::uint64_t posted = 0;  // messages to the peer
+  };
+  static constexpr unsigned looks_between_polls = 64;
+  static constexpr Duration patience = std::chrono::milliseconds{100};
+  static constexpr Duration telling = std::chrono::milliseconds{50};   // how long a failure may hold up its rank
+  static constexpr Duration leaving = std::chrono::milliseconds{500};  // how long a goodbye may take
+
+  void find_open() {
+    for (Connection& each : connections_)
+      if (!each.open && links_.open(each.peer)) {
+        each.open = true;
+        open_.push_back(&each);
+      }
+  }
+  bool hear_news() {
+    const std::size_t known = open_.size();
+    News news = links_.take_news();
+    find_open();
+    if (news.failure) {
+      fail(std::move(*news.failure));
+      return true;
+    }
+    for (const int peer : news.left) {
+      Connection& departed = connection(peer);
+      departed.inbox.left();
+      const Envelope* const call = departed.outbox.message() != nullptr ? &departed.outbox.message()->envelope : departed.inbox.expected();
+      if (call != nullptr) departed.inbox.lost_after_bye(*call);
+      note_fault(departed);
+    }
+    for (std::size_t i = known; i < open_.size(); ++i) serve(*open_[i]);
+    return open_.size() > known;
+  }
+
+  [[nodiscard]] Connection& connection(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
+
+  bool read(Connection& each) { return links_.read(each.peer, each.inbox, strays_); }
+  bool write(Connection& each) {
+    if (!each.open) {
+      links_.want(each.peer);
+      return false;
+    }
+    return each.outbox.flush([&](std::span<iovec, 2> parts) { return links_.write(each.peer, parts); });
+  }
+
+  bool serve(Connection& each) {
+    bool moved = !each.outbox.empty() && write(each);
+    if (!each.inbox.ended()) moved = read(each) || moved;
+    if (each.outbox.broken() && !moved) each.inbox.closed();  // all that was there has been read
+    if (each.inbox.said_bye() && each.outbox.message() != nullptr) each.inbox.lost_after_bye(each.outbox.message()->envelope);
+    note_fault(each);
+    return moved;
+  }
+
+  /// Moves the collectives that go without messages.
+  bool move_meetings() requires GroupLinks<L> {
+    if (links_.meetings().active().empty()) return false;
+    bool moved = false, ended = false;
+    for (auto* each : links_.meetings().active()) {
+      const GroupRequest* const request = each->request();
+      moved = each->advance() || moved;
+      if (each->fault()) {
+        find_earlier(request->envelope);
+        fail(std::move(*each->fault()));
+        return moved;
+      }
+      ended = ended || request->done;
+    }
+    if (ended) links_.meetings().settle();
+    return moved;
+  }
+  /// Ends the world over what others have sent in a call before this one and nobody expects, which tells more than the call itself.
+  void find_earlier(const Envelope& call) requires GroupLinks<L> {
+    for (Connection* each : open_) {
+      if (failure_) return;
+      if (!each->inbox.ended() && links_.unread(each->peer)) read(*each);
+      each->inbox.compare_earlier(call);
+      note_fault(*each);
+    }
+  }
+  /// A rank that has said goodbye takes part no more.
+  void check_meetings() requires GroupLinks<L> {
+    const auto& active = links_.meetings().active();
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const int missing = active[i]->missing();
+      if (missing < 0) continue;
+      active[i]->request()->missing = missing;
+      Connection& awaited = connection(missing);
+      if (!awaited.inbox.said_bye()) continue;
+      if (move_meetings() || failure_) return;
+      awaited.inbox.lost_after_bye(active[i]->request()->envelope);
+      note_fault(awaited);
+      if (failure_) return;
+    }
+  }
+
+  /// Makes a fault of one connection the failure of the world. Where a peer seems to be gone, it may be that it has heard of a failure
+  /// before this rank has, and has left: then another peer's word on it lies here unread.
+  void note_fault(Connection& faulty) {
+    if (failure_ || !faulty.inbox.fault()) return;
+    Connection* cause = &faulty;
+    if (!faulty.inbox.told() && faulty.inbox.fault()->kind == Failure::Kind::lost) {
+      if (links_.news()) {
+        hear_news();
+        if (failure_) return;
+      }
+      for (Connection* each : open_) {
+        if (each == &faulty || each->inbox.ended()) continue;
+        read(*each);
+        if (each->inbox.told()) cause = each;
+      }
+    }
+    fail(std::move(*cause->inbox.fault()));
+  }
+
+  /// Ranks whose calls differ may all wait for a message that nobody sends, so that no message meets a receive that shows it. So a rank
+  /// that has waited for long says where, and compares with what the others have said. That of a peer with which there is no stream yet is
+  /// asked for: it may have left.
+  void compare_calls() {
+    for (Connection& each : connections_)
+      if (!each.open && each.inbox.expects()) {
+        if (const Envelope* awaited = each.inbox.awaited(); awaited != nullptr) each.outbox.note(*awaited);
+        links_.want(each.peer);
+      }
+    for (Connection* each : open_) {
+      if constexpr (GroupLinks<L>)
+        for (const auto* meeting : links_.meetings().active()) {
+          each->outbox.note(meeting->request()->envelope);
+          each->inbox.compare(meeting->request()->envelope);
+        }
+      if (const Envelope* awaited = each->inbox.awaited(); awaited != nullptr) each->outbox.note(*awaited);
+      if (!each->outbox.empty()) write(*each);
+      for (const Connection& other : connections_) each->inbox.compare(other.inbox);
+      note_fault(*each);
+      if (failure_) return;
+    }
+  }
+
+  /// Sleeps until a stream can be read, or written where that is wanted, and does it.
+  bool sleep(TimePoint until) {
+    for (const Connection* each : open_) interest(*each) = {.read = !each->inbox.ended(), .write = !each->outbox.empty()};
+    if (!links_.wait(interests_, until)) return false;
+    bool moved = false;
+    if constexpr (GroupLinks<L>) moved = move_meetings();
+    for (Connection* each : open_)
+      if (interest(*each).ready && !failure_) moved = serve(*each) || moved;
+    return moved;
+  }
+  [[nodiscard]] Interest& interest(const Connection& each) { return interests_[static_cast<std::size_t>(each.peer)]; }
+
+  /// Writes what is left to say, until the given time.
+  void flush_all(TimePoint until) noexcept {
+    while (true) {
+      bool waiting = false;
+      for (Connection* each : open_) {
+        if (!each->outbox.empty() && !each->outbox.broken()) write(*each);
+        interest(*each) = {.write = !each->outbox.empty() && !each->outbox.broken()};
+        waiting = waiting || interest(*each).write;
+      }
+      if (!waiting || Clock::now() >= until) return;
+      links_.wait(interests_, until);
+    }
+  }
+
+  void leave() noexcept {
+    const TimePoint until = Clock::now() + leaving;
+    if (!failure_ && links_.news()) hear_news();  // whoever has called is told, too
+    for (Connection* each : open_) {
+      if (failure_) continue;
+      // Half a message cannot be completed any more, as its memory may be gone; the peer will see that the connection ends within it.
+      if (each->outbox.within_message())
+        each->outbox.drop();
+      else
+        each->outbox.finish({.kind = Frame::Kind::bye}, {});
+    }
+    flush_all(until);
+    links_.leave(until);
+  }
+
+  int rank_;
+  L links_;
+  std::vector<Connection> connections_;  // they stay where they are
+  std::vector<Connection*> open_;
+  Strays strays_;
+  std::vector<Interest> interests_;
+  std::unique_ptr<Failure> failure_;
+  unsigned looks_ = 0;
+};
+
+}  // namespace pdp::comm::stream

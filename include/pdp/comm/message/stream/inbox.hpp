@@ -1,0 +1,315 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/message/stream/frame.hpp>
+#include <pdp/comm/message/stream/probe_frame.hpp>
+#include <pdp/comm/message/stream/queue.hpp>
+#include <pdp/comm/message/stream/stray.hpp>
+#include <pdp/comm/message/transport.hpp>
+
+namespace pdp::comm::stream {
+
+/// The receiving half of a connection: takes the stream apart and brings each message to its receive, or keeps it until there is one.
+class Inbox {
+ public:
+  Inbox(int rank, int peer) : rank_{rank}, peer_{peer} { probes_.reserve(probes_at_first); }
+
+  /// Whether a read is worth its system call: something is expected.
+  [[nodiscard]] bool expects() const { return posted_.front() != nullptr || receive_ != nullptr; }
+  /// Whether nothing can come any more, by the peer's own word.
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] bool said_bye() const { return said_bye_; }
+  /// What has gone wrong here, if anything has.
+  [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
+  /// The first call in which something from the peer is expected; null if there is none.
+  [[nodiscard]] const Envelope* expected() const { return posted_.front() != nullptr ? &posted_.front()->envelope : nullptr; }
+  /// The first collective in which something from the peer is expected; null if there is none.
+  [[nodiscard]] const Envelope* awaited() const {
+    for (const ReceiveRequest* each = posted_.front(); each != nullptr; each = each->next)
+      if (each->envelope.tag == Envelope::collective) return &each->envelope;
+    return nullptr;
+  }
+  /// Compares what is expected here with the call in which another rank has waited for long, as it says itself, and with what it has sent
+  /// and nobody expects. A peer that is in a later call has sent all that it ever will in earlier ones.
+  void compare(const Inbox& other) {
+    for (const ReceiveRequest* each = posted_.front(); each != nullptr && !fault_; each = each->next) {
+      const Envelope& mine = each->envelope;
+      if (mine.tag != Envelope::collective) continue;
+      for (const Stray* stray = other.strays_.front(); stray != nullptr && !fault_; stray = stray->next)
+        if (const Envelope& theirs = stray->envelope; theirs.tag == Envelope::collective && theirs.channel == mine.channel &&
+                                                      theirs.sequence == mine.sequence && !same_call(mine, theirs))
+          fault_ = mismatch(mine, rank_, theirs, other.peer_);
+      if (!other.waits_in_ || fault_ || mine.channel != other.waits_in_->channel) continue;
+      const Envelope& theirs = *other.waits_in_;
+      const bool too_late = &other == this && theirs.sequence > mine.sequence;
+      if (too_late || (mine.sequence == theirs.sequence && !same_call(mine, theirs))) fault_ = mismatch(mine, rank_, theirs, other.peer_);
+    }
+  }
+  /// Compares a call that needs no messages with those that the peer has sent, and with the one in which it has waited for long.
+  void compare(const Envelope& mine) {
+    const auto differs = [&](const Envelope& theirs) {
+      return theirs.tag == Envelope::collective && theirs.channel == mine.channel && theirs.sequence == mine.sequence &&
+             !same_call(mine, theirs);
+    };
+    for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
+      if (differs(each->envelope)) fault_ = mismatch(mine, rank_, each->envelope, peer_);
+    if (waits_in_ && !fault_ && differs(*waits_in_)) fault_ = mismatch(mine, rank_, *waits_in_, peer_);
+  }
+  /// In a call in which the peer takes part, too: what it has sent in earlier ones should have been received by then.
+  void compare_earlier(const Envelope& mine) {
+    for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
+      if (each->envelope.tag == Envelope::collective && each->envelope.channel == mine.channel && each->envelope.sequence < mine.sequence)
+        fault_ = mismatch(mine, rank_, each->envelope, peer_);
+  }
+  /// Messages that have arrived as a whole.
+  [[nodiscard]] std::uint64_t received() const { return received_; }
+  /// Probes of the peer that have arrived, in their order.
+  [[nodiscard]] std::vector<Probe>& probes() { return probes_; }
+  /// Whether it is the peer's own word on why the world has failed.
+  [[nodiscard]] bool told() const { return was_told_; }
+
+  void post(ReceiveRequest& receive, Strays& pool) {
+    Stray* const stray = strays_.take_matching(receive.envelope);
+    if (stray != nullptr)
+      hand_over(*stray, receive, pool);
+    else if (said_bye_)
+      lost_after_bye(receive.envelope);
+    else
+      posted_.push_back(receive);
+  }
+
+  /// The place for the rest of a frame that needs nothing done to it on its way; empty where there is none, or it is not worth while.
+  std::span<std::byte> straight() {
+    if (frame_left_ < least_straight || held_ > 0) return {};
+    if (stray_ != nullptr) return {stray_->room(frame_left_), frame_left_};
+    if (receive_ != nullptr && receive_->consume == nullptr) return {receive_->data + offset_, frame_left_};
+    return {};
+  }
+  /// Bytes that the stream has brought straight to their place.
+  void placed(std::size_t bytes) {
+    if (stray_ != nullptr) stray_->filled += bytes;
+    took(bytes);
+  }
+  /// How much of the stream is known to come: the rest of the frame, and whether its message goes on in another one.
+  [[nodiscard]] std::size_t frame_left() const { return frame_left_; }
+  [[nodiscard]] bool more_follows() const { return message_left_ > frame_left_; }
+
+  /// Takes the next bytes of the stream, where they may be moved down by less than a frame's header, and says how many. What is left, a
+  /// part of a header or of an element, is to come again in front of what follows.
+  std::size_t take(std::byte* from, std::size_t size, Strays& pool) {
+    std::size_t taken = 0;
+    while (taken < size && !fault_) {
+      std::size_t used = 0;
+      if (frame_left_ == 0) {
+        if (size - taken < sizeof(Frame)) break;
+        Frame frame;
+        std::memcpy(&frame, from + taken, used = sizeof(Frame));
+        open(frame, pool);
+      } else {
+        const std::size_t there = std::min(size - taken, frame_left_);
+        used = deliver(from + taken, there);
+        took(used);
+        if (used == 0) break;
+      }
+      taken += used;
+    }
+    return taken;
+  }
+
+  /// What it means that the peer takes nothing any more, once all it said has been read.
+  void closed() {
+    if (said_bye_)
+      ended_ = true;
+    else
+      lost(text("rank ", peer_, " is gone: its connection to rank ", rank_,
+                " was closed without a goodbye, so its process has probably ended; its own output says why"));
+  }
+  /// There never was a stream, as the peer had ended its part before it was wanted.
+  void left() { said_bye_ = ended_ = true; }
+  /// The stream is not what a rank of pdp would write.
+  void garbled() {
+    lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
+  }
+  void lost_after_bye(const Envelope& call) {
+    lost(text("rank ", peer_, " has ended its part while rank ", rank_, " still has a call with it (", describe(call),
+              "); all ranks must make the same calls"));
+  }
+
+ private:
+  static constexpr std::size_t probes_at_first = 2;        // for which there is room: a step that has to wait does not allocate
+  static constexpr std::size_t largest_element = 8;        // bytes, of any DType
+  static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
+
+  void lost(std::string why) { fault_ = Failure{Failure::Kind::lost, peer_, std::move(why)}; }
+
+  void open(const Frame& frame, Strays& pool) {
+    switch (frame.kind) {
+      case Frame::Kind::message: {
+        const Envelope& message = frame.envelope;
+        if (message_left_ > 0 || message.bytes > longest_message || frame.length != std::min<std::uint64_t>(message.bytes, Frame::capacity))
+          return garbled();
+        frame_left_ = frame.length;
+        message_left_ = message.bytes;
+        return begin(message, pool);
+      }
+      case Frame::Kind::more:
+        if (message_left_ == 0 || frame.length != std::min<std::uint64_t>(message_left_, Frame::capacity)) return garbled();
+        frame_left_ = frame.length;
+        return;
+      case Frame::Kind::bye:
+        if (message_left_ > 0 || frame.length > 0) return garbled();
+        said_bye_ = true;
+        if (posted_.front() != nullptr) lost_after_bye(posted_.front()->envelope);
+        return;
+      case Frame::Kind::failure:
+        if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout))
+          return garbled();
+        told_ = Failure{static_cast<Failure::Kind>(frame.envelope.tag), frame.envelope.root, {}};
+        frame_left_ = frame.length;
+        if (frame.length == 0) adopt_told();
+        return;
+      case Frame::Kind::waiting:
+        if (frame.length > 0) return garbled();
+        waits_in_ = frame.envelope;
+        return;
+      case Frame::Kind::probe:
+        if (const std::optional<Probe> probe = probe_of(frame))
+          probes_.push_back(*probe);
+        else
+          garbled();
+        return;
+      case Frame::Kind::beat:  // on pulses only
+        break;
+    }
+    garbled();
+  }
+
+  /// Messages of one call may differ in their length.
+  static bool same_call(Envelope one, const Envelope& other) {
+    one.bytes = other.bytes;
+    return one == other;
+  }
+
+  /// Word of the first of the peer's calls that is known to differ.
+  void refuse(const Envelope& mine, const Envelope& theirs) {
+    compare_earlier(mine);
+    if (!fault_) fault_ = mismatch(mine, rank_, theirs, peer_);
+  }
+
+  void begin(const Envelope& message, Strays& pool) {
+    offset_ = 0;
+    receive_ = posted_.take_matching(message);
+    if (receive_ == nullptr) {
+      stray_ = &pool.take();
+      stray_->envelope = message;
+      strays_.push_back(*stray_);
+    } else if (receive_->envelope != message) {
+      refuse(receive_->envelope, message);
+    }
+    if (message_left_ == 0) complete();
+  }
+
+  /// Brings bytes of a frame to where they belong; says how many, which are all but a part of an element at their end.
+  std::size_t deliver(std::byte* from, std::size_t size) {
+    if (told_) {
+      told_->message.append(reinterpret_cast<const char*>(from), size);
+    } else if (stray_ != nullptr) {
+      std::memcpy(stray_->room(size), from, size);
+      stray_->filled += size;
+    } else if (receive_->consume == nullptr) {
+      std::memcpy(receive_->data + offset_, from, size);
+    } else if (held_ > 0) {
+      size = std::min(size, receive_->element - held_);
+      std::memcpy(element_.data() + held_, from, size);
+      held_ += size;
+      if (held_ == receive_->element) {
+        receive_->consume(receive_->data + (offset_ + size - held_), element_.data(), held_);
+        held_ = 0;
+      }
+    } else {
+      size -= size % receive_->element;
+      // Where values do not lie as they must, the header that came before them has left room to move down.
+      std::byte* const aligned = from - reinterpret_cast<std::uintptr_t>(from) % std::bit_ceil(receive_->element);
+      if (aligned != from) std::memmove(aligned, from, size);
+      if (size > 0) receive_->consume(receive_->data + offset_, aligned, size);
+    }
+    return size;
+  }
+
+  void took(std::size_t bytes) {
+    frame_left_ -= bytes;
+    if (told_) {
+      if (frame_left_ == 0) adopt_told();
+      return;
+    }
+    offset_ += bytes;
+    message_left_ -= bytes;
+    if (message_left_ == 0) complete();
+  }
+  void adopt_told() {
+    fault_ = std::exchange(told_, std::nullopt);
+    was_told_ = true;
+  }
+  void complete() {
+    ++received_;
+    if (receive_ != nullptr) receive_->done = true;
+    receive_ = nullptr;
+    stray_ = nullptr;
+  }
+
+  /// Gives a receive what has arrived for it; what is still to come goes to it directly.
+  void hand_over(Stray& stray, ReceiveRequest& receive, Strays& pool) {
+    if (receive.envelope != stray.envelope) return refuse(receive.envelope, stray.envelope);
+    const std::size_t whole = receive.consume != nullptr ? stray.filled - stray.filled % receive.element : stray.filled;
+    if (receive.consume != nullptr && whole > 0)
+      receive.consume(receive.data, stray.bytes.get(), whole);
+    else if (whole > 0)
+      std::memcpy(receive.data, stray.bytes.get(), whole);
+    if (&stray == stray_) {
+      held_ = stray.filled - whole;  // of an element whose other part is still to come
+      if (held_ > 0) std::memcpy(element_.data(), stray.bytes.get() + whole, held_);
+      offset_ = stray.filled;
+      receive_ = &receive;
+      stray_ = nullptr;
+    } else {
+      receive.done = true;
+    }
+    pool.give_back(stray);
+  }
+
+  int rank_;
+  int peer_;
+  Queue<ReceiveRequest> posted_;
+  Queue<Stray> strays_;  // in the order in which they began to arrive; the last one may still be arriving
+
+  // The message that is arriving: for receive_, for stray_, or what the peer tells of a failure.
+  ReceiveRequest* receive_ = nullptr;
+  Stray* stray_ = nullptr;
+  std::optional<Failure> told_;
+  std::optional<Envelope> waits_in_;  // the collective in which the peer has waited for long, when it last said so
+  std::size_t offset_ = 0;            // bytes of it that have been brought to their place
+  std::size_t frame_left_ = 0;        // bytes of its frame that have not
+  std::uint64_t message_left_ = 0;
+
+  alignas(std::max_align_t) std::array<std::byte, largest_element> element_{};  // the beginning of one
+  std::size_t held_ = 0;                                                        // bytes of it
+  std::uint64_t received_ = 0;
+  std::vector<Probe> probes_;
+  bool said_bye_ = false;
+  bool ended_ = false;
+  bool was_told_ = false;
+  std::optional<Failure> fault_;
+};
+
+}  // namespace pdp::comm::stream

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+
+#include <pdp/comm/message/probe.hpp>
+#include <pdp/comm/message/stream/frame.hpp>
+
+namespace pdp::comm::stream {
+
+/// A probe as a frame without a payload. Parts of the envelope that no probe needs hold its other members.
+inline Frame frame_of(const Probe& probe) {
+  Frame frame{.kind = Frame::Kind::probe, .envelope = probe.call};
+  frame.envelope.bytes = probe.received;
+  frame.envelope.earlier = probe.attempt;
+  frame.envelope.reserved = static_cast<std::uint8_t>(probe.kind);
+  frame.reserved = std::uint64_t{static_cast<std::uint32_t>(probe.initiator)} << 32 | probe.ranks;
+  return frame;
+}
+
+/// Nothing if the frame holds no probe.
+inline std::optional<Probe> probe_of(const Frame& frame) {
+  if (frame.length > 0 || frame.envelope.reserved > static_cast<std::uint8_t>(Probe::Kind::meeting)) return std::nullopt;
+  Probe probe{.kind = static_cast<Probe::Kind>(frame.envelope.reserved),
+              .initiator = static_cast<std::int32_t>(frame.reserved >> 32),
+              .attempt = frame.envelope.earlier,
+              .ranks = static_cast<std::uint32_t>(frame.reserved),
+              .call = frame.envelope,
+              .received = frame.envelope.bytes};
+  probe.call.bytes = 0;
+  probe.call.earlier = 0;
+  probe.call.reserved = 0;
+  return probe;
+}
+
+}  // namespace pdp::comm::stream

@@ -1,0 +1,303 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/message/together/board.hpp>
+#include <pdp/comm/message/together/in_place.hpp>
+#include <pdp/comm/message/transport.hpp>
+
+namespace pdp::comm::together {
+
+/// What a rank knows of the memory that all ranks of its groups see.
+///
+/// - find(values, bytes): where they lie.
+/// - at(source, world_rank): the same place in that rank's part of the memory. It is known here, as this rank's own values lie in it, too.
+template <class S>
+concept Sources = requires(const S& sources, const std::byte* values, std::size_t bytes, const Source& source, int world_rank) {
+  { sources.find(values, bytes) } -> std::same_as<Source>;
+  { sources.at(source, world_rank) } -> std::same_as<std::byte*>;
+};
+
+/// A rank of a group, as the others see it. `bell`: rung when there may be something for it to do.
+template <class Bell>
+struct Partner {
+  int world_rank;
+  Board* board;
+  Bell* bell;
+};
+
+/// All-reduce and barrier of a group whose ranks share memory: one rank's part, moved on whenever it is asked to.
+///
+/// Values travel in pieces. Each rank copies a piece of its own to a slot of its board. Then either every rank adds up all of the piece (a
+/// short one, or two ranks: one exchange), or each adds up its share of it, puts the sum to its own slot, and takes the others' shares from
+/// theirs (each byte crosses twice, however many ranks there are). A slot is written again once all ranks have finished with the piece that
+/// was there. Where the values of all ranks lie in memory that all of them see, nothing is copied to slots: each rank adds up its share
+/// where the values lie. In all three, values are added in the order of ranks, so all ranks and all runs have the same bits.
+template <Sources S, class Bell>
+class Meeting {
+ public:
+  /// `partners`: all ranks of the group, this one included. `sources`: of this rank.
+  Meeting(std::uint64_t channel, std::vector<Partner<Bell>> partners, int rank, const S& sources)
+      : channel_{channel},
+        partners_{std::move(partners)},
+        rank_{rank},
+        size_{static_cast<int>(partners_.size())},
+        sources_{&sources},
+        values_(partners_.size()) {}
+
+  [[nodiscard]] std::uint64_t channel() const { return channel_; }
+  [[nodiscard]] GroupRequest* request() const { return request_; }
+  /// What has gone wrong, if anything has.
+  [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
+
+  void begin(GroupRequest& request) {
+    request_ = &request;
+    const std::size_t bytes = request.envelope.bytes;
+    pieces_ = std::max<std::uint64_t>(1, (bytes + Slot::capacity - 1) / Slot::capacity);
+    shared_out_ = size_ > 2 && bytes > whole_up_to;
+    way_ = bytes > whole_up_to ? Way::open : Way::in_slots;
+    source_ = way_ == Way::open ? sources_->find(request.values, bytes) : Source{};
+    copied_ = summed_ = taken_ = 0;
+    arrived_ = 0;
+  }
+  void drop() { request_ = nullptr; }
+
+  /// Moves what can be moved, and says whether anything was.
+  bool advance() {
+    bool moved = false;
+    while (request_ != nullptr && !fault_ && step()) moved = true;
+    return moved;
+  }
+  /// Whether advance() would move something.
+  [[nodiscard]] bool ready() const {
+    if (request_ == nullptr) return false;
+    if (way_ == Way::in_place) return !in_place_.done() || behind(&Board::summed, first_) < 0;
+    if (copied_ < to_copy() && may_copy()) return true;
+    if (way_ == Way::open) return copied_ > 0 && absent(0, 0) == size_;
+    if (shared_out_ && taken_ < summed_ && behind(&Board::summed, number(taken_)) < 0) return true;
+    return (shared_out_ ? summed_ : taken_) < copied_ && absent(shared_out_ ? summed_ : taken_, 0) == size_;
+  }
+  /// A rank of the world that the request waits for; -1 if there is none.
+  [[nodiscard]] int missing() const {
+    const int rank = request_ == nullptr ? -1 : missing_here();
+    return rank < 0 ? -1 : partners_[static_cast<std::size_t>(rank)].world_rank;
+  }
+
+ private:
+  /// How the values go: through slots, or not at all. It is open until the first pieces of all ranks have shown where their values lie.
+  enum class Way : unsigned char { open, in_slots, in_place };
+  static constexpr std::size_t whole_up_to = 4 * 1024;  // bytes
+
+  [[nodiscard]] Board& board(int rank) const { return *partners_[static_cast<std::size_t>(rank)].board; }
+  [[nodiscard]] std::uint64_t number(std::uint64_t piece) const { return first_ + piece; }
+  [[nodiscard]] Slot& slot(int rank, std::uint64_t piece) const { return board(rank).slot[number(piece) % Board::slot_count]; }
+  [[nodiscard]] std::size_t size_of(std::uint64_t piece) const {
+    return std::min<std::size_t>(Slot::capacity, request_->envelope.bytes - piece * Slot::capacity);
+  }
+  [[nodiscard]] std::byte* values(std::uint64_t piece) const { return request_->values + piece * Slot::capacity; }
+  [[nodiscard]] static std::byte* bytes_of(Slot& slot, std::size_t bytes) {
+    return bytes <= slot.few.size() ? slot.few.data() : slot.many.data();
+  }
+
+  /// Pieces that this rank shows: the first one alone, and without values, where all see these.
+  [[nodiscard]] std::uint64_t to_copy() const { return source_.memory != 0 ? 1 : pieces_; }
+  /// The first rank, from `from` on, whose piece is not there yet; the number of ranks if all are.
+  [[nodiscard]] int absent(std::uint64_t piece, int from) const {
+    for (; from < size_; ++from)
+      if (from != rank_ && slot(from, piece).piece.load(std::memory_order_seq_cst) != number(piece)) break;
+    return from;
+  }
+  /// A rank that has not come as far as a piece; -1 if all have.
+  [[nodiscard]] int behind(std::atomic<std::uint64_t> Board::*counter, std::uint64_t piece) const {
+    for (int rank = 0; rank < size_; ++rank)
+      if (rank != rank_ && (board(rank).*counter).load(std::memory_order_seq_cst) < piece) return rank;
+    return -1;
+  }
+  /// Numbers start at 1, so those before the first slots were used are below what anybody has taken.
+  [[nodiscard]] bool may_copy() const {
+    const std::uint64_t next = number(copied_);
+    return next <= all_took_ + Board::slot_count || behind(&Board::taken, next - Board::slot_count) < 0;
+  }
+  [[nodiscard]] int missing_here() const {
+    if (way_ == Way::in_place) return behind(&Board::summed, first_);
+    const std::uint64_t next = shared_out_ ? summed_ : taken_;
+    if (next < copied_)
+      if (const int rank = absent(next, 0); rank < size_) return rank;
+    if (shared_out_ && taken_ < summed_)
+      if (const int rank = behind(&Board::summed, number(taken_)); rank >= 0) return rank;
+    return copied_ < to_copy() ? behind(&Board::taken, number(copied_) - Board::slot_count) : -1;
+  }
+
+  bool step() {
+    if (way_ == Way::in_place) return step_in_place();
+    bool moved = false;
+    if (copied_ < to_copy() && may_copy()) {
+      copy_in();
+      moved = true;
+    }
+    if (std::uint64_t& next = shared_out_ ? summed_ : taken_; next < copied_) {
+      arrived_ = absent(next, arrived_);
+      if (arrived_ == size_) {
+        arrived_ = 0;
+        if (next == 0) compare();
+        if (fault_) return true;
+        if (way_ == Way::open && !decide()) return true;
+        shared_out_ ? sum_share() : sum_whole();
+        moved = true;
+      }
+    }
+    if (shared_out_ && taken_ < summed_ && behind(&Board::summed, number(taken_)) < 0) {
+      take_shares();
+      moved = true;
+    }
+    if (taken_ == pieces_) finish(pieces_);
+    return moved;
+  }
+
+  void copy_in() {
+    Slot& own = slot(rank_, copied_);
+    const std::size_t bytes = size_of(copied_);
+    own.envelope = request_->envelope;
+    if (copied_ == 0 && way_ == Way::open) own.source = source_;
+    if (bytes > 0 && source_.memory == 0) std::memcpy(bytes_of(own, bytes), values(copied_), bytes);
+    own.piece.store(number(copied_), std::memory_order_seq_cst);
+    wake();
+    ++copied_;
+  }
+
+  /// All envelopes of the call are there.
+  void compare() {
+    for (int rank = 0; rank < size_; ++rank)
+      if (const Envelope& theirs = slot(rank, 0).envelope; theirs != request_->envelope) {
+        fault_ = mismatch(request_->envelope, partners_[static_cast<std::size_t>(rank_)].world_rank, theirs,
+                          partners_[static_cast<std::size_t>(rank)].world_rank);
+        return;
+      }
+  }
+
+  /// All ranks have shown where their values lie, and each comes to the same conclusion here. False where the pieces that are there hold
+  /// no values.
+  bool decide() {
+    bool all_own = true, all_there = true;
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::uint64_t memory = slot(rank, 0).source.memory;
+      all_own = all_own && memory == 0;
+      all_there = all_there && memory != 0 && memory == slot(0, 0).source.memory;
+    }
+    if (all_there) {
+      for (std::size_t rank = 0; rank < values_.size(); ++rank)
+        values_[rank] = sources_->at(slot(static_cast<int>(rank), 0).source, partners_[rank].world_rank);
+      in_place_.begin(*request_, values_, static_cast<std::size_t>(rank_));
+      way_ = Way::in_place;
+      return false;
+    }
+    way_ = Way::in_slots;
+    if (all_own) return true;
+    // Some are seen by all and some are not: all begin again with their first piece, after any that was shown already.
+    source_ = {};
+    copied_ = 0;
+    first_ += Board::slot_count;
+    took(first_ - 1);
+    wake();
+    return false;
+  }
+
+  bool step_in_place() {
+    if (!in_place_.done()) {
+      in_place_.step();
+      if (in_place_.done()) {
+        board(rank_).summed.store(first_, std::memory_order_seq_cst);
+        wake();
+      }
+      return true;
+    }
+    if (behind(&Board::summed, first_) >= 0) return false;
+    took(first_);
+    finish(1);
+    return true;
+  }
+
+  /// Leaves the combination of bytes [begin, begin + bytes) of all ranks' pieces in this rank's own values.
+  void combine(std::uint64_t piece, std::size_t begin, std::size_t bytes) {
+    if (request_->combine == nullptr || bytes == 0) return;
+    const std::size_t whole = size_of(piece);
+    std::byte* const sum = values(piece) + begin;
+    const auto part = [&](int rank) { return bytes_of(slot(rank, piece), whole) + begin; };
+    if (size_ == 2) return request_->combine(sum, part(1 - rank_), bytes);
+    if (rank_ != 0) std::memcpy(sum, part(0), bytes);
+    for (int rank = 1; rank < size_; ++rank) request_->combine(sum, part(rank), bytes);
+  }
+
+  void sum_whole() {
+    combine(taken_, 0, size_of(taken_));
+    took_piece();
+  }
+
+  /// Where a rank's share of a piece begins, in bytes.
+  [[nodiscard]] std::size_t share(std::uint64_t piece, int rank) const {
+    return block_begin(size_of(piece) / request_->element, size_, rank) * request_->element;
+  }
+  void sum_share() {
+    const std::size_t begin = share(summed_, rank_), bytes = share(summed_, rank_ + 1) - begin;
+    combine(summed_, begin, bytes);
+    // Nobody else reads this part of the slot as a value of this rank.
+    if (bytes > 0) std::memcpy(slot(rank_, summed_).many.data() + begin, values(summed_) + begin, bytes);
+    board(rank_).summed.store(number(summed_), std::memory_order_seq_cst);
+    wake();
+    ++summed_;
+  }
+  void take_shares() {
+    for (int rank = 0; rank < size_; ++rank) {
+      const std::size_t begin = share(taken_, rank), bytes = share(taken_, rank + 1) - begin;
+      if (rank != rank_ && bytes > 0) std::memcpy(values(taken_) + begin, slot(rank, taken_).many.data() + begin, bytes);
+    }
+    took_piece();
+  }
+
+  void took(std::uint64_t number) { board(rank_).taken.store(number, std::memory_order_seq_cst); }
+  void took_piece() {
+    took(number(taken_));
+    if (pieces_ >= Board::slot_count) wake();  // else nobody sleeps for want of a slot
+    ++taken_;
+  }
+
+  void finish(std::uint64_t pieces) {
+    // All ranks have begun this call, so they have finished with all pieces of those before it.
+    all_took_ = first_ - 1;
+    first_ += pieces;
+    std::exchange(request_, nullptr)->done = true;
+  }
+
+  void wake() {
+    for (int rank = 0; rank < size_; ++rank)
+      if (rank != rank_) partners_[static_cast<std::size_t>(rank)].bell->ring();
+  }
+
+  std::uint64_t channel_;
+  std::vector<Partner<Bell>> partners_;
+  int rank_;
+  int size_;
+  const S* sources_;
+  std::uint64_t first_ = 1;     // number of the first piece of the call, or of the next one
+  std::uint64_t all_took_ = 0;  // every rank has finished with this piece, and with those before it
+
+  GroupRequest* request_ = nullptr;
+  std::uint64_t pieces_ = 0, copied_ = 0, summed_ = 0, taken_ = 0;  // of the call
+  int arrived_ = 0;                                                 // ranks, from the first on, whose next piece is known to be there
+  bool shared_out_ = false;                                         // whether each rank adds up a share
+  Way way_ = Way::in_slots;
+  Source source_;                   // of this rank's values
+  std::vector<std::byte*> values_;  // of all ranks, where all see them
+  InPlace in_place_;
+  std::optional<Failure> fault_;
+};
+
+}  // namespace pdp::comm::together

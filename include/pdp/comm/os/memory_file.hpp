@@ -1,0 +1,24 @@
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include <pdp/comm/os/descriptor.hpp>
+
+namespace pdp::comm {
+
+/// Creates an empty file in memory that has no name in any folder, can be sealed, and cannot be executed. Returns an invalid descriptor and
+/// sets errno if the system refuses.
+///
+/// The kernel may add seals and take permissions away, such as F_SEAL_EXEC where vm.memfd_noexec is set. Compare only the seals that pdp
+/// has asked for.
+inline Descriptor create_memory_file(const char* name) {
+  // MFD_NOEXEC_SEAL, since Linux 6.3. Kernels with vm.memfd_noexec = 2 create no memory file without it, and older ones reject it.
+  constexpr unsigned never_executable = 0x8;
+  Descriptor file{::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | never_executable)};
+  if (!file && errno == EINVAL) file = Descriptor{::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  return file;
+}
+
+}  // namespace pdp::comm

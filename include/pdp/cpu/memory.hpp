@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/tag.hpp>
+
+/// The memory of a CPU is the host's, so what moves between the two is copied, or stays where it is.
+namespace pdp::cpu {
+
+template <class T>
+[[nodiscard]] Buffer<T> allocate(const Cpu&, Index elements) {
+  return Buffer<T>{elements};
+}
+
+template <class T>
+void zero(const Cpu&, std::span<T> values) {
+  std::ranges::fill(values, T{});
+}
+
+template <class T>
+void upload(const Cpu&, std::span<const T> from, T* to) {
+  std::ranges::copy(from, to);
+}
+
+inline void reserve_uploads(const Cpu&, std::initializer_list<std::size_t>) {}
+[[nodiscard]] inline bool takes_at_once(const Cpu&, std::initializer_list<std::size_t>) { return true; }
+
+template <class T>
+void copy(const Cpu&, std::span<const T> from, T* to) {
+  if (from.data() != to) std::ranges::copy(from, to);
+}
+
+template <class T>
+[[nodiscard]] std::span<const T> on_host(const Cpu&, std::span<const T> values) {
+  return values;
+}
+
+/// A value as it was when it was asked for.
+template <class T>
+struct Read {
+  T value;
+
+  [[nodiscard]] static bool is_there() { return true; }
+  [[nodiscard]] const T& get() const { return value; }
+};
+template <class T>
+[[nodiscard]] Read<T> read_later(const Cpu&, const T* value) {
+  return {*value};
+}
+
+template <class T>
+void store(const Cpu&, const T& value, T* to) {
+  *to = value;
+}
+
+/// Uniform in [-bound, bound), each by the number of its element.
+template <class T>
+void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[static_cast<Index>(i)]);
+}
+
+/// A CPU keeps no record: the operations that body() calls are carried out there.
+template <class Body>
+void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
+  body();
+}
+
+inline void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
+inline void judge(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
+  pdp::judge(*numbers, *history, rule);
+}
+
+}  // namespace pdp::cpu

@@ -1,0 +1,123 @@
+#pragma once
+
+/// The definitions of what product.hpp and parallel.hpp declare, included by pdp/cpu/onednn.hpp or by the library that CMake's target
+/// pdp::onednn links. Their symbols are weak, so several sources of a program may hold them.
+
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include <pdp/core/error.hpp>
+#include <pdp/cpu/onednn/kernels.hpp>
+#include <pdp/cpu/onednn/parallel.hpp>
+#include <pdp/cpu/onednn/product.hpp>
+
+namespace pdp::cpu::onednn {
+
+namespace detail {
+
+/// How many threads OpenMP gives to what the calling thread starts, while it lives; then what it was before. oneDNN cuts its work for as
+/// many as OpenMP promises, and is wrong where it gets fewer: so here no more are promised than OpenMP may give (OMP_THREAD_LIMIT,
+/// OMP_MAX_ACTIVE_LEVELS), and it may not choose to give fewer (OMP_DYNAMIC). Its functions are looked up, since oneDNN brings the OpenMP
+/// that it was built with, or none: then there is nothing to say.
+class OpenMpThreads {
+ public:
+  explicit OpenMpThreads(int wanted) : threads_{wanted} {
+    const Functions& openmp = functions();
+    if (!openmp.complete()) return;
+    const bool is_serial = openmp.get_active_level() >= openmp.get_max_active_levels();
+    threads_ = is_serial ? 1 : std::clamp(openmp.get_thread_limit(), 1, wanted);
+    before_ = openmp.get_max_threads();
+    if (before_ != threads_) openmp.set_num_threads(threads_);
+    was_dynamic_ = threads_ > 1 && openmp.get_dynamic() != 0;
+    if (was_dynamic_) openmp.set_dynamic(0);
+  }
+  ~OpenMpThreads() {
+    const Functions& openmp = functions();
+    if (!openmp.complete()) return;
+    if (was_dynamic_) openmp.set_dynamic(1);
+    if (before_ != threads_) openmp.set_num_threads(before_);
+  }
+  OpenMpThreads(const OpenMpThreads&) = delete;
+  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
+
+  /// As many as there will be: those that were wanted, or fewer.
+  [[nodiscard]] int count() const { return threads_; }
+
+ private:
+  using Get = int (*)();
+  using Set = void (*)(int);
+  struct Functions {
+    Get get_active_level, get_max_active_levels, get_thread_limit, get_max_threads, get_dynamic;
+    Set set_num_threads, set_dynamic;
+    [[nodiscard]] bool complete() const {
+      return get_active_level && get_max_active_levels && get_thread_limit && get_max_threads && get_dynamic && set_num_threads &&
+             set_dynamic;
+    }
+  };
+  static const Functions& functions() {
+    const auto find = [](const char* name) { return ::dlsym(RTLD_DEFAULT, name); };
+    const auto get = [&](const char* name) { return reinterpret_cast<Get>(find(name)); };
+    const auto set = [&](const char* name) { return reinterpret_cast<Set>(find(name)); };
+    static const Functions found{get("omp_get_active_level"), get("omp_get_max_active_levels"), get("omp_get_thread_limit"),
+                                 get("omp_get_max_threads"),  get("omp_get_dynamic"),           set("omp_set_num_threads"),
+                                 set("omp_set_dynamic")};
+    return found;
+  }
+
+  int threads_, before_ = 0;
+  bool was_dynamic_ = false;
+};
+
+}  // namespace detail
+
+void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
+  const detail::OpenMpThreads given{threads};
+  const auto plain = [&] {
+    const auto letter = [](const Operand& operand) { return operand.is_transposed ? 'T' : 'N'; };
+    return dnnl_sgemm(letter(left), letter(right), c.rows, c.cols, depth, 1, left.data, left.stride, right.data, right.stride,
+                      accumulate ? 1 : 0, c.data, c.cols);
+  };
+  const auto by_kernel = [&]() -> std::optional<dnnl_status_t> {
+    try {
+      thread_local Kernels kernels;  // for a call has no state of its own to keep them in
+      return kernels.run(left, right, c, depth, accumulate, given.count());
+    } catch (const dnnl::error&) {  // before anything was computed; the plain product says what is wrong, if anything is
+      return {};
+    }
+  };
+  const std::optional<dnnl_status_t> tried = by_kernel();
+  const dnnl_status_t status = tried ? *tried : plain();
+  if (status != dnnl_success)
+    throw Error{text("oneDNN refused to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
+                     " (dnnl_status_t ", static_cast<int>(status),
+                     "); a program that is not linked with pdp::onednn multiplies with Eigen")};
+}
+
+namespace detail {
+
+/// What GCC makes of `#pragma omp parallel`; the OpenMP of Clang and Intel has it, too. Null where there is none.
+inline auto gomp_parallel() {
+  static const auto found = reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(::dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+  return found;
+}
+
+}  // namespace detail
+
+bool has_threads() { return detail::gomp_parallel() != nullptr; }
+
+void parallel(int threads, void (*work)(void* context), void* context) {
+  detail::gomp_parallel()(work, context, static_cast<unsigned>(threads), 0);
+}
+
+std::string name() {
+  const dnnl_version_t* const version = dnnl_version();
+  const bool has_openmp = version->cpu_runtime == DNNL_RUNTIME_OMP;
+  return text("oneDNN ", version->major, ".", version->minor, ".", version->patch,
+              has_openmp ? "" : " (built without OpenMP, so it decides itself how many threads it takes)");
+}
+
+}  // namespace pdp::cpu::onednn

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/elementwise.hpp>
+#include <pdp/cpu/parts.hpp>
+#include <pdp/cpu/tag.hpp>
+
+namespace pdp::cpu {
+
+/// One pass of an optimizer's rule over parameters, whose gradients are the sums of those at `gradients`, added up in that order: one or
+/// more pieces of as many numbers; times the factor that `numbers` say, unless they say that the step is skipped. What the parameters
+/// become is also written to `copies`. `state`: Fields numbers for each, field after field; or nothing, where the rule needs to keep none.
+/// Denormals count as zero in all of it.
+template <std::size_t Fields, class T, class Rule>
+void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::span<T> parameters, std::span<const T* const> gradients,
+            std::span<T> state, std::span<T* const> copies = {}) {
+  if (numbers->skips) return;
+  const auto step = constants(rule, numbers->info);
+  const T factor = static_cast<T>(numbers->factor);
+  const auto count = static_cast<Index>(parameters.size());
+  const bool keeps = !state.empty();
+  const auto of_some = [=]<class V>(Index i, auto io) {
+    using State = typename Rule::template State<V>;
+    std::array<V, Fields> fields{};
+    T* const states = keeps ? state.data() + i : nullptr;
+    if (keeps)
+      for (Index k = 0; V & field : fields) field = io.load(states + count * k++);
+    V w = io.load(parameters.data() + i);
+    V gradient = io.load(gradients.front() + i);
+    for (const T* const more : gradients.subspan(1)) gradient = gradient + io.load(more + i);
+    gradient = gradient * factor;
+    static_assert(Fields == 0 || sizeof(State) == sizeof fields);
+    if constexpr (Fields > 0) {  // a State is vectors and nothing else
+      rule.update(w, gradient, *reinterpret_cast<State*>(fields.data()), step);
+    } else {
+      State none{};
+      rule.update(w, gradient, none, step);
+    }
+    io.store(w, parameters.data() + i);
+    for (T* const copy : copies) io.store(w, copy + i);
+    if (keeps)
+      for (Index k = 0; const V& field : fields) io.store(field, states + count * k++);
+  };
+  in_parts(cpu, count, least_costly_part, [&](Index begin, Index end) {
+    const FlushDenormals guard;
+    elementwise<T>(cpu, begin, end, of_some);
+  });
+}
+
+}  // namespace pdp::cpu

@@ -1,0 +1,201 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/cuda/detail/library.hpp>
+
+namespace pdp::cuda {
+
+inline void check_cublas(const char* function, cublasStatus_t status) {
+  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
+    throw DeviceError{text(function, " failed: ", cublasLtGetStatusString(status))};
+}
+
+/// All that a product's algorithm is chosen for: c (+)= left right, rows x depth by depth x cols, where either may lie transposed; and what
+/// else it does on its way.
+struct ProductForm {
+  /// A bias is added to each row of c, c is rectified, or both, or the columns of `right` are summed up for a bias.
+  enum class Epilogue { none, add_bias, relu, add_bias_relu, sum_right };
+
+  Index rows, cols, depth;
+  bool left_is_transposed, right_is_transposed, accumulate;
+  Epilogue epilogue = Epilogue::none;
+  DType type = DType::float32;    // of both operands
+  DType result = DType::float32;  // of c, and of what is added or summed up
+  std::uint32_t alignment = 4;    // in bytes, of all operands: a batch begins where its caller has it
+  friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
+};
+
+/// Products of matrices by cuBLASLt. Its matrices lie column by column, so it is given c^T = right^T left^T.
+class Products {
+ public:
+  Products(int device, bool tf32) : device_{device}, tf32_{tf32} {
+    const OnDevice on{device};
+    check_cublas("cublasLtCreate", cublasLtCreate(&handle_));
+    if (const cudaError_t result = cudaMalloc(&workspace_, workspace_bytes); result != cudaSuccess) {
+      cublasLtDestroy(handle_);
+      check_room("cudaMalloc", result, device, workspace_bytes);
+    }
+  }
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+  ~Products() {
+    const OnDevice on{device_, std::nothrow};
+    plans_.clear();
+    cudaFree(workspace_);
+    cublasLtDestroy(handle_);
+  }
+
+  /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt cannot do that on its way.
+  bool run(ProductForm form, const void* left, const void* right, void* c, void* bias, cudaStream_t stream) {
+    const OnDevice on{device_};
+    const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none, has_bias = bias != nullptr;
+    if (has_bias && reinterpret_cast<std::uintptr_t>(bias) % bias_alignment != 0) return false;
+    form.alignment = alignment_of(left, right, c);
+    auto found = plans_.find(form);
+    if (found == plans_.end()) found = plans_.emplace(form, make_plan(form, bias)).first;
+    if (!found->second) return false;
+    Plan& plan = *found->second;
+    if (has_bias) set_bias(plan.product.get(), bias);
+    const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
+    const cublasStatus_t status = cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
+                                                 plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream);
+    if (has_epilogue && cannot(status)) {
+      found->second.reset();
+      return false;
+    }
+    check_cublas("cublasLtMatmul", status);
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+  static constexpr std::uintptr_t bias_alignment = 16;  // of the vectors that an algorithm, chosen with one of them, may get
+
+  struct Free {
+    void operator()(cublasLtMatmulDesc_t each) const { cublasLtMatmulDescDestroy(each); }
+    void operator()(cublasLtMatrixLayout_t each) const { cublasLtMatrixLayoutDestroy(each); }
+    void operator()(cublasLtMatmulPreference_t each) const { cublasLtMatmulPreferenceDestroy(each); }
+  };
+  template <class Pointer>
+  using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Free>;
+  using Layout = Owned<cublasLtMatrixLayout_t>;
+  struct Plan {
+    Owned<cublasLtMatmulDesc_t> product;
+    Layout left, right, c;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+
+  /// As many bytes as all of them are multiples of, up to as many as cuBLASLt asks for.
+  static std::uint32_t alignment_of(const void* left, const void* right, const void* c) {
+    const auto bits = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
+    return std::uint32_t{1} << std::countr_zero(bits(left) | bits(right) | bits(c) | std::uintptr_t{256});
+  }
+
+  static void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
+    check_cublas("cublasLtMatmulDescSetAttribute",
+                 cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+  }
+
+  /// Of an epilogue, where a status means that the product alone can be done.
+  static bool cannot(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
+  }
+
+  static cublasLtEpilogue_t epilogue(ProductForm::Epilogue of) {
+    switch (of) {
+      case ProductForm::Epilogue::add_bias:
+        return CUBLASLT_EPILOGUE_BIAS;
+      case ProductForm::Epilogue::relu:
+        return CUBLASLT_EPILOGUE_RELU;
+      case ProductForm::Epilogue::add_bias_relu:
+        return CUBLASLT_EPILOGUE_RELU_BIAS;
+      case ProductForm::Epilogue::sum_right:
+        return CUBLASLT_EPILOGUE_BGRADA;
+      default:
+        return CUBLASLT_EPILOGUE_DEFAULT;
+    }
+  }
+  static cudaDataType_t type_of(DType type) {
+    return type == DType::float32 ? CUDA_R_32F : type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
+  }
+  static Layout layout(DType type, Index rows, Index cols) {
+    cublasLtMatrixLayout_t made = nullptr;
+    check_cublas("cublasLtMatrixLayoutCreate", cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(rows),
+                                                                          static_cast<std::uint64_t>(cols), rows));
+    return Layout{made};
+  }
+
+  /// Nothing where there is no algorithm for the form's epilogue.
+  [[nodiscard]] std::optional<Plan> make_plan(const ProductForm& form, const void* bias) const {
+    Plan made;
+    cublasLtMatmulDesc_t product = nullptr;
+    const bool is_tf32 = tf32_ && form.type == DType::float32;
+    check_cublas("cublasLtMatmulDescCreate",
+                 cublasLtMatmulDescCreate(&product, is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+    made.product.reset(product);
+    const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+      check_cublas("cublasLtMatmulDescSetAttribute", cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof value));
+    };
+    const auto operation = [](bool is_transposed) { return is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, operation(form.right_is_transposed));
+    set(CUBLASLT_MATMUL_DESC_TRANSB, operation(form.left_is_transposed));
+    using enum ProductForm::Epilogue;
+    if (form.epilogue != none) set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(form.epilogue));
+    if (bias != nullptr) set_bias(product, bias);
+    made.right = form.right_is_transposed ? layout(form.type, form.depth, form.cols) : layout(form.type, form.cols, form.depth);
+    made.left = form.left_is_transposed ? layout(form.type, form.rows, form.depth) : layout(form.type, form.depth, form.rows);
+    made.c = layout(form.result, form.cols, form.rows);
+
+    cublasLtMatmulPreference_t preference = nullptr;
+    check_cublas("cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate(&preference));
+    const Owned<cublasLtMatmulPreference_t> owned{preference};
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check_cublas("cublasLtMatmulPreferenceSetAttribute",
+                   cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+    // What parts of a long sum give is added up in float, and rounded once.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+      prefer(operand, form.alignment);
+    std::array<cublasLtMatmulHeuristicResult_t, 8> found{};  // the best one first
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(), made.c.get(), preference,
+                                       static_cast<int>(found.size()), found.data(), &count);
+    if (form.epilogue != none && cannot(status)) return {};
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
+    const auto end = found.begin() + (status == CUBLAS_STATUS_SUCCESS ? count : 0);
+    const auto best = std::find_if(found.begin(), end, [](const auto& each) { return each.state == CUBLAS_STATUS_SUCCESS; });
+    if (best == end && form.epilogue != none) return {};
+    if (best == end)
+      throw DeviceError{text("cuBLASLt has no algorithm for a product of ", form.rows, " x ", form.depth, " by ", form.depth, " x ",
+                             form.cols, " in ", name(form.type), " on GPU ", device_)};
+    made.algorithm = best->algo;
+    return made;
+  }
+
+  int device_;
+  bool tf32_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<ProductForm, std::optional<Plan>> plans_;
+};
+
+}  // namespace pdp::cuda

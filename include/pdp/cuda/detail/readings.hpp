@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <vector>
+
+#include <pdp/cuda/detail/library.hpp>
+#include <pdp/cuda/memory.hpp>
+
+namespace pdp::cuda {
+
+/// Memory of the host that a device writes a small value to, and an event behind that.
+struct Reading {
+  void* memory = nullptr;
+  cudaEvent_t end = nullptr;
+};
+
+/// Those of a device, which are used again. Two are there from the start: to make one may wait for all that the device does.
+class Readings {
+ public:
+  explicit Readings(int device) : device_{device} {
+    const OnDevice on{device};
+    try {
+      make();
+      make();
+    } catch (...) {
+      release_all();
+      throw;
+    }
+  }
+  Readings(const Readings&) = delete;
+  Readings& operator=(const Readings&) = delete;
+  ~Readings() {
+    const OnDevice on{device_, std::nothrow};
+    release_all();
+  }
+
+  /// Has the stream write a value to one of them.
+  [[nodiscard]] Reading& start(const void* value, std::size_t bytes, cudaStream_t stream) {
+    Reading& reading = free_.empty() ? make() : *free_.back();
+    check("cudaMemcpyAsync", cudaMemcpyAsync(reading.memory, value, bytes, cudaMemcpyDeviceToHost, stream));
+    check("cudaEventRecord", cudaEventRecord(reading.end, stream));
+    free_.pop_back();
+    return reading;
+  }
+  /// Whatever the stream still does with it comes before what it is given next.
+  void take_back(Reading& reading) noexcept { free_.push_back(&reading); }
+
+ private:
+  Reading& make() {
+    free_.reserve(all_.size() + 1);  // so that taking one back never allocates
+    Reading& reading = all_.emplace_back();
+    check_host_room("cudaMallocHost", cudaMallocHost(&reading.memory, ReadBytes::most), device_, ReadBytes::most);
+    check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&reading.end, cudaEventDisableTiming));
+    free_.push_back(&reading);
+    return reading;
+  }
+  void release_all() noexcept {
+    for (const Reading& each : all_) {
+      if (each.end != nullptr) {
+        cudaEventSynchronize(each.end);
+        cudaEventDestroy(each.end);
+      }
+      if (each.memory != nullptr) cudaFreeHost(each.memory);
+    }
+  }
+
+  int device_;
+  std::deque<Reading> all_;  // a deque: they may not move
+  std::vector<Reading*> free_;
+};
+
+}  // namespace pdp::cuda

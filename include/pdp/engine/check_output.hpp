@@ -1,0 +1,19 @@
+#pragma once
+
+#include <pdp/core/error.hpp>
+#include <pdp/cpu/cpu.hpp>
+#include <pdp/loss/loss.hpp>
+#include <pdp/nn/outline.hpp>
+
+namespace pdp::engine {
+
+/// Throws ConfigError where a loss does not take a model's output as it lies over a tensor-parallel group.
+template <class Loss, class D = cpu::Cpu, class T = float>
+constexpr void check_output(const nn::Outline& model) {
+  if (model.output_is_sharded && !loss::ShardedLoss<Loss, D, T>)
+    throw ConfigError{
+        "each rank of a tensor-parallel group has some columns of the model's output, but the loss needs all of them; end the model with "
+        "nn::RowParallel and nn::AllReduce, or take a loss of class-parallel form, such as loss::CrossEntropy"};
+}
+
+}  // namespace pdp::engine

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/core/hash.hpp>
+#include <pdp/engine/host_calls.hpp>
+#include <pdp/nn/parameter.hpp>
+#include <pdp/plan/plan.hpp>
+
+namespace pdp::engine {
+
+/// Throws ParametersDiffer on every rank where a parameter that several ranks hold is not the same on all of them, to the bit. Every rank
+/// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at; of what is divided over a
+/// tensor-parallel group, each part is compared with the same part elsewhere.
+template <comm::Communicator C, class Stage>
+void check_parameters(C& world, Stage& stage, const plan::Plan& plan) {
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), largest = std::numeric_limits<std::int64_t>::max();
+  const auto holds = [&plan](int layer) {
+    return std::ranges::any_of(plan.units, [layer](const plan::Unit& unit) {
+      return unit.first <= layer && layer < unit.last && unit.sharding != plan::Sharding::parameters;
+    });
+  };
+  std::vector<std::pair<std::string, int>> tensors;  // name and layer
+  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
+    for (int part = 0; part < (parameter.is_divided() ? plan.tensor.count : 1); ++part) tensors.emplace_back(parameter.full_name(), layer);
+  });
+
+  std::vector<std::int64_t> own(tensors.size(), largest);
+  const auto look_at = [&]<class T>(const nn::Parameter& parameter, std::span<T> values) {
+    const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
+                    (parameter.is_divided() ? plan.tensor.index : 0);
+    if (!holds(at->second)) return;
+    std::int64_t& hash = own[static_cast<std::size_t>(at - tensors.begin())];
+    const std::int64_t before =
+        std::exchange(hash, random::hash_of(std::span<const T>{on_host(stage.device(), std::span<const T>{values})}));
+    if (before != largest) hash = random::hash_of(std::span<const std::int64_t>{std::array{before, hash}});
+  };
+  stage.for_each_parameter(look_at);
+  if constexpr (Stage::has_masters) stage.for_each_master(look_at);
+  std::vector<std::int64_t> lowest = own, highest = own;
+  for (std::int64_t& hash : highest)
+    if (hash == largest) hash = least;  // of no rank that holds it
+  HostCalls calls{world, stage.device()};
+  calls.all_reduce(std::span{lowest}, comm::Min{});
+  calls.all_reduce(std::span{highest}, comm::Max{});
+
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (highest[t] == least || lowest[t] == highest[t]) continue;
+    std::vector<std::int64_t> by_rank(static_cast<std::size_t>(world.size()));
+    calls.all_gather(std::span<const std::int64_t>{&own[t], 1}, std::span{by_rank});
+    const auto first = std::ranges::find_if(by_rank, [](std::int64_t hash) { return hash != largest; });
+    const auto other = std::find_if(first, by_rank.end(), [&](std::int64_t hash) { return hash != largest && hash != *first; });
+    throw ParametersDiffer{text(tensors[t].first, " is not the same on all ranks that hold it: rank ", other - by_rank.begin(),
+                                " has other values than rank ", first - by_rank.begin(),
+                                "; look for what changes parameters on one rank alone, between steps or from a file")};
+  }
+}
+
+}  // namespace pdp::engine

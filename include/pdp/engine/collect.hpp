@@ -1,0 +1,97 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/engine/host_calls.hpp>
+#include <pdp/nn/stage.hpp>
+#include <pdp/plan/plan.hpp>
+
+namespace pdp::engine {
+
+/// Who gives what of a model's parameters: each element comes from the first rank that keeps it.
+class Contributions {
+ public:
+  /// The whole of a unit of a rank, or its slice of it.
+  struct Part {
+    int rank = 0, unit = 0;
+    int first = 0, last = 0;  // layers
+    int part = 0;             // of those that are divided over a tensor-parallel group
+    bool sliced = false;
+    Index begin = 0, elements = 0;  // of the unit's
+    Index at = 0;                   // where they lie, the parts of all ranks behind each other
+  };
+
+  /// `plans`: of all ranks. `sliced_from`: the first kind of sharding in which a rank keeps no more than its slice.
+  Contributions(const plan::Outline& model, const std::vector<plan::Plan>& plans, plan::Sharding sliced_from = plan::Sharding::parameters)
+      : model_{model}, counts_(plans.size(), 0) {
+    for (std::size_t rank = 0; rank < plans.size(); ++rank)
+      for (std::size_t u = 0; u < plans[rank].units.size(); ++u) {
+        const plan::Unit& unit = plans[rank].units[u];
+        const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
+        const bool sliced = unit.sharding >= sliced_from;
+        const Part part{static_cast<int>(rank),
+                        static_cast<int>(u),
+                        unit.first,
+                        unit.last,
+                        plans[rank].tensor.index,
+                        sliced,
+                        sliced ? unit.slice * slice : 0,
+                        sliced ? slice : slice * unit.slices,
+                        elements_};
+        const auto is_same = [&](const Part& other) {
+          return other.first == part.first && other.last == part.last && other.part == part.part && other.begin == part.begin;
+        };
+        if (std::ranges::any_of(parts_, is_same)) continue;
+        elements_ += part.elements;
+        counts_[rank] += static_cast<std::size_t>(part.elements);
+        parts_.push_back(part);
+      }
+  }
+
+  [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
+  /// Elements of each rank, and of all.
+  [[nodiscard]] const std::vector<std::size_t>& counts() const { return counts_; }
+  [[nodiscard]] Index elements() const { return elements_; }
+
+  /// Copies elements of a layer's parameters, or of one of the layer's parts, from `offset` on, out of what all have given.
+  template <class T>
+  void copy(std::span<const T> all, int layer, int which, Index offset, std::span<T> to) const {
+    for (const Part& part : parts_) {
+      if (layer < part.first || layer >= part.last || which != part.part) continue;
+      const Index begin = model_.elements(part.first, layer) + offset;  // in the unit
+      const Index first = std::max(begin, part.begin), last = std::min(begin + static_cast<Index>(to.size()), part.begin + part.elements);
+      if (first < last) std::copy_n(all.data() + part.at + first - part.begin, last - first, to.data() + first - begin);
+    }
+  }
+
+ private:
+  plan::Outline model_;
+  std::vector<Part> parts_;
+  std::vector<std::size_t> counts_;
+  Index elements_ = 0;
+};
+
+/// Brings the parameters of a model, wherever they are kept, to rank 0; gives nothing on the others. Every rank makes this call.
+template <comm::Communicator C, class Stage>
+[[nodiscard]] auto collect(C& world, Stage& stage, const Contributions& from) {
+  using T = typename Stage::Master;
+  std::vector<T> own, all(world.rank() == 0 ? static_cast<std::size_t>(from.elements()) : 0);
+  for (const Contributions::Part& part : from.parts()) {
+    if (part.rank != world.rank()) continue;
+    std::span<T> values = stage.own_masters(part.unit);
+    if constexpr (!Stage::has_masters)
+      if (!part.sliced) values = stage.values(part.unit);
+    const auto& read = on_host(stage.device(), std::span<const T>{values});
+    own.insert(own.end(), read.begin(), read.end());
+  }
+  HostCalls{world, stage.device()}.gather(std::span<const T>{own}, std::span{all}, std::span{from.counts()}, 0);
+  return all;
+}
+
+}  // namespace pdp::engine

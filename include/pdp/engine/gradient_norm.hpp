@@ -1,0 +1,119 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pdp/core/device.hpp>
+#include <pdp/core/finite.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+
+namespace pdp::engine {
+
+/// What a rank's device finds out for the norm of a step's gradient: without a word to any other rank, and to the host only when it asks.
+///
+/// The norm is of parameters alone: between them, and behind them, a unit's memory holds what it happens to hold.
+template <class Stage>
+class GradientNorm {
+  using T = typename Stage::Gradient;
+  using D = typename Stage::Device;
+
+ public:
+  GradientNorm() = default;
+  /// `counts`: of each unit, whether this rank adds its part of it; of those that hold the same, one does.
+  GradientNorm(Stage& stage, const plan::Plan& plan, const plan::GradientPolicy& policy, const std::vector<bool>& counts)
+      : policy_{policy} {
+    policy.check();
+    if (!policy.needs_norm()) return;
+    if (std::ranges::none_of(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::norm_wait; }))
+      throw PlanError{
+          "the gradient is to be clipped, or looked at, but the plan does not take its norm; make it with plan_for(policy, plan)"};
+    units_.resize(plan.units.size());
+    Index tensors = 0;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      Unit& unit = units_[u];
+      unit.is_reduced = std::ranges::any_of(
+          plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == static_cast<int>(u); });
+      unit.counts = counts[u];
+      stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
+        unit.whole.push_back({parameter, layer, whole, tensors++});
+        const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
+        if (!own.empty() && !others_have_it) unit.own.push_back(own);
+      });
+    }
+    if (policy.non_finite == plan::NonFinite::stop) watched_ = allocate<double>(stage.device(), tensors);
+    history_ = allocate<StepHistory>(stage.device(), 1);
+    if (policy.loss_scaling) store(stage.device(), StepHistory{.loss_scale = policy.loss_scaling->initial}, history_.data());
+  }
+
+  void begin(const D& device) {
+    if (watched_.size() > 0) zero(device, watched_.span());
+  }
+  /// Looks at a unit's gradients before they are added to those of other ranks, and what they are is lost.
+  void watch(const D& device, int unit) {
+    if (policy_.non_finite != plan::NonFinite::stop) return;
+    for (const Tensor& tensor : units_[static_cast<std::size_t>(unit)].whole)
+      add_squares(device, tensor.values, watched_.data() + tensor.number);
+  }
+  /// Adds this rank's part of the square of the norm to *sum, when all gradients are in.
+  void add_squares(const D& device, double* sum) {
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      if (!units_[u].is_reduced) watch(device, static_cast<int>(u));
+      if (!units_[u].counts) continue;
+      for (const std::span<T> own : units_[u].own) add_squares(device, own, sum);
+    }
+  }
+  /// When a step's number of rows is known.
+  void scale_loss(const D& device, StepNumbers* numbers) {
+    using pdp::scale_loss;
+    if (policy_.loss_scaling) scale_loss(device, numbers, history_.data());
+  }
+  /// What becomes of the gradient, when the square is that of all ranks.
+  void judge(const D& device, StepNumbers* numbers) {
+    using pdp::judge;
+    judge(device, numbers, history_.data(), policy_.rule());
+  }
+
+  /// Whether a step that is skipped is the last one.
+  [[nodiscard]] bool stops() const { return policy_.non_finite == plan::NonFinite::stop; }
+  /// The tensor of this rank's own gradient that was not finite and is nearest to the loss, where backward begins: its layer, or -1 where
+  /// all were; and its name.
+  struct Culprit {
+    int layer = -1;
+    std::string name{};
+  };
+  [[nodiscard]] Culprit culprit(const D& device) const {
+    const auto squares = on_host(device, watched_.span());
+    const Tensor* found = nullptr;
+    for (const Unit& unit : units_)
+      for (const Tensor& tensor : unit.whole)
+        if ((found == nullptr || tensor.layer > found->layer) && !is_finite(squares[static_cast<std::size_t>(tensor.number)]))
+          found = &tensor;
+    return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
+  }
+
+ private:
+  struct Tensor {
+    nn::Parameter parameter;
+    int layer;
+    std::span<T> values;
+    Index number;  // among those of all units
+  };
+  struct Unit {
+    bool is_reduced = false, counts = false;
+    std::vector<Tensor> whole;
+    std::vector<std::span<T>> own;  // what this rank keeps of each
+  };
+  static void add_squares(const D& device, std::span<T> values, double* sum) {
+    sum_of_squares(device, Matrix<const T>{values.data(), 1, static_cast<Index>(values.size())}, sum);
+  }
+
+  plan::GradientPolicy policy_;
+  std::vector<Unit> units_;
+  DeviceMemory<D, double> watched_;       // of each tensor, its square, where a step may be the last one
+  DeviceMemory<D, StepHistory> history_;  // where there is something to keep
+};
+
+}  // namespace pdp::engine

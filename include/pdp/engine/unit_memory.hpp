@@ -1,0 +1,144 @@
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/engine/call_memory.hpp>
+#include <pdp/engine/groups.hpp>
+#include <pdp/nn/stage.hpp>
+#include <pdp/plan/unit_layout.hpp>
+
+namespace pdp::engine {
+
+/// Whether ranks over a communicator may see each other's memory, by the communicator's type, where gradients travel as `Reduced`.
+template <class C, class T, class Reduced = Accumulated<T>>
+inline constexpr bool may_see_memory =
+    comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C> && std::same_as<T, Accumulated<T>> && std::same_as<Reduced, Accumulated<T>>;
+
+/// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
+/// message to reduce gradients to slices and to gather parameters from them: it is enough that they wait for each other before the one and
+/// after the other. Where calls take memory of a device, all that they reduce and gather of units lies in the communicators'.
+template <comm::Communicator C, class D, class T, class Reduced = Accumulated<T>>
+class UnitMemory {
+  using Gradient = Accumulated<T>;
+  using Values = CallMemory<C, D, T>;
+  using Gradients = CallMemory<C, D, Gradient>;
+  static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
+
+ public:
+  /// Every rank of each group makes this call.
+  UnitMemory(const Groups<C>& groups, const D& device, const plan::Plan& plan, const plan::Outline& model) : units_(plan.units.size()) {
+    if constexpr (sees_memory || comm::HasDeviceBuffers<C>) lend(groups, device, plan, model);
+  }
+
+  /// As a Stage takes it.
+  [[nodiscard]] nn::Lent<T> lent() {
+    nn::Lent<T> lent;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      lent.values.push_back(values_[u]);
+      lent.gradients.push_back(gradients_[u]);
+    }
+    for (std::size_t buffer = 0; buffer < buffers_; ++buffer) {
+      lent.value_buffers.push_back(values_[units_.size() + buffer]);
+      lent.gradient_buffers.push_back(gradients_[units_.size() + buffer]);
+    }
+    return lent;
+  }
+  /// For sums of slices that are added to those of earlier micro-batches, as a Worker takes it.
+  [[nodiscard]] std::vector<std::span<Gradient>> lent_scratch() {
+    std::vector<std::span<Gradient>> lent;
+    for (std::size_t number = 0; number < scratches_; ++number) lent.push_back(gradients_[units_.size() + buffers_ + number]);
+    return lent;
+  }
+
+  /// Whether this rank sees all of its group's, and they keep slices of the optimizer's state.
+  [[nodiscard]] bool is_common(int unit) const { return !gradients(unit).empty(); }
+
+  /// Says which unit it is, and where it lies: equal on ranks whose plans and memory are alike.
+  [[nodiscard]] std::int64_t mark(int unit) const { return at(unit).mark; }
+
+  /// Of all ranks, in their order: this rank's slice of the gradients.
+  [[nodiscard]] std::span<const Gradient* const> gradients(int unit) const { return at(unit).gradients_of_all; }
+  /// Of all ranks but this one: this rank's slice of the parameters.
+  [[nodiscard]] std::span<T* const> others_values(int unit) const { return at(unit).values_of_others; }
+
+  /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
+  /// else touches this slice.
+  void reduce(const D& device, int unit, std::span<Gradient> own) {
+    const std::span<const Gradient* const> all = gradients(unit);
+    for (std::size_t begin = 0; begin < own.size(); begin += block) {
+      const auto elements = static_cast<Index>(std::min(block, own.size() - begin));
+      const auto part = [&](std::size_t rank) { return Matrix<const Gradient>{all[rank] + begin, 1, elements}; };
+      const Matrix<Gradient> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
+      Matrix<const Gradient> before = part(0);
+      for (std::size_t rank = 1; rank < all.size(); ++rank) {  // this rank's own are read before they are written
+        const Matrix<Gradient> to = rank == all.size() - 1 ? sum : scratch;
+        add(device, before, part(rank), to);
+        before = to;
+      }
+    }
+  }
+
+ private:
+  struct Unit {
+    std::vector<const Gradient*> gradients_of_all;  // the gradients of the group's ranks, in this rank's slice
+    std::vector<T*> values_of_others;               // the values of all but this one, there
+    std::int64_t mark = 0;
+  };
+  static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
+
+  [[nodiscard]] const Unit& at(int unit) const { return units_[static_cast<std::size_t>(unit)]; }
+
+  void lend(const Groups<C>& groups, const D& device, const plan::Plan& plan, const plan::Outline& model) {
+    const std::vector<nn::Run> all = plan::runs(plan);
+    for (const nn::Run& run : all) buffers_ = std::max(buffers_, static_cast<std::size_t>(run.buffer) + 1);
+    const std::vector<Index> scratch = plan::scratch_elements(plan, model);
+    scratches_ = scratch.size();
+    std::vector<typename Values::Need> values(all.size() + buffers_);  // of units, then of buffers
+    std::vector<typename Gradients::Need> gradients(all.size() + buffers_ + scratches_);
+    for (std::size_t u = 0; u < all.size(); ++u) {
+      const nn::Run& run = all[u];
+      const Index slice = nn::slice_elements(model, run), whole = slice * run.slices;
+      const auto need = [&](auto& needs, bool keeps_whole) {
+        needs[u] = {plan.units[u].group, keeps_whole ? whole : slice};
+        if (!keeps_whole) needs[all.size() + static_cast<std::size_t>(run.buffer)].share(plan.units[u].group, whole);
+      };
+      if (sees_memory && !run.keeps_gradients) continue;  // such ranks reduce and gather by messages
+      if (run.slices > 1) need(values, run.keeps_values);
+      if (!std::same_as<Reduced, Gradient>) continue;
+      need(gradients, run.keeps_gradients);
+      if (const auto number = static_cast<std::size_t>(run.buffer); number < scratches_ && run.slices > 1)
+        gradients[all.size() + buffers_ + number].share(plan.units[u].group, scratch[number]);
+    }
+    values_ = {groups, device, values};
+    gradients_ = {groups, device, gradients};
+    if constexpr (sees_memory)
+      for (std::size_t u = 0; u < all.size(); ++u) find_others(u, all[u], groups, plan);
+  }
+
+  void find_others(std::size_t u, const nn::Run& run, const Groups<C>& groups, const plan::Plan& plan) {
+    Unit& unit = units_[u];
+    unit.mark = static_cast<std::int64_t>(gradients_.begin(u)) * 64 + run.first % 64;
+    if (values_[u].empty() || !values_.is_common(u) || !gradients_.is_common(u)) return;
+    C& group = groups[plan.units[u].group];
+    const std::size_t begin = values_[u].size() / static_cast<std::size_t>(run.slices) * static_cast<std::size_t>(run.slice);
+    for (int rank = 0; rank < group.size(); ++rank) {
+      unit.gradients_of_all.push_back(gradients_.of(rank, u).data() + begin);
+      if (rank != group.rank()) unit.values_of_others.push_back(values_.of(rank, u).data() + begin);
+    }
+    if (scratch_.size() == 0) scratch_ = Buffer<Gradient>{static_cast<Index>(block)};
+  }
+
+  Values values_;
+  Gradients gradients_;
+  std::vector<Unit> units_;
+  std::size_t buffers_ = 0, scratches_ = 0;
+  Buffer<Gradient> scratch_;
+};
+
+}  // namespace pdp::engine

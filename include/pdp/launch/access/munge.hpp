@@ -1,0 +1,178 @@
+#pragma once
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <pdp/comm/join/membership.hpp>
+#include <pdp/comm/message/transport.hpp>
+#include <pdp/core/error.hpp>
+
+namespace pdp::launch {
+
+/// munge (https://dun.github.io/munge), which on clusters vouches for who a process is: its daemon on each host encrypts bytes such that
+/// only processes of one user can have them decrypted, and says which user has had them encrypted. Its library is loaded when it is needed;
+/// what is called there is declared here as its munge.h has it.
+class Munge {
+ public:
+  /// `socket`: the daemon's, where it is not at its usual place.
+  explicit Munge(std::string socket) : socket_{std::move(socket)} {}
+
+  /// A credential that holds the secret for processes of this user. Throws ConfigError where the daemon cannot make it before the deadline.
+  [[nodiscard]] std::string encode(const comm::Secret& secret, comm::TimePoint deadline) const {
+    const comm::Secret words = before(deadline, [socket = socket_, secret] {
+      const Library library;
+      const Context context{library, socket};
+      context.set(Option::cipher, cipher_aes128);
+      context.set(Option::lifetime, lifetime_maximum);
+      context.set(Option::user, ::geteuid());
+      char* credential = nullptr;
+      const int error = library.encode(&credential, context.get(), secret.bytes().data(), static_cast<int>(secret.bytes().size()));
+      const std::unique_ptr<char, void (*)(void*)> owner{credential, &std::free};
+      if (error != 0 || credential == nullptr) context.fail("cannot encrypt the job's secret", error);
+      return comm::Secret{credential};
+    });
+    return std::string{words.bytes()};
+  }
+
+  /// The secret in a credential. Throws ConfigError where it was not made by and for processes of this user, or is an hour old.
+  [[nodiscard]] comm::Secret decode(const std::string& credential, comm::TimePoint deadline) const {
+    return before(deadline, [socket = socket_, credential] {
+      const Library library;
+      const Context context{library, socket};
+      void* bytes = nullptr;
+      int size = 0;
+      uid_t user = 0;
+      gid_t group = 0;
+      const int error = library.decode(credential.c_str(), context.get(), &bytes, &size, &user, &group);
+      comm::Secret secret{bytes != nullptr ? std::string(static_cast<const char*>(bytes), static_cast<std::size_t>(size)) : std::string{}};
+      if (bytes != nullptr) ::explicit_bzero(bytes, static_cast<std::size_t>(size));
+      std::free(bytes);
+      // All ranks of a host have the same one decrypted, so munge has seen it before. It proves nothing by itself: who sends it must also
+      // know the secret in it.
+      if (error != 0 && error != replayed) context.fail("does not decrypt what the job's store has sent", error);
+      if (user != ::geteuid())
+        throw ConfigError{text("the job's store is that of the user with the number ", user, ", as munge says, but this process runs as ",
+                               ::geteuid(), "; are there two jobs at one address and port?")};
+      return secret;
+    });
+  }
+
+ private:
+  static constexpr int cipher_aes128 = 4, lifetime_maximum = -1, replayed = 17;
+  enum class Option : int { cipher = 0, lifetime = 4, socket = 8, user = 9 };
+
+  struct Library {
+    Library() : handle{::dlopen(name, RTLD_NOW | RTLD_LOCAL)} {
+      if (handle == nullptr)
+        throw ConfigError{
+            text("munge is needed to prove who may join this job, but its library cannot be loaded (", ::dlerror(), ")", ways_out)};
+      find("munge_ctx_create", create);
+      find("munge_ctx_destroy", destroy);
+      find("munge_ctx_set", set);
+      find("munge_ctx_strerror", context_error);
+      find("munge_strerror", error);
+      find("munge_encode", encode);
+      find("munge_decode", decode);
+    }  // and stays loaded
+
+    template <class Function>
+    void find(const char* symbol, Function*& function) {
+      function = reinterpret_cast<Function*>(::dlsym(handle, symbol));
+      if (function == nullptr) throw ConfigError{text(name, " has no function ", symbol, "; it must be munge 0.5", ways_out)};
+    }
+
+    static constexpr const char* name = "libmunge.so.2";
+    void* handle;
+    void* (*create)() = nullptr;
+    void (*destroy)(void*) = nullptr;
+    int (*set)(void*, int, ...) = nullptr;
+    const char* (*context_error)(void*) = nullptr;
+    const char* (*error)(int) = nullptr;
+    int (*encode)(char**, void*, const void*, int) = nullptr;
+    int (*decode)(const char*, void*, void**, int*, uid_t*, gid_t*) = nullptr;
+  };
+
+  class Context {
+   public:
+    Context(const Library& library, const std::string& socket) : library_{library}, context_{library.create()} {
+      if (context_ == nullptr) throw ConfigError{"munge has no memory"};
+      if (!socket.empty() && library.set(context_, static_cast<int>(Option::socket), socket.c_str()) != 0) {
+        library.destroy(context_);
+        throw ConfigError{text("munge takes no socket ", in_quotes(socket), " (PDP_MUNGE_SOCKET)")};
+      }
+    }
+    Context(Context&&) = delete;
+    ~Context() { library_.destroy(context_); }
+
+    [[nodiscard]] void* get() const { return context_; }
+    template <class Value>
+    void set(Option option, Value value) const {
+      if (const int error = library_.set(context_, static_cast<int>(option), value); error != 0) fail("does not take an option", error);
+    }
+    [[noreturn]] void fail(const char* what, int error) const {
+      const char* words = library_.context_error(context_);
+      throw ConfigError{text("munge ", what, ": ", words != nullptr ? words : library_.error(error), ways_out)};
+    }
+
+   private:
+    const Library& library_;
+    void* context_;
+  };
+
+  static constexpr const char* ways_out =
+      "; see that munged runs on every host (PDP_MUNGE_SOCKET names another socket), or give all ranks one secret (PDP_SECRET_FILE)";
+
+  struct Call {
+    std::mutex mutex;
+    std::condition_variable over;
+    std::optional<comm::Secret> bytes;
+    std::string trouble;
+  };
+
+  /// The library waits for the daemon for as long as that likes. A thread that it keeps is left behind, with all that it needs.
+  template <class Function>
+  static comm::Secret before(comm::TimePoint deadline, Function function) {
+    const auto call = std::make_shared<Call>();
+    // Signals are for the threads of the program.
+    sigset_t all, previous;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &previous);
+    std::thread{[call, function = std::move(function)] {
+      comm::Secret bytes;
+      std::string trouble;
+      try {
+        bytes = function();
+      } catch (const std::exception& error) {
+        trouble = error.what();
+      }
+      const std::lock_guard lock{call->mutex};
+      call->bytes = std::move(bytes);
+      call->trouble = std::move(trouble);
+      call->over.notify_all();
+    }}.detach();
+    ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+    std::unique_lock lock{call->mutex};
+    if (!comm::wait_until(call->over, lock, deadline, [&] { return call->bytes.has_value(); }))
+      throw ConfigError{text("the munge daemon does not answer before the deadline for the start (PDP_TIMEOUT)", ways_out)};
+    if (!call->trouble.empty()) throw ConfigError{call->trouble};
+    return *call->bytes;
+  }
+
+  std::string socket_;
+};
+
+}  // namespace pdp::launch

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/launch/access/access.hpp>
+#include <pdp/launch/access/munge.hpp>
+#include <pdp/launch/access/shared_secret.hpp>
+#include <pdp/launch/net/address.hpp>
+
+namespace pdp::launch {
+
+using comm::handshake::Grounds;
+
+/// How the ranks of a job whose store is at that address prove that they belong to it. All of them come to the same result, from what is
+/// set for all of them. Throws UsageError where nothing could prove it.
+inline Grounds choose_grounds(const Access& access, const Address& store) {
+  if (access.secret) return Grounds::secret;
+  if (access.insecure) return Grounds::open;
+  if (!access.munge_socket.empty()) return Grounds::munge;
+  if (access.together || store.loopback()) return Grounds::this_host;
+  if (access.slurm) return Grounds::munge;
+  throw UsageError{
+      text("the job's store is at ", store.number(),
+           ", where other hosts reach it, and nothing would tell the ranks of this job from strangers. "
+           "Either set PDP_SECRET_FILE on all ranks to a file with the same random bytes on all hosts, which only you can read, ",
+           detail::how_to_make_a_secret,
+           "; or start the job by Slurm, where munge vouches for its ranks (elsewhere PDP_MUNGE_SOCKET names its socket); or set "
+           "PDP_INSECURE=1 where everybody who reaches this host may join the job")};
+}
+
+inline comm::Secret draw_secret() { return comm::Secret{std::string{comm::handshake::view(comm::handshake::draw<32>())}}; }
+
+/// As words, which go into an environment.
+inline comm::Secret draw_secret_words() {
+  static constexpr std::string_view digits = "0123456789abcdef";
+  std::string words;
+  for (const unsigned char byte : comm::handshake::draw<32>()) words.append({digits[byte / 16], digits[byte % 16]});
+  return comm::Secret{std::move(words)};
+}
+
+/// What the host of a store has to vouch for those who may join.
+class Voucher {
+ public:
+  /// Throws UsageError where there are no grounds for it, ConfigError where the system does not provide what they need before the deadline.
+  Voucher(const Access& access, const Address& store, comm::TimePoint deadline)
+      : grounds_{choose_grounds(access, store)}, membership_{.secret = access.secret.value_or(comm::Secret{}), .job = access.job} {
+    if (!comm::handshake::has_credential(grounds_)) return;
+    membership_.secret = draw_secret();
+    if (grounds_ == Grounds::this_host) {
+      credential_ = shared_.emplace(membership_.secret).place();
+    } else {
+      credential_ = Munge{access.munge_socket}.encode(membership_.secret, deadline);
+      if (credential_.size() >= sizeof(comm::handshake::Credential)) throw ConfigError{"munge makes credentials that are too long for pdp"};
+    }
+  }
+
+  [[nodiscard]] Grounds grounds() const { return grounds_; }
+  [[nodiscard]] const comm::Membership& membership() const { return membership_; }
+  [[nodiscard]] const std::string& credential() const { return credential_; }
+
+ private:
+  Grounds grounds_;
+  comm::Membership membership_;
+  std::string credential_;
+  std::optional<SharedSecret> shared_;
+};
+
+/// The secret by which a rank proves to the host of the store that it belongs to the job, on the grounds that the host has named. It takes
+/// none that are weaker than what is set for itself. `store`: where it is, for people. Throws ConfigError.
+inline comm::Secret obtain_secret(const Access& access, Grounds grounds, std::string_view credential, std::string_view store,
+                                  comm::TimePoint deadline) {
+  const std::size_t size = 32;
+  if (access.secret && grounds != Grounds::secret)
+    throw ConfigError{text("this rank has been given a secret (PDP_SECRET_FILE or PDP_SECRET), but ", store,
+                           " does not ask for one; its host and all ranks must be given the same one")};
+  switch (grounds) {
+    case Grounds::secret:
+      if (!access.secret)
+        throw ConfigError{
+            text(store, " asks for a secret, and this rank has been given none; set PDP_SECRET_FILE or PDP_SECRET as on its host")};
+      return *access.secret;
+    case Grounds::this_host:
+      return SharedSecret::read(credential, size);
+    case Grounds::munge: {
+      comm::Secret secret = Munge{access.munge_socket}.decode(std::string{credential}, deadline);
+      if (secret.bytes().size() != size) throw ConfigError{text("what ", store, " has sent by munge is no secret of pdp")};
+      return secret;
+    }
+    case Grounds::open:
+      break;
+  }
+  if (!access.insecure)
+    throw ConfigError{text(store,
+                           " lets everybody join (PDP_INSECURE=1), but this rank has not been told to trust it; set PDP_INSECURE=1 for "
+                           "all ranks, or for none")};
+  return {};
+}
+
+}  // namespace pdp::launch

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <pdp/comm/clock.hpp>
+#include <pdp/launch/net/address.hpp>
+#include <pdp/launch/net/host_name.hpp>
+#include <pdp/launch/net/interface.hpp>
+#include <pdp/launch/net/slurm_node.hpp>
+#include <pdp/launch/start/environment.hpp>
+
+namespace pdp::launch {
+
+/// By which addresses a rank and the job's store are reached, as far as that is not said by the connection between the two.
+struct Reach {
+  std::string own{};    // at which this rank listens for the others; empty: at that of its connection to the store
+  std::string store{};  // where this rank hosts the store, or looks for it; empty where that is a folder
+
+  /// Asks Slurm for the address of a node. Returns nothing if Slurm does not tell before the deadline.
+  using NodeAddress =
+      std::function<std::optional<std::string>(const Variables& variable, const std::string& node, comm::TimePoint deadline)>;
+
+  static Reach from(const Variables& variable, const Place& place, comm::TimePoint deadline, bool together, bool others_may_join = false,
+                    const NodeAddress& node_address = slurm_node_address);
+};
+
+namespace detail {
+
+/// Whether that name means a loopback address on every host, as opposed to a host's own name.
+inline bool means_loopback(std::string_view name) {
+  return name.starts_with("localhost") || name.ends_with(".localhost") || name == "ip6-localhost" || name == "ip6-loopback";
+}
+
+/// Where the store is that was found at `addresses`, by a name that other hosts may know as another address: many hosts know their own name
+/// as a loopback address (127.0.1.1 in Debian's /etc/hosts). Empty: where the name says.
+inline std::string address_for_other_hosts(const std::vector<Address>& addresses, const std::optional<Address>& outside) {
+  if (std::ranges::none_of(addresses, &Address::loopback)) return {};
+  const auto found = std::ranges::find_if_not(addresses, &Address::loopback);
+  if (found != addresses.end()) return found->number();
+  return outside ? outside->number() : std::string{};
+}
+
+/// The addresses of Slurm's node of rank 0, whose name this host may not know; then `store` becomes what Slurm has for it. Throws
+/// UsageError if there is nothing. If the servers of names do not answer, asks them again until the deadline.
+inline std::vector<Address> find_node(const Variables& variable, const Place& place, comm::TimePoint deadline,
+                                      const Reach::NodeAddress& node_address, std::string& store) {
+  std::string why;
+  bool later = false;
+  std::vector<Address> addresses = resolve(store, place.master_port, why, &later);
+  if (!addresses.empty() || !place.master_by_name || store != place.master_address) return addresses;
+  std::string ignored;
+  const std::optional<std::string> told = node_address(variable, store, deadline);
+  if (told) addresses = resolve(*told, place.master_port, ignored);
+  if (!addresses.empty()) {
+    store = *told;
+    return addresses;
+  }
+  while (addresses.empty() && later && comm::Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    addresses = resolve(store, place.master_port, why, &later);
+  }
+  if (addresses.empty())
+    throw UsageError{text("rank 0 is on the node ", in_quotes(store), " of Slurm, but on this host ", why, ", and Slurm tells ",
+                          told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", in_quotes(store),
+                          "); set MASTER_ADDR to the address of that node, the same for all ranks")};
+  return addresses;
+}
+
+}  // namespace detail
+
+/// PDP_INTERFACE says at which of this machine's interfaces the rank listens: its name or an address. If MASTER_ADDR is a name of several
+/// addresses, the host of the store listens there, too. The node of rank 0 that Slurm names may have an address that only Slurm knows:
+/// then Slurm says it. `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines
+/// could prove who they are; if so, a name in MASTER_ADDR that means this machine only gives way to its address for others. `deadline`: of
+/// the start, until which servers of names and Slurm may take to answer. Throws UsageError.
+inline Reach Reach::from(const Variables& variable, const Place& place, comm::TimePoint deadline, bool together, bool others_may_join,
+                         const NodeAddress& node_address) {
+  const char* wanted = variable("PDP_INTERFACE");
+  std::optional<Address> own;
+  if (wanted != nullptr && *wanted != '\0') own = address_of_interface(wanted, interfaces());
+  const auto or_of_default_route = [&] { return own ? own : address_of_default_route(interfaces()); };
+  const auto number = [](const std::optional<Address>& address) { return address ? address->number() : std::string{}; };
+
+  if (!place.folder.empty()) return {.own = number(together ? own : or_of_default_route())};
+  Reach reach{.own = number(own), .store = place.master_address};
+  std::string ignored;
+  if (together && place.master_by_name && resolve(reach.store, place.master_port, ignored).empty()) reach.store = "127.0.0.1";
+  const bool host_is_named =
+      !together && (place.master_by_name || (others_may_join && !is_address(reach.store) && !detail::means_loopback(reach.store)));
+  if ((!own || !place.hosts_store) && !host_is_named) return reach;
+  const std::vector<Address> addresses = detail::find_node(variable, place, deadline, node_address, reach.store);
+  const auto is_own = [&](const Address& address) { return address.number() == reach.own; };
+  if (own && place.hosts_store && std::ranges::any_of(addresses, is_own)) reach.store = reach.own;
+  if (!host_is_named) return reach;
+  const std::optional<Address> outside = own && !own->loopback() ? own : address_of_default_route(interfaces());
+  if (const std::string address = detail::address_for_other_hosts(addresses, outside); !address.empty()) reach.store = address;
+  return reach;
+}
+
+}  // namespace pdp::launch

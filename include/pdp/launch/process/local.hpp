@@ -1,0 +1,268 @@
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/join/membership.hpp>
+#include <pdp/comm/os/system_limits.hpp>
+#include <pdp/launch/process/process.hpp>
+#include <pdp/launch/process/signal_name.hpp>
+
+namespace pdp::launch {
+
+/// The ranks that one launcher starts on its machine.
+struct LocalRanks {
+  int first = 0;  // of the job
+  int count = 1;
+  int size = 1;           // ranks of the job
+  std::string address{};  // of the job's store; empty where that is a folder
+  std::uint16_t port = 0;
+  std::optional<comm::Secret> secret{};  // that the launcher has drawn for them
+  comm::Job job{};
+};
+
+/// Takes the signals that concern a launcher for as long as it lives, so that it waits for them and for its ranks' words in one place. A
+/// signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays so, here and in the ranks.
+class LauncherSignals {
+ public:
+  LauncherSignals() {
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &before_);
+    sigset_t taken;
+    ::sigemptyset(&taken);
+    ::sigaddset(&taken, SIGCHLD);
+    for (const int signal : {SIGINT, SIGTERM}) {
+      struct sigaction current {};
+      ::sigaction(signal, nullptr, &current);
+      const bool ignored = (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_IGN;
+      if (!ignored && ::sigismember(&before_, signal) == 0) ::sigaddset(&taken, signal);
+    }
+    ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+    // Where children are ignored, how they ended is lost.
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    ::sigaction(SIGCHLD, &standard, &children_before_);
+    descriptor_ = comm::Descriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
+    if (descriptor_) return;
+    const int reason = errno;
+    restore();
+    throw ConfigError{text("the launcher cannot have a descriptor for signals: ", comm::describe_system_error(reason))};
+  }
+  LauncherSignals(LauncherSignals&&) = delete;
+  ~LauncherSignals() { restore(); }
+
+  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  [[nodiscard]] const sigset_t& before() const { return before_; }
+  [[nodiscard]] const struct sigaction& on_child_before() const { return children_before_; }
+  /// Takes what has come; SIGINT or SIGTERM if it was among it, else 0.
+  [[nodiscard]] int take() {
+    int wanted = 0;
+    signalfd_siginfo signal;
+    while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal)
+      if (signal.ssi_signo != SIGCHLD) wanted = static_cast<int>(signal.ssi_signo);
+    return wanted;
+  }
+
+ private:
+  void restore() {
+    ::sigaction(SIGCHLD, &children_before_, nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  sigset_t before_{};
+  struct sigaction children_before_ {};
+  comm::Descriptor descriptor_;
+};
+
+/// Starts local ranks and stays with them. When one fails, all are ended and one error is printed: the first that is not the consequence of
+/// another.
+class Launcher {
+ public:
+  /// Called if a rank has ended too early, with why, and with whether others are known to miss it.
+  using OnEnd = std::function<void(int rank, const std::string& why, bool missed)>;
+
+  explicit Launcher(LocalRanks ranks, OnEnd on_end = nullptr) : ranks_{std::move(ranks)}, on_end_{std::move(on_end)} {}
+  Launcher(Launcher&&) = delete;
+  ~Launcher() { end_all(); }
+
+  /// Returns the job's exit code: 0, or of the first rank whose function did not return 0; 1 or 2 for an error; 130 and 143 for SIGINT and
+  /// SIGTERM.
+  int run() {
+    start_all();
+    std::optional<comm::TimePoint> verdict_at;
+    while (alive() > 0) {
+      look(verdict_at.value_or(comm::Clock::now() + std::chrono::hours{1}));
+      if (interrupted_ != 0) {
+        end_all();
+        return 128 + interrupted_;
+      }
+      if (root_ && !root_may_be_interrupt_) break;
+      // A rank has failed, perhaps because of another one whose own word is still on its way.
+      if ((root_ || consequence_) && !verdict_at) verdict_at = comm::Clock::now() + grace;
+      if (verdict_at && comm::Clock::now() >= *verdict_at) break;
+    }
+    return verdict();
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds grace{200};        // for the root of an error to show
+  static constexpr std::chrono::milliseconds time_to_end{500};  // between SIGTERM and SIGKILL
+
+  struct Child {
+    int rank = 0;
+    Process process;
+    std::string said;
+    bool running = true;
+    int status = 0;
+
+    [[nodiscard]] bool finished() const { return said.starts_with(Report::finished_letter); }
+    [[nodiscard]] bool told() const { return !said.empty() && !finished(); }
+  };
+  struct Fault {
+    int rank;
+    Problem problem;
+  };
+
+  void start_all() {
+    const std::vector<Cores> places = openmp_places();
+    Command command;
+    command.set("WORLD_SIZE", std::to_string(ranks_.size));
+    if (!ranks_.address.empty()) {
+      command.set("MASTER_ADDR", ranks_.address);
+      command.set("MASTER_PORT", std::to_string(ranks_.port));
+      command.set("PDP_STORE", "launcher");
+    }
+    // Other users cannot read a process's environment, as they can its command line.
+    if (ranks_.secret) command.set("PDP_SECRET", std::string{ranks_.secret->bytes()});
+    if (!ranks_.job.name.empty()) command.set("PDP_JOB", ranks_.job.name);
+    if (!ranks_.job.attempt.empty()) command.set("PDP_ATTEMPT", ranks_.job.attempt);
+    for (int i = 0; i < ranks_.count; ++i) {
+      command.set("RANK", std::to_string(ranks_.first + i));
+      command.set("LOCAL_RANK", std::to_string(i));
+      const std::optional<Cores> cores = share_of(places, i, ranks_.count);
+      // GCC's OpenMP takes this variable's cores even if the process may not run there.
+      if (cores && std::getenv("GOMP_CPU_AFFINITY") != nullptr) command.set("GOMP_CPU_AFFINITY", describe(*cores));
+      children_.push_back(
+          {.rank = ranks_.first + i, .process = start(command, signals_.before(), signals_.on_child_before(), cores), .said = {}});
+    }
+  }
+
+  [[nodiscard]] std::ptrdiff_t alive() const { return std::ranges::count_if(children_, &Child::running); }
+
+  /// Waits until something happens, or until the given time, and takes note of it.
+  void look(comm::TimePoint until) {
+    polled_.assign(1, {.fd = signals_.descriptor(), .events = POLLIN, .revents = 0});
+    for (const Child& child : children_) polled_.push_back({.fd = child.process.report.get(), .events = POLLIN, .revents = 0});
+    const timespec left = comm::time_left(until);
+    ::ppoll(polled_.data(), polled_.size(), &left, nullptr);
+    if (const int signal = signals_.take(); signal != 0) interrupted_ = signal;
+    for (Child& child : children_) listen(child);
+    for (Child& child : children_) reap(child);
+  }
+
+  void listen(Child& child) {
+    if (!child.process.report) return;
+    char words[4096];
+    const ssize_t read = ::read(child.process.report.get(), words, sizeof words);
+    if (read < 0) return;
+    if (read == 0) return child.process.report.close();
+    child.said.append(words, static_cast<std::size_t>(read));
+    if (!child.told()) return;
+    const Problem problem{static_cast<Problem::Kind>(child.said.front()), child.said.substr(1)};
+    note(problem.kind == Problem::Kind::consequence ? consequence_ : root_, {child.rank, problem});
+  }
+
+  void reap(Child& child) {
+    if (!child.running || ::waitpid(child.process.id, &child.status, WNOHANG) != child.process.id) return;
+    child.running = false;
+    listen(child);
+    if (child.told()) return;
+    if (WIFSIGNALED(child.status)) {
+      const int signal = WTERMSIG(child.status);
+      if (!root_) reader_is_gone_ = signal == SIGPIPE;
+      // Ctrl-C goes to the ranks as well as to the launcher.
+      if (!root_) root_may_be_interrupt_ = signal == SIGINT || signal == SIGTERM;
+      note(root_, {child.rank, {Problem::Kind::root, describe_signal(signal)}});
+    } else if (const int code = WEXITSTATUS(child.status); !child.finished()) {
+      // One that ends without a word and without an error has done wrong only if others miss it.
+      const std::string why = text("ended with exit code ", code, " in the middle of the job");
+      note(code != 0 ? root_ : quitter_, {child.rank, {Problem::Kind::root, why}});
+      if (code == 0 && on_end_) on_end_(child.rank, why, false);
+    }
+  }
+
+  static void note(std::optional<Fault>& first, Fault fault) {
+    if (!first) first = std::move(fault);
+  }
+
+  static std::string describe_signal(int signal) {
+    const std::string_view name = signal_name(signal);
+    std::string words = text("killed by signal ", signal);
+    if (!name.empty()) words += text(" (", name, ")");
+    if (signal == SIGKILL) words += "; if nobody did that on purpose, the machine has run out of memory";
+    return words;
+  }
+
+  int verdict() {
+    if (!root_ && consequence_ && quitter_) root_ = quitter_;
+    const std::optional<Fault>& fault = root_ ? root_ : consequence_;
+    if (fault && reader_is_gone_) {  // as in `program | head -1`: other programs end without a word, too
+      end_all();
+      return 128 + SIGPIPE;
+    }
+    if (fault) {
+      Report::print(fault->problem, fault->rank);
+      if (root_ && on_end_) on_end_(fault->rank, fault->problem.message, true);
+      end_all();
+      return fault->problem.exit_code();
+    }
+    for (const Child& child : children_)
+      if (const int code = WEXITSTATUS(child.status); code != 0) return code;
+    return 0;
+  }
+
+  /// Nothing is left after this: not a process, not a zombie.
+  void end_all() noexcept {
+    for (const int signal : {SIGTERM, SIGKILL}) {
+      for (const Child& child : children_)
+        if (child.running) ::kill(child.process.id, signal);
+      for (const comm::TimePoint until = comm::Clock::now() + time_to_end;
+           alive() > 0 && (signal == SIGKILL || comm::Clock::now() < until);) {
+        for (Child& child : children_)
+          if (child.running && ::waitpid(child.process.id, &child.status, WNOHANG) == child.process.id) child.running = false;
+        if (alive() == 0) break;
+        pollfd polled{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0};
+        ::poll(&polled, 1, 10);
+        static_cast<void>(signals_.take());
+      }
+    }
+  }
+
+  LocalRanks ranks_;
+  OnEnd on_end_;
+  LauncherSignals signals_;
+  std::vector<Child> children_;
+  std::vector<pollfd> polled_;
+  int interrupted_ = 0;
+  std::optional<Fault> root_;  // the first fault that is not the consequence of another
+  bool root_may_be_interrupt_ = false;
+  bool reader_is_gone_ = false;       // of standard output
+  std::optional<Fault> consequence_;  // the first that is
+  std::optional<Fault> quitter_;      // the first that ended without a word
+};
+
+}  // namespace pdp::launch

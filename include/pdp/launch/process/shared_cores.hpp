@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <pdp/comm/join/store.hpp>
+#include <pdp/comm/shm/this_host.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/launch/process/cores.hpp>
+
+namespace pdp::launch {
+
+/// The entry of the job's store that counts the ranks of a host on these cores. A store bounds its keys, and a description of cores may be
+/// long (0,2,4,... on machines that number the cores of two sockets in turns), so it is a hash.
+inline std::string key_of_cores(const Cores& cores, const std::string& host) {
+  return text("launch/cores/", random::hash(text(describe(cores), '/', host)));
+}
+
+/// Counts this rank among those of this host on these cores, and returns how many there are so far. Returns nothing if they cannot be
+/// counted, since the number is for a warning only. Throws CommunicationError if the job has failed.
+inline std::optional<std::int64_t> count_ranks_on(const Cores& cores, const comm::StoreView& store) {
+  try {
+    return store.add(key_of_cores(cores, comm::shm::this_host()), 1);
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace pdp::launch

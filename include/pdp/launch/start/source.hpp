@@ -1,0 +1,315 @@
+#pragma once
+
+/// The definitions of what pdp/launch/start/processes.hpp declares, included by the backends' headers or by one source; see
+/// pdp/core/separate_compilation.hpp.
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/launch/access/access.hpp>
+#include <pdp/launch/access/voucher.hpp>
+#include <pdp/launch/net/reach.hpp>
+#include <pdp/launch/process/cores.hpp>
+#include <pdp/launch/process/local.hpp>
+#include <pdp/launch/process/problem.hpp>
+#include <pdp/launch/process/shared_cores.hpp>
+#include <pdp/launch/start/processes.hpp>
+#include <pdp/launch/start/rendezvous_url.hpp>
+#include <pdp/launch/store/file_store.hpp>
+#include <pdp/launch/store/in_process_store.hpp>
+#include <pdp/launch/store/store_protocol.hpp>
+#include <pdp/launch/store/store_search.hpp>
+#include <pdp/launch/store/tcp_store.hpp>
+#include <pdp/launch/store/tcp_store_server.hpp>
+
+namespace pdp::launch {
+
+PDP_INLINE Start start_from_environment(const Options& options, const Connections& known) {
+  return Start::from(options, known, environment);
+}
+
+namespace detail {
+
+/// The folder of this attempt at this job: attempts must not find what an earlier one has left.
+inline std::filesystem::path folder_of(const std::string& meeting, const comm::Job& job) {
+  std::filesystem::path folder = meeting;
+  if (const std::string name = job.name + '/' + job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
+  return folder;
+}
+
+/// Hosts the job's store on the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
+inline std::uint16_t host_store(std::optional<TcpStoreServer>& server, const std::string& host, std::span<const std::uint16_t> ports,
+                                int size, const Access& access, comm::TimePoint deadline) {
+  for (const std::uint16_t port : ports.first(ports.size() - 1)) {
+    try {
+      server.emplace(host, port, size, access, deadline);
+      return port;
+    } catch (const PortTaken&) {
+    }
+  }
+  server.emplace(host, ports.back(), size, access, deadline);
+  return ports.back();
+}
+
+/// The ports at one of which the job's store is, in the order in which its host tries them.
+inline std::vector<std::uint16_t> ports_of(const Place& place) {
+  std::vector<std::uint16_t> ports{place.master_port};
+  ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
+  return ports;
+}
+
+/// The environment without what only a rank that joins needs: a wrong value there may be the very reason that the others are to be told.
+inline const char* environment_to_tell(const char* name) {
+  const std::string_view word{name};
+  for (const char* not_needed : {"PDP_TIMEOUT", "PDP_HEARTBEAT", "PDP_DEADLINE", "PDP_INTERFACE", "LOCAL_RANK"})
+    if (word == not_needed) return nullptr;
+  const char* value = environment(name);
+  if (value == nullptr || (word == "PDP_STORE" && std::string_view{value} != "launcher") ||
+      (word == "PDP_INSECURE" && std::string_view{value} != "1"))
+    return nullptr;
+  return value;
+}
+
+/// Tells the other ranks of a job why it cannot start: through its store, which this process hosts meanwhile if its place says so. Takes
+/// twice time_to_tell at most, and what the system may take to resolve a name.
+inline void tell_job(const comm::Failure& failure, const Place& place, const Access& access) noexcept {
+  try {
+    if (!place.folder.empty()) return FileStore{folder_of(place.folder, access.job), {}, {}, time_to_tell}.fail(failure);
+    const comm::TimePoint deadline = comm::Clock::now() + time_to_tell;
+    const std::string host = Reach::from(environment_to_tell, place, deadline, access.together, access.others_may_join()).store;
+    const std::vector<std::uint16_t> ports = ports_of(place);
+    if (place.hosts_store) {
+      std::optional<TcpStoreServer> server;
+      host_store(server, host, ports, place.size, access, deadline);
+      server->fail(failure);
+      server->wait_until_told(1, comm::Clock::now() + time_to_tell);
+      return;
+    }
+    const std::uint16_t port = ports.size() == 1 ? ports.front() : StoreSearch{host, ports, place.rank, place.size, access}.port(deadline);
+    TcpStore{host, port, deadline, place.rank, place.size, access}.fail(failure);
+  } catch (...) {  // they find out by themselves, at their deadline
+  }
+}
+
+/// The same of a rank of the job.
+inline void tell_rank_failure(const comm::Failure& failure, const Place& place) noexcept {
+  try {
+    tell_job(failure, place, Access::from(environment_to_tell, place.size));
+  } catch (...) {  // this rank cannot prove that it belongs to the job
+  }
+}
+
+/// The variables that a launcher of several ranks shares with them. What its own starter says of places and steps holds for the launcher
+/// only.
+inline Variables variables_of_launcher(const Variables& variable) {
+  return [variable](const char* name) -> const char* {
+    const std::string_view words{name};
+    for (const char* of_the_job : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "GROUP_WORLD_SIZE"})
+      if (words == of_the_job) return variable(name);
+    return words.starts_with("PDP_") ? variable(name) : nullptr;
+  };
+}
+
+/// The first of the ranks that the launcher of one of several machines starts, with the launcher itself as the host of the store on machine
+/// 0. Throws UsageError.
+inline Place place_of_launcher(const Options& options) {
+  options.check();
+  const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
+  Place place{.rank = options.node_rank * *options.local_processes(), .size = *options.processes()};
+  place.folder = meeting.folder;
+  if (!place.folder.empty()) return place;
+  const bool at_place = meeting.kind == RendezvousUrl::Kind::tcp;
+  place.master_address = at_place ? meeting.host : options.address;
+  place.master_port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port);
+  place.hosts_store = options.node_rank == 0;
+  return place;
+}
+
+}  // namespace detail
+
+PDP_INLINE int run_processes(const Options& options) {
+  comm::raise_descriptor_limit();  // which the ranks inherit
+  // What is wrong in these is said once, here, and not by every rank.
+  const comm::TimePoint deadline = comm::Clock::now() + Place::timeout_from(environment);
+  static_cast<void>(Place::heartbeat_from(environment));
+  static_cast<void>(Place::deadline_from(environment));
+  const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
+  const bool in_folder = meeting.kind == RendezvousUrl::Kind::file, at_place = meeting.kind == RendezvousUrl::Kind::tcp;
+  const int here = *options.local_processes();
+  LocalRanks ranks{.first = options.node_rank * here,
+                   .count = here,
+                   .size = options.nodes * here,
+                   .address = at_place ? meeting.host : options.address,
+                   .port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port)};
+  if (in_folder) ranks.address.clear();
+  Access access = Access::from(detail::variables_of_launcher(environment), ranks.size);
+  std::optional<TcpStoreServer> store;
+  if (options.nodes == 1) {
+    if (!access.secret) access.secret = ranks.secret.emplace(draw_secret_words());
+    if (!in_folder && !at_place) {
+      ranks.address = "127.0.0.1";
+      ranks.port = 0;
+    }
+  } else if (!in_folder) {
+    std::string ignored;
+    for (const Address& address : resolve(ranks.address, ranks.port, ignored)) static_cast<void>(choose_grounds(access, address));
+  }
+  if (!in_folder && options.node_rank == 0) {
+    // Where the ranks look for it.
+    const Place place{.master_address = ranks.address, .master_port = ranks.port, .hosts_store = true};
+    const Reach reach = Reach::from(environment, place, deadline, /*together*/ false, access.others_may_join());
+    ranks.port = store.emplace(reach.store, ranks.port, ranks.size, access, deadline).port();
+  }
+  ranks.job = access.job;
+  // Other ranks may wait for one that has ended before it has come to the store, also on machines of other launchers.
+  const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why, bool missed) {
+    const comm::Failure failure{comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed: ", why)};
+    if (!store) {
+      // In a folder, also the ranks of this machine wait.
+      if (options.nodes > 1 || in_folder)
+        detail::tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder},
+                         access);
+    } else if (missed || !store->has_come(rank)) {
+      store->fail(failure);
+    }
+  };
+  const int code = Launcher{std::move(ranks), on_end}.run();
+  // Ranks of other machines may still be on their way.
+  if (store) store->wait_until_told(here, comm::Clock::now() + time_to_tell);
+  return code;
+}
+
+struct Rendezvous::Ends {
+  InProcessStore alone;
+  std::optional<TcpStoreServer> server;
+  std::optional<TcpStore> store;
+  std::optional<FileStore> folder;
+  std::string address{};  // at which others reach this process; empty: that of its connection to the store
+  int rank = 0;
+  bool failed = false;
+
+  /// Hosts the store, if this rank is to, and connects to it.
+  void open(const Place& place, const Access& access, comm::TimePoint deadline) {
+    const Reach reach = Reach::from(environment, place, deadline, access.together, access.others_may_join());
+    address = reach.own;
+    if (!place.folder.empty()) {
+      folder.emplace(detail::folder_of(place.folder, access.job),
+                     comm::Membership{.secret = access.secret.value_or(comm::Secret{}), .job = access.job}, deadline);
+      return;
+    }
+    const std::vector<std::uint16_t> ports = detail::ports_of(place);
+    std::uint16_t port = ports.front();
+    if (place.hosts_store)
+      port = detail::host_store(server, reach.store, ports, place.size, access, deadline);
+    else if (ports.size() > 1)
+      port = StoreSearch{reach.store, ports, place.rank, place.size, access}.port(deadline);
+    store.emplace(reach.store, port, deadline, place.rank, place.size, access);
+  }
+};
+
+PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
+  ends_->rank = place.rank;
+  if (place.size == 1) return;
+  comm::raise_descriptor_limit();
+  try {
+    ends_->open(place, Access::from(environment, place.size), deadline);
+  } catch (const Timeout&) {  // nobody is there to be told
+    throw;
+  } catch (...) {
+    const comm::Failure failure = Problem::failure_at_start(place.rank);
+    if (ends_->server) {
+      ends_->server->fail(failure);
+      ends_->server->wait_until_told(1, comm::Clock::now() + time_to_tell);
+    } else {
+      detail::tell_rank_failure(failure, place);
+    }
+    throw;
+  }
+}
+PDP_INLINE Rendezvous::~Rendezvous() {
+  if (!ends_) return;
+  // Where this rank gives up, the others may still have to read why.
+  const comm::TimePoint until = comm::Clock::now() + time_to_tell;
+  ends_->store.reset();
+  if (ends_->server) ends_->failed ? ends_->server->wait_until_told(1, until) : ends_->server->wait_until_alone(until);
+}
+
+PDP_INLINE void Rendezvous::leave(comm::TimePoint deadline) {
+  ends_->store.reset();
+  if (ends_->server) ends_->server->wait_until_alone(deadline);
+}
+
+PDP_INLINE void Rendezvous::agree_on(std::string_view communicator) {
+  if (communicator.empty()) return;
+  static constexpr const char* key = "launch/communicator";
+  const comm::StoreView view = store();
+  try {
+    view.set(key, communicator);
+  } catch (const ConfigError&) {
+    const std::optional<std::string> other = view.get(key);
+    if (!other || *other == communicator) throw;
+    throw ConfigError{text("rank ", ends_->rank, " was started for ", communicator, ", but other ranks of this job for ", in_quotes(*other),
+                           "; give all ranks the same --comm, and the same program")};
+  }
+}
+
+PDP_INLINE void Rendezvous::warn_of_shared_cores() {
+  const std::vector<Cores> places = openmp_places();
+  const std::optional<Cores> own = narrowed_by_openmp(places);
+  if (!own) return;
+  if (count_ranks_on(*own, store()) != CPU_COUNT(&*own) + 1) return;
+  const std::string line =
+      text("rank ", ends_->rank, ": OpenMP has bound this rank to core ", describe(*own),
+           ", and other ranks of this machine too, though it may use ", describe(all_of(places)),
+           ": they share that core and run slower. Unset OMP_PROC_BIND (and GOMP_CPU_AFFINITY or KMP_AFFINITY), or "
+           "have what starts the ranks give each its own cores (srun --cpu-bind=cores, mpirun --bind-to core, --ranks of this program)\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+PDP_INLINE void Rendezvous::fail() noexcept {
+  try {
+    const comm::Failure failure = Problem::failure_at_start(ends_->rank);
+    ends_->failed = true;
+    if (ends_->server)
+      ends_->server->fail(failure);
+    else
+      store().fail(failure);
+  } catch (...) {  // the others find out by themselves
+  }
+}
+
+PDP_INLINE void tell_others(const Options& options) noexcept {
+  try {
+    if (options.nodes > 1 && !Place::given(environment)) {
+      const Place place = detail::place_of_launcher(options);
+      const comm::Failure failure =
+          Problem::failure_at_start(place.rank, text("the launcher of machine ", options.node_rank, " (rank ", place.rank, ')'));
+      detail::tell_job(failure, place, Access::from(detail::variables_of_launcher(detail::environment_to_tell), place.size));
+    } else {
+      const Place place = Place::from(detail::environment_to_tell, options.rendezvous);
+      if (place.size > 1) detail::tell_rank_failure(Problem::failure_at_start(place.rank), place);
+    }
+  } catch (...) {  // it is not known where they are
+  }
+}
+
+PDP_INLINE comm::StoreView Rendezvous::store() {
+  const auto reached = [this](comm::StoreView view) { return ends_->address.empty() ? view : view.reached_at(ends_->address); };
+  if (ends_->store) return reached(*ends_->store);
+  if (ends_->folder) return reached(*ends_->folder);
+  return ends_->alone;
+}
+
+}  // namespace pdp::launch

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <pdp/launch/options.hpp>
+#include <pdp/launch/start/environment.hpp>
+
+namespace pdp::launch {
+
+/// What connects the ranks of a program, by the names that --comm has for it.
+struct Connections {
+  std::span<const std::string_view> names;  // of its communicators
+  std::string_view of_threads;              // where ranks are threads
+};
+
+/// What a process does for its job.
+struct Start {
+  enum class Kind : std::uint8_t {
+    rank,       // it is one, the one at `place`
+    threads,    // its ranks are threads of it, as the options ask for
+    processes,  // its ranks are processes that it starts
+  };
+
+  Kind kind = Kind::rank;
+  Place place{};
+  std::size_t comm = 0;  // which of the program's communicators connects its ranks, unless they are threads
+
+  static std::size_t choose(const Options& options, const Connections& known);
+  static Start from(const Options& options, const Connections& known, const Variables& variable, bool has_store = true);
+};
+
+/// Which of a program's communicators the options ask for. Throws UsageError where it is none of them.
+inline std::size_t Start::choose(const Options& options, const Connections& known) {
+  const std::string& wanted = options.comm;
+  if (wanted.empty() || (options.threads && wanted == known.of_threads)) return 0;
+  if (options.threads)
+    throw UsageError{text("--threads ", *options.threads, " and --comm ", in_quotes(wanted),
+                          " exclude each other: what connects threads is --comm ", known.of_threads, "; leave one of the two out")};
+  const auto found = std::ranges::find(known.names, wanted);
+  if (found != known.names.end()) return static_cast<std::size_t>(found - known.names.begin());
+  if (wanted == known.of_threads)
+    throw UsageError{text("--comm ", wanted, " connects threads of one process, and needs --threads N, which says how many")};
+  std::string names;
+  for (std::size_t i = 0; i < known.names.size(); ++i)
+    names += text(i == 0 ? "" : i + 1 == known.names.size() ? " and " : ", ", known.names[i]);
+  throw UsageError{
+      text("--comm ", in_quotes(wanted), ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
+}
+
+/// Others who have started this process as a rank of theirs (see Place::given) win. Throws UsageError where options and variables
+/// contradict themselves or each other, or ask for a communicator that the program does not have. `has_store`: whether the ranks meet in
+/// one.
+inline Start Start::from(const Options& options, const Connections& known, const Variables& variable, bool has_store) {
+  options.check();
+  const std::size_t comm = choose(options, known);
+  if (!Place::given(variable)) {
+    if (has_store && options.nodes == 1 && !detail::find_starter(variable)) refuse_rank_without_size(variable);
+    Place here;
+    here.deadline = Place::deadline_from(variable);
+    if (options.threads) return {Kind::threads, here, comm};
+    if (options.processes()) return {Kind::processes, {}, comm};
+    return {Kind::rank, Place::from(variable, options.rendezvous), comm};
+  }
+  const Place place = Place::from(variable, options.rendezvous, has_store);
+  const auto refuse = [&](int wanted, const char* what, const char* question) {
+    throw UsageError{text("the command line asks for ", wanted, what, ", but this process is one of ", place.size,
+                          " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)", question)};
+  };
+  if (const std::optional<int> wanted = options.processes(); wanted && *wanted != place.size)
+    refuse(*wanted, " ranks", "; who starts the ranks?");
+  if (options.threads) refuse(*options.threads, " threads", "");
+  return {Kind::rank, place, comm};
+}
+
+}  // namespace pdp::launch

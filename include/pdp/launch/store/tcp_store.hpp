@@ -1,0 +1,273 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/comm/join/handshake/explain.hpp>
+#include <pdp/comm/join/store.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/comm/os/system_limits.hpp>
+#include <pdp/launch/access/voucher.hpp>
+#include <pdp/launch/net/address.hpp>
+#include <pdp/launch/store/pace.hpp>
+#include <pdp/launch/store/store_protocol.hpp>
+
+namespace pdp::launch {
+
+namespace handshake = comm::handshake;
+
+/// The job's store, seen from one rank. Not shared between threads.
+class TcpStore {
+ public:
+  /// Connects to the server as `rank` of a world of `size`, trying again until the deadline: it may start later than this rank. The
+  /// server has until the same deadline to answer later calls, so one that is stopped or gets no processor for a while is waited for.
+  /// Throws Timeout; ConfigError where this rank may not join, or cannot prove that it may; UsageError where nothing could prove it.
+  TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {},
+           const Pace& pace = {})
+      : host_{std::move(host)},
+        port_{port},
+        deadline_{deadline},
+        pace_{pace},
+        self_{handshake::Self::of(handshake::Purpose::store, rank, size, access.job)} {
+    membership_.job = access.job;
+    std::string why = "nothing answered";
+    for (comm::Duration pause = pace_.first_pause; !connect(access, why); pause = pace_.longer_pause(pause)) {
+      if (comm::Clock::now() + pause >= deadline)
+        throw Timeout{text("the job's store at ", place(), " was not reached before the deadline for the start (PDP_TIMEOUT): ", why,
+                           "; is rank 0 (or the launcher), which hosts it, running there, and are address and port right?")};
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  void set(std::string_view key, std::string_view value) {
+    check_size(key, value);
+    const auto [answer, ignored] = exchange({.kind = StoreMessage::Kind::set}, key, value, answer_until());
+    if (answer.kind == StoreMessage::Kind::taken)
+      throw ConfigError{
+          text("'", key, "' is in the job's store at ", place(),
+               " already, with another value; either two processes have the same rank, or two jobs use the same address and port")};
+    if (answer.kind != StoreMessage::Kind::ok) throw full();
+  }
+
+  std::string wait(std::string_view key, comm::TimePoint deadline) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - comm::Clock::now()).count();
+    const auto milliseconds = static_cast<std::uint32_t>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<std::int32_t>::max()));
+    auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = milliseconds}, key, {},
+                                    std::max({deadline, deadline_, comm::Clock::now()}) + answer_time);
+    if (answer.kind != StoreMessage::Kind::ok)
+      throw Timeout{text("'", key, "' was not set in the job's store at ", place(), " before the deadline for the start (PDP_TIMEOUT)")};
+    return std::move(value);
+  }
+
+  std::optional<std::string> get(std::string_view key) {
+    auto [answer, value] = exchange({.kind = StoreMessage::Kind::wait, .milliseconds = 0}, key, {}, answer_until());
+    if (answer.kind != StoreMessage::Kind::ok) return std::nullopt;
+    return std::move(value);
+  }
+
+  std::int64_t add(std::string_view key, std::int64_t amount) {
+    check_size(key, {});
+    const auto [answer, value] = exchange({.kind = StoreMessage::Kind::add}, key, std::to_string(amount), answer_until());
+    if (answer.kind == StoreMessage::Kind::full) throw full();
+    if (answer.kind != StoreMessage::Kind::ok) static_cast<void>(added(key, value, amount));  // which throws
+    return added(key, value, 0);
+  }
+
+  /// Tells all ranks why the job cannot start. Gives up after time_to_tell.
+  void fail(const comm::Failure& failure) {
+    std::string value = comm::encode(failure);
+    value.resize(std::min<std::size_t>(value.size(), StoreMessage::longest_value));
+    try {
+      static_cast<void>(exchange({.kind = StoreMessage::Kind::fail}, {}, value, comm::Clock::now() + time_to_tell));
+    } catch (const CommunicationError&) {  // the others have been told another failure already, or cannot be told any more
+    }
+  }
+
+  /// The address by which this process reaches the store, and so the one by which others can reach this process.
+  [[nodiscard]] std::string local_address() const { return Address::of(socket_.get()).number(); }
+  /// What the ranks that have come as far as this prove to each other.
+  [[nodiscard]] const comm::Membership& membership() const { return membership_; }
+
+ private:
+  static constexpr std::chrono::seconds answer_time{5};  // after the deadline, for what a server does at once
+  static constexpr std::chrono::milliseconds hanging_up{100};
+
+  static void check_size(std::string_view key, std::string_view value) {
+    if (key.size() > StoreMessage::longest_key || value.size() > StoreMessage::longest_value)
+      throw ConfigError{text("the job's store takes keys of up to ", StoreMessage::longest_key, " and values of up to ",
+                             StoreMessage::longest_value, " bytes; '", key, "' has ", key.size(), " and ", value.size())};
+  }
+  [[nodiscard]] ConfigError full() const { return ConfigError{text("the job's store at ", place(), " is full")}; }
+
+  [[nodiscard]] std::string place() const { return text(host_, ", port ", port_); }
+
+  /// Until when the server may take to answer what it does at once.
+  [[nodiscard]] comm::TimePoint answer_until() const { return std::max<comm::TimePoint>(deadline_, comm::Clock::now() + answer_time); }
+
+  bool connect(const Access& access, std::string& why) {
+    for (const Address& address : resolve(host_, port_, why)) {
+      static_cast<void>(choose_grounds(access, address));  // before a stranger hears a word
+      socket_ = comm::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+      if (!socket_ && comm::is_shortage(errno))
+        throw ConfigError{text("no connection to the job's store at ", place(), ": ", comm::describe_system_error(errno))};
+      int error = ::connect(socket_.get(), address.get(), address.size) == 0 ? 0 : errno;
+      if (error == EINPROGRESS) {
+        socklen_t size = sizeof error;
+        if (!ready(POLLOUT, deadline_))
+          error = ETIMEDOUT;
+        else if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+          error = errno;
+      }
+      // A port that the system chose for the connection's own end may be the one it looks for, while nobody listens there.
+      const Address own = Address::of(socket_.get());
+      if (error == 0 && own.port() == port_ && own.number() == address.number()) error = ECONNREFUSED;
+      why = text(address.number(), ": ", std::strerror(error));
+      if (error != 0) continue;
+      if (join(access, why)) return true;
+    }
+    return false;
+  }
+
+  /// The handshake. False where another attempt may come to a better end, and why it may be needed.
+  bool join(const Access& access, std::string& why) {
+    using Stage = handshake::Client::Stage;
+    // A connection may be one that the server has never seen, or that it has given up. A busy server may need longer than that.
+    const comm::TimePoint soon = std::min(deadline_, comm::Clock::now() + patience_);
+    const std::string whom = text("the job's store at ", place());
+    handshake::Client shake{self_, handshake::nobody};
+    try {
+      while (shake.stage() == Stage::greeted) hear(shake, soon);
+      if (shake.stage() == Stage::invited) {
+        const handshake::Grounds grounds = shake.greeting().grounds;
+        // Munge may take longer than the server's patience; then the next attempt has the secret at once.
+        if (grounds != handshake::Grounds::munge || shake.credential() != credential_) {
+          membership_.secret = obtain_secret(access, grounds, shake.credential(), whom, deadline_);
+          credential_ = shake.credential();
+        }
+        send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), deadline_);
+      }
+      // The server knows this connection. To come again would make a second rank of this one.
+      while (shake.stage() == Stage::introduced) hear(shake, deadline_);
+    } catch (const Timeout&) {
+      patience_ = pace_.longer_patience(patience_);
+      why = text("what answered at ", place(), " says nothing: it is no store of pdp, or is stopped or too busy");
+      return false;
+    } catch (const CommunicationError&) {
+      why = text("what answered at ", place(), " hangs up: it is no store of pdp, or is too busy");
+      return false;
+    } catch (const ConfigError&) {
+      // A process that has ended shows no secret any more.
+      if (!has_hung_up()) throw;
+      why = text("the process that answered at ", place(), " has ended");
+      return false;
+    }
+    if (shake.stage() == Stage::welcome) return true;
+    why = handshake::explain(shake, whom);
+    switch (shake.verdict()) {
+      case handshake::Verdict::stranger:
+      case handshake::Verdict::other_job:      // which may be
+      case handshake::Verdict::other_attempt:  // about to end
+        return false;
+      default:
+        throw ConfigError{why};
+    }
+  }
+
+  void hear(handshake::Client& shake, comm::TimePoint until) {
+    const std::span<char> space = shake.space();
+    ssize_t read = 0;
+    while ((read = ::recv(socket_.get(), space.data(), space.size(), 0)) < 0) wait_or_throw(POLLIN, until);
+    if (read == 0) throw gone();
+    shake.took(static_cast<std::size_t>(read));
+  }
+
+  std::pair<StoreMessage, std::string> exchange(const StoreMessage& request, std::string_view key, std::string_view value,
+                                                comm::TimePoint until) {
+    std::string bytes = encode(request, key, value);
+    send(bytes, until);
+    StoreMessage answer;
+    receive(reinterpret_cast<char*>(&answer), sizeof answer, until);
+    if (!answer.sound() || answer.key_bytes != 0) throw CommunicationError{text("what answers at ", place(), " is no store of pdp")};
+    bytes.resize(answer.value_bytes);
+    receive(bytes.data(), bytes.size(), until);
+    if (answer.kind == StoreMessage::Kind::failed) comm::decode_failure(bytes).raise();
+    return {answer, std::move(bytes)};
+  }
+
+  void send(std::string_view bytes, comm::TimePoint until) {
+    while (!bytes.empty()) {
+      const ssize_t done = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (done > 0)
+        bytes.remove_prefix(static_cast<std::size_t>(done));
+      else
+        wait_or_throw(POLLOUT, until);
+    }
+  }
+
+  void receive(char* into, std::size_t bytes, comm::TimePoint until) {
+    for (std::size_t received = 0; received < bytes;) {
+      const ssize_t done = ::recv(socket_.get(), into + received, bytes - received, 0);
+      if (done == 0) throw gone();
+      if (done > 0)
+        received += static_cast<std::size_t>(done);
+      else
+        wait_or_throw(POLLIN, until);
+    }
+  }
+
+  /// After a call that did not go through at once.
+  void wait_or_throw(short events, comm::TimePoint until) {
+    if (errno != EAGAIN && errno != EINTR) throw gone();
+    if (!ready(events, until))
+      throw Timeout{text("the job's store at ", place(),
+                         " has not answered before the deadline for the start (PDP_TIMEOUT); rank 0 (or the launcher), which hosts it, may "
+                         "be stopped, or its machine too busy")};
+  }
+  [[nodiscard]] PeerLost gone() const {
+    return {0, text("the job's store at ", place(), " is gone; rank 0 (or the launcher), which hosts it, has ended")};
+  }
+
+  /// Whether the server has ended the connection, or is about to.
+  bool has_hung_up() {
+    char next = 0;
+    return ready(POLLIN, comm::Clock::now() + hanging_up) && ::recv(socket_.get(), &next, 1, MSG_PEEK) <= 0;
+  }
+
+  bool ready(short events, comm::TimePoint until) {
+    pollfd polled{.fd = socket_.get(), .events = events, .revents = 0};
+    while (true) {
+      const bool last = comm::Clock::now() >= until;  // a look after it: this process itself may have had no processor
+      const timespec left = comm::time_left(until);
+      if (::ppoll(&polled, 1, &left, nullptr) > 0) return true;
+      if (last) return false;
+    }
+  }
+
+  std::string host_;
+  std::uint16_t port_;
+  comm::TimePoint deadline_;
+  Pace pace_;
+  comm::Duration patience_ = pace_.first_patience;  // with the handshake of one connection
+  handshake::Self self_;
+  comm::Membership membership_;
+  std::string credential_;  // in which the secret came
+  comm::Descriptor socket_;
+};
+
+static_assert(comm::Store<TcpStore>);
+
+}  // namespace pdp::launch

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <limits>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/nn/outline.hpp>
+
+namespace pdp::plan {
+
+/// Where a model is cut in stages: the first layer of each stage but the first. None: where split_by_cost says.
+class Cuts {
+ public:
+  static constexpr std::size_t most = 255;
+
+  constexpr Cuts() = default;
+  constexpr Cuts(std::initializer_list<int> layers) {
+    if (layers.size() > most) throw ConfigError{text(layers.size(), " cuts were given; a model is cut at most ", most, " times")};
+    for (const int layer : layers) layers_[count_++] = layer;
+  }
+  [[nodiscard]] constexpr bool empty() const { return count_ == 0; }
+  [[nodiscard]] constexpr std::size_t size() const { return count_; }
+  constexpr int operator[](std::size_t cut) const { return layers_[cut]; }
+
+ private:
+  std::array<int, most> layers_{};
+  std::size_t count_ = 0;
+};
+
+/// What a layer costs for each row, in products: forward and both halves of backward are alike in it. What it reads and writes counts, too,
+/// so that layers without parameters are not free.
+constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters + (layer.is_view ? 0 : layer.in + layer.out); }
+
+/// Cuts the layers in as many stages as are asked for, none of them empty, so that the dearest one is as cheap as can be, and the others as
+/// alike as that allows: their squares have the smallest sum. Gives the first layer of each stage, and the number of layers at the end.
+constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
+  const int layers = model.size();
+  if (stages < 1 || stages > layers)
+    throw ConfigError{text("a model of ", layers, " layers cannot be cut in ", stages, " stages; each stage takes at least one layer")};
+  std::vector<Index> before{0};
+  for (const auto& layer : model.layers) before.push_back(before.back() + cost(layer));
+  const auto range = [&](int first, int last) { return before[static_cast<std::size_t>(last)] - before[static_cast<std::size_t>(first)]; };
+  const auto at = [&](int stage, int layer) { return static_cast<std::size_t>(stage * (layers + 1) + layer); };
+  constexpr double never = std::numeric_limits<double>::max();
+  // Of s + 1 stages of the first l layers, least[s][l]: the smallest that `join` makes of the stages' costs; from[s][l]: where the last of
+  // them begins.
+  std::vector<int> from(at(stages, 0), 0);
+  const auto minimize = [&](auto&& of_stage, auto&& join) {
+    std::vector<double> least(from.size(), never);
+    for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = of_stage(range(0, layer));
+    for (int stage = 1; stage < stages; ++stage)
+      for (int layer = stage + 1; layer <= layers; ++layer)
+        for (int cut = layer - 1; cut >= stage; --cut) {  // so that the last stage becomes dearer and dearer
+          const double rest = least[at(stage - 1, cut)], last = of_stage(range(cut, layer));
+          if (last == never || last > least[at(stage, layer)]) break;
+          if (rest == never || join(rest, last) > least[at(stage, layer)]) continue;
+          least[at(stage, layer)] = join(rest, last);
+          from[at(stage, layer)] = cut;
+        }
+    return least[at(stages - 1, layers)];
+  };
+  const double dearest =
+      minimize([](Index stage) { return static_cast<double>(stage); }, [](double a, double b) { return std::max(a, b); });
+  minimize(
+      [&](Index stage) {
+        const auto each = static_cast<double>(stage);
+        return each > dearest ? never : each * each;
+      },
+      [](double a, double b) { return a + b; });
+  std::vector<int> firsts(static_cast<std::size_t>(stages) + 1, layers);
+  for (int stage = stages - 1; stage >= 0; --stage)
+    firsts[static_cast<std::size_t>(stage)] = stage == 0 ? 0 : from[at(stage, firsts[static_cast<std::size_t>(stage) + 1])];
+  return firsts;
+}
+
+/// The first layer of each stage, and the number of layers at the end: as the user says, or by cost.
+constexpr std::vector<int> stages_of(const nn::Outline& model, int stages, const Cuts& cuts) {
+  if (cuts.empty()) return split_by_cost(model, stages);
+  if (cuts.size() + 1 != static_cast<std::size_t>(stages))
+    throw ConfigError{text(cuts.size(), " cuts make ", cuts.size() + 1, " stages, but there are ", stages)};
+  std::vector<int> firsts{0};
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    if (cuts[i] <= firsts.back() || cuts[i] >= model.size())
+      throw ConfigError{text("a cut before layer ", cuts[i], " leaves an empty stage; the first layers of stages rise from 1 to at most ",
+                             model.size() - 1)};
+    firsts.push_back(cuts[i]);
+  }
+  firsts.push_back(model.size());
+  return firsts;
+}
+
+}  // namespace pdp::plan

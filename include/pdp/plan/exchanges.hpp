@@ -1,0 +1,121 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <pdp/plan/plan.hpp>
+
+namespace pdp::plan {
+
+namespace detail {
+
+/// Writes a list of instructions anew, with what divided layers exchange over a group.
+///
+/// An activation's sum is needed at once. A gradient's starts as soon as its terms are there, and is waited for where it is needed, so that
+/// it moves while the gradients of parameters are computed.
+class ExchangeWriter {
+ public:
+  constexpr ExchangeWriter(const Outline& model, int group, const Instructions& from) : model_{model}, group_{group}, from_{from} {}
+
+  [[nodiscard]] constexpr Instructions write() {
+    for (at_ = 0; at_ < from_.size(); ++at_) {
+      const Instruction& i = from_[at_];
+      if (i.op == Op::forward)
+        forward(i);
+      else if (i.op == Op::backward_input)
+        backward(i);
+      else {
+        if (i.op == Op::loss && model_.output_is_sharded) put(sum(Op::share_loss, Tensor::activation, i.micro_batch, i.first, group_));
+        put(i);
+      }
+    }
+    while (!pending_.empty()) wait(0);
+    return std::move(list_);
+  }
+
+ private:
+  [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].exchange; }
+  /// Whether a layer adds up the gradients that come back to it. It does nothing else, and parameters it has none.
+  [[nodiscard]] constexpr bool sums_gradient(int layer) const {
+    return exchange(layer) == nn::Exchange::gradient_of_input && model_.passes_gradient(layer);
+  }
+
+  constexpr void put(const Instruction& instruction) {
+    for (std::size_t each = pending_.size(); each-- > 0;)
+      if (needs(instruction, pending_[each])) wait(each);
+    list_.push_back(instruction);
+  }
+  constexpr void wait(std::size_t which) {
+    Instruction end = pending_[which];
+    end.op = Op::sum_wait;
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(which));
+    list_.push_back(end);
+  }
+  /// Whether an instruction reads a gradient whose sum has been started.
+  static constexpr bool needs(const Instruction& i, const Instruction& started) {
+    if (i.micro_batch != started.micro_batch) return false;
+    if (i.op == Op::backward_input || i.op == Op::backward_weight) return i.first < started.first && started.first <= i.last;
+    return i.op == Op::send_start && i.tensor == Tensor::gradient && i.first == started.first;
+  }
+
+  constexpr void forward(const Instruction& i) {
+    int first = i.first;
+    for (int layer = i.first; layer < i.last; ++layer) {
+      if (exchange(layer) != nn::Exchange::output) continue;
+      put(compute(Op::forward, i.micro_batch, first, layer + 1));
+      put(sum(Op::sum_start, Tensor::activation, i.micro_batch, layer + 1, group_));
+      put(sum(Op::sum_wait, Tensor::activation, i.micro_batch, layer + 1, group_));
+      first = layer + 1;
+    }
+    if (first < i.last) put(compute(Op::forward, i.micro_batch, first, i.last));
+  }
+
+  constexpr void backward(const Instruction& i) {
+    int last = i.last;
+    for (int layer = i.last - 1; layer >= i.first; --layer) {
+      if (!sums_gradient(layer)) continue;
+      if (layer + 1 < last) put(compute(Op::backward_input, i.micro_batch, layer + 1, last));
+      start_sum(i.micro_batch, layer);
+      last = layer;
+    }
+    if (i.first < last) put(compute(Op::backward_input, i.micro_batch, i.first, last));
+    if (const int before = i.first - 1; before >= 0 && sums_gradient(before) && comes(i.micro_batch, before))
+      start_sum(i.micro_batch, before);
+  }
+  constexpr void start_sum(int micro_batch, int layer) {
+    const std::pair<int, int> which{micro_batch, layer};
+    if (std::find(started_.begin(), started_.end(), which) != started_.end()) return;
+    started_.push_back(which);
+    put(compute(Op::backward_input, micro_batch, layer, layer + 1));
+    pending_.push_back(sum(Op::sum_start, Tensor::gradient, micro_batch, layer, group_));
+    list_.push_back(pending_.back());
+  }
+  /// Whether this rank goes back through a layer later.
+  [[nodiscard]] constexpr bool comes(int micro_batch, int layer) const {
+    return std::any_of(from_.begin() + static_cast<std::ptrdiff_t>(at_), from_.end(), [&](const Instruction& i) {
+      return i.op == Op::backward_input && i.micro_batch == micro_batch && i.first <= layer && layer < i.last;
+    });
+  }
+
+  const Outline& model_;
+  int group_;
+  const Instructions& from_;
+  std::size_t at_ = 0;
+  Instructions list_;
+  std::vector<Instruction> pending_;
+  std::vector<std::pair<int, int>> started_;  // micro-batch and layer
+};
+
+}  // namespace detail
+
+/// A plan whose rank computes its part of each layer that is divided over a group, with what these exchange. Any strategy's plan will do.
+constexpr Plan with_exchanges(const Outline& model, Plan plan, nn::Part part, int group) {
+  plan.tensor = part;
+  plan.tensor_group = group;
+  for (Instructions* list : {&plan.step, &plan.evaluate}) *list = detail::ExchangeWriter{model, group, *list}.write();
+  return plan;
+}
+
+}  // namespace pdp::plan

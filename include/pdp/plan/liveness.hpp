@@ -1,0 +1,250 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <pdp/core/buffer.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/plan/instruction.hpp>
+
+namespace pdp::plan {
+
+/// A tensor that lives between instructions.
+enum class Kind : std::uint8_t { activation, gradient, saved };
+
+/// Where every tensor of a list of instructions lies in one buffer, in elements of one row. Two that are never needed at the same time may
+/// share their place: what a list needs is known from the list alone, so peak memory follows from the schedule. A layer that works in place
+/// has its output where its input was, if nobody wants the input any more.
+class Memory {
+ public:
+  static constexpr Index nowhere = -1;
+
+  Memory() = default;
+  /// `keep_output`: the model's output stays readable after the list.
+  Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
+    tensors_.resize(static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(tensors_per_micro_batch()));
+    for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
+    for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
+    for (std::size_t at = 0; at < list.size(); at += joined(list, at))
+      if (const std::size_t count = joined(list, at); count > 1) join(list[at], static_cast<int>(count));
+    if (keep_output) touch(Kind::activation, 0, model.size(), static_cast<Index>(list.size()));
+    place();
+    model_ = nullptr;
+    stride_ = model.size() + 1;
+  }
+
+  /// Elements of one row of the whole buffer.
+  [[nodiscard]] Index size() const { return size_; }
+  /// Where a boundary's tensor, or a layer's saved memory, begins; nowhere if the list does not need it. Times the rows of a micro-batch.
+  [[nodiscard]] Index offset(Kind kind, int micro_batch, int number) const {
+    return tensors_[static_cast<std::size_t>((Index{micro_batch} * 3 + static_cast<int>(kind)) * stride_ + number)].offset;
+  }
+
+ private:
+  /// From the instruction that writes a tensor to the one that reads it last.
+  struct Life {
+    Index first, last;
+    friend constexpr bool operator==(const Life&, const Life&) = default;
+  };
+  struct Tensor {
+    Index offset = nowhere;
+    Index size = 0;
+    std::vector<Life> lives{};  // one after another: what is computed again is not needed in between
+    int micro_batches = 1;      // whose rows lie from here on, one after another
+    bool follows = false;       // the rows of the micro-batch before
+  };
+  static bool meet(const Tensor& a, const Tensor& b) {
+    for (const Life& one : a.lives)
+      for (const Life& other : b.lives)
+        if (one.first <= other.last && other.first <= one.last) return true;
+    return false;
+  }
+
+  [[nodiscard]] Index tensors_per_micro_batch() const { return 3 * Index{model_->size() + 1}; }
+
+  enum class Shares : std::uint8_t { nothing, its_output, all };  // with its input: the memory of the activation, or of its gradient, too
+
+  /// What a layer's output shares with its input.
+  [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches, bool keep_output) const {
+    const auto& layers = model_->layers;
+    const nn::Outline::Layer& own = layers[static_cast<std::size_t>(layer)];
+    if (own.is_view) return Shares::all;
+    if (!own.works_in_place || own.in != own.out || model_->is_input(layer)) return Shares::nothing;
+    int writer = layer - 1;
+    while (layers[static_cast<std::size_t>(writer)].is_view) --writer;
+    if (!layers[static_cast<std::size_t>(writer)].forgets_output) return Shares::nothing;
+    // Each time the layer is computed, its input has come anew, and nobody else reads that. Where it comes once more, nobody reads the
+    // output before the layer is computed once more, too.
+    struct Of {
+      bool has_input = false, has_output = false;
+      [[nodiscard]] bool is_lost() const { return has_input && has_output; }
+    };
+    std::vector<Of> of(static_cast<std::size_t>(micro_batches));
+    for (const Instruction& i : list) {
+      Of& at = of[static_cast<std::size_t>(i.micro_batch)];
+      const bool is_between = writer < i.first && i.first <= layer, sends = i.op == Op::send_start || i.op == Op::send_wait;
+      const bool is_activation = i.tensor == plan::Tensor::activation;
+      switch (i.op) {
+        case Op::forward:
+          if (i.first > layer && at.is_lost()) return Shares::nothing;
+          if (i.first <= writer && writer < i.last) at.has_input = true;
+          if (layer < i.first || i.last <= layer) break;
+          if (!at.has_input) return Shares::nothing;
+          at = {false, true};
+          break;
+        case Op::receive_start:
+          if (is_activation && is_between) at.has_input = true;
+          break;
+        case Op::loss:
+        case Op::share_loss:
+        case Op::send_start:
+        case Op::send_wait:
+        case Op::backward_input:
+        case Op::backward_weight:
+          if (at.is_lost()) return Shares::nothing;
+          if (is_between && (i.op == Op::loss || i.op == Op::share_loss || (sends && is_activation))) return Shares::nothing;
+          break;
+        default:
+          break;
+      }
+    }
+    const bool is_computed = std::ranges::any_of(of, [](const Of& each) { return each.has_output; });
+    if (!is_computed || (keep_output && std::ranges::any_of(of, &Of::is_lost))) return Shares::nothing;
+    return Shares::its_output;
+  }
+  /// The first boundary whose tensor lies where that of this one does.
+  [[nodiscard]] int origin(Kind kind, int number) const {
+    if (kind == Kind::saved) return number;
+    const Shares least = kind == Kind::activation ? Shares::its_output : Shares::all;
+    while (number > 0 && shares_[static_cast<std::size_t>(number) - 1] >= least) --number;
+    return number;
+  }
+
+  /// `written`: anew, whatever was there before.
+  void touch(Kind kind, int micro_batch, int number, Index at, bool written = false) {
+    number = origin(kind, number);
+    if (kind == Kind::activation && number == 0) return;  // the batch itself, which the caller holds
+    Tensor& tensor = tensors_[static_cast<std::size_t>(micro_batch * tensors_per_micro_batch() +
+                                                       static_cast<int>(kind) * (model_->size() + 1) + number)];
+    tensor.size = kind == Kind::saved ? model_->layers[static_cast<std::size_t>(number)].saved : model_->width(number);
+    if (tensor.lives.empty() || (written && tensor.lives.back().first != at)) tensor.lives.push_back({at, at});
+    tensor.lives.back().last = at;
+  }
+
+  /// Has the rows of micro-batches whose gradients of parameters are computed together lie together, where no others have been first.
+  void join(const Instruction& i, int count) {
+    for (int layer = i.first; layer < i.last; ++layer) {
+      const nn::Outline::Layer& of = model_->layers[static_cast<std::size_t>(layer)];
+      if (of.parameters == 0 || of.saved > 0) continue;
+      join(Kind::activation, i.micro_batch, count, layer);
+      join(Kind::activation, i.micro_batch, count, layer + 1);
+      join(Kind::gradient, i.micro_batch, count, layer + 1);
+    }
+  }
+  void join(Kind kind, int first, int count, int number) {
+    number = origin(kind, number);
+    if (kind == Kind::activation && number == 0) return;
+    const auto at = [&](int m) -> Tensor& {
+      return tensors_[static_cast<std::size_t>(m * tensors_per_micro_batch() + static_cast<int>(kind) * (model_->size() + 1) + number)];
+    };
+    for (int m = first; m < first + count; ++m)
+      if (at(m).micro_batches > 1 || at(m).follows) return;
+    at(first).micro_batches = count;
+    for (int m = first + 1; m < first + count; ++m) at(m).follows = true;
+  }
+
+  void follow(const Instruction& i, Index at) {
+    const int m = i.micro_batch;
+    switch (i.op) {
+      case Op::forward:
+      case Op::backward_input:
+      case Op::backward_weight:
+        for (int layer = i.first; layer < i.last; ++layer) {
+          if (i.op == Op::backward_input && !model_->passes_gradient(layer)) continue;
+          touch(Kind::activation, m, layer, at);
+          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && shares_[static_cast<std::size_t>(layer)] == Shares::nothing);
+          if (i.op == Op::backward_input) touch(Kind::gradient, m, layer, at);
+          if (i.op != Op::forward) touch(Kind::gradient, m, layer + 1, at);
+          touch(Kind::saved, m, layer, at, i.op == Op::forward);
+        }
+        break;
+      case Op::share_loss:
+        touch(Kind::activation, m, i.first, at);
+        break;
+      case Op::loss:
+        touch(Kind::activation, m, i.first, at);
+        touch(Kind::gradient, m, i.first, at);
+        break;
+      case Op::send_start:
+      case Op::send_wait:
+      case Op::receive_start:
+      case Op::receive_wait:
+      case Op::sum_start:
+      case Op::sum_wait:
+        touch(i.tensor == plan::Tensor::activation ? Kind::activation : Kind::gradient, m, i.first, at);
+        break;
+      default:
+        break;
+    }
+  }
+
+  /// First fit, largest first: each tensor goes to the lowest place that is free for all its life, with those whose rows follow its own.
+  void place() {
+    std::vector<Tensor*> order, placed;
+    for (Tensor& tensor : tensors_)
+      if (!tensor.lives.empty() && tensor.size > 0 && !tensor.follows) order.push_back(&tensor);
+    const auto room = [](const Tensor* tensor) { return padded<float>(tensor->size * tensor->micro_batches); };
+    std::ranges::stable_sort(order, [&](const Tensor* a, const Tensor* b) { return room(a) > room(b); });
+    for (Tensor* tensor : order) {
+      const Index offset = tensor->micro_batches > 1 ? fit_all(tensor, placed) : fit(*tensor, placed);
+      size_ = std::max(size_, offset + room(tensor));
+      for (int m = 0; m < tensor->micro_batches; ++m) {
+        Tensor* const each = tensor + m * tensors_per_micro_batch();
+        each->offset = offset + m * tensor->size;
+        placed.insert(std::ranges::upper_bound(placed, each->offset, {}, [](const Tensor* t) { return t->offset; }), each);
+      }
+    }
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const int number = static_cast<int>(i) % (model_->size() + 1), of = static_cast<int>(i) / (model_->size() + 1);
+      const int first = origin(static_cast<Kind>(of % 3), number);
+      if (first != number) tensors_[i].offset = tensors_[i - static_cast<std::size_t>(number - first)].offset;
+    }
+  }
+
+  static Index end(const Tensor& tensor) { return padded<float>(tensor.offset + tensor.size); }
+  /// The lowest free place. `placed`: sorted by offset.
+  static Index fit(const Tensor& tensor, const std::vector<Tensor*>& placed) {
+    Index offset = 0;
+    for (const Tensor* other : placed) {
+      if (!meet(*other, tensor)) continue;
+      if (other->offset >= offset + padded<float>(tensor.size)) break;
+      offset = std::max(offset, end(*other));
+    }
+    return offset;
+  }
+  /// The same for the rows of several micro-batches, each of which lives as long as it is needed.
+  [[nodiscard]] Index fit_all(const Tensor* first, const std::vector<Tensor*>& placed) const {
+    Index offset = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int m = 0; m < first->micro_batches; ++m)
+        for (const Tensor* other : placed) {
+          const Index begin = offset + m * first->size;
+          if (other->offset >= begin + first->size) break;
+          if (end(*other) <= begin || !meet(*other, first[m * tensors_per_micro_batch()])) continue;
+          offset = padded<float>(end(*other) - m * first->size);
+          moved = true;
+        }
+    }
+    return offset;
+  }
+
+  const nn::Outline* model_ = nullptr;  // while it is made
+  int stride_ = 0;
+  std::vector<Shares> shares_;  // of layers
+  std::vector<Tensor> tensors_;
+  Index size_ = 0;
+};
+
+}  // namespace pdp::plan

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <utility>
+
+#include <pdp/strategy/divides.hpp>
+
+namespace pdp::strategy {
+
+/// A strategy that is chosen when the program runs: AnyStrategy{Zero{.stage = 2}}. A step costs the same: only plans are made through it.
+/// It may be one that divides layers, so a trainer is compiled for those, too.
+class AnyStrategy {
+ public:
+  template <class S>
+  requires(!std::same_as<S, AnyStrategy>) && Strategy<S> AnyStrategy(S strategy)
+      : plan_{[held = strategy](const Outline& model, RankInWorld at) { return held.plan(model, at); }} {
+    if constexpr (Divides<S>) part_ = [held = std::move(strategy)](RankInWorld at) { return held.part(at); };
+  }
+
+  [[nodiscard]] nn::Part part(RankInWorld at) const { return part_ ? part_(at) : nn::Part{}; }
+  [[nodiscard]] Plan plan(const Outline& model, RankInWorld at) const { return plan_(model, at); }
+
+ private:
+  std::function<Plan(const Outline&, RankInWorld)> plan_;
+  std::function<nn::Part(RankInWorld)> part_;  // where the strategy divides layers
+};
+
+static_assert(Divides<AnyStrategy>);
+
+}  // namespace pdp::strategy

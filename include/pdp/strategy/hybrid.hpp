@@ -1,0 +1,114 @@
+#pragma once
+
+#include <utility>
+
+#include <pdp/plan/exchanges.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/divides.hpp>
+#include <pdp/strategy/mesh.hpp>
+#include <pdp/strategy/pipeline.hpp>
+
+namespace pdp::strategy {
+
+namespace detail {
+
+/// A pipeline's plan for one of several replicas: each unit's gradients are summed over those that hold it as soon as they are complete,
+/// and before it is updated. Replica 0's parameters are everybody's at the start.
+constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
+  plan.share = share;
+  for (Unit& unit : plan.units) unit.group = group;
+  const int units = static_cast<int>(plan.units.size());
+  for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, group, 0));
+
+  const auto last_weighed = [&](int unit) {  // where the last gradient of its parameters is computed
+    const Unit& own = plan.units[static_cast<std::size_t>(unit)];
+    int found = -1;
+    for (int at = 0; at < static_cast<int>(plan.step.size()); ++at) {
+      const Instruction& i = plan.step[static_cast<std::size_t>(at)];
+      if (i.op == Op::backward_weight && i.first < own.last && own.first < i.last) found = at;
+    }
+    return found;
+  };
+  std::vector<int> ends;
+  for (int u = 0; u < units; ++u) ends.push_back(last_weighed(u));
+
+  Instructions list;
+  for (int at = 0; at < static_cast<int>(plan.step.size()); ++at) {
+    const Instruction& i = plan.step[static_cast<std::size_t>(at)];
+    const bool updates = i.op == Op::update;
+    const bool never = updates && ends[static_cast<std::size_t>(i.unit)] < 0;  // there is nothing to learn, but all ranks do the same
+    if (never) list.push_back(on_unit(Op::reduce_start, i.unit, group));
+    if (updates) list.push_back(on_unit(Op::reduce_wait, i.unit, group));
+    list.push_back(i);
+    for (int u = 0; u < units; ++u)
+      if (ends[static_cast<std::size_t>(u)] == at) list.push_back(on_unit(Op::reduce_start, u, group));
+  }
+  plan.step = std::move(list);
+  return plan;
+}
+
+/// A plan for one axis of a mesh, in the numbers of the mesh's groups: what was the world is now the axis' group, but for counts and
+/// reports, which are of all ranks.
+constexpr Plan along(Plan plan, int group) {
+  for (Instructions* list : {&plan.setup, &plan.step, &plan.evaluate})
+    for (Instruction& i : *list)
+      if (is_between_ranks_of_a_strategy(i.op)) i.group = plan::detail::numbered(group, "group");
+  for (Unit& unit : plan.units)
+    if (unit.group >= 0) unit.group = group;
+  return plan;
+}
+
+}  // namespace detail
+
+/// Data, pipeline and tensor parallelism together, one on each axis of a mesh: the layers are divided over the tensor axis, cut in stages
+/// along the pipeline axis, and all of that is there once for each share of a batch. Narayanan et al., "Efficient large-scale language
+/// model training on GPU clusters using Megatron-LM", SC 2021.
+template <Schedule S = OneForwardOneBackward>
+struct Hybrid {
+  Mesh mesh{};
+  int micro_batches = 1;           // that a rank's share of a batch is cut into
+  S schedule{};                    // where there is a pipeline; else micro-batches come one after another, as in DataParallel
+  Cuts cuts{};                     // layers count as nn::Divided leaves them: each exchange is one
+  bool recompute = false;          // see Pipeline
+  int join_weights = 1;            // see Pipeline, where there is one
+  Index unit_elements = 8 * 1024;  // see DataParallel, where there is no pipeline
+
+  [[nodiscard]] constexpr nn::Part part(RankInWorld at) const {
+    mesh.check(at.size);
+    return {mesh.coordinates(at.rank).tensor, mesh.tensor};
+  }
+  /// `model`: divided.
+  [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
+    mesh.check(at.size);
+    check_layers(model);
+    check_micro_batches("micro_batches", micro_batches);
+    check_micro_batches("join_weights", join_weights);
+    if (mesh.pipeline == 1 && !cuts.empty())
+      throw ConfigError{
+          text("cuts were given, but the mesh has no pipeline whose stages they would make; give it .pipeline = ", cuts.size() + 1)};
+    return with_exchanges(model, undivided_plan(model, at), part(at), Mesh::tensor_group);
+  }
+
+ private:
+  /// Without what divided layers exchange.
+  [[nodiscard]] constexpr Plan undivided_plan(const Outline& model, RankInWorld at) const {
+    const Mesh::Coordinates own = mesh.coordinates(at.rank);
+    Plan plan = data_and_pipeline(model, {own.data, mesh.data}, {own.pipeline, mesh.pipeline});
+    plan.groups = mesh.groups(at.rank);
+    return plan;
+  }
+  [[nodiscard]] constexpr Plan data_and_pipeline(const Outline& model, data::Shard share, RankInWorld stage) const {
+    if (mesh.pipeline == 1)
+      return detail::along(
+          DataParallel{.accumulate = micro_batches, .unit_elements = unit_elements}.plan(model, {share.index, share.count}),
+          Mesh::data_group);
+    return detail::with_replicas(detail::along(pipeline().plan(model, stage), Mesh::pipeline_group), share, Mesh::data_group);
+  }
+  [[nodiscard]] constexpr Pipeline<S> pipeline() const {
+    return {.micro_batches = micro_batches, .schedule = schedule, .cuts = cuts, .recompute = recompute, .join_weights = join_weights};
+  }
+};
+
+static_assert(Divides<Hybrid<>>);
+
+}  // namespace pdp::strategy

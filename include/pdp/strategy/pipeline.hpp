@@ -1,0 +1,235 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <pdp/plan/cuts.hpp>
+#include <pdp/plan/schedule.hpp>
+#include <pdp/strategy/strategy.hpp>
+
+namespace pdp::strategy {
+
+namespace detail {
+
+/// Writes one rank's lists of a pipeline: the actions of a schedule, and the messages between stages.
+///
+/// What an action needs is asked for one action before, so that it can come while the rank computes; what it has sent is waited for as
+/// late as can be, when its memory is needed again.
+class PipelineWriter {
+ public:
+  constexpr PipelineWriter(const Outline& model, std::vector<int> firsts, PipelinePlace at, bool recompute)
+      : model_{model}, firsts_{std::move(firsts)}, at_{at}, recompute_{recompute}, weighed_(static_cast<std::size_t>(chunks()), 0) {}
+
+  [[nodiscard]] constexpr Plan write(const std::vector<Action>& actions) {
+    for (const Action& each : actions)
+      if (each.chunk < 0 || each.chunk >= chunks() || each.micro_batch < 0 || each.micro_batch >= at_.micro_batches)
+        throw PlanError{text("the schedule has rank ", at_.rank, " work on micro-batch ", each.micro_batch, " in stage ", each.chunk,
+                             " of its own; there are ", at_.micro_batches, " micro-batches, and ", chunks(), " stages on each rank")};
+    for (int chunk = 0; chunk < chunks(); ++chunk) plan_.units.push_back({first(chunk), last(chunk)});
+    plan_.micro_batches = at_.micro_batches;
+    list_ = &plan_.step;
+    put(collective(Op::count_start));
+    if (!actions.empty()) ask(actions.front());
+    for (std::size_t i = 0, next = 0; i < actions.size(); i = next) {
+      next = i + weights_from(actions, i);
+      if (next < actions.size()) ask(actions[next]);
+      if (next - i > 1)
+        weigh_together(actions[i], static_cast<int>(next - i));
+      else
+        carry_out(actions[i]);
+    }
+    settle();
+    count();
+    put(collective(Op::totals_start));
+    for (int chunk = 0; chunk < chunks(); ++chunk) put(on_unit(Op::update, chunk));
+    put(collective(Op::totals_wait));
+    write_evaluation();
+    return std::move(plan_);
+  }
+
+ private:
+  [[nodiscard]] constexpr int stages() const { return static_cast<int>(firsts_.size()) - 1; }
+  [[nodiscard]] constexpr int chunks() const { return stages() / at_.ranks; }
+  [[nodiscard]] constexpr int stage(int chunk) const { return chunk * at_.ranks + at_.rank; }
+  [[nodiscard]] constexpr int first(int chunk) const { return firsts_[static_cast<std::size_t>(stage(chunk))]; }
+  [[nodiscard]] constexpr int last(int chunk) const { return firsts_[static_cast<std::size_t>(stage(chunk)) + 1]; }
+  [[nodiscard]] constexpr bool is_last(int chunk) const { return stage(chunk) + 1 == stages(); }
+  /// The ranks with which one of this rank's stages exchanges messages: those that hold the stages before and after it. None where that is
+  /// this rank, where there is no such stage, and where the batch itself goes over the boundary, which every rank has.
+  [[nodiscard]] constexpr std::optional<int> before(int chunk) const {
+    return model_.is_input(first(chunk)) ? std::nullopt : other(stage(chunk) - 1);
+  }
+  [[nodiscard]] constexpr std::optional<int> after(int chunk) const {
+    return model_.is_input(last(chunk)) ? std::nullopt : other(stage(chunk) + 1);
+  }
+  [[nodiscard]] constexpr std::optional<int> other(int stage) const {
+    if (stage < 0 || stage >= stages() || stage % at_.ranks == at_.rank) return std::nullopt;
+    return stage % at_.ranks;
+  }
+  /// Whether a gradient goes back over the boundary before a layer.
+  [[nodiscard]] constexpr bool returns(int layer) const { return model_.passes_gradient(layer); }
+  /// Whether a stage has anything to do on the way back.
+  [[nodiscard]] constexpr bool learns(int chunk) const { return is_last(chunk) || returns(last(chunk)); }
+
+  constexpr void put(const Instruction& instruction) { list_->push_back(instruction); }
+
+  /// The message that an action waits for, if any.
+  [[nodiscard]] constexpr std::optional<Instruction> awaited(const Action& action) const {
+    const int chunk = action.chunk;
+    if (action.kind == Action::Kind::forward) {
+      if (const auto peer = before(chunk)) return message(Op::receive_start, Tensor::activation, action.micro_batch, first(chunk), *peer);
+    } else if (action.kind != Action::Kind::backward_weight) {
+      if (const auto peer = after(chunk); peer && learns(chunk))
+        return message(Op::receive_start, Tensor::gradient, action.micro_batch, last(chunk), *peer);
+    }
+    return std::nullopt;
+  }
+  constexpr void ask(const Action& action) {
+    if (const auto start = awaited(action)) put(*start);
+  }
+  constexpr void wait_for(Instruction start) {
+    start.op = start.op == Op::send_start ? Op::send_wait : Op::receive_wait;
+    put(start);
+  }
+
+  constexpr void carry_out(const Action& action) {
+    if (const auto start = awaited(action)) wait_for(*start);
+    const int m = action.micro_batch, chunk = action.chunk;
+    if (action.kind == Action::Kind::forward) return forward(m, chunk);
+    const bool backward = action.kind == Action::Kind::backward;
+    if (action.kind != Action::Kind::backward_weight) {
+      // The peer has it, as its gradient is here, or never returns one.
+      if (const auto peer = after(chunk)) wait_for(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
+      if (!learns(chunk)) return;
+      if (recompute_ && !is_last(chunk)) put(compute(Op::forward, m, first(chunk), last(chunk)));
+      for (int layer = last(chunk) - 1; layer >= first(chunk); --layer) {
+        put(compute(Op::backward_input, m, layer, layer + 1));
+        if (layer == first(chunk)) send_back(m, chunk);
+        if (backward) put(weigh(m, chunk, layer, layer + 1));
+      }
+    } else if (learns(chunk)) {
+      put(weigh(m, chunk, first(chunk), last(chunk)));
+    }
+    if (action.kind != Action::Kind::backward_input) weighed_[static_cast<std::size_t>(chunk)] = 1;
+  }
+  /// How many actions, from one on, are the same stage's parameters for micro-batches that follow each other; at least 1.
+  static constexpr std::size_t weights_from(const std::vector<Action>& actions, std::size_t at) {
+    std::size_t end = at + 1;
+    Action next = actions[at];
+    for (; next.kind == Action::Kind::backward_weight && end < actions.size(); ++end) {
+      ++next.micro_batch;
+      if (actions[end] != next) break;
+    }
+    return end - at;
+  }
+  /// Layer by layer, so that the rows of a layer can be taken together.
+  constexpr void weigh_together(const Action& first_action, int micro_batches) {
+    const int chunk = first_action.chunk;
+    if (!learns(chunk)) return;
+    for (int layer = last(chunk) - 1; layer >= first(chunk); --layer)
+      for (int m = 0; m < micro_batches; ++m) {
+        Instruction one = weigh(first_action.micro_batch + m, chunk, layer, layer + 1);
+        one.accumulate = one.accumulate || m > 0;
+        put(one);
+      }
+    weighed_[static_cast<std::size_t>(chunk)] = 1;
+  }
+  constexpr void forward(int m, int chunk) {
+    put(compute(Op::forward, m, first(chunk), last(chunk)));
+    if (is_last(chunk)) {
+      count();
+      put(compute(Op::loss, m, last(chunk), last(chunk)));
+    }
+    if (const auto peer = after(chunk)) put(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
+  }
+  [[nodiscard]] constexpr Instruction weigh(int m, int chunk, int first, int last) const {
+    return compute(Op::backward_weight, m, first, last, weighed_[static_cast<std::size_t>(chunk)] != 0);
+  }
+  /// One gradient is on its way at a time.
+  constexpr void send_back(int m, int chunk) {
+    const auto peer = before(chunk);
+    if (!peer || !returns(first(chunk))) return;
+    settle();
+    sending_ = message(Op::send_start, Tensor::gradient, m, first(chunk), *peer);
+    put(*sending_);
+  }
+  constexpr void settle() {
+    if (sending_) wait_for(*sending_);
+    sending_.reset();
+  }
+  constexpr void count() {
+    if (!std::exchange(counted_, true)) put(collective(Op::count_wait));
+  }
+
+  /// Forward of one micro-batch, after which every rank has the model's output.
+  constexpr void write_evaluation() {
+    list_ = &plan_.evaluate;
+    const int layers = model_.size(), holder = (stages() - 1) % at_.ranks;
+    const auto exchange = [this](bool sends, int boundary, int peer) {
+      const Instruction start = message(sends ? Op::send_start : Op::receive_start, Tensor::activation, 0, boundary, peer);
+      put(start);
+      wait_for(start);
+    };
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      if (const auto peer = before(chunk)) exchange(false, first(chunk), *peer);
+      put(compute(Op::forward, 0, first(chunk), last(chunk)));
+      if (const auto peer = after(chunk)) exchange(true, last(chunk), *peer);
+    }
+    if (at_.rank != holder) return exchange(false, layers, holder);
+    put(compute(Op::loss, 0, layers, layers));
+    for (int peer = 0; peer < at_.ranks; ++peer)
+      if (peer != holder) exchange(true, layers, peer);
+  }
+
+  const Outline& model_;
+  std::vector<int> firsts_;
+  PipelinePlace at_;
+  bool recompute_;
+  std::vector<char> weighed_;  // [chunk]: whether gradients of its parameters are there
+  Plan plan_;
+  Instructions* list_ = nullptr;
+  std::optional<Instruction> sending_;
+  bool counted_ = false;
+};
+
+}  // namespace detail
+
+/// The model is cut in stages, one or several on each rank, and micro-batches go through them one after another. With one micro-batch it is
+/// model parallelism: a rank computes while the others wait.
+template <Schedule S = OneForwardOneBackward>
+struct Pipeline {
+  int stages = 0;         // as many as the ranks hold together; 0: that number
+  int micro_batches = 1;  // that a step's batch is cut into; the last ones may be short or empty
+  S schedule{};
+  Cuts cuts{};
+  /// Whether a rank keeps of a micro-batch what went into its stage only, and computes the rest again before it goes back: less memory for
+  /// micro-batches in flight, a third more work. The last stage, which goes back at once, keeps all. Chen et al., "Training deep nets with
+  /// sublinear memory cost", arXiv:1604.06174.
+  bool recompute = false;
+  /// For how many micro-batches at once the gradients of a stage's parameters are computed: a few larger products in place of many small
+  /// ones, each of which adds to gradients that may be larger than what it multiplies. What goes into them is kept until then.
+  int join_weights = 1;
+
+  [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
+    check_layers(model);
+    check_micro_batches("micro_batches", micro_batches);
+    check_micro_batches("join_weights", join_weights);
+    if (schedule.chunks < 1) throw ConfigError{text("chunks = ", schedule.chunks, " was given; a rank holds at least 1 stage")};
+    if (const std::int64_t all = std::int64_t{at.size} * schedule.chunks; all > most_numbered)
+      throw ConfigError{
+          text("a model of ", model.size(), " layers cannot be cut in ", all, " stages; a plan takes at most ", most_numbered)};
+    if (stages != 0 && stages != at.size * schedule.chunks)
+      throw ConfigError{text("a pipeline of ", stages, " stages was asked for, but the world's ", at.size, " ranks hold ", schedule.chunks,
+                             " each, ", at.size * schedule.chunks, " together")};
+    const PipelinePlace place{at.rank, at.size, micro_batches};
+    std::vector<Action> actions = schedule.actions(place);
+    if (join_weights > 1) actions = plan::join_weights(actions, join_weights);
+    return detail::PipelineWriter{model, stages_of(model, at.size * schedule.chunks, cuts), place, recompute}.write(actions);
+  }
+};
+
+static_assert(Strategy<Pipeline<>> && Strategy<Pipeline<GPipe>> && Strategy<Pipeline<Interleaved>> && Strategy<Pipeline<ZeroBubble>>);
+
+}  // namespace pdp::strategy

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <pdp/strategy/strategy.hpp>
+
+namespace pdp::strategy {
+
+/// One rank holds everything and does everything: what every other strategy is measured against.
+struct Single {
+  int accumulate = 1;  // micro-batches that a step's gradient is made from
+
+  [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
+    check_accumulate(accumulate);
+    check_layers(model);
+    if (at.size != 1)
+      throw ConfigError{text("the strategy Single is for one rank, but the world has ", at.size,
+                             "; start one rank, or choose a strategy that spreads the work")};
+    const int layers = model.size();
+    Plan plan{.micro_batches = accumulate, .units = {{0, layers}}};
+    plan.step.push_back(collective(Op::count_start));
+    plan.step.push_back(collective(Op::count_wait));
+    for (int m = 0; m < accumulate; ++m) {
+      plan.step.push_back(compute(Op::forward, m, 0, layers));
+      plan.step.push_back(compute(Op::loss, m, layers, layers));
+      append_backward(plan.step, m, 0, layers, m > 0);
+    }
+    plan.step.push_back(collective(Op::totals_start));
+    plan.step.push_back(on_unit(Op::update, 0));
+    plan.step.push_back(collective(Op::totals_wait));
+    plan.evaluate = {compute(Op::forward, 0, 0, layers), compute(Op::loss, 0, layers, layers)};
+    return plan;
+  }
+};
+
+static_assert(Strategy<Single>);
+
+}  // namespace pdp::strategy

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <concepts>
+#include <utility>
+#include <vector>
+
+#include <pdp/nn/outline.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+#include <pdp/plan/plan.hpp>
+
+namespace pdp::strategy {
+
+// A strategy is written in the words of plans.
+using namespace plan;
+
+/// How training is spread over ranks: a spec of sizes, without a communicator, whose plan is a pure function.
+template <class S>
+concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline& model, RankInWorld at) {
+  { strategy.plan(model, at) } -> std::same_as<Plan>;
+};
+
+/// Returns the plans of a strategy for all ranks of a world.
+template <Strategy S>
+constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
+  std::vector<Plan> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(strategy.plan(model, {rank, ranks}));
+  return all;
+}
+
+/// Returns the plans of a strategy for all ranks of a world, with what a gradient policy needs.
+template <Strategy S>
+constexpr std::vector<Plan> plans_for(const GradientPolicy& policy, const S& strategy, const Outline& model, int ranks) {
+  std::vector<Plan> all = plans(strategy, model, ranks);
+  for (Plan& plan : all) plan = plan_for(policy, std::move(plan));
+  return all;
+}
+
+}  // namespace pdp::strategy
+
+/// The old name of pdp::strategy and pdp::plan.
+namespace pdp {
+namespace parallel = strategy;
+}

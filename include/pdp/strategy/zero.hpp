@@ -1,0 +1,155 @@
+#pragma once
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <pdp/strategy/strategy.hpp>
+
+namespace pdp::strategy {
+
+namespace detail {
+
+/// Writes one rank's lists of Zero. All ranks do the same.
+///
+/// Units that lie next to each other have different buffers: while one is computed with, the next one is gathered, and the gradients of
+/// the one before are on their way.
+class ZeroWriter {
+ public:
+  constexpr ZeroWriter(const Outline& model, RankInWorld at, Sharding sharding, int accumulate, Index unit_elements) : sharding_{sharding} {
+    plan_.share = {at.rank, at.size};
+    plan_.micro_batches = accumulate;
+    plan_.units = units_by_size(model, 0, model.size(), unit_elements, world);
+    for (int u = 0; u < units(); ++u) {
+      Unit& unit = plan_.units[static_cast<std::size_t>(u)];
+      unit.sharding = sharding;
+      unit.slices = at.size;
+      unit.slice = at.rank;
+      unit.buffer = u % buffers;
+    }
+  }
+
+  [[nodiscard]] constexpr Plan write() {
+    // Slices of parameters are of no other rank: there is nothing to make equal.
+    for (int u = 0; u < units() && !gathers(); ++u) plan_.setup.push_back(on_unit(Op::broadcast, u, world, 0));
+    write_step();
+    list_ = &plan_.evaluate;
+    gathered_ = {none, none};
+    forward(0, -1);
+    put(compute(Op::loss, 0, layers(), layers()));
+    return std::move(plan_);
+  }
+
+ private:
+  static constexpr int world = 0, buffers = 2, none = -1;
+
+  [[nodiscard]] constexpr int units() const { return static_cast<int>(plan_.units.size()); }
+  [[nodiscard]] constexpr const Unit& unit(int number) const { return plan_.units[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] constexpr int layers() const { return plan_.units.front().last; }
+  /// Whether parameters are gathered before they are needed, and gradients reduced as soon as they are there.
+  [[nodiscard]] constexpr bool gathers() const { return sharding_ == Sharding::parameters; }
+  [[nodiscard]] constexpr bool reduces_each() const { return sharding_ >= Sharding::gradients; }
+  constexpr void put(const Instruction& instruction) { list_->push_back(instruction); }
+
+  constexpr void write_step() {
+    list_ = &plan_.step;
+    put(collective(Op::count_start));
+    for (int m = 0; m < plan_.micro_batches; ++m) {
+      const bool last = m == plan_.micro_batches - 1;
+      forward(m, 0);
+      if (m == 0) put(collective(Op::count_wait));
+      put(compute(Op::loss, m, layers(), layers()));
+      if (last) put(collective(Op::totals_start));
+      for (int u = 0; u < units(); ++u) {
+        need(u, u + 1 < units() ? u + 1 : none);
+        if (reduces_each()) settle(u % buffers);
+        append_backward(plan_.step, m, unit(u).first, unit(u).last, m > 0 && !reduces_each());
+        if (reduces_each())
+          reduce(u, m > 0, last);
+        else if (last)
+          put(on_unit(Op::reduce_start, u, world));
+      }
+    }
+    if (reduces_each())
+      for (int u = 0; u < buffers; ++u) settle((units() + u) % buffers);  // in the order in which they were started
+    else
+      for (int u = 0; u < units(); ++u) {
+        put(on_unit(Op::reduce_wait, u, world));
+        update(u);
+      }
+    for (int u = 0; u < units() && !gathers(); ++u) put(on_unit(Op::gather_wait, u, world));
+    put(collective(Op::totals_wait));
+  }
+
+  /// `after`: the unit that is computed with next; none where there is no hurry.
+  constexpr void forward(int m, int after) {
+    for (int u = units() - 1; u >= 0; --u) {
+      need(u, u > 0 ? u - 1 : after);
+      put(compute(Op::forward, m, unit(u).first, unit(u).last));
+    }
+  }
+
+  /// Has the parameters of a unit there, and those of the next one on their way.
+  constexpr void need(int u, int next) {
+    if (!gathers()) return;
+    ask(u);
+    if (next != none) ask(next);
+    if (std::exchange(on_their_way_[static_cast<std::size_t>(u % buffers)], none) == u) put(on_unit(Op::gather_wait, u, world));
+  }
+  constexpr void ask(int u) {
+    const auto buffer = static_cast<std::size_t>(u % buffers);
+    if (gathered_[buffer] == u) return;
+    gathered_[buffer] = on_their_way_[buffer] = u;
+    put(on_unit(Op::gather_start, u, world));
+  }
+
+  constexpr void reduce(int u, bool accumulate, bool last) {
+    Reduction& reduction = reductions_[static_cast<std::size_t>(u % buffers)];
+    reduction = {u, accumulate, last};
+    put(on_unit(Op::reduce_start, u, world, -1, accumulate));
+  }
+  /// Waits for the reduction that uses a buffer. The last one of a unit is followed by its update.
+  constexpr void settle(int buffer) {
+    const Reduction reduction = std::exchange(reductions_[static_cast<std::size_t>(buffer)], {});
+    if (reduction.unit == none) return;
+    put(on_unit(Op::reduce_wait, reduction.unit, world, -1, reduction.accumulate));
+    if (reduction.last) update(reduction.unit);
+  }
+  constexpr void update(int u) {
+    put(on_unit(Op::update, u));
+    if (!gathers()) put(on_unit(Op::gather_start, u, world));
+  }
+
+  struct Reduction {
+    int unit = none;
+    bool accumulate = false, last = false;
+  };
+
+  Sharding sharding_;
+  Plan plan_;
+  Instructions* list_ = nullptr;
+  std::array<int, buffers> gathered_{none, none}, on_their_way_{none, none};  // units
+  std::array<Reduction, buffers> reductions_{};
+};
+
+}  // namespace detail
+
+/// Data-parallel ranks that keep a slice each of what all would hold equally: of the optimizer's state (stage 1), of the gradients too
+/// (stage 2), of the parameters too (stage 3), which are gathered unit by unit when they are needed. Rajbhandari et al., "ZeRO: memory
+/// optimizations toward training trillion parameter models", SC 2020.
+struct Zero {
+  int stage = 1;
+  int accumulate = 1;              // micro-batches that a step's share is cut into
+  Index unit_elements = 8 * 1024;  // a unit is reduced, and gathered, as soon as its layers hold this many parameters
+
+  [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
+    if (stage < 1 || stage > 3) throw ConfigError{text("stage = ", stage, " was given; ZeRO has the stages 1, 2 and 3")};
+    check_accumulate(accumulate);
+    check_layers(model);
+    return detail::ZeroWriter{model, at, static_cast<Sharding>(stage), accumulate, unit_elements}.write();
+  }
+};
+
+static_assert(Strategy<Zero>);
+
+}  // namespace pdp::strategy

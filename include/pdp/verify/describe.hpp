@@ -1,0 +1,208 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/precision.hpp>
+#include <pdp/nn/stage.hpp>
+#include <pdp/plan/cuts.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+#include <pdp/plan/liveness.hpp>
+#include <pdp/plan/unit_layout.hpp>
+#include <pdp/verify/timetable.hpp>
+#include <pdp/verify/verify.hpp>
+
+namespace pdp::plan {
+
+/// What plans are carried out for.
+struct Workload {
+  Index global_batch = 0;
+  std::size_t state_fields = 0;  // numbers that the optimizer keeps for each parameter
+  bool common_memory = false;    // the ranks see each other's, and send nothing of what lies there
+  ElementBytes bytes = element_bytes<Float32>;
+};
+
+/// What one rank holds, sends and waits for, by its plan. Memory is in bytes, and what an Engine makes, without what comes and goes
+/// with a batch on a device: copies of inputs, and what ranks tell each other of divided logits. All else is of one step.
+struct RankUse {
+  std::vector<std::pair<int, int>> layers;  // [first, last), in order
+  Index rows = 0;                           // of the largest step
+  Index parameters = 0, gradients = 0, optimizer_state = 0, activations = 0;
+  int calls = 0;    // messages it sends, and collectives
+  Index sent = 0;   // bytes: of a collective what the best algorithm for large counts sends
+  double idle = 0;  // of the step's time, where computing takes what cost() says and messages take no time
+};
+
+struct Description {
+  Index parameters = 0;  // elements of the model, padding included
+  Index global_batch = 0;
+  std::vector<RankUse> ranks;
+  std::string device;  // what computes, in words
+
+  [[nodiscard]] double bubble() const {
+    double idle = 0;
+    for (const RankUse& rank : ranks) idle += rank.idle;
+    return ranks.empty() ? 0 : idle / static_cast<double>(ranks.size());
+  }
+  /// A table with a line for each rank.
+  [[nodiscard]] std::string text() const;
+};
+
+namespace detail {
+
+inline Index slice_of(const Outline& model, const Unit& unit) {
+  return nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
+}
+
+/// Elements of buffers that several units use in turn: each as large as the largest of them needs it.
+class SharedBuffers {
+ public:
+  void need(int number, Index elements) {
+    const auto at = static_cast<std::size_t>(number);
+    if (elements_.size() <= at) elements_.resize(at + 1);
+    elements_[at] = std::max(elements_[at], elements);
+  }
+  [[nodiscard]] Index sum() const {
+    Index all = 0;
+    for (const Index each : elements_) all += each;
+    return all;
+  }
+
+ private:
+  std::vector<Index> elements_;
+};
+
+/// Elements of what a rank keeps of its units, and of the buffers for what it keeps a slice of. `keeps(unit)`: whether it keeps the whole.
+template <class Keeps>
+Index unit_elements(const Outline& model, const Plan& plan, const Keeps& keeps) {
+  Index elements = 0;
+  SharedBuffers buffers;
+  for (const Unit& unit : plan.units) {
+    const Index slice = slice_of(model, unit), whole = slice * unit.slices;
+    elements += keeps(unit) ? whole : slice;
+    if (!keeps(unit)) buffers.need(unit.buffer, whole);
+  }
+  return elements + buffers.sum();
+}
+
+/// Bytes of what gradients are rounded in before they travel.
+inline Index rounded_bytes(const Outline& model, const Plan& plan, const ElementBytes& bytes) {
+  if (bytes.reduce == bytes.master) return 0;
+  SharedBuffers places;
+  for (std::size_t unit = 0; unit < plan.units.size(); ++unit) {
+    const RoundedPlace place = rounded_place(plan, model, unit);
+    places.need(static_cast<int>(place.number), place.elements);
+  }
+  return bytes.reduce * places.sum();
+}
+
+inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, const Workload& work) {
+  const Plan& plan = plans[static_cast<std::size_t>(rank)];
+  const ElementBytes& bytes = work.bytes;
+  const bool has_masters = bytes.compute != bytes.master;
+  RankUse use;
+  use.rows = (work.global_batch + plan.share.count - 1) / plan.share.count;
+  const Index micro_rows = (use.rows + plan.micro_batches - 1) / plan.micro_batches;
+  for (const Unit& unit : plan.units) {
+    const Index slice = bytes.master * slice_of(model, unit);
+    use.layers.emplace_back(unit.first, unit.last);
+    use.optimizer_state += static_cast<Index>(work.state_fields) * slice;
+    if (has_masters) use.parameters += slice;
+  }
+  std::ranges::sort(use.layers);
+  for (std::size_t at = 1; at < use.layers.size();)
+    if (use.layers[at - 1].second == use.layers[at].first) {
+      use.layers[at - 1].second = use.layers[at].second;
+      use.layers.erase(use.layers.begin() + static_cast<std::ptrdiff_t>(at));
+    } else {
+      ++at;
+    }
+  use.parameters += bytes.compute * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
+  use.gradients = bytes.master * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
+  for (const Index each : scratch_elements(plan, model)) use.gradients += bytes.master * each;
+  use.gradients += rounded_bytes(model, plan, bytes);
+  const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
+  use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes.compute;
+
+  for (const Instruction& i : plan.step) {
+    const auto ranks = static_cast<Index>(members(plans, rank, i.group).size());
+    const auto of_unit = [&] {
+      const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
+      return slice_of(model, unit) * unit.slices * (i.op == Op::reduce_start ? bytes.reduce : bytes.compute);
+    };
+    const Index rows = std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows);
+    if (i.op == Op::send_start) {
+      ++use.calls;
+      use.sent += model.width(i.first) * rows * bytes.compute;
+    }
+    if (ranks == 1) continue;
+    if (i.op == Op::sum_start || i.op == Op::share_loss) ++use.calls;
+    if (i.op == Op::sum_start) use.sent += 2 * model.width(i.first) * rows * bytes.compute * (ranks - 1) / ranks;
+    if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
+    if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
+    ++use.calls;
+    const Sharding sharding = plan.units[static_cast<std::size_t>(i.unit)].sharding;
+    if (work.common_memory && sharding == Sharding::state) continue;
+    const bool whole = i.op == Op::reduce_start && sharding == Sharding::none;
+    use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
+  }
+  return use;
+}
+
+/// "59 B", "1.2 KiB", "345 MiB".
+inline std::string byte_text(Index bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  return fmt::format("{:.{}f} {}", value, unit > 0 && value < 10 ? 1 : 0, units[unit]);
+}
+
+}  // namespace detail
+
+/// What each rank holds and does, from the plans alone: no rank is started. Throws PlanError where the plans are not sound.
+inline Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work) {
+  if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
+  Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
+  const Timetable timetable{model, plans};
+  for (int rank = 0; rank < static_cast<int>(plans.size()); ++rank) {
+    found.ranks.push_back(detail::use_of(model, plans, rank, work));
+    found.ranks.back().idle = timetable.idle(rank);
+  }
+  return found;
+}
+
+inline std::string Description::text() const {
+  using Row = std::vector<std::string>;
+  std::vector<Row> rows{{"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle"}};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const RankUse& use = ranks[rank];
+    std::string layers;
+    for (const auto& [first, last] : use.layers)
+      layers += pdp::text(layers.empty() ? "" : ", ", first, last - first > 1 ? pdp::text(" to ", last - 1) : std::string{});
+    rows.push_back({pdp::text(rank), layers.empty() ? "none" : layers, pdp::text(use.rows), detail::byte_text(use.parameters),
+                    detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
+                    pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %")});
+  }
+  std::string words = pdp::text(parameters, " parameters, ", global_batch, " samples a step, ", ranks.size(),
+                                ranks.size() == 1 ? " rank" : " ranks", ", bubble ", std::lround(100 * bubble()), " %");
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (std::size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
+  for (const Row& row : rows) {
+    words += '\n';
+    for (std::size_t column = 0; column < row.size(); ++column)
+      words += std::string(widths[column] - row[column].size() + (column > 0 ? 2 : 0), ' ') + row[column];
+  }
+  if (!device.empty()) words += '\n' + device;
+  return words;
+}
+
+}  // namespace pdp::plan

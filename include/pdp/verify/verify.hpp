@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/verify/rehearsal.hpp>
+
+namespace pdp::plan {
+
+/// Checks the plans of all ranks together, before anything runs: every message has its receive, nobody waits in a circle, collectives of a
+/// group come in one order, nothing is used before it is there, and no gradient is forgotten, taken twice, or changed while it travels.
+constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
+  const auto run = [&](Instructions Plan::*list, const char* name, bool training) {
+    Verdict verdict = detail::Rehearsal{model, plans, list, training}.run();
+    if (verdict.list != std::string_view{"units"} && verdict.list != std::string_view{"plan"}) verdict.list = name;
+    return verdict;
+  };
+  for (std::size_t rank = 0; rank < plans.size(); ++rank)
+    if (plans[rank].micro_batches < 1) return {Fault::order, "has no micro-batch", "plan", {static_cast<int>(rank), -1, -1}};
+  if (const Verdict verdict = run(&Plan::setup, "setup", false); !verdict) return verdict;
+  if (const Verdict verdict = run(&Plan::evaluate, "evaluate", false); !verdict) return verdict;
+  return run(&Plan::step, "step", true);
+}
+
+/// Checks one rank's plan by itself: that it names only units, layers, micro-batches and groups that there are. What verify() checks
+/// between ranks, this leaves open; it costs nothing, however large the world is.
+constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int rank) {
+  const auto fault = [rank](const char* list, std::size_t at, const char* reason) {
+    return Verdict{Fault::order, reason, list, {rank, static_cast<int>(at), -1}};
+  };
+  const int units = static_cast<int>(plan.units.size()), groups = static_cast<int>(plan.groups.size()), layers = model.size();
+  if (plan.micro_batches < 1) return fault("plan", 0, "has no micro-batch");
+  if (plan.share.count < 1 || plan.share.index < 0 || plan.share.index >= plan.share.count)
+    return fault("plan", 0, "takes a share of the batch that there is none of");
+  if (plan.tensor_group < 0 || plan.tensor_group > groups) return fault("plan", 0, "names a group that the plan does not have");
+  for (std::size_t u = 0; u < plan.units.size(); ++u) {
+    const Unit& unit = plan.units[u];
+    if (unit.first < 0 || unit.first >= unit.last || unit.last > layers)
+      return fault("units", u, "holds layers that the model does not have");
+    if (unit.group < -1 || unit.group > groups) return fault("units", u, "names a group that the plan does not have");
+    if (unit.buffer < 0 || unit.slices < 1 || unit.slice < 0 || unit.slice >= unit.slices)
+      return fault("units", u, "has a slice or a buffer that there is none of");
+  }
+  const std::array<std::pair<const char*, const Instructions*>, 3> lists{
+      {{"setup", &plan.setup}, {"evaluate", &plan.evaluate}, {"step", &plan.step}}};
+  for (const auto& [name, list] : lists)
+    for (std::size_t at = 0; at < list->size(); ++at) {
+      const Instruction& i = (*list)[at];
+      const bool computes = i.op == Op::forward || i.op == Op::backward_input || i.op == Op::backward_weight;
+      const bool is_of_unit = i.op == Op::update || i.op == Op::reduce_start || i.op == Op::reduce_wait || i.op == Op::broadcast ||
+                              i.op == Op::gather_start || i.op == Op::gather_wait;
+      if (i.group < 0 || i.group > groups) return fault(name, at, "names a group that the plan does not have");
+      if (i.micro_batch < 0 || i.micro_batch >= (list == &plan.step ? plan.micro_batches : 1))
+        return fault(name, at, "names a micro-batch that the plan does not have");
+      if (i.first < 0 || i.first > layers || i.last < 0 || i.last > layers || (computes && i.first >= i.last))
+        return fault(name, at, "names layers that the model does not have");
+      if (is_of_unit && (i.unit < 0 || i.unit >= units)) return fault(name, at, "names a unit that the plan does not have");
+    }
+  return {};
+}
+
+namespace detail {
+
+/// "rank 1, step instruction 7 (send_wait ...)".
+inline std::string where(const Verdict::Stuck& stuck, std::string_view name, const Plan& plan) {
+  if (name == "plan") return text("rank ", stuck.rank);
+  if (name == "units") return text("rank ", stuck.rank, ", unit ", stuck.at, " of its plan,");
+  const Instructions& list = name == "setup" ? plan.setup : name == "step" ? plan.step : plan.evaluate;
+  if (stuck.at < 0 || stuck.at >= static_cast<int>(list.size())) return text("rank ", stuck.rank, " at the end of its ", name);
+  return text("rank ", stuck.rank, ", ", name, " instruction ", stuck.at, " (", describe(list[static_cast<std::size_t>(stuck.at)]), ")");
+}
+
+}  // namespace detail
+
+/// What is wrong, in words: "rank 1, step instruction 7 (send_wait ...) ...".
+inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plans) {
+  if (verdict) return "the plan is sound";
+  const auto where = [&](const Verdict::Stuck& stuck) {
+    return detail::where(stuck, verdict.list, plans[static_cast<std::size_t>(stuck.rank)]);
+  };
+  std::string words = text("the plan cannot run: ", where(verdict.where), " ", verdict.reason);
+  for (int each = 0; each < verdict.cycle_length; ++each) {
+    const Verdict::Stuck& stuck = verdict.cycle[static_cast<std::size_t>(each)];
+    words += text(each == 0 ? ": " : "; ", where(stuck), " waits for rank ", stuck.waits_for);
+  }
+  return words;
+}
+
+/// Of what verify_numbers has found in a rank's plan.
+inline std::string explain(const Verdict& verdict, const Plan& plan) {
+  return verdict ? "the plan is sound"
+                 : text("the plan cannot run: ", detail::where(verdict.where, verdict.list, plan), " ", verdict.reason);
+}
+
+template <strategy::Strategy S>
+constexpr Verdict verify(const S& strategy, const Outline& model, int ranks) {
+  return verify(model, strategy::plans(strategy, model, ranks));
+}
+
+/// What is wrong with a plan, in a type, so that a compiler's message shows it: the kind of fault, the rank, the number of the instruction
+/// in its list, and the rank that it waits for.
+template <Fault fault, int rank, int instruction, int waits_for>
+struct Finding {
+  static constexpr bool is_sound = fault == Fault::none;
+  static_assert(is_sound,
+                "pdp: a plan cannot run; Finding<fault, rank, instruction, waited for> says where, and explain() says it in words");
+};
+
+/// For a static_assert where the sizes are constants.
+///
+///   static_assert(plan::is_sound<[] { return verify(Pipeline<Mine>{.micro_batches = 8}, nn::outline(model, Shape{784}), 4); }>);
+template <auto find>
+constexpr bool is_sound = [] {
+  constexpr Verdict verdict = find();
+  return Finding<verdict.fault, verdict.where.rank, verdict.where.at, verdict.where.waits_for>::is_sound;
+}();
+
+}  // namespace pdp::plan

@@ -1,0 +1,92 @@
+#include "allocations.hpp"
+
+#include <pdp/comm/self.hpp>
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <new>
+
+#include "catch.hpp"
+#include "tasks.hpp"
+
+namespace comm = pdp::comm;
+
+namespace {
+
+// As wide as the classifier of MNIST, as a product of large matrices allocates where one of small ones does not.
+constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 10}}, pdp::loss::CrossEntropy{},
+                         pdp::optim::Adam{}};
+
+/// Allocations of all ranks together in steps 4 to 23 of a fit: the loader's thread, the step and its messages. Step 3 is the first with
+/// fewer rows, for which oneDNN's kernels are made.
+template <class Comm, class Strategy, class P = pdp::Float32>
+long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {}) {
+  const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
+  const auto counts = pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
+    const pdp::TrainerOptions options{.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite};
+    pdp::Trainer trainer{world, strategy, wide, options, precision};
+    long first = 0, last = 0;
+    const auto on_step = [&](std::int64_t step, const auto&) {
+      if (step > 3 && step < 22) return;
+      world.barrier();
+      (step <= 3 ? first : last) = allocations::count;
+      world.barrier();
+    };
+    trainer.fit(
+        samples, {.epochs = 6}, [](const pdp::Epoch&) {}, on_step);
+    return last - first;
+  });
+  return counts.front();
+}
+
+}  // namespace
+
+TEST_CASE("the counter of allocations counts operator new and the functions of C", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  const auto counted = [](auto&& allocate) {
+    const long before = allocations::count;
+    allocate();
+    return allocations::count - before;
+  };
+  CHECK(counted([] { ::operator delete(::operator new(100)); }) == 1);
+  CHECK(counted([] { ::operator delete[](::operator new[](100)); }) == 1);
+  CHECK(counted([] { ::operator delete(::operator new(100, std::nothrow)); }) == 1);
+  CHECK(counted([] { pdp::Buffer<float>{100}; }) == 1);
+  void* memory = nullptr;
+  CHECK(counted([&] { memory = std::malloc(10); }) == 1);
+  CHECK(counted([&] { memory = std::realloc(memory, 100'000); }) == 1);
+  std::free(memory);
+  CHECK(counted([] {}) == 0);
+}
+
+TEST_CASE("after the first steps nothing is allocated any more", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  CHECK(allocations_in_a_fit<comm::Self>(1, strategy::Single{}) == 0);
+  CHECK(allocations_in_a_fit<comm::Self>(1, strategy::Single{.accumulate = 3}) == 0);
+  for (const int ranks : {2, 3}) {
+    CHECK(allocations_in_a_fit<comm::Thread>(ranks, strategy::DataParallel{}) == 0);
+    CHECK(allocations_in_a_fit<comm::Shm>(ranks, strategy::DataParallel{}) == 0);
+    CHECK(allocations_in_a_fit<comm::Tcp>(ranks, strategy::DataParallel{}) == 0);
+  }
+  CHECK(allocations_in_a_fit<comm::Thread>(4, strategy::DataParallel{.accumulate = 2, .unit_elements = 1}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::Pipeline<>{.micro_batches = 4, .join_weights = 3}) == 0);
+  for (const int stage : {1, 2, 3}) CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::Zero{.stage = stage, .accumulate = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::Zero{.stage = 3}, {.clip_norm = 0.01, .non_finite = plan::NonFinite::stop}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::Pipeline<plan::ZeroBubble>{.micro_batches = 4}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(2, strategy::Pipeline<plan::GPipe>{.micro_batches = 4}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::TensorParallel{.accumulate = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Tcp>(2, strategy::TensorParallel{}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(4, strategy::Hybrid<>{.mesh = {2, 1, 2}, .micro_batches = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(4, strategy::Hybrid<>{.mesh = {1, 2, 2}, .micro_batches = 2}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::DataParallel{}, {}, pdp::Bfloat16Gradients{}) == 0);
+  CHECK(allocations_in_a_fit<comm::Shm>(2, strategy::Zero{.stage = 2, .accumulate = 2}, {}, pdp::Bfloat16Gradients{}) == 0);
+}

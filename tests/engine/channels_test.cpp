@@ -1,0 +1,171 @@
+#include <pdp/comm/thread.hpp>
+#include <pdp/engine/channels.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+#include <pdp/verify/verify.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "catch.hpp"
+#include "parallel/tasks.hpp"
+#include "support.hpp"
+
+namespace lanes_test {
+
+namespace comm = pdp::comm;
+namespace nn = pdp::nn;
+using namespace pdp::strategy;
+
+namespace {
+
+constexpr nn::Sequential model{nn::Linear{8, 16},  nn::Tanh{}, nn::Linear{16, 16}, nn::Tanh{}, nn::Linear{16, 16}, nn::Tanh{},
+                               nn::Linear{16, 16}, nn::Tanh{}, nn::Linear{16, 16}, nn::Tanh{}, nn::Linear{16, 4}};
+
+/// A communicator whose messages are one queue, as it says.
+struct Queued : comm::Thread {
+  static constexpr bool queues_messages = true;
+
+  Queued(comm::Thread&& group) : comm::Thread{std::move(group)} {}
+  [[nodiscard]] Queued split(int color, int key) { return comm::Thread::split(color, key); }
+  static std::vector<Queued> world(int size) {
+    std::vector<Queued> ranks;
+    for (comm::Thread& each : comm::Thread::world(size)) ranks.emplace_back(std::move(each));
+    return ranks;
+  }
+};
+static_assert(comm::QueuesMessages<Queued> && !comm::QueuesMessages<comm::Thread>);
+
+/// The first of two ranks sends its micro-batches in their order, and the other one asks for the last one first.
+struct Contrary {
+  static constexpr int chunks = 1;
+
+  [[nodiscard]] constexpr std::vector<Action> actions(PipelinePlace at) const {
+    if (at.rank == 0) return GPipe{}.actions(at);
+    std::vector<Action> list;
+    for (int m = at.micro_batches - 1; m >= 0; --m) list.insert(list.end(), {{Action::Kind::forward, m}, {Action::Kind::backward, m}});
+    return list;
+  }
+};
+
+/// The lanes of the world, in whose order both ends have to agree.
+std::vector<Lane> lanes_of_all(const std::vector<Plan>& all) {
+  std::vector<Lane> lanes;
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank)
+    for (const Lane& lane : lanes_of(all[static_cast<std::size_t>(rank)], rank, 0)) {
+      if (std::ranges::find(lanes, lane) == lanes.end()) lanes.push_back(lane);
+      const auto order = [&](int end) { return messages_on(lane, all[static_cast<std::size_t>(end)], end, 0); };
+      CHECK_FALSE(order(lane.from).empty());
+      CHECK(order(lane.from) == order(lane.to));
+    }
+  return lanes;
+}
+
+}  // namespace
+
+TEST_CASE("the lanes of a chain are split in four rounds, and those of a ring of an odd length in six", "[parallel][lanes]") {
+  for (int size = 2; size <= 9; ++size) {
+    std::vector<Lane> chain;
+    for (int rank = 0; rank + 1 < size; ++rank) {
+      chain.push_back({rank, rank + 1, Tensor::activation});
+      chain.push_back({rank + 1, rank, Tensor::gradient});
+    }
+    CHECK(rounds_of(chain).size() == (size == 2 ? 2 : 4));
+    if (size == 2) continue;
+    chain.push_back({size - 1, 0, Tensor::activation});
+    chain.push_back({0, size - 1, Tensor::gradient});
+    CHECK(rounds_of(chain).size() == (size % 2 == 0 ? 4 : 6));
+  }
+  CHECK(rounds_of({}).empty());
+}
+
+TEST_CASE("rounds hold each lane once, and of each rank one lane", "[parallel][lanes]") {
+  for (int seed = 0; seed < 50; ++seed) {
+    const auto drawn = support::normal(40, seed);
+    std::vector<Lane> lanes;
+    for (std::size_t i = 0; i + 1 < drawn.size(); i += 2) {
+      const auto rank_of = [](float value) { return static_cast<int>(value * 1000) & 7; };
+      const Lane lane{rank_of(drawn[i]), rank_of(drawn[i + 1]), i % 4 == 0 ? Tensor::activation : Tensor::gradient};
+      if (lane.from != lane.to && std::ranges::find(lanes, lane) == lanes.end()) lanes.push_back(lane);
+    }
+    std::size_t found = 0;
+    for (const std::vector<Lane>& round : rounds_of(lanes)) {
+      std::set<int> ranks;
+      for (const Lane& lane : round) {
+        CHECK(ranks.insert(lane.from).second);
+        CHECK(ranks.insert(lane.to).second);
+        CHECK(std::ranges::find(lanes, lane) != lanes.end());
+        ++found;
+      }
+    }
+    CHECK(found == lanes.size());
+  }
+}
+
+TEST_CASE("both ends of a lane have its messages in one order, in every schedule", "[parallel][lanes]") {
+  const nn::Outline outline = nn::outline(model, pdp::Shape{8});
+  const auto check = [&](const auto& strategy, int ranks) {
+    CAPTURE(ranks, strategy.micro_batches);
+    const std::vector<Plan> all = plans(strategy, outline, ranks);
+    CHECK(verify(outline, all));  // so nobody waits in a circle: a message is ahead of those only that both ends start later
+    CHECK_FALSE(lanes_of_all(all).empty());
+  };
+  for (int ranks = 2; ranks <= 5; ++ranks)
+    for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
+      check(Pipeline<GPipe>{.micro_batches = micro_batches}, ranks);
+      check(Pipeline<>{.micro_batches = micro_batches}, ranks);
+      check(Pipeline<>{.micro_batches = micro_batches, .recompute = true, .join_weights = 3}, ranks);
+      check(Pipeline<ZeroBubble>{.micro_batches = micro_batches, .join_weights = 2}, ranks);
+      check(Pipeline<Interleaved>{.micro_batches = micro_batches}, ranks);
+    }
+}
+
+TEST_CASE("ranks learn the same where their messages go on lanes", "[parallel][lanes][equivalence]") {
+  for (const int size : {2, 3, 4}) {
+    const auto check = [&](const auto& strategy) {
+      CAPTURE(size);
+      const auto losses_of = [&]<class Comm>() {
+        return pdp::testing::ranks<Comm>(size, [&](Comm& world) {
+          pdp::Trainer trainer{world, strategy, tasks::residual_classifier(6), {.global_batch = 32, .seed = 3}};
+          const auto data = tasks::samples(100);
+          std::vector<double> losses;
+          trainer.fit(
+              data, {.epochs = 2}, [](const pdp::Epoch&) {},
+              [&](std::int64_t, const auto& totals) { losses.push_back(totals.mean_loss()); });
+          losses.push_back(trainer.evaluate(data).mean_loss());
+          return losses;
+        });
+      };
+      const auto expected = losses_of.template operator()<comm::Thread>();
+      CHECK(expected.front().size() > 3);
+      CHECK(losses_of.template operator()<Queued>() == expected);
+    };
+    check(Pipeline<>{.micro_batches = 3});
+    check(Pipeline<Interleaved>{.micro_batches = 4});
+    if (size == 4) check(Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2});
+  }
+}
+
+TEST_CASE("a plan whose messages come in another order than they are asked for is told to every rank of a communicator that queues them",
+          "[parallel][lanes][bad input]") {
+  const auto train = []<class Comm>(Comm& world) {
+    pdp::Trainer trainer{world, Pipeline<Contrary>{.micro_batches = 2}, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3}};
+    trainer.fit(tasks::samples(64), {.epochs = 1}, [](const pdp::Epoch&) {});
+  };
+  for (const auto& error : pdp::testing::errors<comm::Thread>(2, [&](comm::Thread& world) { train(world); })) CHECK_FALSE(error);
+  const auto errors = pdp::testing::errors<Queued>(2, [&](Queued& world) { train(world); });
+  CHECK(std::ranges::any_of(errors, [](const auto& error) { return error.template is<pdp::PlanError>(); }));
+  for (const auto& error : errors)  // the second one may hear of it by the end of the first
+    CHECK_THAT(error.what(), Contains("rank 1 of group 0 asks for its activations of rank 0 in another order") &&
+                                 Contains("let both ranks of the plan start them in one order"));
+}
+
+}  // namespace lanes_test

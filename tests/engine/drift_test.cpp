@@ -1,0 +1,49 @@
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
+#include <pdp/testing/equivalence.hpp>
+
+#include "catch.hpp"
+#include "tasks.hpp"
+
+namespace comm = pdp::comm;
+using namespace pdp::strategy;
+
+// The long form of the other tests of equivalence: losses within 1e-5 for 20 steps, and within what the control run drifts for 100.
+
+TEMPLATE_TEST_CASE("every strategy follows one process for a hundred steps", "[parallel][equivalence][.long]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
+  const auto samples = tasks::samples(250);  // the last of 8 batches has 26 rows: uneven shares, and micro-batches that are short or empty
+  const double clip_norm = GENERATE(0.0, 0.5);
+  const auto follows = [&](const AnyStrategy& strategy, int ranks) {
+    CAPTURE(ranks, clip_norm);
+    const auto report = pdp::testing::serial_equivalence<TestType>(tasks::residual_classifier(7), samples, strategy, ranks,
+                                                                   {.steps = 100, .gradient = {.clip_norm = clip_norm}});
+    INFO(report.text());
+    CHECK(report);
+    CHECK(report.strategy().size() == 100);
+    CHECK(report.strategy().back() < 0.8 * report.strategy().front());
+  };
+  for (const int ranks : {2, 4}) {
+    for (const int accumulate : {1, 3}) {
+      follows(DataParallel{.accumulate = accumulate, .unit_elements = 64}, ranks);
+      for (const int stage : {1, 2, 3}) follows(Zero{.stage = stage, .accumulate = accumulate, .unit_elements = 64}, ranks);
+      follows(TensorParallel{.accumulate = accumulate}, ranks);
+    }
+    for (const int m : {1, 3, 8}) {
+      follows(Pipeline<GPipe>{.micro_batches = m}, ranks);
+      follows(Pipeline<OneForwardOneBackward>{.micro_batches = m, .join_weights = 2}, ranks);
+      follows(Pipeline<OneForwardOneBackward>{.micro_batches = m, .recompute = true}, ranks);
+      follows(Pipeline<Interleaved>{.micro_batches = m}, ranks);
+      follows(Pipeline<ZeroBubble>{.micro_batches = m}, ranks);
+    }
+  }
+  follows(Hybrid<OneForwardOneBackward>{.mesh = {2, 2, 2}, .micro_batches = 3}, 8);
+  follows(Hybrid<GPipe>{.mesh = {2, 2, 2}, .micro_batches = 3}, 8);
+}

@@ -1,0 +1,289 @@
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/zero.hpp>
+#include <pdp/testing/equivalence.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <cmath>
+#include <limits>
+#include <mutex>
+
+#include "catch.hpp"
+#include "tasks.hpp"
+
+namespace gradient_norm_test {
+
+namespace comm = pdp::comm;
+namespace nn = pdp::nn;
+using namespace pdp::strategy;
+using pdp::testing::ranks;
+using pdp::testing::serial_equivalence;
+
+namespace {
+
+constexpr pdp::Task task{nn::Sequential{nn::Linear{8, 7}, nn::Tanh{}, nn::Linear{7, 5}, nn::Tanh{}, nn::Linear{5, 4}},
+                         pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 1}};
+
+constexpr pdp::Task adam_task{task.model, task.loss, pdp::optim::Adam{.lr = 0.1f}};
+
+struct Spread {
+  AnyStrategy strategy;
+  int ranks;
+};
+/// Each way in which a gradient is kept: whole, in slices, in parts that no other rank has.
+std::vector<Spread> every_strategy() {
+  return {{Single{}, 1},
+          {Single{.accumulate = 3}, 1},
+          {DataParallel{.unit_elements = 1}, 2},
+          {DataParallel{.accumulate = 2}, 3},
+          {Zero{.stage = 1, .unit_elements = 1}, 3},
+          {Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 3},
+          {Zero{.stage = 3, .accumulate = 2, .unit_elements = 1}, 3},
+          {Zero{.stage = 3}, 2},
+          {Pipeline<OneForwardOneBackward>{.micro_batches = 3}, 2},
+          {Pipeline<ZeroBubble>{.micro_batches = 4}, 4}};
+}
+
+/// The parameters that a number of steps lead to, and the totals of each.
+struct Trained {
+  std::vector<pdp::checkpoint::Tensor> parameters;
+  std::vector<pdp::engine::Totals> totals;
+};
+template <class TaskType = decltype(task)>
+Trained train(const Spread& spread, pdp::TrainerOptions options, const std::vector<std::vector<float>>& batches,
+              const TaskType& of = task) {
+  using Comm = comm::Thread;
+  options.global_batch = static_cast<pdp::Index>(batches.front().size()) / 8;
+  options.seed = 3;
+  std::vector<Trained> all = ranks<Comm>(spread.ranks, [&](Comm& world) {
+    pdp::Trainer trainer{world, spread.strategy, of, options};
+    Trained trained;
+    for (const std::vector<float>& x : batches) {
+      const std::vector<std::int32_t> classes = tasks::classes_of(x);
+      const pdp::data::Rows rows = pdp::data::shard_rows(options.global_batch, trainer.share());
+      trained.totals.push_back(
+          trainer.step(std::span{x}.subspan(static_cast<std::size_t>(rows.first) * 8, static_cast<std::size_t>(rows.size()) * 8),
+                       std::span{classes}.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.size()))));
+    }
+    trained.parameters = trainer.parameters();
+    return trained;
+  });
+  for (const Trained& each : all)
+    for (std::size_t step = 0; step < batches.size(); ++step) {
+      const double norm = each.totals[step].gradient_norm, first = all.front().totals[step].gradient_norm;
+      CHECK((norm == first || (std::isnan(norm) && std::isnan(first))));
+      CHECK(each.totals[step].skipped == all.front().totals[step].skipped);
+    }
+  return std::move(all.front());
+}
+
+double distance(const Trained& a, const Trained& b) {
+  double sum = 0;
+  for (std::size_t t = 0; t < a.parameters.size(); ++t) {
+    const std::vector<float>&x = a.parameters[t].values, &y = b.parameters[t].values;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += std::pow(static_cast<double>(x[i]) - static_cast<double>(y[i]), 2);
+  }
+  return std::sqrt(sum);
+}
+
+/// Ten times as large as usual, so that gradients are, too.
+std::vector<float> large(std::uint64_t seed) {
+  std::vector<float> x = pdp::testing::normal(std::size_t{13} * 8, seed);
+  for (float& value : x) value *= 10;
+  return x;
+}
+std::vector<float> with(std::vector<float> x, std::size_t row, float value) {
+  x[row * 8 + 5] = value;
+  return x;
+}
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+
+}  // namespace
+
+TEST_CASE("a gradient is as long as it is whole, wherever its parts are, and is clipped to the length that it may have",
+          "[parallel][gradient]") {
+  const std::vector<std::vector<float>> once{large(7)};
+  const Trained reference = train({Single{}, 1}, {.clip_norm = 1e6}, once);
+  const double norm = reference.totals[0].gradient_norm;
+  REQUIRE(norm > 0.1);
+  const Trained clipped = train({Single{}, 1}, {.clip_norm = norm / 3}, once);
+  for (const Spread& spread : every_strategy()) {
+    const Trained whole = train(spread, {.clip_norm = 1e6}, once), third = train(spread, {.clip_norm = norm / 3}, once);
+    CHECK(whole.totals[0].gradient_norm == Approx(norm).epsilon(1e-6));
+    CHECK(third.totals[0].gradient_norm == Approx(norm).epsilon(1e-6));  // before it was clipped
+    CHECK(distance(whole, reference) < 1e-6 * norm);
+    CHECK(distance(third, clipped) < 1e-6 * norm);
+    // With a learning rate of 1 the step is the gradient: two thirds of it are missing.
+    CHECK(distance(whole, third) == Approx(norm * 2 / 3).epsilon(1e-5));
+    CHECK(train(spread, {}, once).totals[0].gradient_norm == 0);
+  }
+}
+
+TEMPLATE_TEST_CASE("clipped gradients give the losses of one process, whatever the strategy", "[parallel][gradient][equivalence]",
+                   comm::Thread, comm::Shm, comm::Tcp) {
+  // Sgd, whose update is as long as the gradient is.
+  constexpr pdp::Task steep{task.model, task.loss, pdp::optim::Sgd{.lr = 0.3f, .momentum = 0.9f}};
+  const auto samples = tasks::samples(250);
+  for (const Spread& spread : every_strategy()) {
+    const auto report = serial_equivalence<TestType>(steep, samples, spread.strategy, spread.ranks,
+                                                     {.gradient = {.clip_norm = 0.1, .non_finite = NonFinite::stop}});
+    INFO(report.text());
+    CHECK(report);
+    CHECK(report.strategy().back() < 0.9 * report.strategy().front());
+    const auto longer = serial_equivalence<TestType>(steep, samples, spread.strategy, spread.ranks, {.steps = 2});
+    CHECK(std::abs(longer.strategy()[1] - report.strategy()[1]) > 1e-3);  // it was clipped
+  }
+}
+
+TEST_CASE("losses that are scaled by a power of two lead to the same parameters, to the bit, whatever the strategy",
+          "[parallel][gradient]") {
+  const std::vector<std::vector<float>> batches{large(1), large(2), large(3)};
+  for (const Spread& spread : every_strategy())
+    for (const double clip_norm : {0.0, 0.3}) {
+      const Trained plain = train(spread, {.clip_norm = clip_norm, .non_finite = NonFinite::skip}, batches);
+      const Trained scaled = train(spread, {.clip_norm = clip_norm, .loss_scaling = pdp::LossScaling{.initial = 4096}}, batches);
+      CHECK(distance(scaled, plain) == 0);
+      for (std::size_t step = 0; step < batches.size(); ++step) {
+        CHECK(scaled.totals[step].loss == plain.totals[step].loss);
+        CHECK(scaled.totals[step].gradient_norm == plain.totals[step].gradient_norm);
+        CHECK(scaled.totals[step].loss_scale == 4096);
+      }
+    }
+}
+
+TEST_CASE("the scale of losses falls when a gradient is not finite, and grows when some in a row were, on every rank alike",
+          "[parallel][gradient]") {
+  const pdp::LossScaling scaling{.initial = 8, .growth = 4, .backoff = 0.5, .interval = 3};
+  const auto bad = with(large(2), 6, infinity);
+  for (const Spread& spread : every_strategy()) {
+    const Trained found =
+        train(spread, {.loss_scaling = scaling}, {large(1), large(2), bad, large(3), large(4), large(5), large(6), bad, bad, large(7)});
+    std::vector<double> scales;
+    for (const auto& totals : found.totals) scales.push_back(totals.loss_scale);
+    CHECK(scales == std::vector<double>{8, 8, 8, 4, 4, 4, 16, 16, 8, 4});
+    CHECK(found.totals[2].skipped);
+    CHECK(distance(found, train(spread, {.non_finite = NonFinite::skip},
+                                {large(1), large(2), large(3), large(4), large(5), large(6), large(7)})) == 0);
+  }
+}
+
+TEST_CASE("a scaling of losses that would lead nowhere is refused", "[parallel][gradient][bad input]") {
+  for (const pdp::LossScaling& scaling :
+       {pdp::LossScaling{.initial = 0}, pdp::LossScaling{.initial = infinity}, pdp::LossScaling{.growth = 0.5},
+        pdp::LossScaling{.backoff = 1}, pdp::LossScaling{.backoff = 0}, pdp::LossScaling{.interval = 0}})
+    CHECK_THROWS_WITH(train({Single{}, 1}, {.loss_scaling = scaling}, {large(1)}), Contains("losses cannot be scaled by "));
+  CHECK_THROWS_WITH(train({Single{}, 1}, {.non_finite = NonFinite::stop, .loss_scaling = pdp::LossScaling{}}, {large(1)}),
+                    Contains("NonFinite::stop would end the training then; take NonFinite::skip"));
+}
+
+TEST_CASE("a gradient that is not finite is left out on every rank, and training goes on as if the step had not been",
+          "[parallel][gradient]") {
+  for (const Spread& spread : every_strategy()) {
+    for (const auto& [row, value] : {std::pair<std::size_t, float>{0, not_a_number}, {6, infinity}, {12, -infinity}}) {
+      const Trained without = train(spread, {.non_finite = NonFinite::skip}, {large(1), large(3)});
+      const Trained skipped = train(spread, {.non_finite = NonFinite::skip}, {large(1), with(large(2), row, value), large(3)});
+      CHECK(skipped.totals[1].skipped);
+      CHECK_FALSE(std::isfinite(skipped.totals[1].gradient_norm));
+      CHECK_FALSE((skipped.totals[0].skipped || skipped.totals[2].skipped));
+      CHECK(distance(skipped, without) == 0);
+      // Adam counts the updates that it has made.
+      CHECK(distance(train(spread, {.non_finite = NonFinite::skip}, {large(1), with(large(2), row, value), large(3)}, adam_task),
+                     train(spread, {.non_finite = NonFinite::skip}, {large(1), large(3)}, adam_task)) == 0);
+      const Trained ignored = train(spread, {.clip_norm = 1e6}, {large(1), with(large(2), row, value), large(3)});
+      CHECK(std::isnan(distance(ignored, without)));
+    }
+  }
+}
+
+TEST_CASE("where a gradient that is not finite stops the training, every rank says on which rank and in which tensor it was",
+          "[parallel][gradient]") {
+  for (const Spread& spread : every_strategy()) {
+    std::mutex mutex;
+    std::vector<std::string> messages;
+    std::vector<float> x = with(large(2), 12, not_a_number);  // of the last rank's share, or of the last micro-batch
+    const std::vector<float> fine = large(4);
+    ranks<comm::Thread>(spread.ranks, [&](comm::Thread& world) {
+      pdp::Trainer trainer{world, spread.strategy, task, {.global_batch = 13, .seed = 3, .non_finite = NonFinite::stop}};
+      const std::vector<std::int32_t> classes(13, 1);
+      const pdp::data::Rows rows = pdp::data::shard_rows(13, trainer.share());
+      const auto mine_of = [&](const std::vector<float>& all) {
+        return std::span{all}.subspan(static_cast<std::size_t>(rows.first) * 8, static_cast<std::size_t>(rows.size()) * 8);
+      };
+      const auto labels = std::span{classes}.first(static_cast<std::size_t>(rows.size()));
+      const auto before = trainer.parameters();
+      try {
+        trainer.step(mine_of(x), labels);
+        FAIL("nothing was thrown");
+      } catch (const pdp::NonFiniteGradient& error) {
+        const std::lock_guard lock{mutex};
+        messages.emplace_back(error.what());
+      }
+      // The world goes on, with the parameters from before the step.
+      const auto after = trainer.parameters();
+      trainer.step(mine_of(fine), labels);
+      const std::lock_guard lock{mutex};
+      for (std::size_t t = 0; t < before.size(); ++t) CHECK(before[t].values == after[t].values);
+    });
+    REQUIRE(messages.size() == static_cast<std::size_t>(spread.ranks));
+    // Backward begins in the last layer, which is the last rank's in a pipeline.
+    for (const std::string& message : messages) {
+      CHECK(message == messages.front());
+      CHECK_THAT(message, StartsWith("step 0: the gradient of 4.weight on rank ") &&
+                              Contains(" is not finite (NaN or infinity), and no parameter has been "
+                                       "changed; look at the samples of that step"));
+      CHECK_THAT(message, Contains("on rank " + std::to_string(spread.ranks - 1) + " "));
+    }
+  }
+}
+
+TEST_CASE("gradients that are finite on every rank, and not when they are summed, stop the training on every rank or are skipped",
+          "[parallel][gradient]") {
+  // One sample a rank: its gradient is that of the output, 2e28, times the input, and there is no float for twice that.
+  constexpr pdp::Task line{nn::Sequential{nn::Linear{1, 1, false}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{.lr = 1}};
+  const std::vector<float> x(1, 1e10f);
+  for (const AnyStrategy& strategy :
+       {AnyStrategy{DataParallel{}}, AnyStrategy{Zero{.stage = 1}}, AnyStrategy{Zero{.stage = 2}}, AnyStrategy{Zero{.stage = 3}}}) {
+    const auto tried = [&](NonFinite policy, float second) {
+      return ranks<comm::Thread>(2, [&](comm::Thread& world) -> std::string {
+        pdp::Trainer trainer{world, strategy, line, {.global_batch = 2, .seed = 3, .non_finite = policy}};
+        const std::vector<float> target(1, world.rank() == 0 ? -2e28f : second);
+        const auto before = trainer.parameters();
+        std::string message = "finite";
+        try {
+          if (trainer.step(x, target).skipped) message = "skipped";
+        } catch (const pdp::NonFiniteGradient& error) {
+          message = error.what();
+        }
+        const auto after = trainer.parameters();
+        for (std::size_t t = 0; t < before.size(); ++t) CHECK((before[t].values == after[t].values) == (message != "finite"));
+        return message;
+      });
+    };
+    CHECK(tried(NonFinite::stop, 0) == std::vector<std::string>{"finite", "finite"});
+    CHECK(tried(NonFinite::skip, -2e28f) == std::vector<std::string>{"skipped", "skipped"});
+    for (const std::string& message : tried(NonFinite::stop, -2e28f))
+      CHECK_THAT(message, StartsWith("step 0: the gradient is finite on each rank, but its sum over all ranks is not, and no parameter has "
+                                     "been changed; look at"));
+  }
+}
+
+TEST_CASE("a policy that cannot be is refused, with what to do", "[parallel][gradient]") {
+  for (const double norm : {-1.0, std::nan(""), HUGE_VAL})
+    CHECK_THROWS_WITH(train({Single{}, 1}, {.clip_norm = norm}, {large(1)}),
+                      Contains("it takes the largest norm that a gradient may have, or 0 for any"));
+  ranks<comm::Thread>(1, [&](comm::Thread& world) {
+    const auto plan = Single{}.plan(nn::outline(task.model, pdp::Shape{8}), {});
+    using Engine = Engine<comm::Thread, std::remove_const_t<decltype(task.model)>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;
+    CHECK_THROWS_WITH(
+        (Engine{world, plan, task.model, pdp::Shape{8}, task.loss, task.optimizer, {.rows = 4}, GradientPolicy{.clip_norm = 1}}),
+        Contains("but the plan does not take its norm; make it with plan_for(policy, plan)"));
+  });
+}
+
+}  // namespace gradient_norm_test

@@ -1,0 +1,183 @@
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/zero.hpp>
+#include <pdp/testing/equivalence.hpp>
+
+#include <array>
+#include <concepts>
+
+#include "catch.hpp"
+#include "learnt.hpp"
+#include "tasks.hpp"
+#include "two_halves.hpp"
+
+namespace equivalence_test {
+
+namespace comm = pdp::comm;
+using pdp::testing::serial_equivalence;
+
+// Whatever the strategy, the losses are those of one process.
+
+namespace {
+
+/// Prints what is wrong, and demands that something was learnt: equal losses of a model that does not change prove nothing.
+void check(const pdp::testing::Equivalence& report) {
+  INFO(report.text());
+  CHECK(report);
+  CHECK(report.strategy().back() < 0.8 * report.strategy().front());
+}
+
+/// The strategy itself where ranks are threads; elsewhere one that is chosen as the program runs, so that not each is compiled for each
+/// communicator: only plans depend on it.
+template <class C, class S>
+auto over(const S& strategy) {
+  if constexpr (std::same_as<C, comm::Thread>)
+    return strategy;
+  else
+    return strategy::AnyStrategy{strategy};
+}
+
+template <class C, class TaskType, class Data, class S>
+void check(const TaskType& task, const Data& data, const S& strategy, int ranks, const pdp::testing::EquivalenceOptions& options = {}) {
+  check(serial_equivalence<C>(task, data, over<C>(strategy), ranks, options));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short batches and accumulation included", "[parallel][equivalence]",
+                   comm::Thread, comm::Shm, comm::Tcp) {
+  const int ranks = GENERATE(1, 2, 3, 4);
+  const int accumulate = GENERATE(1, 3);
+  const auto samples = tasks::samples(250);  // the last batch of an epoch has 26 rows, for three ranks 8, 9 and 9
+  const strategy::DataParallel strategy{.accumulate = accumulate, .unit_elements = 64};
+  check<TestType>(tasks::classifier, samples, strategy, ranks);
+  check<TestType>(tasks::residual_classifier(3), samples, strategy, ranks);
+}
+
+TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others learn", "[parallel][equivalence]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
+  const pdp::testing::Batches<std::int32_t> batches = [](int step) {
+    const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
+    pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
+    batch.targets = tasks::classes_of(batch.x);
+    return batch;
+  };
+  const int accumulate = GENERATE(1, 2);
+  check<TestType>(tasks::classifier, batches, strategy::DataParallel{.accumulate = accumulate}, 4, {.steps = 60});
+}
+
+TEST_CASE("Single learns the same whether its batch is cut or not", "[parallel][equivalence]") {
+  const int accumulate = GENERATE(2, 5);
+  check(serial_equivalence<comm::Thread>(tasks::classifier, tasks::samples(250), strategy::Single{.accumulate = accumulate}, 1));
+}
+
+TEST_CASE("the depth of a model may be known at run time only", "[parallel][equivalence]") {
+  for (const pdp::Index depth : {1, 7})
+    check(serial_equivalence<comm::Thread>(tasks::residual_classifier(depth), tasks::samples(100), strategy::DataParallel{}, 2));
+}
+
+TEMPLATE_TEST_CASE("a user's own plan, which cuts the model in two, gives the losses of one process", "[parallel][equivalence]",
+                   comm::Thread, comm::Shm, comm::Tcp) {
+  const int micro_batches = GENERATE(1, 3);
+  const auto samples = tasks::samples(250);
+  for (const int cut : {1, 2}) check<TestType>(tasks::classifier, samples, TwoHalves{cut, micro_batches}, 2);
+  check<TestType>(tasks::residual_classifier(4), samples, TwoHalves{3, micro_batches}, 2);
+}
+
+TEMPLATE_TEST_CASE("a pipeline gives the losses of one process, whatever its schedule, its cuts and its micro-batches",
+                   "[parallel][equivalence][pipeline]", comm::Thread, comm::Shm, comm::Tcp) {
+  using namespace strategy;
+  const int ranks = GENERATE(2, 4);
+  const int micro_batches =
+      GENERATE(1, 3, 8);  // of the last batch of an epoch, with its 26 rows, the last micro-batches are short or empty
+  if (PDP_TEST_SANITIZED && (ranks == 2) != (micro_batches == 3)) return;
+  const auto samples = tasks::samples(250);
+  const auto task = tasks::residual_classifier(7);
+  check<TestType>(task, samples, Pipeline<GPipe>{.micro_batches = micro_batches}, ranks);
+  check<TestType>(task, samples, Pipeline<OneForwardOneBackward>{.micro_batches = micro_batches}, ranks);
+  check<TestType>(task, samples, Pipeline<Interleaved>{.micro_batches = micro_batches}, ranks);
+  check<TestType>(task, samples, Pipeline<ZeroBubble>{.micro_batches = micro_batches}, ranks);
+  check<TestType>(tasks::classifier, samples, Pipeline<>{.micro_batches = micro_batches, .cuts = {2}}, 2);
+  check<TestType>(task, samples, Pipeline<GPipe>{.micro_batches = micro_batches, .join_weights = 2}, ranks);
+  check<TestType>(task, samples, Pipeline<>{.micro_batches = micro_batches, .join_weights = 8}, ranks);
+  check<TestType>(task, samples, Pipeline<Interleaved>{.micro_batches = micro_batches, .join_weights = 3}, ranks);
+}
+
+TEST_CASE("a pipeline that computes activations again has the same losses, to the bit", "[parallel][equivalence][pipeline]") {
+  using namespace strategy;
+  const auto samples = tasks::samples(250);
+  const auto task = tasks::residual_classifier(7);
+  const auto same = [&](auto strategy, int ranks) {
+    const auto kept = serial_equivalence<comm::Thread>(task, samples, strategy, ranks);
+    strategy.recompute = true;
+    const auto again = serial_equivalence<comm::Thread>(task, samples, strategy, ranks);
+    check(again);
+    CHECK(again.strategy() == kept.strategy());
+  };
+  for (const int m : {1, 3, 8}) {
+    same(Pipeline<GPipe>{.micro_batches = m}, 3);
+    same(Pipeline<>{.micro_batches = m}, 4);
+    same(Pipeline<Interleaved>{.micro_batches = m}, 2);
+    same(Pipeline<ZeroBubble>{.micro_batches = m}, 3);
+    same(Pipeline<>{.micro_batches = m, .join_weights = 3}, 3);
+  }
+}
+
+TEST_CASE("a pipeline of one rank, or of many stages on few ranks, gives the losses of one process", "[parallel][equivalence][pipeline]") {
+  using namespace strategy;
+  const auto samples = tasks::samples(250);
+  const auto task = tasks::residual_classifier(7);
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<ZeroBubble>{.micro_batches = 3}, 1));
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<Interleaved>{.micro_batches = 3}, 1));
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<Interleaved>{.micro_batches = 5, .schedule = {.chunks = 4}}, 2));
+  check(serial_equivalence<comm::Thread>(task, samples, Pipeline<>{.micro_batches = 5}, 8));
+}
+
+TEST_CASE("micro-batches without a row change nothing, wherever a pipeline is cut", "[parallel][equivalence][pipeline]") {
+  using namespace strategy;
+  const pdp::testing::Batches<std::int32_t> batches = [](int step) {
+    const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
+    pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
+    batch.targets = tasks::classes_of(batch.x);
+    return batch;
+  };
+  for (const int cut : {1, 2})
+    for (const int join : {1, 4})
+      check(serial_equivalence<comm::Thread>(
+          tasks::classifier, batches, Pipeline<ZeroBubble>{.micro_batches = 6, .cuts = {cut}, .join_weights = join}, 2, {.steps = 60}));
+}
+
+TEMPLATE_TEST_CASE("ranks that keep slices give the losses of one process, short batches and accumulation included",
+                   "[parallel][equivalence][zero]", comm::Thread, comm::Shm, comm::Tcp) {
+  const int stage = GENERATE(1, 2, 3);
+  const int ranks = GENERATE(1, 2, 3, 4);
+  if (PDP_TEST_SANITIZED && ranks != 2 && ranks != 3) return;
+  const auto samples = tasks::samples(250);
+  for (const int accumulate : {1, 3})
+    for (const pdp::Index unit_elements : {1, 1000}) {  // each layer a unit, or the whole model
+      const strategy::Zero strategy{.stage = stage, .accumulate = accumulate, .unit_elements = unit_elements};
+      check<TestType>(tasks::residual_classifier(3), samples, strategy, ranks);
+    }
+}
+
+TEMPLATE_TEST_CASE("what is learnt twice is the same, to the bit, however it is spread", "[parallel][equivalence]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
+  const auto task = tasks::residual_classifier(3);
+  const auto same = [&task](const auto& strategy, int ranks) {
+    const auto first = learn<TestType>(task, over<TestType>(strategy), ranks);
+    CHECK(first[0].losses.back() < first[0].losses.front());
+    CHECK(learn<TestType>(task, over<TestType>(strategy), ranks) == first);
+  };
+  for (const int ranks : {2, 3}) {
+    same(strategy::DataParallel{.accumulate = 2}, ranks);
+    for (const int stage : {1, 2}) same(strategy::Zero{.stage = stage, .unit_elements = 64}, ranks);
+    same(strategy::Pipeline<>{.micro_batches = 3}, ranks);
+    same(strategy::Pipeline<plan::ZeroBubble>{.micro_batches = 3, .join_weights = 2}, ranks);
+  }
+}
+
+}  // namespace equivalence_test
