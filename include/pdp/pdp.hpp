@@ -50,6 +50,7 @@
 #include <pdp/comm/thread/transport.hpp>
 #include <pdp/comm/work.hpp>
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>

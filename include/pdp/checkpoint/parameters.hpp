@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/hash.hpp>
 #include <pdp/data/shown.hpp>
@@ -29,12 +30,12 @@ struct Tensor {
 
 /// The tensor of a parameter, or of the whole that it is a part of, without its values.
 [[nodiscard]] inline Tensor tensor_of(const nn::Parameter& parameter) {
-  return {parameter.full_name(), parameter.file_shape(), std::vector<float>(static_cast<std::size_t>(parameter.file_elements())), {}};
+  return {parameter.full_name(), parameter.file_shape(), std::vector<float>(as_size(parameter.file_elements())), {}};
 }
 /// Puts values that are given as they lie in memory to where files hold them.
 void put(Tensor& tensor, const nn::Parameter& parameter, const auto& values) {
   for (std::size_t i = 0; i < values.size(); ++i)
-    tensor.values[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = static_cast<float>(values[i]);
+    tensor.values[as_size(parameter.file_element(as_index(i)))] = static_cast<float>(values[i]);
 }
 
 /// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices or parts of them only.
@@ -57,7 +58,7 @@ template <class Stage, class T>
   std::vector<Tensor> tensors;
   stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
     Tensor& tensor = tensors.emplace_back(tensor_of(parameter));
-    std::vector<T> values(static_cast<std::size_t>(parameter.elements()));
+    std::vector<T> values(as_size(parameter.elements()));
     for (int part = 0; part < parameter.row_part.count * parameter.col_part.count; ++part) {
       from.copy(std::span<const T>{all}, layer, part, parameter.offset, std::span<T>{values});
       put(tensor, parameter.part(part), values);
@@ -106,7 +107,7 @@ void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::st
     if (!tensor.other_type.empty())
       throw FileError{text(source, ": expected elements of type F32 (float32) in ", name, ", found type ",
                            data::detail::shown(tensor.other_type), ". Convert the tensor to float32 and save it again.")};
-    if (static_cast<Index>(tensor.values.size()) != parameter.file_elements())
+    if (as_index(tensor.values.size()) != parameter.file_elements())
       throw FileError{text(source, ": expected ", parameter.file_elements(), " values for ", name, " of shape ", shape_text(tensor.shape),
                            ", found ", tensor.values.size(), ". Give every element of the shape.")};
     found.insert(name);
@@ -120,7 +121,7 @@ void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::st
     const std::vector<float>& from = by_name.at(parameter.full_name())->values;
     const random::Elements numbers = parameter.file_numbers(first);
     std::vector<T> kept(values.size());
-    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = static_cast<T>(from[static_cast<std::size_t>(numbers[static_cast<Index>(i)])]);
+    for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = static_cast<T>(from[as_size(numbers[as_index(i)])]);
     upload(stage.device(), std::span<const T>{kept}, values.data());
   });
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/data/safetensors.hpp>
 
 namespace pdp::checkpoint {
@@ -25,7 +26,7 @@ inline void save(const std::filesystem::path& path, const std::vector<Tensor>& t
   for (const auto& info : file.tensors()) {
     Tensor& tensor = tensors.emplace_back(Tensor{info.name, info.shape, {}, {}});
     if (info.type == data::ElementType::F32) {
-      tensor.values.resize(static_cast<std::size_t>(info.elements()));
+      tensor.values.resize(as_size(info.elements()));
       file.read<float>(info.name, std::span<float>{tensor.values});
     } else {
       tensor.other_type = info.type_name();

@@ -9,6 +9,7 @@
 
 #include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -60,7 +61,7 @@ class CheckedCalls : public WrappedCalls<C> {
 
  private:
   CheckedCalls(C inner, std::shared_ptr<std::optional<Failure>> failure)
-      : WrappedCalls<C>{std::move(inner)}, failure_{std::move(failure)}, calls_(static_cast<std::size_t>(inner_.size())) {}
+      : WrappedCalls<C>{std::move(inner)}, failure_{std::move(failure)}, calls_(as_size(inner_.size())) {}
 
   void compare(Verb verb, Memory values, int root, const Reducer& reducer) {
     compare({.count = values.count, .root = root, .verb = verb, .type = values.type, .reduction = reducer.reduction}, {});
@@ -75,7 +76,7 @@ class CheckedCalls : public WrappedCalls<C> {
   }
   void compare(Memory in, Counts sent, Counts received) {
     const bool equal = sent.empty() && received.empty();
-    compare({.count = equal ? in.count / static_cast<std::size_t>(size()) : 0, .verb = Verb::all_to_all, .type = in.type}, {});
+    compare({.count = equal ? in.count / as_size(size()) : 0, .verb = Verb::all_to_all, .type = in.type}, {});
   }
   void compare(Envelope call, Counts counts) {
     if (*failure_) (*failure_)->raise();
@@ -89,7 +90,7 @@ class CheckedCalls : public WrappedCalls<C> {
       Envelope same_counts = theirs;
       same_counts.channel = first.channel;
       if (first != same_counts)
-        *failure_ = mismatch(first, 0, theirs, static_cast<int>(other));
+        *failure_ = mismatch(first, 0, theirs, as_int(other));
       else
         *failure_ =
             Failure{Failure::Kind::mismatch, 0,

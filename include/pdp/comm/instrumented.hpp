@@ -8,6 +8,7 @@
 
 #include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -103,13 +104,13 @@ class InstrumentedCalls : public WrappedCalls<C> {
     return {begin(), traffic};
   }
   Traffic& count(Verb verb, std::size_t bytes) {
-    Traffic& traffic = (*table_)[static_cast<std::size_t>(verb)];
+    Traffic& traffic = (*table_)[as_size(verb)];
     ++traffic.calls;
     traffic.bytes += bytes;
     return traffic;
   }
   [[nodiscard]] std::size_t bytes_of(Memory shard, Counts counts) const {
-    return (counts.empty() ? shard.count * static_cast<std::size_t>(size()) : total(counts)) * shard.element;
+    return (counts.empty() ? shard.count * as_size(size()) : total(counts)) * shard.element;
   }
 
   std::shared_ptr<TrafficTable> table_;
@@ -126,7 +127,7 @@ class Instrumented : public BasicCommunicator<InstrumentedCalls<typename Comm::E
   [[nodiscard]] Instrumented split(int color, int key) { return Base::split(color, key); }
 
   /// Of this rank, its groups included. A message that is received counts as one that is sent.
-  [[nodiscard]] const Traffic& traffic(Verb verb) const { return this->erased().table()[static_cast<std::size_t>(verb)]; }
+  [[nodiscard]] const Traffic& traffic(Verb verb) const { return this->erased().table()[as_size(verb)]; }
   void clear_traffic() { this->erased().clear(); }
 };
 

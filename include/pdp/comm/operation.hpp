@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/finite.hpp>
 
@@ -28,7 +29,7 @@ enum class Verb : std::uint8_t {
   split
 };
 
-inline constexpr std::size_t verbs = static_cast<std::size_t>(Verb::split) + 1;
+inline constexpr std::size_t verbs = as_size(Verb::split) + 1;
 
 constexpr const char* name(Verb verb) {
   switch (verb) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 
 namespace pdp::comm {
@@ -83,7 +84,7 @@ class Registered {
   /// Whether this rank sees the values of all ranks of the group: then of(rank) is where those of one of them lie. Who may touch which of
   /// them, and when, is for the ranks to agree on, with a barrier between a write of one and a look of another.
   [[nodiscard]] bool is_common() const { return !region_.parts().empty(); }
-  [[nodiscard]] std::span<T> of(int rank) { return {reinterpret_cast<T*>(region_.parts()[static_cast<std::size_t>(rank)]), size()}; }
+  [[nodiscard]] std::span<T> of(int rank) { return {reinterpret_cast<T*>(region_.parts()[as_size(rank)]), size()}; }
 
  private:
   Region region_;

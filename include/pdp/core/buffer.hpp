@@ -6,6 +6,7 @@
 #include <new>
 #include <span>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp {
@@ -16,7 +17,7 @@ constexpr std::size_t alignment = 64;
 /// The next multiple of an aligned block of T, so that what follows in an arena starts aligned too.
 template <class T>
 constexpr Index padded(Index elements) {
-  constexpr Index block = std::max<Index>(1, static_cast<Index>(alignment / sizeof(T)));
+  constexpr Index block = std::max<Index>(1, as_index(alignment / sizeof(T)));
   return (elements + block - 1) / block * block;
 }
 
@@ -26,7 +27,7 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(Index elements) : size_{elements} {
-    const auto bytes = static_cast<std::size_t>(padded<T>(elements)) * sizeof(T);
+    const auto bytes = as_size(padded<T>(elements)) * sizeof(T);
     if (bytes > 0) memory_.reset(static_cast<T*>(::operator new (bytes, std::align_val_t{alignment})));
     std::fill_n(memory_.get(), elements, T{});
   }
@@ -34,8 +35,8 @@ class Buffer {
   [[nodiscard]] T* data() { return memory_.get(); }
   [[nodiscard]] const T* data() const { return memory_.get(); }
   [[nodiscard]] Index size() const { return memory_ ? size_ : 0; }
-  [[nodiscard]] std::span<T> span() { return {data(), static_cast<std::size_t>(size())}; }
-  [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size())}; }
+  [[nodiscard]] std::span<T> span() { return {data(), as_size(size())}; }
+  [[nodiscard]] std::span<const T> span() const { return {data(), as_size(size())}; }
 
  private:
   struct Free {

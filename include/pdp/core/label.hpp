@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 
@@ -34,7 +35,7 @@ class LabelError : public ConfigError {
 
 /// Returns the class of a row. Throws LabelError if there is no logit for it.
 inline Index label_of(std::span<const std::int32_t> classes, Index row, Index logits) {
-  const std::int32_t label = classes[static_cast<std::size_t>(row)];
+  const std::int32_t label = classes[as_size(row)];
   if (label < 0 || label >= logits) throw LabelError{text("row ", row, " of a batch"), row, label, logits};
   return label;
 }

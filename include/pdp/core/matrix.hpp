@@ -3,6 +3,7 @@
 #include <span>
 #include <type_traits>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp {
@@ -20,7 +21,7 @@ struct Matrix {
 
   [[nodiscard]] constexpr Index size() const { return rows * cols; }
   [[nodiscard]] constexpr T* row(Index index) const { return data + index * cols; }
-  [[nodiscard]] constexpr std::span<T> values() const { return {data, static_cast<std::size_t>(size())}; }
+  [[nodiscard]] constexpr std::span<T> values() const { return {data, as_size(size())}; }
 };
 
 }  // namespace pdp

@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/shape.hpp>
 
 /// Random numbers without state: a number is a function of (key, element) alone. So it does not depend on which rank asks for it, in which
@@ -71,9 +72,9 @@ inline constexpr Index per_block = std::same_as<T, float> ? 4 : 2;
 template <std::floating_point T>
 constexpr T uniform_in(const Block& block, Index which) {
   if constexpr (std::same_as<T, float>) {
-    return static_cast<float>(block[static_cast<std::size_t>(which)] >> 8) * 0x1p-24f;
+    return static_cast<float>(block[as_size(which)] >> 8) * 0x1p-24f;
   } else {
-    const auto low = static_cast<std::size_t>(2 * which);
+    const auto low = as_size(2 * which);
     return static_cast<T>((std::uint64_t{block[low]} | std::uint64_t{block[low + 1]} << 32) >> 11) * T{0x1p-53};
   }
 }
@@ -88,7 +89,7 @@ constexpr T uniform(Key key, Index element) {
 template <std::floating_point T>
 void fill_uniform(Key key, Index first, std::span<T> values) {
   for (std::size_t done = 0; done < values.size();) {
-    const Index element = first + static_cast<Index>(done);
+    const Index element = first + as_index(done);
     const Block block = bits(key, static_cast<std::uint64_t>(element / per_block<T>));
     for (Index which = element % per_block<T>; which < per_block<T> && done < values.size(); ++which)
       values[done++] = uniform_in<T>(block, which);
@@ -124,7 +125,7 @@ T normal(Key key, Index element) {
 
 template <std::floating_point T>
 void fill_normal(Key key, Index first, std::span<T> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal<T>(key, first + static_cast<Index>(i));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal<T>(key, first + as_index(i));
 }
 
 /// Draws one after another from a key's stream, for what has no element number of its own (a shuffle).

@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
+
 /// Finds out why a function of a user's type cannot be called, so that a static_assert can say it in a sentence.
 namespace pdp::detail {
 
@@ -33,7 +35,7 @@ constexpr int wrong_argument(Types<Arguments...> arguments, Types<Replacements..
   if (std::is_invocable_v<Call, Arguments...>) return 0;
   int wrong = -1;
   [&]<std::size_t... at>(std::index_sequence<at...> all) {
-    static_cast<void>(((takes_one_of<Call, at>(arguments, all, replacements) && (wrong = static_cast<int>(at) + 1)) || ...));
+    static_cast<void>(((takes_one_of<Call, at>(arguments, all, replacements) && (wrong = as_int(at) + 1)) || ...));
   }
   (std::index_sequence_for<Arguments...>{});
   return wrong;

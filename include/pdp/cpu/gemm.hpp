@@ -5,6 +5,7 @@
 #include <concepts>
 #include <string>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/onednn/product.hpp>
@@ -21,7 +22,7 @@ namespace detail {
 template <class T>
 struct Blocking : Eigen::internal::level3_blocking<T, T> {
   Blocking(Index rows, Index cols, Index depth) {
-    constexpr Index most_bytes = EIGEN_STACK_ALLOCATION_LIMIT, width = 128, deep = most_bytes / width / static_cast<Index>(sizeof(T));
+    constexpr Index most_bytes = EIGEN_STACK_ALLOCATION_LIMIT, width = 128, deep = most_bytes / width / as_index(sizeof(T));
     this->m_mc = std::min(cols, width);  // Eigen computes the transpose of a row-major product
     this->m_nc = std::min(rows, width);
     this->m_kc = std::min(depth, deep);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/label.hpp>
 #include <pdp/core/matrix.hpp>
@@ -39,7 +40,7 @@ double sum(const T* x, Index count) {
   std::array<double, 4> sums{};  // side by side, as a compiler may not reorder a single one
   Index i = 0;
   for (; i + 4 <= count; i += 4)
-    for (Index lane = 0; lane < 4; ++lane) sums[static_cast<std::size_t>(lane)] += static_cast<double>(x[i + lane]);
+    for (Index lane = 0; lane < 4; ++lane) sums[as_size(lane)] += static_cast<double>(x[i + lane]);
   for (; i < count; ++i) sums[0] += static_cast<double>(x[i]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
@@ -95,7 +96,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
     }
     for (Index r = 0; r < logits.rows; ++r) {
       const T* const x = logits.row(r);
-      const Index label = classes[static_cast<std::size_t>(r)];
+      const Index label = classes[as_size(r)];
       const T largest = detail::largest<V>(x, width);
       // Of equal logits the first counts.
       if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
@@ -126,7 +127,7 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     for (Index r = 0; r < logits.rows; ++r) {
-      const Index label = classes[static_cast<std::size_t>(r)] - first;
+      const Index label = classes[as_size(r)] - first;
       const T* const x = logits.row(r);
       T* const known = part.row(r);
       known[0] = detail::largest<V>(x, logits.cols);
@@ -150,7 +151,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
     using V = Lanes<T, S>;
     LossSums found;
     for (Index r = 0; r < logits.rows; ++r) {
-      const Index label = classes[static_cast<std::size_t>(r)];
+      const Index label = classes[as_size(r)];
       const T* best = parts.row(r);
       for (Index other = r + logits.rows; other < parts.rows; other += logits.rows)
         if (is_greater(parts.row(other)[0], best[0])) best = parts.row(other);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/tag.hpp>
@@ -63,7 +64,7 @@ void store(const Cpu&, const T& value, T* to) {
 /// Uniform in [-bound, bound), each by the number of its element.
 template <class T>
 void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[static_cast<Index>(i)]);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[as_index(i)]);
 }
 
 /// A CPU keeps no record: the operations that body() calls are carried out there.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/onednn/parallel.hpp>
 #include <pdp/cpu/tag.hpp>
@@ -22,7 +23,7 @@ void in_parts(const Cpu& cpu, Index count, Index least, const Body& body) {
   const Index parts = std::min<Index>(cpu.threads, count / least);
   if (parts < 2 || !has_threads()) return body(Index{0}, count);
   // Parts begin where registers do, if they are long enough.
-  const auto step = static_cast<Index>(std::bit_floor(std::min<std::size_t>(64, static_cast<std::size_t>(least))));
+  const auto step = as_index(std::bit_floor(std::min<std::size_t>(64, as_size(least))));
   struct Work {
     const Body& body;
     Index count, length;

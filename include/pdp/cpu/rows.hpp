@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/elementwise.hpp>
 #include <pdp/cpu/parts.hpp>
@@ -67,7 +68,7 @@ template <class T>
 void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum) {
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<double, S>;
-    using Loaded = detail::Vector<T, V::count* static_cast<int>(sizeof(T))>;
+    using Loaded = detail::Vector<T, V::count * as_int(sizeof(T))>;
     constexpr Index chains = 4;  // sums side by side, as a compiler may not reorder a single one
     const auto square = [](const T* from) {
       Loaded loaded;

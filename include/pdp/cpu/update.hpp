@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/elementwise.hpp>
@@ -22,7 +23,7 @@ void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::s
   if (numbers->skips) return;
   const auto step = constants(rule, numbers->info);
   const T factor = static_cast<T>(numbers->factor);
-  const auto count = static_cast<Index>(parameters.size());
+  const auto count = as_index(parameters.size());
   const bool keeps = !state.empty();
   const auto of_some = [=]<class V>(Index i, auto io) {
     using State = typename Rule::template State<V>;

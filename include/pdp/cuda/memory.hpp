@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/cuda/handle.hpp>
@@ -46,19 +47,19 @@ class Memory {
  public:
   Memory() = default;
   /// Throws DeviceError where there is no room, ShapeError where there cannot be so many elements.
-  Memory(const Device& device, Index elements) : block_{device, bytes_of(elements)}, size_{static_cast<std::size_t>(elements)} {}
+  Memory(const Device& device, Index elements) : block_{device, bytes_of(elements)}, size_{as_size(elements)} {}
 
   [[nodiscard]] T* data() { return static_cast<T*>(block_.data()); }
   [[nodiscard]] const T* data() const { return static_cast<const T*>(block_.data()); }
-  [[nodiscard]] Index size() const { return data() == nullptr ? 0 : static_cast<Index>(size_); }
-  [[nodiscard]] std::span<T> span() { return {data(), static_cast<std::size_t>(size())}; }
-  [[nodiscard]] std::span<const T> span() const { return {data(), static_cast<std::size_t>(size())}; }
+  [[nodiscard]] Index size() const { return data() == nullptr ? 0 : as_index(size_); }
+  [[nodiscard]] std::span<T> span() { return {data(), as_size(size())}; }
+  [[nodiscard]] std::span<const T> span() const { return {data(), as_size(size())}; }
 
  private:
   static std::size_t bytes_of(Index elements) {
-    if (elements < 0 || elements > std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T)))
+    if (elements < 0 || elements > std::numeric_limits<Index>::max() / as_index(sizeof(T)))
       throw ShapeError{text("memory of a GPU was asked for ", elements, " elements")};
-    return static_cast<std::size_t>(elements) * sizeof(T);
+    return as_size(elements) * sizeof(T);
   }
 
   Block block_;

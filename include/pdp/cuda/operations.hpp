@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/random.hpp>
@@ -70,7 +71,7 @@ template <Computed T>
 void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, T* values, Index count);
 template <Computed T>
 void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
-  fill_uniform(device, key, bound, elements, values.data(), static_cast<Index>(values.size()));
+  fill_uniform(device, key, bound, elements, values.data(), as_index(values.size()));
 }
 
 }  // namespace pdp::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp::data {
@@ -37,8 +38,8 @@ concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
 template <class D>
 void check_gather(const D& data, std::span<const Index> which, std::span<const float> x, std::span<const typename D::Target> y) {
   const auto check = [&](const char* span, std::size_t found, const Shape& shape) {
-    const Index expected = static_cast<Index>(which.size()) * shape.elements();
-    if (static_cast<Index>(found) != expected)
+    const Index expected = as_index(which.size()) * shape.elements();
+    if (as_index(found) != expected)
       throw ShapeError{text("gather of ", which.size(), " samples: expected ", expected, " elements in ", span, " (", shape.elements(),
                             " for each sample), found ", found, ". Size the span by the number of samples that are asked for.")};
   };

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/core/cast.hpp>
+
 namespace pdp::data {
 
 /// Element types of a file, with the names that safetensors gives them. `unknown` stands for every name that is not among these.
@@ -46,7 +48,7 @@ inline constexpr std::array<ElementTypeInfo, 23> element_types{
      {"U64", 64},    {"U32", 32},        {"U16", 16},        {"U8", 8},      {"BOOL", 8},    {"C64", 64}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
      {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},   {"unknown", 0}}};
 
-constexpr const ElementTypeInfo& info(ElementType type) { return element_types[static_cast<std::size_t>(type)]; }
+constexpr const ElementTypeInfo& info(ElementType type) { return element_types[as_size(type)]; }
 
 /// Returns the type of that name, or ElementType::unknown.
 constexpr ElementType element_type(std::string_view name) {

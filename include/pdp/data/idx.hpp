@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/gzip.hpp>
@@ -71,7 +72,7 @@ inline std::size_t idx_elements(const std::vector<Index>& extents, const std::st
                            "Copy or download the file again.")};
     product *= extent;
   }
-  return static_cast<std::size_t>(product);
+  return as_size(product);
 }
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/data/dataset.hpp>
 
 namespace pdp::data {
@@ -23,8 +24,8 @@ class InMemory {
       : sample_shape_{sample_shape}, target_shape_{target_shape}, rows_{std::make_shared<const Rows>(Rows{std::move(x), std::move(y)})} {
     check_extents("sample_shape", sample_shape);
     check_extents("target_shape", target_shape);
-    const auto values = static_cast<Index>(rows_->x.size());
-    const auto targets = static_cast<Index>(rows_->y.size());
+    const auto values = as_index(rows_->x.size());
+    const auto targets = as_index(rows_->y.size());
     size_ = values / sample_shape.elements();
     if (values % sample_shape.elements() != 0)
       throw ShapeError{text("x holds ", values, " values, expected a multiple of the ", sample_shape.elements(), " of one sample of shape ",

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::data {
@@ -68,7 +69,7 @@ class Input {
       if (count < 0) fail("read", errno);
       if (count == 0)
         throw FileError{text(name_, ": expected ", size_, " bytes, found ", offset + done, ": it shrank while it was read. Try again.")};
-      done += static_cast<std::size_t>(count);
+      done += as_size(count);
     }
     return wanted.size();
   }

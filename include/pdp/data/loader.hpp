@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/sampler.hpp>
@@ -43,8 +44,8 @@ class Loader {
                              ". Make it with the dataset's size().")};
     const Index rows = sampler_.largest_share(shard_);
     for (Slot& slot : slots_) {
-      slot.x.resize(static_cast<std::size_t>(rows * data_.sample_shape().elements()));
-      slot.y.resize(static_cast<std::size_t>(rows * data_.target_shape().elements()));
+      slot.x.resize(as_size(rows * data_.sample_shape().elements()));
+      slot.y.resize(as_size(rows * data_.target_shape().elements()));
     }
     worker_ = std::jthread{[this](std::stop_token stop) { work(stop); }};
   }
@@ -90,11 +91,11 @@ class Loader {
     Batch<Target> batch;
   };
 
-  Slot& slot(Index step) { return slots_[static_cast<std::size_t>(step) % slots_.size()]; }
+  Slot& slot(Index step) { return slots_[as_size(step) % slots_.size()]; }
 
   void work(std::stop_token stop) {
     std::unique_lock lock{mutex_};
-    const auto slot_is_free = [this] { return gathered_ < steps_ && gathered_ - returned_ < static_cast<Index>(slots_.size()) && !error_; };
+    const auto slot_is_free = [this] { return gathered_ < steps_ && gathered_ - returned_ < as_index(slots_.size()) && !error_; };
     while (changed_.wait(lock, stop, slot_is_free) && !stop.stop_requested()) {
       const Index step = gathered_;
       gathering_ = true;
@@ -118,10 +119,10 @@ class Loader {
   void gather(Index step) {
     Slot& to = slot(step);
     const auto which = sampler_.share(step, shard_);
-    const std::span x = std::span{to.x}.first(which.size() * static_cast<std::size_t>(data_.sample_shape().elements()));
-    const std::span y = std::span{to.y}.first(which.size() * static_cast<std::size_t>(data_.target_shape().elements()));
+    const std::span x = std::span{to.x}.first(which.size() * as_size(data_.sample_shape().elements()));
+    const std::span y = std::span{to.y}.first(which.size() * as_size(data_.target_shape().elements()));
     data_.gather(which, x, y);
-    to.batch = {x, y, step, static_cast<Index>(which.size()), static_cast<Index>(sampler_.batch(step).size()), which};
+    to.batch = {x, y, step, as_index(which.size()), as_index(sampler_.batch(step).size()), which};
   }
 
   D data_;

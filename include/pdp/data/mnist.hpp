@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/idx.hpp>
@@ -50,7 +51,7 @@ class Digits {
       if (i + ahead < which.size())
         for (std::size_t byte = 0; byte < pixels; byte += line) __builtin_prefetch(image(which[i + ahead]) + byte);
       std::transform(image(which[i]), image(which[i]) + pixels, x.data() + i * pixels, [](std::uint8_t byte) { return normalised[byte]; });
-      y[i] = bytes_->labels[static_cast<std::size_t>(first_ + which[i])];
+      y[i] = bytes_->labels[as_size(first_ + which[i])];
     }
   }
 
@@ -71,9 +72,7 @@ class Digits {
     std::vector<std::uint8_t> labels;  // [samples]
   };
 
-  [[nodiscard]] const std::uint8_t* image(Index sample) const {
-    return bytes_->images.data() + static_cast<std::size_t>((first_ + sample) * pixels);
-  }
+  [[nodiscard]] const std::uint8_t* image(Index sample) const { return bytes_->images.data() + as_size((first_ + sample) * pixels); }
 
   static constexpr std::array<float, 256> normalised = [] {
     std::array<float, 256> values{};

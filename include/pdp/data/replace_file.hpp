@@ -21,6 +21,7 @@
 #include <tuple>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
@@ -64,7 +65,7 @@ class ReplaceFile {
       const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) fail("write it", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
+      bytes = bytes.subspan(as_size(count));
     }
   }
 

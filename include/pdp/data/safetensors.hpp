@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/element_type.hpp>
@@ -46,7 +47,7 @@ class SafeTensors {
   void read(std::string_view name, std::span<T> values) const {
     const TensorInfo& tensor = at(name);
     const ElementType wanted = *element_type_of<T>;
-    if (tensor.type != wanted || tensor.elements() != static_cast<Index>(values.size()))
+    if (tensor.type != wanted || tensor.elements() != as_index(values.size()))
       throw FileError{text(this->name(), ": expected ", values.size(), " elements of type ", info(wanted).name, " as tensor '",
                            detail::shown(name), "', found ", tensor.elements(), " of type ", detail::shown(tensor.type_name()),
                            ". Is it a file of another model?")};

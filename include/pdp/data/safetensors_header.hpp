@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/element_type.hpp>
@@ -261,7 +262,7 @@ class HeaderEvents {
     if (tensor.shape.size() == SafeTensorsHeader::most_dimensions)
       bad("tensor '", shown(name_), "' has more than ", SafeTensorsHeader::most_dimensions, " dimensions");
     if (extent > static_cast<std::uint64_t>(std::numeric_limits<Index>::max())) too_large();
-    tensor.shape.push_back(static_cast<Index>(extent));
+    tensor.shape.push_back(as_index(extent));
   }
 
   void add_offset(std::uint64_t offset) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/shape.hpp>
@@ -43,7 +44,7 @@ class Sampler {
     start(0);
   }
 
-  [[nodiscard]] Index samples() const { return static_cast<Index>(order_.size()); }
+  [[nodiscard]] Index samples() const { return as_index(order_.size()); }
   [[nodiscard]] Index global_batch() const { return global_batch_; }
   [[nodiscard]] Index epoch() const { return epoch_; }
 
@@ -67,16 +68,16 @@ class Sampler {
     if (step < 0 || step >= steps())
       throw ConfigError{text("expected a step from 0 to ", steps() - 1, " (", samples(), " samples in global batches of ", global_batch_,
                              "), found ", step, ". Call start(epoch) for the next epoch.")};
-    const auto first = static_cast<std::size_t>(step * global_batch_);
-    return std::span{order_}.subspan(first, std::min(static_cast<std::size_t>(global_batch_), order_.size() - first));
+    const auto first = as_size(step * global_batch_);
+    return std::span{order_}.subspan(first, std::min(as_size(global_batch_), order_.size() - first));
   }
 
   /// The shard's rows of that global batch; may be empty.
   [[nodiscard]] std::span<const Index> share(Index step, Shard shard) const {
     check_shard(shard);
     const auto whole = batch(step);
-    const Rows rows = shard_rows(static_cast<Index>(whole.size()), shard);
-    return whole.subspan(static_cast<std::size_t>(rows.first), static_cast<std::size_t>(rows.size()));
+    const Rows rows = shard_rows(as_index(whole.size()), shard);
+    return whole.subspan(as_size(rows.first), as_size(rows.size()));
   }
 
  private:
@@ -90,7 +91,7 @@ class Sampler {
       throw ConfigError{
           text("expected a global batch of at most ", samples, ", the size of the training set, found ", global_batch,
                ". Choose a smaller batch (the global batch is the batch per rank times the number of ranks), or fewer ranks.")};
-    return static_cast<std::size_t>(samples);
+    return as_size(samples);
   }
 
   Index global_batch_;

@@ -12,6 +12,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/groups.hpp>
 
 namespace pdp::engine {
@@ -45,8 +46,8 @@ class CallMemory {
       std::size_t elements = 0;
       for (std::size_t at = 0; at < needs.size(); ++at)
         if (needs[at].group == number) {
-          places_[at] = {memory_.size(), elements, static_cast<std::size_t>(needs[at].elements)};
-          elements += static_cast<std::size_t>(padded<E>(needs[at].elements));
+          places_[at] = {memory_.size(), elements, as_size(needs[at].elements)};
+          elements += as_size(padded<E>(needs[at].elements));
         }
       const bool calls = elements > 0 && groups[number].size() > 1;
       memory_.push_back(calls ? groups[number].template allocate<E>(elements) : Memory{});

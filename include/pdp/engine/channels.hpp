@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/hash.hpp>
 #include <pdp/engine/after_device.hpp>
 #include <pdp/engine/groups.hpp>
@@ -52,7 +53,7 @@ constexpr std::vector<std::int32_t> messages_on(const Lane& lane, const plan::Pl
 constexpr std::vector<std::vector<Lane>> rounds_of(std::vector<Lane> lanes) {
   std::sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
     const auto key = [](const Lane& lane) {
-      return std::array{std::min(lane.from, lane.to), std::max(lane.from, lane.to), lane.from, static_cast<int>(lane.tensor)};
+      return std::array{std::min(lane.from, lane.to), std::max(lane.from, lane.to), lane.from, as_int(lane.tensor)};
     };
     return key(a) < key(b);
   });
@@ -131,7 +132,7 @@ class Lanes<C> {
     C& group = groups_[number];
     for (const std::vector<Lane>& round : rounds_of(collect(group, number, plan, device))) {
       const auto own = std::ranges::find_if(round, [&](const Lane& lane) { return lane.from == group.rank() || lane.to == group.rank(); });
-      const int color = own != round.end() ? static_cast<int>(own - round.begin()) : static_cast<int>(round.size()) + group.rank();
+      const int color = own != round.end() ? as_int(own - round.begin()) : as_int(round.size()) + group.rank();
       C pair = group.split(color, group.rank());
       if (own == round.end()) continue;
       own_.push_back({number, *own, std::move(pair)});
@@ -150,14 +151,14 @@ class Lanes<C> {
     auto most = static_cast<std::int64_t>(own.size());
     calls.all_reduce(std::span{&most, 1}, comm::Max{});
     if (most == 0) return {};
-    own.resize(static_cast<std::size_t>(most), nothing);
-    std::vector<End> all(own.size() * static_cast<std::size_t>(group.size()));
+    own.resize(as_size(most), nothing);
+    std::vector<End> all(own.size() * as_size(group.size()));
     const auto numbers = [](auto& ends) { return std::span{ends.front().data(), ends.size() * ends.front().size()}; };
     calls.all_gather(numbers(std::as_const(own)), numbers(all));
     std::erase(all, nothing);
     std::vector<Lane> lanes;
     for (const End& end : all) {  // the first one of a lane, which the other one has to be the same as
-      const Lane lane{static_cast<int>(end[0]), static_cast<int>(end[1]), static_cast<plan::Tensor>(end[2])};
+      const Lane lane{as_int(end[0]), as_int(end[1]), static_cast<plan::Tensor>(end[2])};
       if (std::ranges::find(lanes, lane) == lanes.end()) lanes.push_back(lane);
       if (std::ranges::count(all, end) != 2)
         throw PlanError{text("rank ", lane.to, " of group ", number, " asks for its ", name(lane.tensor), "s of rank ", lane.from,

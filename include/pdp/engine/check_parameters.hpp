@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/hash.hpp>
 #include <pdp/engine/host_calls.hpp>
 #include <pdp/nn/parameter.hpp>
@@ -39,7 +40,7 @@ void check_parameters(C& world, Stage& stage, const plan::Plan& plan) {
     const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
                     (parameter.is_divided() ? plan.tensor.index : 0);
     if (!holds(at->second)) return;
-    std::int64_t& hash = own[static_cast<std::size_t>(at - tensors.begin())];
+    std::int64_t& hash = own[as_size(at - tensors.begin())];
     const std::int64_t before =
         std::exchange(hash, random::hash_of(std::span<const T>{on_host(stage.device(), std::span<const T>{values})}));
     if (before != largest) hash = random::hash_of(std::span<const std::int64_t>{std::array{before, hash}});
@@ -55,7 +56,7 @@ void check_parameters(C& world, Stage& stage, const plan::Plan& plan) {
 
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (highest[t] == least || lowest[t] == highest[t]) continue;
-    std::vector<std::int64_t> by_rank(static_cast<std::size_t>(world.size()));
+    std::vector<std::int64_t> by_rank(as_size(world.size()));
     calls.all_gather(std::span<const std::int64_t>{&own[t], 1}, std::span{by_rank});
     const auto first = std::ranges::find_if(by_rank, [](std::int64_t hash) { return hash != largest; });
     const auto other = std::find_if(first, by_rank.end(), [&](std::int64_t hash) { return hash != largest && hash != *first; });

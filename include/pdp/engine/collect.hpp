@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/host_calls.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/plan/plan.hpp>
@@ -35,8 +36,8 @@ class Contributions {
         const plan::Unit& unit = plans[rank].units[u];
         const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
         const bool sliced = unit.sharding >= sliced_from;
-        const Part part{static_cast<int>(rank),
-                        static_cast<int>(u),
+        const Part part{as_int(rank),
+                        as_int(u),
                         unit.first,
                         unit.last,
                         plans[rank].tensor.index,
@@ -49,7 +50,7 @@ class Contributions {
         };
         if (std::ranges::any_of(parts_, is_same)) continue;
         elements_ += part.elements;
-        counts_[rank] += static_cast<std::size_t>(part.elements);
+        counts_[rank] += as_size(part.elements);
         parts_.push_back(part);
       }
   }
@@ -65,7 +66,7 @@ class Contributions {
     for (const Part& part : parts_) {
       if (layer < part.first || layer >= part.last || which != part.part) continue;
       const Index begin = model_.elements(part.first, layer) + offset;  // in the unit
-      const Index first = std::max(begin, part.begin), last = std::min(begin + static_cast<Index>(to.size()), part.begin + part.elements);
+      const Index first = std::max(begin, part.begin), last = std::min(begin + as_index(to.size()), part.begin + part.elements);
       if (first < last) std::copy_n(all.data() + part.at + first - part.begin, last - first, to.data() + first - begin);
     }
   }
@@ -81,7 +82,7 @@ class Contributions {
 template <comm::Communicator C, class Stage>
 [[nodiscard]] auto collect(C& world, Stage& stage, const Contributions& from) {
   using T = typename Stage::Master;
-  std::vector<T> own, all(world.rank() == 0 ? static_cast<std::size_t>(from.elements()) : 0);
+  std::vector<T> own, all(world.rank() == 0 ? as_size(from.elements()) : 0);
   for (const Contributions::Part& part : from.parts()) {
     if (part.rank != world.rank()) continue;
     std::span<T> values = stage.own_masters(part.unit);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/after_device.hpp>
 #include <pdp/engine/channels.hpp>
 #include <pdp/engine/group_calls.hpp>
@@ -200,7 +201,7 @@ class Engine {
 
   void begin_call(Purpose purpose) {
     purpose_ = purpose;
-    ++calls_[static_cast<std::size_t>(purpose)];
+    ++calls_[as_size(purpose)];
   }
 
   /// As a device may have recorded it, where no other rank has a part in it. `kind`: which list, for which purpose.
@@ -301,7 +302,7 @@ class Engine {
       case plan::Op::backward_input:
       case plan::Op::backward_weight:
         if (const std::size_t count = program.joined_count[at]; count > 1) {
-          worker_.run_joined(i, static_cast<int>(count), [this] { groups_.world().progress(); });
+          worker_.run_joined(i, as_int(count), [this] { groups_.world().progress(); });
         } else {
           compute(i, program.list == &plan_.step);
         }
@@ -343,7 +344,7 @@ class Engine {
       case plan::Op::broadcast:
         wait(group.broadcast_async(stage().values(i.unit), i.peer));
         if constexpr (has_masters)
-          if (plan_.units[static_cast<std::size_t>(i.unit)].slices == 1) wait(group.broadcast_async(stage().own_masters(i.unit), i.peer));
+          if (plan_.units[as_size(i.unit)].slices == 1) wait(group.broadcast_async(stage().own_masters(i.unit), i.peer));
         break;
       case plan::Op::norm_start:
         worker_.add_squares();
@@ -392,7 +393,7 @@ class Engine {
   void count_rows(Index rows) {
     in_flight_.settle();
     const std::array<Index, 2> own{rows, own_rows_};
-    counted_.resize(own.size() * static_cast<std::size_t>(groups_.world().size()));
+    counted_.resize(own.size() * as_size(groups_.world().size()));
     host_calls().all_gather(std::span<const Index>{own}, std::span{counted_});
     for (std::size_t at = 1; at < counted_.size(); at += own.size()) global_rows_ += counted_[at];
     check_global_rows();
@@ -414,11 +415,11 @@ class Engine {
   [[nodiscard]] int tag(const plan::Instruction& i) {
     const int layers = stage().outline().size() + 1;
     const std::int64_t kinds = std::int64_t{2} * plan_.micro_batches * layers;
-    const std::int64_t room = std::max<std::int64_t>(1, 32767 / kinds), count = calls_[static_cast<std::size_t>(purpose_)];
+    const std::int64_t room = std::max<std::int64_t>(1, 32767 / kinds), count = calls_[as_size(purpose_)];
     // With room for two numbers, they tell a step from the next one.
     const std::int64_t call = (room > 2 ? 2 * count + static_cast<std::int64_t>(purpose_) : count) % room;
     const std::int64_t kind = (std::int64_t{i.micro_batch} * layers + i.first) * 2 + (i.tensor == plan::Tensor::gradient ? 1 : 0);
-    return static_cast<int>(call * kinds + kind);
+    return as_int(call * kinds + kind);
   }
 
   plan::Plan plan_;

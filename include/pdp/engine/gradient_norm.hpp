@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/plan/gradient_policy.hpp>
@@ -34,10 +35,10 @@ class GradientNorm {
     Index tensors = 0;
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
-      unit.is_reduced = std::ranges::any_of(
-          plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == static_cast<int>(u); });
+      unit.is_reduced =
+          std::ranges::any_of(plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == as_int(u); });
       unit.counts = counts[u];
-      stage.for_each_gradient(static_cast<int>(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
+      stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
         unit.whole.push_back({parameter, layer, whole, tensors++});
         const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
         if (!own.empty() && !others_have_it) unit.own.push_back(own);
@@ -54,13 +55,12 @@ class GradientNorm {
   /// Looks at a unit's gradients before they are added to those of other ranks, and what they are is lost.
   void watch(const D& device, int unit) {
     if (policy_.non_finite != plan::NonFinite::stop) return;
-    for (const Tensor& tensor : units_[static_cast<std::size_t>(unit)].whole)
-      add_squares(device, tensor.values, watched_.data() + tensor.number);
+    for (const Tensor& tensor : units_[as_size(unit)].whole) add_squares(device, tensor.values, watched_.data() + tensor.number);
   }
   /// Adds this rank's part of the square of the norm to *sum, when all gradients are in.
   void add_squares(const D& device, double* sum) {
     for (std::size_t u = 0; u < units_.size(); ++u) {
-      if (!units_[u].is_reduced) watch(device, static_cast<int>(u));
+      if (!units_[u].is_reduced) watch(device, as_int(u));
       if (!units_[u].counts) continue;
       for (const std::span<T> own : units_[u].own) add_squares(device, own, sum);
     }
@@ -89,8 +89,7 @@ class GradientNorm {
     const Tensor* found = nullptr;
     for (const Unit& unit : units_)
       for (const Tensor& tensor : unit.whole)
-        if ((found == nullptr || tensor.layer > found->layer) && !is_finite(squares[static_cast<std::size_t>(tensor.number)]))
-          found = &tensor;
+        if ((found == nullptr || tensor.layer > found->layer) && !is_finite(squares[as_size(tensor.number)])) found = &tensor;
     return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
   }
 
@@ -107,7 +106,7 @@ class GradientNorm {
     std::vector<std::span<T>> own;  // what this rank keeps of each
   };
   static void add_squares(const D& device, std::span<T> values, double* sum) {
-    sum_of_squares(device, Matrix<const T>{values.data(), 1, static_cast<Index>(values.size())}, sum);
+    sum_of_squares(device, Matrix<const T>{values.data(), 1, as_index(values.size())}, sum);
   }
 
   plan::GradientPolicy policy_;

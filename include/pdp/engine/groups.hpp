@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
@@ -19,9 +20,9 @@ class Groups {
     for (const plan::GroupSpec& group : plan.groups) all_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
   }
 
-  [[nodiscard]] int size() const { return static_cast<int>(all_.size()); }
+  [[nodiscard]] int size() const { return as_int(all_.size()); }
   [[nodiscard]] C& world() const { return *all_.front(); }
-  [[nodiscard]] C& operator[](int number) const { return *all_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] C& operator[](int number) const { return *all_[as_size(number)]; }
 
  private:
   std::vector<C> owned_;

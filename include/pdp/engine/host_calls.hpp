@@ -5,6 +5,7 @@
 #include <span>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/engine/after_device.hpp>
 
@@ -53,7 +54,7 @@ class HostCalls {
     if constexpr (comm::HasDeviceBuffers<C>) {
       const AfterDevice after{group_, device_};
       const auto from_there = copy_of(from);
-      auto to_there = allocate<E>(device_, static_cast<Index>(to.size()));
+      auto to_there = allocate<E>(device_, as_index(to.size()));
       call(from_there.span(), to_there.span());
       std::ranges::copy(on_host(device_, std::span<const E>{to_there.span()}), to.begin());
     } else {
@@ -62,7 +63,7 @@ class HostCalls {
   }
   template <class E>
   auto copy_of(std::span<const E> values) {
-    auto there = allocate<E>(device_, static_cast<Index>(values.size()));
+    auto there = allocate<E>(device_, as_index(values.size()));
     upload(device_, values, there.data());
     return there;
   }

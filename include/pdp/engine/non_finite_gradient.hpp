@@ -8,6 +8,7 @@
 #include <string>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/host_calls.hpp>
 
@@ -26,7 +27,7 @@ template <comm::Communicator C, class Stage>
       "(NonFinite::skip)";
   if (found < 0)
     throw NonFiniteGradient{text("step ", step, ": the gradient is finite on each rank, but its sum over all ranks is not, ", what_to_do)};
-  const int rank = world.size() - 1 - static_cast<int>(found % world.size());
+  const int rank = world.size() - 1 - as_int(found % world.size());
   std::array<std::byte, 64> letters{};
   std::string name = culprit.name;
   std::transform(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(std::min(name.size(), letters.size())), letters.begin(),

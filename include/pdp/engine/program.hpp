@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/plan/instruction.hpp>
 #include <pdp/plan/plan.hpp>
@@ -36,7 +37,7 @@ Program program_of(const plan::Instructions& list, const Groups<C>& groups) {
   for (const plan::Instruction& i : list) {
     const plan::Instruction start = message_start_of(i);
     const bool is_message = start.op == plan::Op::send_start || start.op == plan::Op::receive_start || start.op == plan::Op::sum_start;
-    const auto message = static_cast<std::size_t>(std::ranges::find(starts, start) - starts.begin());
+    const auto message = as_size(std::ranges::find(starts, start) - starts.begin());
     if (is_message && message == starts.size()) {
       if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
       starts.push_back(start);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/engine/call_memory.hpp>
@@ -46,7 +47,7 @@ class RoundedGradients {
   }
   /// Where the sum of this rank's slice of a unit comes.
   std::span<Reduced> own(Stage& stage, int unit) {
-    const auto begin = static_cast<std::size_t>(padded<Reduced>(static_cast<Index>(stage.gradients(unit).size())));
+    const auto begin = as_size(padded<Reduced>(as_index(stage.gradients(unit).size())));
     return memory(unit).subspan(begin, stage.own_gradients(unit).size());
   }
   /// Puts a sum where gradients lie, or where those are added up that earlier micro-batches have left.
@@ -57,13 +58,13 @@ class RoundedGradients {
 
  private:
   [[nodiscard]] std::span<Reduced> memory(int unit) {
-    const std::size_t place = places_[static_cast<std::size_t>(unit)];
+    const std::size_t place = places_[as_size(unit)];
     const std::span<Reduced> lent = lent_[place];
     return lent.empty() ? own_[place].span() : lent;
   }
   template <class E, class Span>
   static Matrix<E> view(Span values) {
-    return {values.data(), 1, static_cast<Index>(values.size())};
+    return {values.data(), 1, as_index(values.size())};
   }
 
   std::vector<std::size_t> places_;  // of units

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/group_calls.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/rounded.hpp>
@@ -46,7 +47,7 @@ class UnitCalls {
 
   /// Each rank gets the sum of a unit's gradients, or its slice of it.
   void start_reduction(C& group, const plan::Instruction& i) { reduction_work(i) = reduce(group, i); }
-  [[nodiscard]] Work& reduction_work(const plan::Instruction& i) { return reductions_[static_cast<std::size_t>(i.unit)]; }
+  [[nodiscard]] Work& reduction_work(const plan::Instruction& i) { return reductions_[as_size(i.unit)]; }
   void end_reduction(const plan::Instruction& i) {
     check_met(i);
     if (is_common(i)) {
@@ -62,7 +63,7 @@ class UnitCalls {
 
   /// Each rank gets all of a unit's parameters, of which every rank of the group has a slice.
   void start_gathering(C& group, const plan::Instruction& i) { gathering_work(i) = gather(group, i); }
-  [[nodiscard]] Work& gathering_work(const plan::Instruction& i) { return gathers_[static_cast<std::size_t>(i.unit)]; }
+  [[nodiscard]] Work& gathering_work(const plan::Instruction& i) { return gathers_[as_size(i.unit)]; }
   /// Throws PlanError where the ranks have waited for each other at different units; nothing else is left to do.
   void end_gathering(const plan::Instruction& i) const { check_met(i); }
 
@@ -73,9 +74,7 @@ class UnitCalls {
 
  private:
   [[nodiscard]] Stage& stage() const { return worker_.stage(); }
-  [[nodiscard]] bool is_whole(const plan::Instruction& i) const {
-    return plan_.units[static_cast<std::size_t>(i.unit)].sharding == plan::Sharding::none;
-  }
+  [[nodiscard]] bool is_whole(const plan::Instruction& i) const { return plan_.units[as_size(i.unit)].sharding == plan::Sharding::none; }
   /// Whether what a group does with a unit is done in memory that all of it see.
   [[nodiscard]] bool is_common(const plan::Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }
 
@@ -105,12 +104,12 @@ class UnitCalls {
   /// Waits for the ranks of a group at a unit, of which each has to be at the same one. All of them learn the least mark and the greatest,
   /// so that where these differ none goes on to look at what another still writes.
   Work meet(C& group, const plan::Instruction& i) {
-    std::array<std::int64_t, 2>& marks = marks_[static_cast<std::size_t>(i.unit)];
+    std::array<std::int64_t, 2>& marks = marks_[as_size(i.unit)];
     marks = {mark_of(i), -mark_of(i)};
     return group.all_reduce_async(std::span{marks}, comm::Max{});
   }
   void check_met(const plan::Instruction& i) const {
-    const auto [greatest, negated_least] = marks_[static_cast<std::size_t>(i.unit)];
+    const auto [greatest, negated_least] = marks_[as_size(i.unit)];
     if (is_common(i) && greatest != -negated_least)
       throw PlanError{text(describe(i),
                            ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",

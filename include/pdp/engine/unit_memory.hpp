@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/engine/call_memory.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/nn/stage.hpp>
@@ -72,7 +73,7 @@ class UnitMemory {
   void reduce(const D& device, int unit, std::span<Gradient> own) {
     const std::span<const Gradient* const> all = gradients(unit);
     for (std::size_t begin = 0; begin < own.size(); begin += block) {
-      const auto elements = static_cast<Index>(std::min(block, own.size() - begin));
+      const auto elements = as_index(std::min(block, own.size() - begin));
       const auto part = [&](std::size_t rank) { return Matrix<const Gradient>{all[rank] + begin, 1, elements}; };
       const Matrix<Gradient> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
       Matrix<const Gradient> before = part(0);
@@ -92,11 +93,11 @@ class UnitMemory {
   };
   static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
 
-  [[nodiscard]] const Unit& at(int unit) const { return units_[static_cast<std::size_t>(unit)]; }
+  [[nodiscard]] const Unit& at(int unit) const { return units_[as_size(unit)]; }
 
   void lend(const Groups<C>& groups, const D& device, const plan::Plan& plan, const plan::Outline& model) {
     const std::vector<nn::Run> all = plan::runs(plan);
-    for (const nn::Run& run : all) buffers_ = std::max(buffers_, static_cast<std::size_t>(run.buffer) + 1);
+    for (const nn::Run& run : all) buffers_ = std::max(buffers_, as_size(run.buffer) + 1);
     const std::vector<Index> scratch = plan::scratch_elements(plan, model);
     scratches_ = scratch.size();
     std::vector<typename Values::Need> values(all.size() + buffers_);  // of units, then of buffers
@@ -106,13 +107,13 @@ class UnitMemory {
       const Index slice = nn::slice_elements(model, run), whole = slice * run.slices;
       const auto need = [&](auto& needs, bool keeps_whole) {
         needs[u] = {plan.units[u].group, keeps_whole ? whole : slice};
-        if (!keeps_whole) needs[all.size() + static_cast<std::size_t>(run.buffer)].share(plan.units[u].group, whole);
+        if (!keeps_whole) needs[all.size() + as_size(run.buffer)].share(plan.units[u].group, whole);
       };
       if (sees_memory && !run.keeps_gradients) continue;  // such ranks reduce and gather by messages
       if (run.slices > 1) need(values, run.keeps_values);
       if (!std::same_as<Reduced, Gradient>) continue;
       need(gradients, run.keeps_gradients);
-      if (const auto number = static_cast<std::size_t>(run.buffer); number < scratches_ && run.slices > 1)
+      if (const auto number = as_size(run.buffer); number < scratches_ && run.slices > 1)
         gradients[all.size() + buffers_ + number].share(plan.units[u].group, scratch[number]);
     }
     values_ = {groups, device, values};
@@ -126,12 +127,12 @@ class UnitMemory {
     unit.mark = static_cast<std::int64_t>(gradients_.begin(u)) * 64 + run.first % 64;
     if (values_[u].empty() || !values_.is_common(u) || !gradients_.is_common(u)) return;
     C& group = groups[plan.units[u].group];
-    const std::size_t begin = values_[u].size() / static_cast<std::size_t>(run.slices) * static_cast<std::size_t>(run.slice);
+    const std::size_t begin = values_[u].size() / as_size(run.slices) * as_size(run.slice);
     for (int rank = 0; rank < group.size(); ++rank) {
       unit.gradients_of_all.push_back(gradients_.of(rank, u).data() + begin);
       if (rank != group.rank()) unit.values_of_others.push_back(values_.of(rank, u).data() + begin);
     }
-    if (scratch_.size() == 0) scratch_ = Buffer<Gradient>{static_cast<Index>(block)};
+    if (scratch_.size() == 0) scratch_ = Buffer<Gradient>{as_index(block)};
   }
 
   Values values_;

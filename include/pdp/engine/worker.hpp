@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/engine/check_output.hpp>
@@ -80,9 +81,9 @@ class Worker {
         stage_{model, input, plan::runs(plan), limits.seed, device, lent},
         limits_{limits},
         micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
-    const Index fields = static_cast<Index>(optim::needed_state_fields(optimizer_));
+    const Index fields = as_index(optim::needed_state_fields(optimizer_));
     for (std::size_t u = 0; u < plan.units.size(); ++u)
-      optimizer_state_.push_back(allocate<Gradient>(device, fields * static_cast<Index>(stage_.own_gradients(static_cast<int>(u)).size())));
+      optimizer_state_.push_back(allocate<Gradient>(device, fields * as_index(stage_.own_gradients(as_int(u)).size())));
     numbers_ = allocate<StepNumbers>(device, 1);
     uncounted_ = allocate<LossSums>(device, 1);
     make_memory(plan);
@@ -100,7 +101,7 @@ class Worker {
   void check(const StepBatch& batch, bool training) const {
     check_rows(batch.x, training ? limits_.rows : micro_rows_);
     const Index wanted = batch.x.rows * loss_.target_elements(stage_.outline().output_width());
-    if (static_cast<Index>(batch.targets.size()) != wanted)
+    if (as_index(batch.targets.size()) != wanted)
       throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
     if constexpr (!D::uses_host_memory && requires { loss_.check(batch.targets, Index{}); })
       if (!batch.on_device) loss_.check(batch.targets, stage_.outline().output_width());
@@ -164,14 +165,14 @@ class Worker {
     T* const values = stage_.own_values(unit).data();
     if constexpr (Stage::has_masters) copies = {&values, 1};
     update<optim::state_fields<Optimizer>>(device(), optimizer_, numbers_.data(), stage_.own_masters(unit), gradients,
-                                           optimizer_state_[static_cast<std::size_t>(unit)].span(), copies);
+                                           optimizer_state_[as_size(unit)].span(), copies);
   }
 
   /// An instruction with those that follow it, `count` in all, whose rows may be taken together (see joined). Calls between() after each
   /// product.
   template <class Between>
   void run_joined(const plan::Instruction& i, int count, Between&& between) {
-    const std::span<Slot> all = std::span{step_slots_}.subspan(static_cast<std::size_t>(i.micro_batch), static_cast<std::size_t>(count));
+    const std::span<Slot> all = std::span{step_slots_}.subspan(as_size(i.micro_batch), as_size(count));
     for (int layer = i.last - 1; layer >= i.first; --layer) {
       if (lie_together(all, layer)) {
         Index rows = 0;
@@ -211,7 +212,7 @@ class Worker {
     const Matrix<const T> own = device_output();
     const Index size = own.size(), count = part_.count;
     if (gathered_.size() < size * count) gathered_ = allocate<T>(device(), size * count);
-    const std::span<T> all = gathered_.span().first(static_cast<std::size_t>(size * count));
+    const std::span<T> all = gathered_.span().first(as_size(size * count));
     gather(own.values(), all);
     const auto& read = on_host(device(), std::span<const T>{all});
     output_.resize(all.size());
@@ -222,18 +223,18 @@ class Worker {
     return whole;
   }
   /// What this rank knows of the loss of a micro-batch's rows from its columns of the output, and room for what all of its group know.
-  [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(static_cast<std::size_t>(part_elements_)); }
+  [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(as_size(part_elements_)); }
   [[nodiscard]] std::span<Gradient> all_parts() {
-    return parts_.span().subspan(static_cast<std::size_t>(part_limit_), static_cast<std::size_t>(part_elements_ * part_.count));
+    return parts_.span().subspan(as_size(part_limit_), as_size(part_elements_ * part_.count));
   }
 
   /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
   [[nodiscard]] std::span<Gradient> scratch(int unit) {
-    return scratch_[scratch_of_[static_cast<std::size_t>(unit)]].first(stage_.own_gradients(unit).size());
+    return scratch_[scratch_of_[as_size(unit)]].first(stage_.own_gradients(unit).size());
   }
   void add_scratch(int unit) {
     const std::span<Gradient> own = stage_.own_gradients(unit);
-    const Index elements = static_cast<Index>(own.size());
+    const Index elements = as_index(own.size());
     const Matrix<Gradient> sum{own.data(), 1, elements};
     add(device(), Matrix<const Gradient>{sum}, Matrix<const Gradient>{scratch(unit).data(), 1, elements}, sum);
   }
@@ -262,17 +263,17 @@ class Worker {
     const plan::Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
     memory_ = allocate<T>(device(), std::max(step.size(), evaluation.size()) * micro_rows_);
     const auto slots_of = [&](const plan::Memory& memory, int micro_batches) {
-      std::vector<Slot> made(static_cast<std::size_t>(micro_batches), Slot{model.size()});
+      std::vector<Slot> made(as_size(micro_batches), Slot{model.size()});
       const auto at = [&](plan::Kind kind, int m, int number) {
         const Index offset = memory.offset(kind, m, number);
         return offset == plan::Memory::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
       };
       for (int m = 0; m < micro_batches; ++m)
         for (int number = 0; number <= model.size(); ++number) {
-          const auto n = static_cast<std::size_t>(number);
-          made[static_cast<std::size_t>(m)].activations[n] = at(plan::Kind::activation, m, number);
-          made[static_cast<std::size_t>(m)].gradients[n] = at(plan::Kind::gradient, m, number);
-          if (number < model.size()) made[static_cast<std::size_t>(m)].saved[n] = at(plan::Kind::saved, m, number);
+          const auto n = as_size(number);
+          made[as_size(m)].activations[n] = at(plan::Kind::activation, m, number);
+          made[as_size(m)].gradients[n] = at(plan::Kind::gradient, m, number);
+          if (number < model.size()) made[as_size(m)].saved[n] = at(plan::Kind::saved, m, number);
         }
       return made;
     };
@@ -282,7 +283,7 @@ class Worker {
 
   /// One for each buffer of gradients, where sums of slices are added up.
   void make_scratch(const plan::Plan& plan, const std::vector<std::span<Gradient>>& lent) {
-    for (const plan::Unit& unit : plan.units) scratch_of_.push_back(static_cast<std::size_t>(unit.buffer));
+    for (const plan::Unit& unit : plan.units) scratch_of_.push_back(as_size(unit.buffer));
     for (const Index elements : plan::scratch_elements(plan, stage_.outline())) {
       const std::size_t number = scratch_.size();
       const bool is_lent = number < lent.size() && !lent[number].empty();
@@ -372,9 +373,9 @@ class Worker {
   /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
   [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const {
     const nn::Outline& model = stage_.outline();
-    if (model.layers[static_cast<std::size_t>(layer)].saved > 0) return false;
+    if (model.layers[as_size(layer)].saved > 0) return false;
     const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
-      const auto b = static_cast<std::size_t>(boundary);
+      const auto b = as_size(boundary);
       for (std::size_t m = 1; m < all.size(); ++m)
         if (all[m].rows > 0 && (all[m].*tensors)[b] != (all[m - 1].*tensors)[b] + all[m - 1].rows * model.width(boundary)) return false;
       return true;
@@ -382,15 +383,13 @@ class Worker {
     return follow(&Slot::activations, layer) && follow(&Slot::activations, layer + 1) && follow(&Slot::gradients, layer + 1);
   }
 
-  [[nodiscard]] Slot& slot(const plan::Instruction& i) {
-    return (training_ ? step_slots_ : evaluation_slots_)[static_cast<std::size_t>(i.micro_batch)];
-  }
+  [[nodiscard]] Slot& slot(const plan::Instruction& i) { return (training_ ? step_slots_ : evaluation_slots_)[as_size(i.micro_batch)]; }
 
   /// The targets of a micro-batch's rows.
   [[nodiscard]] std::span<const Target> targets(const Slot& slot) const {
     const Index width = loss_.target_elements(stage_.outline().output_width());
     const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
-    return batch_.targets.subspan(static_cast<std::size_t>(first * width), static_cast<std::size_t>(slot.rows * width));
+    return batch_.targets.subspan(as_size(first * width), as_size(slot.rows * width));
   }
   /// Whether there is a loss to take: not of a prediction, and not of an empty share, as the gradients of no rows are zero.
   [[nodiscard]] bool has_loss(const Slot& slot) const { return !batch_.targets.empty() && slot.rows > 0; }

@@ -12,6 +12,7 @@
 
 #include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/join.hpp>
@@ -36,7 +37,7 @@ int carry_out(Comm world, F& function, const Tell& tell) {
     if constexpr (std::is_void_v<std::invoke_result_t<F&, Comm&>>)
       function(world);
     else
-      code = static_cast<int>(function(world));
+      code = as_int(function(world));
     check_standard_output();
     world.barrier();
     return code;
@@ -132,7 +133,7 @@ struct Seat {
 /// that holds it, or a communicator of devices. `deadline`: of calls; nothing: the communicator's own.
 template <class World, class AnySeat, class F>
 int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, F& function) {
-  const auto count = static_cast<int>(all.size());
+  const auto count = as_int(all.size());
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
   int first_code = 0;
@@ -143,7 +144,7 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
     if (count > 1 && places.size() > 1) Report::print({Problem::Kind::usage, threads_are_bound}, -1);
     std::vector<AnySeat> seats = std::move(all);  // goes before the threads do: a rank without a thread is gone for the others
     while (!seats.empty()) {
-      threads.emplace_back([&, own = static_cast<int>(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
+      threads.emplace_back([&, own = as_int(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
         const auto tell = [&](const Problem& problem, int rank) {
           const std::lock_guard lock{mutex};
           auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/label.hpp>
 #include <pdp/loss/loss.hpp>
 
@@ -14,7 +15,7 @@ struct CrossEntropy {
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }
   /// Throws LabelError on a class that there is no output for.
   void check(std::span<const Target> classes, Index outputs) const {
-    for (std::size_t row = 0; row < classes.size(); ++row) static_cast<void>(label_of(classes, static_cast<Index>(row), outputs));
+    for (std::size_t row = 0; row < classes.size(); ++row) static_cast<void>(label_of(classes, as_index(row), outputs));
   }
 
   template <class D, class T>

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/exchange.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/row_parallel.hpp>
@@ -105,7 +106,7 @@ class Divided {
     }
   }
 
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  static constexpr std::size_t none = as_size(-1);
 
   Model model_;
   Part part_;

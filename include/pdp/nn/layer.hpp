@@ -3,6 +3,7 @@
 #include <concepts>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/nn/parameter.hpp>
@@ -67,7 +68,7 @@ constexpr bool forgets_output = requires {
 };
 
 /// Parameters start on multiples of this many elements.
-constexpr Index parameter_block = static_cast<Index>(alignment / sizeof(float));
+constexpr Index parameter_block = as_index(alignment / sizeof(float));
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }
 
 /// For layers without parameters.

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/block.hpp>
 
 namespace pdp::nn {
@@ -20,13 +21,13 @@ class Layers {
     });
   }
 
-  [[nodiscard]] int size() const { return static_cast<int>(places_.size()); }
-  [[nodiscard]] const Path& path(int number) const { return paths_[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] int size() const { return as_int(places_.size()); }
+  [[nodiscard]] const Path& path(int number) const { return paths_[as_size(number)]; }
 
   /// Calls f with the layer of that number, as its own type.
   template <class F>
   void visit(int number, F&& f) const {
-    const Place place = places_[static_cast<std::size_t>(number)];
+    const Place place = places_[as_size(number)];
     [&]<std::size_t... Types>(std::index_sequence<Types...>) {
       static_cast<void>(((place.type == Types && (f(std::get<Types>(by_type_)[place.index]), true)) || ...));
     }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/linear.hpp>
@@ -27,14 +28,14 @@ class MultilayerPerceptron {
   }
 
   [[nodiscard]] const std::vector<Index>& widths() const { return widths_; }
-  [[nodiscard]] Index leaves() const { return 2 * static_cast<Index>(widths_.size()) - 3; }
+  [[nodiscard]] Index leaves() const { return 2 * as_index(widths_.size()) - 3; }
   template <class Visit>
   void leaf(Index number, Visit&& visit) const {
     if (number < 0 || number >= leaves()) return;
     if (number % 2 == 1) return visit(activation_);
     Linear linear = like_;
-    linear.in = widths_[static_cast<std::size_t>(number / 2)];
-    linear.out = widths_[static_cast<std::size_t>(number / 2) + 1];
+    linear.in = widths_[as_size(number / 2)];
+    linear.out = widths_[as_size(number / 2) + 1];
     visit(linear);
   }
   template <class Visit>

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/exchange.hpp>
 
@@ -23,32 +24,30 @@ struct Outline {
   int parts = 1;                   // that layers are divided in, over as many ranks
   bool output_is_sharded = false;  // each of these ranks has some columns of it
 
-  [[nodiscard]] constexpr int size() const { return static_cast<int>(layers.size()); }
+  [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
   /// Whether backward must go through a layer: some layer before it holds parameters, or it finds gradients inside itself on the way.
   [[nodiscard]] constexpr bool passes_gradient(int layer) const {
-    if (const Layer& own = layers[static_cast<std::size_t>(layer)]; own.saved > 0 && own.parameters > 0) return true;
+    if (const Layer& own = layers[as_size(layer)]; own.saved > 0 && own.parameters > 0) return true;
     for (int before = 0; before < layer; ++before)
-      if (layers[static_cast<std::size_t>(before)].parameters > 0) return true;
+      if (layers[as_size(before)].parameters > 0) return true;
     return false;
   }
   /// Whether what goes into a layer, or comes out of the last one, is the batch itself: only views lie before.
   [[nodiscard]] constexpr bool is_input(int boundary) const {
     for (int layer = 0; layer < boundary; ++layer)
-      if (!layers[static_cast<std::size_t>(layer)].is_view) return false;
+      if (!layers[as_size(layer)].is_view) return false;
     return boundary < size();
   }
   /// Elements of the parameters of layers [first, last), padding included.
   [[nodiscard]] constexpr Index elements(int first, int last) const {
     Index sum = 0;
-    for (int layer = first; layer < last; ++layer) sum += layers[static_cast<std::size_t>(layer)].parameters;
+    for (int layer = first; layer < last; ++layer) sum += layers[as_size(layer)].parameters;
     return sum;
   }
   /// Values of a sample's output, on all ranks together.
   [[nodiscard]] constexpr Index output_width() const { return width(size()) * (output_is_sharded ? parts : 1); }
   /// Values of a sample at a boundary, 0 .. size().
-  [[nodiscard]] constexpr Index width(int boundary) const {
-    return boundary == 0 ? layers.front().in : layers[static_cast<std::size_t>(boundary) - 1].out;
-  }
+  [[nodiscard]] constexpr Index width(int boundary) const { return boundary == 0 ? layers.front().in : layers[as_size(boundary) - 1].out; }
 };
 
 // Not constexpr on purpose, like the check of widths.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/shape.hpp>
@@ -19,12 +20,12 @@ class Path {
   [[nodiscard]] constexpr Path child(Index number) const {
     if (depth_ == max_depth) throw ConfigError{text("layers are nested deeper than ", max_depth, " containers; use fewer")};
     Path longer = *this;
-    longer.at_[static_cast<std::size_t>(longer.depth_++)] = number;
+    longer.at_[as_size(longer.depth_++)] = number;
     return longer;
   }
   [[nodiscard]] std::string str() const {
     std::string joined;
-    for (int i = 0; i < depth_; ++i) joined += text(i > 0 ? "." : "", at_[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < depth_; ++i) joined += text(i > 0 ? "." : "", at_[as_size(i)]);
     return joined;
   }
 

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/layer_requirements.hpp>
 #include <pdp/nn/placement.hpp>
 
@@ -43,9 +44,7 @@ class Sequential {
  private:
   template <class F>
   constexpr void each(F&& f) const {
-    [&]<std::size_t... Positions>(std::index_sequence<Positions...>) {
-      (f(std::get<Positions>(blocks_), static_cast<Index>(Positions)), ...);
-    }
+    [&]<std::size_t... Positions>(std::index_sequence<Positions...>) { (f(std::get<Positions>(blocks_), as_index(Positions)), ...); }
     (std::index_sequence_for<B...>{});
   }
 

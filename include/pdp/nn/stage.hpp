@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
@@ -20,10 +21,7 @@ struct Slot {
   std::vector<T*> gradients;
   std::vector<T*> saved;  // layers
 
-  explicit Slot(int layers)
-      : activations(static_cast<std::size_t>(layers) + 1),
-        gradients(static_cast<std::size_t>(layers) + 1),
-        saved(static_cast<std::size_t>(layers)) {}
+  explicit Slot(int layers) : activations(as_size(layers) + 1), gradients(as_size(layers) + 1), saved(as_size(layers)) {}
 };
 
 /// A run of layers whose parameters lie in one piece, and so do their gradients. Of a run that several ranks share, a rank may keep a slice
@@ -70,7 +68,7 @@ class Stage {
 
   /// Parameters start from (seed, name, element), whatever the units are.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
-      : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, places_(static_cast<std::size_t>(layers_.size())) {
+      : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, places_(as_size(layers_.size())) {
     units_.reserve(runs.size());
     for (const Run& run : runs) add(run);
     make_memory(lent);
@@ -103,7 +101,7 @@ class Stage {
     for (int number = first; number < last; ++number)
       layers_.visit(number, [&](const auto& layer) {
         layer.forward(device_, state(number, false), read(slot, slot.activations, number), matrix(slot, slot.activations, number + 1),
-                      slot.saved[static_cast<std::size_t>(number)]);
+                      slot.saved[as_size(number)]);
       });
   }
 
@@ -113,8 +111,7 @@ class Stage {
       if (!outline_.passes_gradient(number)) continue;
       layers_.visit(number, [&](const auto& layer) {
         layer.backward_input(device_, state(number, false), read(slot, slot.activations, number), read(slot, slot.activations, number + 1),
-                             read(slot, slot.gradients, number + 1), matrix(slot, slot.gradients, number),
-                             slot.saved[static_cast<std::size_t>(number)]);
+                             read(slot, slot.gradients, number + 1), matrix(slot, slot.gradients, number), slot.saved[as_size(number)]);
       });
     }
   }
@@ -124,7 +121,7 @@ class Stage {
       layers_.visit(number, [&](const auto& layer) {
         layer.backward_weight(device_, state(number, accumulate), read(slot, slot.activations, number),
                               read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
-                              slot.saved[static_cast<std::size_t>(number)]);
+                              slot.saved[as_size(number)]);
       });
   }
 
@@ -136,14 +133,14 @@ class Stage {
   template <class Visit>
   void for_each_parameter(Visit&& visit) {
     visit_parameters([&](const Parameter& parameter, const Unit& unit) {
-      visit(parameter, std::span<T>{unit.values + parameter.offset, static_cast<std::size_t>(parameter.elements())});
+      visit(parameter, std::span<T>{unit.values + parameter.offset, as_size(parameter.elements())});
     });
   }
   /// The same with what an optimizer updates, of units of which this rank keeps the whole of that.
   template <class Visit>
   void for_each_master(Visit&& visit) {
     visit_parameters([&](const Parameter& parameter, const Unit& unit) {
-      const auto size = static_cast<std::size_t>(parameter.elements());
+      const auto size = as_size(parameter.elements());
       if constexpr (has_masters) {
         if (unit.run.slices == 1) visit(parameter, std::span<Master>{unit.own_masters + parameter.offset, size});
       } else {
@@ -158,8 +155,7 @@ class Stage {
     visit_parameters([&](const Parameter& parameter, const Unit& unit) {
       const auto visit_in = [&](auto* values, Index begin, Index end) {
         const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
-        if (first < last)
-          visit(parameter, first - parameter.offset, std::span{values + (first - begin), static_cast<std::size_t>(last - first)});
+        if (first < last) visit(parameter, first - parameter.offset, std::span{values + (first - begin), as_size(last - first)});
       };
       const Index begin = unit.run.slice * unit.slice_elements, end = begin + unit.slice_elements;
       if (unit.run.keeps_values)
@@ -177,12 +173,11 @@ class Stage {
     const Index begin = unit.run.slice * unit.slice_elements, end = begin + unit.slice_elements;
     for (int layer = unit.run.last - 1; layer >= unit.run.first; --layer)
       layers_.visit(layer, [&](const auto& each) {
-        each.parameters(layers_.path(layer), places_[static_cast<std::size_t>(layer)].offset, [&](const Parameter& parameter) {
+        each.parameters(layers_.path(layer), places_[as_size(layer)].offset, [&](const Parameter& parameter) {
           const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
-          const std::span<Gradient> whole{unit.gradients + parameter.offset, static_cast<std::size_t>(parameter.elements())};
+          const std::span<Gradient> whole{unit.gradients + parameter.offset, as_size(parameter.elements())};
           visit(parameter, layer, whole,
-                first < last ? std::span{unit.own_gradients + (first - begin), static_cast<std::size_t>(last - first)}
-                             : std::span<Gradient>{});
+                first < last ? std::span{unit.own_gradients + (first - begin), as_size(last - first)} : std::span<Gradient>{});
         });
       });
   }
@@ -203,8 +198,8 @@ class Stage {
     Gradient *gradients = nullptr, *own_gradients = nullptr;
     Master* own_masters = nullptr;
 
-    [[nodiscard]] std::size_t slice_size() const { return static_cast<std::size_t>(slice_elements); }
-    [[nodiscard]] std::size_t size() const { return slice_size() * static_cast<std::size_t>(run.slices); }
+    [[nodiscard]] std::size_t slice_size() const { return as_size(slice_elements); }
+    [[nodiscard]] std::size_t size() const { return slice_size() * as_size(run.slices); }
   };
   /// Where the parameters of a layer are: in no unit where this rank does not hold them.
   struct Place {
@@ -212,16 +207,16 @@ class Stage {
     Index offset = 0;
   };
 
-  [[nodiscard]] Unit& at(int unit) { return units_[static_cast<std::size_t>(unit)]; }
+  [[nodiscard]] Unit& at(int unit) { return units_[as_size(unit)]; }
 
   void add(const Run& run) {
     for (int layer = run.first; layer < run.last; ++layer)
-      places_[static_cast<std::size_t>(layer)] = {static_cast<int>(units_.size()), outline_.elements(run.first, layer)};
+      places_[as_size(layer)] = {as_int(units_.size()), outline_.elements(run.first, layer)};
     units_.push_back({run, slice_elements(outline_, run)});
   }
 
   void make_memory(const Lent<T>& lent) {
-    const auto kept = [](const Unit& unit, bool whole) { return whole ? static_cast<Index>(unit.size()) : unit.slice_elements; };
+    const auto kept = [](const Unit& unit, bool whole) { return whole ? as_index(unit.size()) : unit.slice_elements; };
     Index values = 0, gradients = 0, masters = 0;
     std::vector<Index> value_buffers, gradient_buffers;  // their elements
     for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -229,9 +224,9 @@ class Stage {
       const auto need = [&](const auto& lent_units, bool keeps, Index& own, std::vector<Index>& buffers) {
         if (piece(lent_units, u).empty()) own += kept(unit, keeps);
         if (keeps) return;
-        const auto number = static_cast<std::size_t>(unit.run.buffer);
+        const auto number = as_size(unit.run.buffer);
         if (buffers.size() <= number) buffers.resize(number + 1);
-        buffers[number] = std::max(buffers[number], static_cast<Index>(unit.size()));
+        buffers[number] = std::max(buffers[number], as_index(unit.size()));
       };
       need(lent.values, unit.run.keeps_values, values, value_buffers);
       need(lent.gradients, unit.run.keeps_gradients, gradients, gradient_buffers);
@@ -250,7 +245,7 @@ class Stage {
       const auto place = [&]<class E>(std::span<E> from_others, bool keeps, E*& next, const std::vector<E*>& buffers, E*& whole, E*& own) {
         E* lent_place = from_others.data();
         E*& from = from_others.empty() ? next : lent_place;
-        whole = keeps ? from : buffers[static_cast<std::size_t>(unit.run.buffer)];
+        whole = keeps ? from : buffers[as_size(unit.run.buffer)];
         own = keeps ? from + unit.run.slice * unit.slice_elements : from;
         from += kept(unit, keeps);
       };
@@ -280,7 +275,7 @@ class Stage {
   template <class Visit>
   void visit_parameters(Visit&& visit) {
     for (int number = 0; number < layers_.size(); ++number) {
-      const Place place = places_[static_cast<std::size_t>(number)];
+      const Place place = places_[as_size(number)];
       if (place.unit < 0) continue;
       layers_.visit(number, [&](const auto& layer) {
         layer.parameters(layers_.path(number), place.offset, [&](const Parameter& parameter) { visit(parameter, at(place.unit)); });
@@ -296,12 +291,12 @@ class Stage {
   }
 
   [[nodiscard]] State<T> state(int layer, bool accumulate) {
-    const Place place = places_[static_cast<std::size_t>(layer)];
+    const Place place = places_[as_size(layer)];
     if (place.unit < 0) return {nullptr, nullptr, accumulate};
     return {at(place.unit).values + place.offset, at(place.unit).gradients + place.offset, accumulate};
   }
   [[nodiscard]] Matrix<T> matrix(const Slot<T>& slot, const std::vector<T*>& tensors, int boundary) const {
-    return {tensors[static_cast<std::size_t>(boundary)], slot.rows, outline_.width(boundary)};
+    return {tensors[as_size(boundary)], slot.rows, outline_.width(boundary)};
   }
   [[nodiscard]] Matrix<const T> read(const Slot<T>& slot, const std::vector<T*>& tensors, int boundary) const {
     return matrix(slot, tensors, boundary);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
@@ -14,8 +15,8 @@ namespace pdp::plan {
 constexpr Plan in_common_memory(Plan plan, RankInWorld at) {
   constexpr int world = 0;
   const auto is_shared = [&plan, at](const Instruction& i) {
-    if (i.unit < 0 || i.unit >= static_cast<int>(plan.units.size()) || at.size == 1) return false;
-    const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
+    if (i.unit < 0 || i.unit >= as_int(plan.units.size()) || at.size == 1) return false;
+    const Unit& unit = plan.units[as_size(i.unit)];
     const auto reduced = std::find_if(plan.step.begin(), plan.step.end(),
                                       [&i](const Instruction& other) { return other.op == Op::reduce_start && other.unit == i.unit; });
     return unit.group == world && unit.sharding == Sharding::none && reduced != plan.step.end() &&
@@ -31,7 +32,7 @@ constexpr Plan in_common_memory(Plan plan, RankInWorld at) {
     waits.push_back(on_unit(Op::gather_wait, i.unit, world));
   }
   for (const Instruction& wait : waits) {
-    Unit& unit = plan.units[static_cast<std::size_t>(wait.unit)];
+    Unit& unit = plan.units[as_size(wait.unit)];
     unit.sharding = Sharding::state;
     unit.slices = at.size;
     unit.slice = at.rank;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/nn/outline.hpp>
 
@@ -43,8 +44,8 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
     throw ConfigError{text("a model of ", layers, " layers cannot be cut in ", stages, " stages; each stage takes at least one layer")};
   std::vector<Index> before{0};
   for (const auto& layer : model.layers) before.push_back(before.back() + cost(layer));
-  const auto range = [&](int first, int last) { return before[static_cast<std::size_t>(last)] - before[static_cast<std::size_t>(first)]; };
-  const auto at = [&](int stage, int layer) { return static_cast<std::size_t>(stage * (layers + 1) + layer); };
+  const auto range = [&](int first, int last) { return before[as_size(last)] - before[as_size(first)]; };
+  const auto at = [&](int stage, int layer) { return as_size(stage * (layers + 1) + layer); };
   constexpr double never = std::numeric_limits<double>::max();
   // Of s + 1 stages of the first l layers, least[s][l]: the smallest that `join` makes of the stages' costs; from[s][l]: where the last of
   // them begins.
@@ -71,16 +72,15 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
         return each > dearest ? never : each * each;
       },
       [](double a, double b) { return a + b; });
-  std::vector<int> firsts(static_cast<std::size_t>(stages) + 1, layers);
-  for (int stage = stages - 1; stage >= 0; --stage)
-    firsts[static_cast<std::size_t>(stage)] = stage == 0 ? 0 : from[at(stage, firsts[static_cast<std::size_t>(stage) + 1])];
+  std::vector<int> firsts(as_size(stages) + 1, layers);
+  for (int stage = stages - 1; stage >= 0; --stage) firsts[as_size(stage)] = stage == 0 ? 0 : from[at(stage, firsts[as_size(stage) + 1])];
   return firsts;
 }
 
 /// The first layer of each stage, and the number of layers at the end: as the user says, or by cost.
 constexpr std::vector<int> stages_of(const nn::Outline& model, int stages, const Cuts& cuts) {
   if (cuts.empty()) return split_by_cost(model, stages);
-  if (cuts.size() + 1 != static_cast<std::size_t>(stages))
+  if (cuts.size() + 1 != as_size(stages))
     throw ConfigError{text(cuts.size(), " cuts make ", cuts.size() + 1, " stages, but there are ", stages)};
   std::vector<int> firsts{0};
   for (std::size_t i = 0; i < cuts.size(); ++i) {

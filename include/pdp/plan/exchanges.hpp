@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
@@ -36,7 +37,7 @@ class ExchangeWriter {
   }
 
  private:
-  [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].exchange; }
+  [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[as_size(layer)].exchange; }
   /// Whether a layer adds up the gradients that come back to it. It does nothing else, and parameters it has none.
   [[nodiscard]] constexpr bool sums_gradient(int layer) const {
     return exchange(layer) == nn::Exchange::gradient_of_input && model_.passes_gradient(layer);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/plan/plan.hpp>
@@ -56,9 +57,9 @@ constexpr Plan with_norm(Plan plan) {
   Instructions before, after;
   std::vector<char> updated(plan.units.size(), 0);
   for (const Instruction& i : plan.step) {
-    const bool of_unit = i.unit >= 0 && i.unit < static_cast<int>(plan.units.size());
-    if (i.op == Op::update && of_unit) updated[static_cast<std::size_t>(i.unit)] = 1;
-    const bool follows = (i.op == Op::gather_start || i.op == Op::gather_wait) && of_unit && updated[static_cast<std::size_t>(i.unit)] != 0;
+    const bool of_unit = i.unit >= 0 && i.unit < as_int(plan.units.size());
+    if (i.op == Op::update && of_unit) updated[as_size(i.unit)] = 1;
+    const bool follows = (i.op == Op::gather_start || i.op == Op::gather_wait) && of_unit && updated[as_size(i.unit)] != 0;
     (i.op == Op::update || follows ? after : before).push_back(i);
   }
   before.push_back(collective(Op::norm_start));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::plan {
@@ -83,7 +84,7 @@ constexpr std::size_t joined(const Instructions& list, std::size_t at) {
   for (; end < list.size(); ++end) {
     Instruction next = first;
     next.accumulate = true;
-    next.micro_batch = static_cast<std::int16_t>(first.micro_batch + static_cast<int>(end - at));
+    next.micro_batch = static_cast<std::int16_t>(first.micro_batch + as_int(end - at));
     if (list[end] != next) break;
   }
   return end - at;

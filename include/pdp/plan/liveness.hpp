@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/instruction.hpp>
 
@@ -23,12 +24,12 @@ class Memory {
   Memory() = default;
   /// `keep_output`: the model's output stays readable after the list.
   Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
-    tensors_.resize(static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(tensors_per_micro_batch()));
+    tensors_.resize(as_size(micro_batches) * as_size(tensors_per_micro_batch()));
     for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
-    for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], static_cast<Index>(at));
+    for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], as_index(at));
     for (std::size_t at = 0; at < list.size(); at += joined(list, at))
-      if (const std::size_t count = joined(list, at); count > 1) join(list[at], static_cast<int>(count));
-    if (keep_output) touch(Kind::activation, 0, model.size(), static_cast<Index>(list.size()));
+      if (const std::size_t count = joined(list, at); count > 1) join(list[at], as_int(count));
+    if (keep_output) touch(Kind::activation, 0, model.size(), as_index(list.size()));
     place();
     model_ = nullptr;
     stride_ = model.size() + 1;
@@ -38,7 +39,7 @@ class Memory {
   [[nodiscard]] Index size() const { return size_; }
   /// Where a boundary's tensor, or a layer's saved memory, begins; nowhere if the list does not need it. Times the rows of a micro-batch.
   [[nodiscard]] Index offset(Kind kind, int micro_batch, int number) const {
-    return tensors_[static_cast<std::size_t>((Index{micro_batch} * 3 + static_cast<int>(kind)) * stride_ + number)].offset;
+    return tensors_[as_size((Index{micro_batch} * 3 + as_int(kind)) * stride_ + number)].offset;
   }
 
  private:
@@ -68,21 +69,21 @@ class Memory {
   /// What a layer's output shares with its input.
   [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches, bool keep_output) const {
     const auto& layers = model_->layers;
-    const nn::Outline::Layer& own = layers[static_cast<std::size_t>(layer)];
+    const nn::Outline::Layer& own = layers[as_size(layer)];
     if (own.is_view) return Shares::all;
     if (!own.works_in_place || own.in != own.out || model_->is_input(layer)) return Shares::nothing;
     int writer = layer - 1;
-    while (layers[static_cast<std::size_t>(writer)].is_view) --writer;
-    if (!layers[static_cast<std::size_t>(writer)].forgets_output) return Shares::nothing;
+    while (layers[as_size(writer)].is_view) --writer;
+    if (!layers[as_size(writer)].forgets_output) return Shares::nothing;
     // Each time the layer is computed, its input has come anew, and nobody else reads that. Where it comes once more, nobody reads the
     // output before the layer is computed once more, too.
     struct Of {
       bool has_input = false, has_output = false;
       [[nodiscard]] bool is_lost() const { return has_input && has_output; }
     };
-    std::vector<Of> of(static_cast<std::size_t>(micro_batches));
+    std::vector<Of> of(as_size(micro_batches));
     for (const Instruction& i : list) {
-      Of& at = of[static_cast<std::size_t>(i.micro_batch)];
+      Of& at = of[as_size(i.micro_batch)];
       const bool is_between = writer < i.first && i.first <= layer, sends = i.op == Op::send_start || i.op == Op::send_wait;
       const bool is_activation = i.tensor == plan::Tensor::activation;
       switch (i.op) {
@@ -117,7 +118,7 @@ class Memory {
   [[nodiscard]] int origin(Kind kind, int number) const {
     if (kind == Kind::saved) return number;
     const Shares least = kind == Kind::activation ? Shares::its_output : Shares::all;
-    while (number > 0 && shares_[static_cast<std::size_t>(number) - 1] >= least) --number;
+    while (number > 0 && shares_[as_size(number) - 1] >= least) --number;
     return number;
   }
 
@@ -125,9 +126,8 @@ class Memory {
   void touch(Kind kind, int micro_batch, int number, Index at, bool written = false) {
     number = origin(kind, number);
     if (kind == Kind::activation && number == 0) return;  // the batch itself, which the caller holds
-    Tensor& tensor = tensors_[static_cast<std::size_t>(micro_batch * tensors_per_micro_batch() +
-                                                       static_cast<int>(kind) * (model_->size() + 1) + number)];
-    tensor.size = kind == Kind::saved ? model_->layers[static_cast<std::size_t>(number)].saved : model_->width(number);
+    Tensor& tensor = tensors_[as_size(micro_batch * tensors_per_micro_batch() + as_int(kind) * (model_->size() + 1) + number)];
+    tensor.size = kind == Kind::saved ? model_->layers[as_size(number)].saved : model_->width(number);
     if (tensor.lives.empty() || (written && tensor.lives.back().first != at)) tensor.lives.push_back({at, at});
     tensor.lives.back().last = at;
   }
@@ -135,7 +135,7 @@ class Memory {
   /// Has the rows of micro-batches whose gradients of parameters are computed together lie together, where no others have been first.
   void join(const Instruction& i, int count) {
     for (int layer = i.first; layer < i.last; ++layer) {
-      const nn::Outline::Layer& of = model_->layers[static_cast<std::size_t>(layer)];
+      const nn::Outline::Layer& of = model_->layers[as_size(layer)];
       if (of.parameters == 0 || of.saved > 0) continue;
       join(Kind::activation, i.micro_batch, count, layer);
       join(Kind::activation, i.micro_batch, count, layer + 1);
@@ -146,7 +146,7 @@ class Memory {
     number = origin(kind, number);
     if (kind == Kind::activation && number == 0) return;
     const auto at = [&](int m) -> Tensor& {
-      return tensors_[static_cast<std::size_t>(m * tensors_per_micro_batch() + static_cast<int>(kind) * (model_->size() + 1) + number)];
+      return tensors_[as_size(m * tensors_per_micro_batch() + as_int(kind) * (model_->size() + 1) + number)];
     };
     for (int m = first; m < first + count; ++m)
       if (at(m).micro_batches > 1 || at(m).follows) return;
@@ -163,7 +163,7 @@ class Memory {
         for (int layer = i.first; layer < i.last; ++layer) {
           if (i.op == Op::backward_input && !model_->passes_gradient(layer)) continue;
           touch(Kind::activation, m, layer, at);
-          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && shares_[static_cast<std::size_t>(layer)] == Shares::nothing);
+          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && shares_[as_size(layer)] == Shares::nothing);
           if (i.op == Op::backward_input) touch(Kind::gradient, m, layer, at);
           if (i.op != Op::forward) touch(Kind::gradient, m, layer + 1, at);
           touch(Kind::saved, m, layer, at, i.op == Op::forward);
@@ -206,9 +206,9 @@ class Memory {
       }
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const int number = static_cast<int>(i) % (model_->size() + 1), of = static_cast<int>(i) / (model_->size() + 1);
+      const int number = as_int(i) % (model_->size() + 1), of = as_int(i) / (model_->size() + 1);
       const int first = origin(static_cast<Kind>(of % 3), number);
-      if (first != number) tensors_[i].offset = tensors_[i - static_cast<std::size_t>(number - first)].offset;
+      if (first != number) tensors_[i].offset = tensors_[i - as_size(number - first)].offset;
     }
   }
 

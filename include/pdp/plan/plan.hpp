@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/instruction.hpp>
@@ -57,9 +58,9 @@ struct Plan {
 /// The ranks of the world that are in a group of one of them, in the group's order. `plans`: of all ranks.
 constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int group) {
   std::vector<std::pair<int, int>> found;
-  for (int other = 0; other < static_cast<int>(plans.size()); ++other) {
-    const auto &mine = plans[static_cast<std::size_t>(rank)].groups, &theirs = plans[static_cast<std::size_t>(other)].groups;
-    const auto number = static_cast<std::size_t>(group) - 1;
+  for (int other = 0; other < as_int(plans.size()); ++other) {
+    const auto &mine = plans[as_size(rank)].groups, &theirs = plans[as_size(other)].groups;
+    const auto number = as_size(group) - 1;
     if (group == 0)
       found.emplace_back(0, other);
     else if (number < theirs.size() && theirs[number].color == mine[number].color)
@@ -78,7 +79,7 @@ constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int l
   int end = last;
   Index gathered = 0;
   for (int layer = last - 1; layer >= first; --layer) {
-    gathered += model.layers[static_cast<std::size_t>(layer)].parameters;
+    gathered += model.layers[as_size(layer)].parameters;
     if (gathered >= (units.empty() && early > 0 ? early : elements) || layer == first) {
       units.push_back({layer, end, group});
       end = layer;

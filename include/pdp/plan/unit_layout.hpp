@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/plan/plan.hpp>
@@ -25,8 +26,8 @@ inline std::vector<Index> scratch_elements(const Plan& plan, const Outline& mode
   std::vector<Index> elements;
   for (const Instruction& i : plan.step) {
     if (i.op != Op::reduce_start || !i.accumulate) continue;
-    const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
-    const auto number = static_cast<std::size_t>(unit.buffer);
+    const Unit& unit = plan.units[as_size(i.unit)];
+    const auto number = as_size(unit.buffer);
     if (elements.size() <= number) elements.resize(number + 1);
     elements[number] =
         std::max(elements[number], nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices}));
@@ -43,7 +44,7 @@ inline RoundedPlace rounded_place(const Plan& plan, const Outline& model, std::s
   const Unit& at = plan.units[unit];
   const bool is_sliced = at.sharding != Sharding::none, in_buffer = at.sharding >= Sharding::gradients;
   const Index slice = nn::slice_elements(model, {.first = at.first, .last = at.last, .slices = at.slices});
-  return {in_buffer ? static_cast<std::size_t>(at.buffer) : plan.units.size() + unit,
+  return {in_buffer ? as_size(at.buffer) : plan.units.size() + unit,
           padded<BFloat16>(slice * at.slices) + (is_sliced ? padded<BFloat16>(slice) : 0)};
 }
 

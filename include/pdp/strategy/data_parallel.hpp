@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/core/cast.hpp>
 #include <pdp/strategy/strategy.hpp>
 
 namespace pdp::strategy {
@@ -19,7 +20,7 @@ struct DataParallel {
     Plan plan{.share = {at.rank, at.size},
               .micro_batches = accumulate,
               .units = units_by_size(model, 0, layers, unit_elements, world, first_unit_elements)};
-    const int units = static_cast<int>(plan.units.size());
+    const int units = as_int(plan.units.size());
 
     for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, world, 0));
 
@@ -31,7 +32,7 @@ struct DataParallel {
       const bool last = m == accumulate - 1;
       if (last) plan.step.push_back(collective(Op::totals_start));
       for (int u = 0; u < units; ++u) {
-        append_backward(plan.step, m, plan.units[static_cast<std::size_t>(u)].first, plan.units[static_cast<std::size_t>(u)].last, m > 0);
+        append_backward(plan.step, m, plan.units[as_size(u)].first, plan.units[as_size(u)].last, m > 0);
         if (last) plan.step.push_back(on_unit(Op::reduce_start, u, world));
       }
     }

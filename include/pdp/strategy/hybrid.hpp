@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/exchanges.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/divides.hpp>
@@ -17,14 +18,14 @@ namespace detail {
 constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   plan.share = share;
   for (Unit& unit : plan.units) unit.group = group;
-  const int units = static_cast<int>(plan.units.size());
+  const int units = as_int(plan.units.size());
   for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, group, 0));
 
   const auto last_weighed = [&](int unit) {  // where the last gradient of its parameters is computed
-    const Unit& own = plan.units[static_cast<std::size_t>(unit)];
+    const Unit& own = plan.units[as_size(unit)];
     int found = -1;
-    for (int at = 0; at < static_cast<int>(plan.step.size()); ++at) {
-      const Instruction& i = plan.step[static_cast<std::size_t>(at)];
+    for (int at = 0; at < as_int(plan.step.size()); ++at) {
+      const Instruction& i = plan.step[as_size(at)];
       if (i.op == Op::backward_weight && i.first < own.last && own.first < i.last) found = at;
     }
     return found;
@@ -33,15 +34,15 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   for (int u = 0; u < units; ++u) ends.push_back(last_weighed(u));
 
   Instructions list;
-  for (int at = 0; at < static_cast<int>(plan.step.size()); ++at) {
-    const Instruction& i = plan.step[static_cast<std::size_t>(at)];
+  for (int at = 0; at < as_int(plan.step.size()); ++at) {
+    const Instruction& i = plan.step[as_size(at)];
     const bool updates = i.op == Op::update;
-    const bool never = updates && ends[static_cast<std::size_t>(i.unit)] < 0;  // there is nothing to learn, but all ranks do the same
+    const bool never = updates && ends[as_size(i.unit)] < 0;  // there is nothing to learn, but all ranks do the same
     if (never) list.push_back(on_unit(Op::reduce_start, i.unit, group));
     if (updates) list.push_back(on_unit(Op::reduce_wait, i.unit, group));
     list.push_back(i);
     for (int u = 0; u < units; ++u)
-      if (ends[static_cast<std::size_t>(u)] == at) list.push_back(on_unit(Op::reduce_start, u, group));
+      if (ends[as_size(u)] == at) list.push_back(on_unit(Op::reduce_start, u, group));
   }
   plan.step = std::move(list);
   return plan;

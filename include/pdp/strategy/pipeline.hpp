@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/cuts.hpp>
 #include <pdp/plan/schedule.hpp>
 #include <pdp/strategy/strategy.hpp>
@@ -20,7 +21,7 @@ namespace detail {
 class PipelineWriter {
  public:
   constexpr PipelineWriter(const Outline& model, std::vector<int> firsts, PipelinePlace at, bool recompute)
-      : model_{model}, firsts_{std::move(firsts)}, at_{at}, recompute_{recompute}, weighed_(static_cast<std::size_t>(chunks()), 0) {}
+      : model_{model}, firsts_{std::move(firsts)}, at_{at}, recompute_{recompute}, weighed_(as_size(chunks()), 0) {}
 
   [[nodiscard]] constexpr Plan write(const std::vector<Action>& actions) {
     for (const Action& each : actions)
@@ -36,7 +37,7 @@ class PipelineWriter {
       next = i + weights_from(actions, i);
       if (next < actions.size()) ask(actions[next]);
       if (next - i > 1)
-        weigh_together(actions[i], static_cast<int>(next - i));
+        weigh_together(actions[i], as_int(next - i));
       else
         carry_out(actions[i]);
     }
@@ -50,11 +51,11 @@ class PipelineWriter {
   }
 
  private:
-  [[nodiscard]] constexpr int stages() const { return static_cast<int>(firsts_.size()) - 1; }
+  [[nodiscard]] constexpr int stages() const { return as_int(firsts_.size()) - 1; }
   [[nodiscard]] constexpr int chunks() const { return stages() / at_.ranks; }
   [[nodiscard]] constexpr int stage(int chunk) const { return chunk * at_.ranks + at_.rank; }
-  [[nodiscard]] constexpr int first(int chunk) const { return firsts_[static_cast<std::size_t>(stage(chunk))]; }
-  [[nodiscard]] constexpr int last(int chunk) const { return firsts_[static_cast<std::size_t>(stage(chunk)) + 1]; }
+  [[nodiscard]] constexpr int first(int chunk) const { return firsts_[as_size(stage(chunk))]; }
+  [[nodiscard]] constexpr int last(int chunk) const { return firsts_[as_size(stage(chunk)) + 1]; }
   [[nodiscard]] constexpr bool is_last(int chunk) const { return stage(chunk) + 1 == stages(); }
   /// The ranks with which one of this rank's stages exchanges messages: those that hold the stages before and after it. None where that is
   /// this rank, where there is no such stage, and where the batch itself goes over the boundary, which every rank has.
@@ -112,7 +113,7 @@ class PipelineWriter {
     } else if (learns(chunk)) {
       put(weigh(m, chunk, first(chunk), last(chunk)));
     }
-    if (action.kind != Action::Kind::backward_input) weighed_[static_cast<std::size_t>(chunk)] = 1;
+    if (action.kind != Action::Kind::backward_input) weighed_[as_size(chunk)] = 1;
   }
   /// How many actions, from one on, are the same stage's parameters for micro-batches that follow each other; at least 1.
   static constexpr std::size_t weights_from(const std::vector<Action>& actions, std::size_t at) {
@@ -134,7 +135,7 @@ class PipelineWriter {
         one.accumulate = one.accumulate || m > 0;
         put(one);
       }
-    weighed_[static_cast<std::size_t>(chunk)] = 1;
+    weighed_[as_size(chunk)] = 1;
   }
   constexpr void forward(int m, int chunk) {
     put(compute(Op::forward, m, first(chunk), last(chunk)));
@@ -145,7 +146,7 @@ class PipelineWriter {
     if (const auto peer = after(chunk)) put(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
   }
   [[nodiscard]] constexpr Instruction weigh(int m, int chunk, int first, int last) const {
-    return compute(Op::backward_weight, m, first, last, weighed_[static_cast<std::size_t>(chunk)] != 0);
+    return compute(Op::backward_weight, m, first, last, weighed_[as_size(chunk)] != 0);
   }
   /// One gradient is on its way at a time.
   constexpr void send_back(int m, int chunk) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/strategy/strategy.hpp>
 
 namespace pdp::strategy {
@@ -21,7 +22,7 @@ class ZeroWriter {
     plan_.micro_batches = accumulate;
     plan_.units = units_by_size(model, 0, model.size(), unit_elements, world);
     for (int u = 0; u < units(); ++u) {
-      Unit& unit = plan_.units[static_cast<std::size_t>(u)];
+      Unit& unit = plan_.units[as_size(u)];
       unit.sharding = sharding;
       unit.slices = at.size;
       unit.slice = at.rank;
@@ -43,8 +44,8 @@ class ZeroWriter {
  private:
   static constexpr int world = 0, buffers = 2, none = -1;
 
-  [[nodiscard]] constexpr int units() const { return static_cast<int>(plan_.units.size()); }
-  [[nodiscard]] constexpr const Unit& unit(int number) const { return plan_.units[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] constexpr int units() const { return as_int(plan_.units.size()); }
+  [[nodiscard]] constexpr const Unit& unit(int number) const { return plan_.units[as_size(number)]; }
   [[nodiscard]] constexpr int layers() const { return plan_.units.front().last; }
   /// Whether parameters are gathered before they are needed, and gradients reduced as soon as they are there.
   [[nodiscard]] constexpr bool gathers() const { return sharding_ == Sharding::parameters; }
@@ -94,23 +95,23 @@ class ZeroWriter {
     if (!gathers()) return;
     ask(u);
     if (next != none) ask(next);
-    if (std::exchange(on_their_way_[static_cast<std::size_t>(u % buffers)], none) == u) put(on_unit(Op::gather_wait, u, world));
+    if (std::exchange(on_their_way_[as_size(u % buffers)], none) == u) put(on_unit(Op::gather_wait, u, world));
   }
   constexpr void ask(int u) {
-    const auto buffer = static_cast<std::size_t>(u % buffers);
+    const auto buffer = as_size(u % buffers);
     if (gathered_[buffer] == u) return;
     gathered_[buffer] = on_their_way_[buffer] = u;
     put(on_unit(Op::gather_start, u, world));
   }
 
   constexpr void reduce(int u, bool accumulate, bool last) {
-    Reduction& reduction = reductions_[static_cast<std::size_t>(u % buffers)];
+    Reduction& reduction = reductions_[as_size(u % buffers)];
     reduction = {u, accumulate, last};
     put(on_unit(Op::reduce_start, u, world, -1, accumulate));
   }
   /// Waits for the reduction that uses a buffer. The last one of a unit is followed by its update.
   constexpr void settle(int buffer) {
-    const Reduction reduction = std::exchange(reductions_[static_cast<std::size_t>(buffer)], {});
+    const Reduction reduction = std::exchange(reductions_[as_size(buffer)], {});
     if (reduction.unit == none) return;
     put(on_unit(Op::reduce_wait, reduction.unit, world, -1, reduction.accumulate));
     if (reduction.last) update(reduction.unit);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/engine/engine.hpp>
@@ -59,7 +60,7 @@ class Equivalence {
     double drift = 0;
     for (std::size_t step = 0; step < single_.size(); ++step) {
       drift = std::max(drift, difference(control_[step], single_[step]));
-      const bool strict = static_cast<int>(step) < options.strict_steps;
+      const bool strict = as_int(step) < options.strict_steps;
       allowed_.push_back(strict ? options.tolerance : std::max(options.tolerance, options.drift_factor * drift));
     }
     judge(by_rank);
@@ -116,7 +117,7 @@ namespace detail {
 /// The rows of a batch in another order, the same on every rank.
 template <class Target>
 GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int step) {
-  std::vector<std::size_t> order(static_cast<std::size_t>(rows));
+  std::vector<std::size_t> order(as_size(rows));
   std::iota(order.begin(), order.end(), std::size_t{0});
   random::Stream stream{random::make_key(0, "order of rows", step)};
   for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[stream.below(left)]);
@@ -138,22 +139,22 @@ template <comm::Communicator C, class TaskType, strategy::Strategy S>
 std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input, const S& strategy,
                                         const Batches<typename decltype(task.loss)::Target>& batches, const std::vector<plan::Plan>& plans,
                                         const EquivalenceOptions& options, bool permute) {
-  const auto model_on = [&](int rank) { return strategy::placed(strategy, task.model, {rank, static_cast<int>(plans.size())}, task.loss); };
+  const auto model_on = [&](int rank) { return strategy::placed(strategy, task.model, {rank, as_int(plans.size())}, task.loss); };
   using Engine = engine::Engine<C, decltype(model_on(0)), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
   using Target = typename Engine::Target;
-  return ranks<C>(static_cast<int>(plans.size()), [&](C& world) {
-    const plan::Plan& plan = plans[static_cast<std::size_t>(world.rank())];
+  return ranks<C>(as_int(plans.size()), [&](C& world) {
+    const plan::Plan& plan = plans[as_size(world.rank())];
     const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
     Engine engine{world, plan, model_on(world.rank()), input, task.loss, task.optimizer, limits, options.gradient};
     std::vector<double> losses;
     for (int step = 0; step < options.steps; ++step) {
       GlobalBatch<Target> batch = batches(step);
-      const Index width = input.elements(), rows = static_cast<Index>(batch.x.size()) / width;
+      const Index width = input.elements(), rows = as_index(batch.x.size()) / width;
       if (permute) batch = permuted(batch, rows, step);
-      const Index target_width = rows > 0 ? static_cast<Index>(batch.targets.size()) / rows : 0;
+      const Index target_width = rows > 0 ? as_index(batch.targets.size()) / rows : 0;
       const data::Rows share = data::shard_rows(rows, plan.share);
-      const auto targets = std::span<const Target>{batch.targets}.subspan(static_cast<std::size_t>(share.first * target_width),
-                                                                          static_cast<std::size_t>(share.size() * target_width));
+      const auto targets =
+          std::span<const Target>{batch.targets}.subspan(as_size(share.first * target_width), as_size(share.size() * target_width));
       const Matrix<const float> x{batch.x.data() + share.first * width, share.size(), width};
       losses.push_back(engine.step({x, targets, rows}, task.schedule.factor(step)).mean_loss());
     }
@@ -194,9 +195,8 @@ Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& 
     data::Sampler sampler{data.size(), options.global_batch, options.seed};
     sampler.start(step / sampler.steps());
     const auto which = sampler.batch(step % sampler.steps());
-    GlobalBatch<typename Data::Target> batch{
-        std::vector<float>(which.size() * static_cast<std::size_t>(data.sample_shape().elements())),
-        std::vector<typename Data::Target>(which.size() * static_cast<std::size_t>(data.target_shape().elements()))};
+    GlobalBatch<typename Data::Target> batch{std::vector<float>(which.size() * as_size(data.sample_shape().elements())),
+                                             std::vector<typename Data::Target>(which.size() * as_size(data.target_shape().elements()))};
     data.gather(which, batch.x, batch.targets);
     return batch;
   };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/process/stack.hpp>
 #include <pdp/launch/store/in_process_store.hpp>
@@ -72,7 +73,7 @@ std::function<C(int)> new_world(int size, comm::TimePoint until) {
                   { C::world(size) } -> std::same_as<std::vector<C>>;
                 }) {
     const auto ranks = std::make_shared<std::vector<C>>(C::world(size));
-    return [ranks](int rank) { return std::move((*ranks)[static_cast<std::size_t>(rank)]); };
+    return [ranks](int rank) { return std::move((*ranks)[as_size(rank)]); };
   } else if constexpr (requires(launch::InProcessStore & store) {
                          { C::connect(store, size, size, until) } -> std::same_as<C>;
                        }) {
@@ -88,11 +89,11 @@ std::function<C(int)> new_world(int size, comm::TimePoint until) {
 /// What the ranks have thrown, by rank, and which of it came about first.
 class Errors {
  public:
-  explicit Errors(int ranks) : by_rank_(static_cast<std::size_t>(ranks)) {}
+  explicit Errors(int ranks) : by_rank_(as_size(ranks)) {}
 
   void caught(int rank, std::exception_ptr thrown) {
     const std::lock_guard lock{mutex_};
-    by_rank_[static_cast<std::size_t>(rank)] = Thrown{std::move(thrown)};
+    by_rank_[as_size(rank)] = Thrown{std::move(thrown)};
     order_.push_back(rank);
   }
   [[nodiscard]] const std::vector<Thrown>& by_rank() const { return by_rank_; }
@@ -103,7 +104,7 @@ class Errors {
     for (const auto is_cause : {+[](const Thrown& thrown) { return !thrown.is<CommunicationError>(); },
                                 +[](const Thrown& thrown) { return !thrown.is<PeerLost>(); }, +[](const Thrown&) { return true; }})
       for (const int rank : order_)
-        if (const Thrown& thrown = by_rank_[static_cast<std::size_t>(rank)]; is_cause(thrown)) thrown.rethrow();
+        if (const Thrown& thrown = by_rank_[as_size(rank)]; is_cause(thrown)) thrown.rethrow();
   }
 
  private:
@@ -150,8 +151,8 @@ auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
     detail::on_threads<C>(size, deadline, errors, [&f](int, C& world) { f(world); });
     errors.rethrow_cause();
   } else {
-    std::vector<std::optional<R>> returned(static_cast<std::size_t>(size < 1 ? 0 : size));
-    detail::on_threads<C>(size, deadline, errors, [&](int rank, C& world) { returned[static_cast<std::size_t>(rank)].emplace(f(world)); });
+    std::vector<std::optional<R>> returned(as_size(size < 1 ? 0 : size));
+    detail::on_threads<C>(size, deadline, errors, [&](int rank, C& world) { returned[as_size(rank)].emplace(f(world)); });
     errors.rethrow_cause();
     std::vector<R> results;
     for (auto& each : returned) results.push_back(std::move(*each));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/hash.hpp>
@@ -64,12 +65,12 @@ class Agreement {
   /// Throws ConfigError on every rank, with the same words, where a rank has something else than rank 0. Every rank makes this call.
   template <comm::Communicator C, Device D>
   void check(C& world, const D& device) const {
-    std::vector<std::int64_t> own, ranks(terms_.size() * static_cast<std::size_t>(world.size()));
+    std::vector<std::int64_t> own, ranks(terms_.size() * as_size(world.size()));
     for (const Term& term : terms_) own.push_back(term.value);
     engine::HostCalls{world, device}.all_gather(std::span<const std::int64_t>{own}, std::span{ranks});
     for (std::size_t t = 0; t < terms_.size(); ++t)
       for (int rank = 1; rank < world.size(); ++rank) {
-        const std::int64_t value = ranks[static_cast<std::size_t>(rank) * terms_.size() + t];
+        const std::int64_t value = ranks[as_size(rank) * terms_.size() + t];
         if (!same(terms_[t].kind, value, ranks[t])) throw ConfigError{difference(terms_[t], rank, value, ranks[t])};
       }
   }
@@ -138,14 +139,13 @@ inline std::vector<std::int64_t> numbers_of(const plan::Plan& plan) {
   std::vector<std::int64_t> numbers{plan.share.index,  plan.share.count,  plan.tensor.index,
                                     plan.tensor.count, plan.tensor_group, plan.micro_batches};
   for (const plan::Unit& unit : plan.units)
-    numbers.insert(numbers.end(),
-                   {unit.first, unit.last, unit.group, static_cast<int>(unit.sharding), unit.slices, unit.slice, unit.buffer});
+    numbers.insert(numbers.end(), {unit.first, unit.last, unit.group, as_int(unit.sharding), unit.slices, unit.slice, unit.buffer});
   for (const auto& [color, key] : plan.groups) numbers.insert(numbers.end(), {color, key});
   for (const plan::Instructions* list : {&plan.setup, &plan.step, &plan.evaluate}) {
     numbers.push_back(static_cast<std::int64_t>(list->size()));
     for (const plan::Instruction& i : *list)
-      numbers.insert(numbers.end(), {static_cast<int>(i.op), static_cast<int>(i.tensor), i.accumulate ? 1 : 0, i.group, i.micro_batch,
-                                     i.first, i.last, i.unit, i.peer});
+      numbers.insert(numbers.end(),
+                     {as_int(i.op), as_int(i.tensor), i.accumulate ? 1 : 0, i.group, i.micro_batch, i.first, i.last, i.unit, i.peer});
   }
   return numbers;
 }

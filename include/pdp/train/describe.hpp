@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/cpu/cpu.hpp>
@@ -32,7 +33,7 @@ template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
   engine::check_output<decltype(TaskType::loss)>(model);
   auto plans = strategy::plans_for(options.gradient_policy(), strategy, model, ranks);
   for (int rank = 0; rank < ranks && common_memory; ++rank) {
-    plan::Plan& plan = plans[static_cast<std::size_t>(rank)];
+    plan::Plan& plan = plans[as_size(rank)];
     plan = plan::in_common_memory(std::move(plan), {rank, ranks});
   }
   plan::Description found = plan::describe(model, plans,

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/core/standard_streams.hpp>
 
@@ -31,7 +32,7 @@ class Progress {
     drawn_ = true;
     constexpr Index width = 30;
     const Index filled = all > 0 ? width * done / all : width;
-    std::string bar(static_cast<std::size_t>(filled), '#');
+    std::string bar(as_size(filled), '#');
     bar.resize(width, '.');
     clear_terminal_line();
     std::fputs(fmt::format("epoch {} [{}] {}/{} loss {:.4f}", epoch, bar, done, all, loss).c_str(), stderr);

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/data/replace_file.hpp>
 #include <pdp/engine/timeline.hpp>
 
@@ -96,7 +97,7 @@ inline std::string svg_of(const engine::Timeline& timeline) {
       const bool is_compute = instruction.op == plan::Op::forward || instruction.op == plan::Op::backward_input;
       if (is_compute && length > 14)
         svg += fmt::format("<text x=\"{:.2f}\" y=\"{:g}\" fill=\"white\" text-anchor=\"middle\" pointer-events=\"none\">{}</text>\n",
-                           x + length / 2, y + 18, static_cast<int>(instruction.micro_batch));
+                           x + length / 2, y + 18, as_int(instruction.micro_batch));
     }
   }
   for (int number = 0; number * detail::tick(seconds) <= seconds * (1 + 1e-9); ++number) {

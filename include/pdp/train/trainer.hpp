@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/label.hpp>
 #include <pdp/data/dataset_requirements.hpp>
@@ -193,16 +194,16 @@ class Trainer {
     const Index outputs = check_shapes(data);
     const data::Rows rows = data::shard_rows(data.size(), plan_.share);
     const Index most = (data.size() + plan_.share.count - 1) / plan_.share.count, chunk = engine_.evaluation_rows();
-    std::vector<float> x(static_cast<std::size_t>(chunk * input_.elements()));
-    std::vector<Target> targets(static_cast<std::size_t>(chunk * data.target_shape().elements()));
-    std::vector<Index> which(static_cast<std::size_t>(chunk));
+    std::vector<float> x(as_size(chunk * input_.elements()));
+    std::vector<Target> targets(as_size(chunk * data.target_shape().elements()));
+    std::vector<Index> which(as_size(chunk));
     std::array<double, 3> sums{};
     for (Index done = 0; done < most; done += chunk) {  // as often on every rank, since a plan may exchange messages
       const Index first = std::min(rows.first + done, rows.last), count = std::min(chunk, rows.last - first);
-      const std::span numbers = std::span{which}.first(static_cast<std::size_t>(count));
+      const std::span numbers = std::span{which}.first(as_size(count));
       std::iota(numbers.begin(), numbers.end(), first);
-      const std::span inputs = std::span{x}.first(static_cast<std::size_t>(count * input_.elements()));
-      const std::span labels = std::span{targets}.first(static_cast<std::size_t>(count * data.target_shape().elements()));
+      const std::span inputs = std::span{x}.first(as_size(count * input_.elements()));
+      const std::span labels = std::span{targets}.first(as_size(count * data.target_shape().elements()));
       data.gather(numbers, inputs, labels);
       check_targets(labels, numbers, outputs, std::nullopt);
       const Totals totals = engine_.evaluate({rows_of(inputs), labels});
@@ -333,7 +334,7 @@ class Trainer {
   [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
     auto plans = strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
     for (int rank = 0; rank < world_.size(); ++rank) {
-      plan::Plan& plan = plans[static_cast<std::size_t>(rank)];
+      plan::Plan& plan = plans[as_size(rank)];
       plan = Engine::adapted(world_, std::move(plan), rank);
     }
     return plans;
@@ -348,9 +349,9 @@ class Trainer {
 
   [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const {
     const Index width = input_.elements();
-    if (static_cast<Index>(x.size()) % width != 0)
+    if (as_index(x.size()) % width != 0)
       throw ShapeError{text("a batch of ", x.size(), " values was given, which is no whole number of samples of ", width)};
-    return {x.data(), static_cast<Index>(x.size()) / width, width};
+    return {x.data(), as_index(x.size()) / width, width};
   }
 
   /// Throws LabelError that names the sample of a dataset whose class is wrong. `step`: none in an evaluation.
@@ -359,7 +360,7 @@ class Trainer {
       try {
         task_.loss.check(targets, outputs);
       } catch (const LabelError& error) {
-        const Index sample = samples[static_cast<std::size_t>(error.row())];
+        const Index sample = samples[as_size(error.row())];
         throw error.of(text(step ? text("step ", *step) : "evaluation", ": sample ", sample, " of the dataset (counted from 0)"));
       }
     }

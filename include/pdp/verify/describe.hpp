@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/plan/cuts.hpp>
@@ -65,7 +66,7 @@ inline Index slice_of(const Outline& model, const Unit& unit) {
 class SharedBuffers {
  public:
   void need(int number, Index elements) {
-    const auto at = static_cast<std::size_t>(number);
+    const auto at = as_size(number);
     if (elements_.size() <= at) elements_.resize(at + 1);
     elements_[at] = std::max(elements_[at], elements);
   }
@@ -98,13 +99,13 @@ inline Index rounded_bytes(const Outline& model, const Plan& plan, const Element
   SharedBuffers places;
   for (std::size_t unit = 0; unit < plan.units.size(); ++unit) {
     const RoundedPlace place = rounded_place(plan, model, unit);
-    places.need(static_cast<int>(place.number), place.elements);
+    places.need(as_int(place.number), place.elements);
   }
   return bytes.reduce * places.sum();
 }
 
 inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, const Workload& work) {
-  const Plan& plan = plans[static_cast<std::size_t>(rank)];
+  const Plan& plan = plans[as_size(rank)];
   const ElementBytes& bytes = work.bytes;
   const bool has_masters = bytes.compute != bytes.master;
   RankUse use;
@@ -113,7 +114,7 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
   for (const Unit& unit : plan.units) {
     const Index slice = bytes.master * slice_of(model, unit);
     use.layers.emplace_back(unit.first, unit.last);
-    use.optimizer_state += static_cast<Index>(work.state_fields) * slice;
+    use.optimizer_state += as_index(work.state_fields) * slice;
     if (has_masters) use.parameters += slice;
   }
   std::ranges::sort(use.layers);
@@ -132,9 +133,9 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
   use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes.compute;
 
   for (const Instruction& i : plan.step) {
-    const auto ranks = static_cast<Index>(members(plans, rank, i.group).size());
+    const auto ranks = as_index(members(plans, rank, i.group).size());
     const auto of_unit = [&] {
-      const Unit& unit = plan.units[static_cast<std::size_t>(i.unit)];
+      const Unit& unit = plan.units[as_size(i.unit)];
       return slice_of(model, unit) * unit.slices * (i.op == Op::reduce_start ? bytes.reduce : bytes.compute);
     };
     const Index rows = std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows);
@@ -148,7 +149,7 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;
-    const Sharding sharding = plan.units[static_cast<std::size_t>(i.unit)].sharding;
+    const Sharding sharding = plan.units[as_size(i.unit)].sharding;
     if (work.common_memory && sharding == Sharding::state) continue;
     const bool whole = i.op == Op::reduce_start && sharding == Sharding::none;
     use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
@@ -172,7 +173,7 @@ inline Description describe(const Outline& model, const std::vector<Plan>& plans
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
   Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
   const Timetable timetable{model, plans};
-  for (int rank = 0; rank < static_cast<int>(plans.size()); ++rank) {
+  for (int rank = 0; rank < as_int(plans.size()); ++rank) {
     found.ranks.push_back(detail::use_of(model, plans, rank, work));
     found.ranks.back().idle = timetable.idle(rank);
   }

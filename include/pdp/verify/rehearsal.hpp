@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/verify/values.hpp>
 
@@ -41,9 +42,8 @@ class Rehearsal {
       : model_{model}, plans_{plans}, list_{list}, training_{training} {
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
       Rank& r = ranks_.emplace_back(model, plans[rank].micro_batches);
-      const auto boundaries = static_cast<std::size_t>(model.size() + 1),
-                 micro_batches = static_cast<std::size_t>(plans[rank].micro_batches);
-      for (auto* each : {&r.weighed, &r.fresh}) each->assign(static_cast<std::size_t>(model.size()), 0);
+      const auto boundaries = as_size(model.size() + 1), micro_batches = as_size(plans[rank].micro_batches);
+      for (auto* each : {&r.weighed, &r.fresh}) each->assign(as_size(model.size()), 0);
       for (auto* each : {&r.kept, &r.taken}) each->assign(boundaries * micro_batches, 0);
       r.held.assign(micro_batches, 0);
       r.judged.assign(micro_batches, 0);
@@ -62,12 +62,12 @@ class Rehearsal {
     for (int rank = 0; rank < size(); ++rank)
       for (std::size_t u = 0; u < plan(rank).units.size(); ++u)
         if (const char* reason = malformed(rank, plan(rank).units[u]); reason != nullptr)
-          return finish({Fault::order, reason, "units", {rank, static_cast<int>(u), -1}});
+          return finish({Fault::order, reason, "units", {rank, as_int(u), -1}});
     for (bool moved = true; moved;) {
       moved = false;
       for (int rank = 0; rank < size(); ++rank)
         while (at(rank).next < count(rank)) {
-          const Outcome outcome = step(rank, list(rank)[static_cast<std::size_t>(at(rank).next)]);
+          const Outcome outcome = step(rank, list(rank)[as_size(at(rank).next)]);
           if (outcome.fault != Fault::none) return finish({outcome.fault, outcome.reason, "", {rank, at(rank).next, outcome.waits_for}});
           if (outcome.waits_for >= 0) break;
           ++at(rank).next;
@@ -87,11 +87,11 @@ class Rehearsal {
   [[nodiscard]] constexpr const char* misplaced(int rank) const {
     const Plan& own = plan(rank);
     if (own.tensor.count != model_.parts) return "has the layers in another number of parts than the model is divided in";
-    if (own.tensor_group < 0 || own.tensor_group > static_cast<int>(own.groups.size())) return "names a group that the plan does not have";
+    if (own.tensor_group < 0 || own.tensor_group > as_int(own.groups.size())) return "names a group that the plan does not have";
     if (model_.parts == 1) return nullptr;
     const std::span<const int> group = members(rank, own.tensor_group);
     for (std::size_t each = 0; each < group.size(); ++each)
-      if (plan(group[each]).tensor != nn::Part{static_cast<int>(each), model_.parts} || static_cast<int>(group.size()) != model_.parts)
+      if (plan(group[each]).tensor != nn::Part{as_int(each), model_.parts} || as_int(group.size()) != model_.parts)
         return "has a tensor-parallel group that does not hold each part of the layers once, in their order";
     for (const int other : group)
       if (plan(other).share != own.share || plan(other).micro_batches != own.micro_batches)
@@ -102,18 +102,17 @@ class Rehearsal {
   [[nodiscard]] constexpr bool takes_all_shares(int rank, const Unit& unit) const {
     const int shares = plan(rank).share.count;
     if (unit.group < 0) return shares == 1;
-    std::vector<int> taken(static_cast<std::size_t>(shares), 0);
+    std::vector<int> taken(as_size(shares), 0);
     for (const int other : members(rank, unit.group)) {
       const data::Shard share = plan(other).share;
-      if (share.count != shares || share.index < 0 || share.index >= shares || taken[static_cast<std::size_t>(share.index)]++ > 0)
-        return false;
+      if (share.count != shares || share.index < 0 || share.index >= shares || taken[as_size(share.index)]++ > 0) return false;
     }
     return std::find(taken.begin(), taken.end(), 0) == taken.end();
   }
   /// What is wrong with a unit as such; null where nothing is.
   [[nodiscard]] constexpr const char* malformed(int rank, const Unit& unit) const {
     if (unit.first < 0 || unit.first >= unit.last || unit.last > model_.size()) return "holds layers that the model does not have";
-    if (unit.group < -1 || unit.group > static_cast<int>(plan(rank).groups.size())) return "names a group that the plan does not have";
+    if (unit.group < -1 || unit.group > as_int(plan(rank).groups.size())) return "names a group that the plan does not have";
     for (const Unit& other : plan(rank).units)
       if (&other != &unit && other.first < unit.last && unit.first < other.last) return "shares a layer with another unit of the rank";
     if (!takes_all_shares(rank, unit)) return "is reduced over ranks that do not take each share of the data once";
@@ -121,8 +120,8 @@ class Rehearsal {
       return unit.slices != 1 || unit.slice != 0 ? "has slices, though nothing of it is sharded" : nullptr;
     if (unit.group < 0) return "is sharded, but held by this rank alone";
     const std::span<const int> group = members(rank, unit.group);
-    if (unit.slices != static_cast<int>(group.size())) return "has another number of slices than its group has ranks";
-    if (unit.slice < 0 || unit.slice >= unit.slices || group[static_cast<std::size_t>(unit.slice)] != rank)
+    if (unit.slices != as_int(group.size())) return "has another number of slices than its group has ranks";
+    if (unit.slice < 0 || unit.slice >= unit.slices || group[as_size(unit.slice)] != rank)
       return "has another slice than the rank's own place in its group";
     return nullptr;
   }
@@ -173,19 +172,19 @@ class Rehearsal {
   };
   static constexpr Outcome wrong(const char* reason, int other = -1) { return {Fault::order, reason, other}; }
 
-  [[nodiscard]] constexpr int size() const { return static_cast<int>(plans_.size()); }
-  constexpr Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] constexpr const Plan& plan(int rank) const { return plans_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] constexpr int size() const { return as_int(plans_.size()); }
+  constexpr Rank& at(int rank) { return ranks_[as_size(rank)]; }
+  [[nodiscard]] constexpr const Plan& plan(int rank) const { return plans_[as_size(rank)]; }
   [[nodiscard]] constexpr const Instructions& list(int rank) const { return plan(rank).*list_; }
-  [[nodiscard]] constexpr int count(int rank) const { return static_cast<int>(list(rank).size()); }
+  [[nodiscard]] constexpr int count(int rank) const { return as_int(list(rank).size()); }
   [[nodiscard]] constexpr std::size_t place(int micro_batch, int boundary) const {
-    return static_cast<std::size_t>(micro_batch) * static_cast<std::size_t>(model_.size() + 1) + static_cast<std::size_t>(boundary);
+    return as_size(micro_batch) * as_size(model_.size() + 1) + as_size(boundary);
   }
   /// As plan::members, found once for all.
   [[nodiscard]] constexpr std::span<const int> members(int rank, int group) const {
     const std::span<const int> all{grouped_};
     if (group == 0) return all.first(plans_.size());
-    const Members own = ranks_[static_cast<std::size_t>(rank)].groups[static_cast<std::size_t>(group) - 1];
+    const Members own = ranks_[as_size(rank)].groups[as_size(group) - 1];
     return all.subspan(own.begin, own.end - own.begin);
   }
   constexpr void find_groups() {
@@ -207,7 +206,7 @@ class Rehearsal {
   }
 
   constexpr Outcome step(int rank, const Instruction& i) {
-    if (i.group < 0 || i.group > static_cast<int>(plan(rank).groups.size())) return wrong("names a group that the plan does not have");
+    if (i.group < 0 || i.group > as_int(plan(rank).groups.size())) return wrong("names a group that the plan does not have");
     switch (i.op) {
       case Op::forward:
       case Op::loss:
@@ -240,8 +239,7 @@ class Rehearsal {
         return wrong("computes with parameters that other ranks may change, as their gradients have been given away");
     }
     for (int layer = i.first; layer < i.last; ++layer)
-      if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 && !holds(rank, layer))
-        return wrong("needs parameters that the rank does not hold");
+      if (model_.layers[as_size(layer)].parameters > 0 && !holds(rank, layer)) return wrong("needs parameters that the rank does not hold");
     if (i.op == Op::forward) {
       if (const char* reason = r.values.missing(Tensor::activation, m, i.first); reason != nullptr) return wrong(reason);
       for (int layer = i.first; layer < i.last; ++layer) {
@@ -249,7 +247,7 @@ class Rehearsal {
         if (is_term && layer + 1 < i.last) return wrong("goes on from an activation whose terms have not been added up");
         if (const char* reason = give(rank, Tensor::activation, m, layer + 1, layer, is_term); reason != nullptr) return wrong(reason);
       }
-      if (!std::exchange(r.kept[place(m, i.first)], 1) && r.held[static_cast<std::size_t>(m)]++ == 0) ++r.holding;
+      if (!std::exchange(r.kept[place(m, i.first)], 1) && r.held[as_size(m)]++ == 0) ++r.holding;
       peak_ = std::max(peak_, r.holding);
     } else if (i.op == Op::loss) {
       if (const char* reason = r.values.missing(Tensor::activation, m, i.first); reason != nullptr) return wrong(reason);
@@ -257,7 +255,7 @@ class Rehearsal {
         return wrong("needs what the other ranks know of the loss from their columns of the output");
       if (training_ && !r.counted) return wrong("needs the number of rows of the step, which is not known before count_wait");
       if (r.totalling) return wrong("comes after totals_start, so the totals do not hold it");
-      if (std::exchange(r.judged[static_cast<std::size_t>(m)], 1)) return wrong("is taken twice");
+      if (std::exchange(r.judged[as_size(m)], 1)) return wrong("is taken twice");
       if (const char* reason = r.values.give(Tensor::gradient, m, i.first, State::whole, false); reason != nullptr) return wrong(reason);
     } else if (i.op == Op::backward_input) {
       if (const char* reason = r.values.missing(Tensor::gradient, m, i.last); reason != nullptr) return wrong(reason);
@@ -272,28 +270,27 @@ class Rehearsal {
           if (const char* reason = r.values.missing(Tensor::gradient, m, layer + 1); reason != nullptr) return wrong(reason);
           if (const char* reason = r.values.missing(Tensor::activation, m, layer); reason != nullptr) return wrong(reason);
         }
-        if (model_.layers[static_cast<std::size_t>(layer)].saved > 0 && r.values.state(Tensor::gradient, m, layer) == State::none)
+        if (model_.layers[as_size(layer)].saved > 0 && r.values.state(Tensor::gradient, m, layer) == State::none)
           return wrong("comes before backward_input of a layer that finds gradients inside on the way");
-        int& fresh = r.fresh[static_cast<std::size_t>(layer)];
+        int& fresh = r.fresh[as_size(layer)];
         if (i.accumulate != (fresh > 0))
           return wrong(i.accumulate ? "adds to the gradient of an earlier step: the first micro-batch must not accumulate"
                                     : "overwrites the gradient of an earlier micro-batch: all but the first must accumulate");
         if (changes_reduced(rank, layer)) return wrong("changes a gradient that is being reduced, or still has to be");
         if (std::exchange(r.taken[place(m, layer)], 1)) return wrong("takes the gradient of a micro-batch twice");
         ++fresh;
-        ++r.weighed[static_cast<std::size_t>(layer)];
-        if (std::exchange(r.kept[place(m, layer)], 0) && --r.held[static_cast<std::size_t>(m)] == 0) --r.holding;
+        ++r.weighed[as_size(layer)];
+        if (std::exchange(r.kept[place(m, layer)], 0) && --r.held[as_size(m)] == 0) --r.holding;
       }
     }
     return {};
   }
 
-  [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].exchange; }
-  [[nodiscard]] constexpr bool has_parameters(int layer) const { return model_.layers[static_cast<std::size_t>(layer)].parameters > 0; }
+  [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[as_size(layer)].exchange; }
+  [[nodiscard]] constexpr bool has_parameters(int layer) const { return model_.layers[as_size(layer)].parameters > 0; }
   /// A layer leaves a value at a boundary.
   constexpr const char* give(int rank, Tensor tensor, int m, int boundary, int layer, bool is_term) {
-    return at(rank).values.give(tensor, m, boundary, is_term ? State::term : State::whole,
-                                model_.layers[static_cast<std::size_t>(layer)].is_view);
+    return at(rank).values.give(tensor, m, boundary, is_term ? State::term : State::whole, model_.layers[as_size(layer)].is_view);
   }
   /// Whether an instruction computes with parameters of a unit.
   [[nodiscard]] constexpr bool needs(const Instruction& i, const Unit& unit) const {
@@ -332,8 +329,8 @@ class Rehearsal {
   constexpr Outcome message(int rank, const Instruction& i) {
     Rank& r = at(rank);
     const std::span<const int> group = members(rank, i.group);
-    if (i.peer < 0 || i.peer >= static_cast<int>(group.size())) return wrong("names a rank that the group does not have");
-    const int peer = group[static_cast<std::size_t>(i.peer)];
+    if (i.peer < 0 || i.peer >= as_int(group.size())) return wrong("names a rank that the group does not have");
+    const int peer = group[as_size(i.peer)];
     if (peer == rank) return wrong("is a message of a rank to itself");
     if (!has_micro_batch(rank, i)) return wrong("names a micro-batch that the plan does not have");
     if (i.first < 0 || i.first > model_.size()) return wrong("names a boundary that the model does not have");
@@ -342,16 +339,16 @@ class Rehearsal {
     if (i.op == Op::receive_start && i.tensor == Tensor::activation && model_.is_input(i.first))
       return wrong("receives what the rank has: the batch");
     if (i.op == Op::send_start || i.op == Op::receive_start) {
-      int& last = r.last_message[static_cast<std::size_t>(i.micro_batch)];
-      for (int each = last; each >= 0; each = r.messages[static_cast<std::size_t>(each)].before)
-        if (const Message& earlier = r.messages[static_cast<std::size_t>(each)]; earlier.start == i && !earlier.waited)
+      int& last = r.last_message[as_size(i.micro_batch)];
+      for (int each = last; each >= 0; each = r.messages[as_size(each)].before)
+        if (const Message& earlier = r.messages[as_size(each)]; earlier.start == i && !earlier.waited)
           return wrong("starts a message again before it has been waited for");
       if (i.op == Op::send_start)
         r.values.start_send(i.tensor, i.micro_batch, i.first);
       else if (const char* reason = r.values.start_receive(i.tensor, i.micro_batch, i.first); reason != nullptr)
         return wrong(reason);
       r.messages.push_back({i, false, last});
-      last = static_cast<int>(r.messages.size()) - 1;
+      last = as_int(r.messages.size()) - 1;
       return {};
     }
     Instruction started = i;
@@ -359,20 +356,18 @@ class Rehearsal {
     const Rank& other = at(peer);
     const auto started_before = [](const Rank& by, const Instruction& start) {
       int found = 0;
-      const auto m = static_cast<std::size_t>(start.micro_batch);
-      for (int each = m < by.last_message.size() ? by.last_message[m] : -1; each >= 0;
-           each = by.messages[static_cast<std::size_t>(each)].before)
-        if (by.messages[static_cast<std::size_t>(each)].start == start) ++found;
+      const auto m = as_size(start.micro_batch);
+      for (int each = m < by.last_message.size() ? by.last_message[m] : -1; each >= 0; each = by.messages[as_size(each)].before)
+        if (by.messages[as_size(each)].start == start) ++found;
       return found;
     };
     Message* own = nullptr;  // the last one: an earlier one has been waited for before it was started
-    for (int each = r.last_message[static_cast<std::size_t>(i.micro_batch)]; each >= 0 && own == nullptr;
-         each = r.messages[static_cast<std::size_t>(each)].before)
-      if (Message& earlier = r.messages[static_cast<std::size_t>(each)]; earlier.start == started) own = &earlier;
+    for (int each = r.last_message[as_size(i.micro_batch)]; each >= 0 && own == nullptr; each = r.messages[as_size(each)].before)
+      if (Message& earlier = r.messages[as_size(each)]; earlier.start == started) own = &earlier;
     if (own == nullptr || own->waited) return wrong("waits for a message that nothing has started");
     Instruction theirs = started;
     theirs.op = sends ? Op::receive_start : Op::send_start;
-    theirs.peer = static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin());
+    theirs.peer = as_int(std::find(group.begin(), group.end(), rank) - group.begin());
     if (started_before(other, theirs) < started_before(r, started)) return {Fault::none, "", peer};
     own->waited = true;
     if (sends)
@@ -383,9 +378,9 @@ class Rehearsal {
   }
 
   constexpr Outcome update(int rank, const Instruction& i) {
-    if (i.unit < 0 || i.unit >= static_cast<int>(at(rank).units.size())) return wrong("names a unit that the plan does not have");
-    UnitState& unit = at(rank).units[static_cast<std::size_t>(i.unit)];
-    const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
+    if (i.unit < 0 || i.unit >= as_int(at(rank).units.size())) return wrong("names a unit that the plan does not have");
+    UnitState& unit = at(rank).units[as_size(i.unit)];
+    const Unit& spec = plan(rank).units[as_size(i.unit)];
     if (const char* reason = missing_gradients(rank, i.unit); reason != nullptr) return wrong(reason);
     if (takes_norm_ && !at(rank).normed) return wrong("comes before the norm of the whole gradient is known");
     if (unit.gathering) return wrong("changes parameters that are being gathered");
@@ -396,8 +391,8 @@ class Rehearsal {
   }
   /// Why a unit's gradients are not those of the whole batch yet; null where they are.
   [[nodiscard]] constexpr const char* missing_gradients(int rank, int unit) {
-    const Unit& spec = plan(rank).units[static_cast<std::size_t>(unit)];
-    const UnitState& state = at(rank).units[static_cast<std::size_t>(unit)];
+    const Unit& spec = plan(rank).units[as_size(unit)];
+    const UnitState& state = at(rank).units[as_size(unit)];
     if (!complete(rank, spec)) return "comes before the gradients of all micro-batches are in";
     if (spec.group >= 0 && members(rank, spec.group).size() > 1 && (state.reductions == 0 || state.reducing || left_out(rank, spec)))
       return "comes before the gradients of the other ranks are in";
@@ -405,9 +400,7 @@ class Rehearsal {
   }
   [[nodiscard]] constexpr bool complete(int rank, const Unit& unit) {
     for (int layer = unit.first; layer < unit.last; ++layer)
-      if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0 &&
-          at(rank).weighed[static_cast<std::size_t>(layer)] != plan(rank).micro_batches)
-        return false;
+      if (model_.layers[as_size(layer)].parameters > 0 && at(rank).weighed[as_size(layer)] != plan(rank).micro_batches) return false;
     return true;
   }
 
@@ -415,13 +408,13 @@ class Rehearsal {
   [[nodiscard]] constexpr bool left_out(int rank, const Unit& unit) {
     if (unit.sharding < Sharding::gradients) return false;
     for (int layer = unit.first; layer < unit.last; ++layer)
-      if (at(rank).fresh[static_cast<std::size_t>(layer)] > 0) return true;
+      if (at(rank).fresh[as_size(layer)] > 0) return true;
     return false;
   }
 
   constexpr Outcome start_reduction(int rank, const Instruction& i) {
-    const Unit& spec = plan(rank).units[static_cast<std::size_t>(i.unit)];
-    UnitState& unit = at(rank).units[static_cast<std::size_t>(i.unit)];
+    const Unit& spec = plan(rank).units[as_size(i.unit)];
+    UnitState& unit = at(rank).units[as_size(i.unit)];
     if (spec.group != i.group) return wrong("reduces a unit over another group than the one that holds it");
     if (unit.reducing) return wrong("reduces a unit that is being reduced already");
     if (spec.sharding < Sharding::gradients) {
@@ -431,8 +424,8 @@ class Rehearsal {
     } else {
       int least = -1;
       for (int layer = spec.first; layer < spec.last; ++layer) {
-        int& fresh = at(rank).fresh[static_cast<std::size_t>(layer)];
-        if (model_.layers[static_cast<std::size_t>(layer)].parameters > 0) {
+        int& fresh = at(rank).fresh[as_size(layer)];
+        if (model_.layers[as_size(layer)].parameters > 0) {
           if (fresh == 0 || (least >= 0 && fresh != least)) return wrong("comes before the gradients of all its layers are in");
           least = fresh;
         }
@@ -447,7 +440,7 @@ class Rehearsal {
   }
   constexpr Outcome start_gather(int rank, const Instruction& i) {
     const auto& units = plan(rank).units;
-    const Unit& spec = units[static_cast<std::size_t>(i.unit)];
+    const Unit& spec = units[as_size(i.unit)];
     if (spec.sharding == Sharding::none) return wrong("gathers a unit of which every rank holds the whole");
     if (spec.group != i.group) return wrong("gathers a unit over another group than the one that holds it");
     for (std::size_t u = 0; u < units.size() && spec.sharding == Sharding::parameters; ++u) {
@@ -455,7 +448,7 @@ class Rehearsal {
       if (at(rank).units[u].gathering) return wrong("gathers to where another unit is being gathered");
       at(rank).units[u].present = false;
     }
-    at(rank).units[static_cast<std::size_t>(i.unit)].gathering = true;
+    at(rank).units[as_size(i.unit)].gathering = true;
     return {};
   }
 
@@ -475,8 +468,8 @@ class Rehearsal {
     Rank& r = at(rank);
     const bool of_unit =
         i.op == Op::reduce_start || i.op == Op::reduce_wait || i.op == Op::broadcast || i.op == Op::gather_start || i.op == Op::gather_wait;
-    if (of_unit && (i.unit < 0 || i.unit >= static_cast<int>(r.units.size()))) return wrong("names a unit that the plan does not have");
-    auto& issued = r.issued[static_cast<std::size_t>(i.group)];
+    if (of_unit && (i.unit < 0 || i.unit >= as_int(r.units.size()))) return wrong("names a unit that the plan does not have");
+    auto& issued = r.issued[as_size(i.group)];
     const auto issue = [&] { issued.push_back(i); };
     switch (i.op) {
       case Op::count_start:
@@ -488,7 +481,7 @@ class Rehearsal {
       case Op::norm_start:
         if (i.group != 0) return wrong("takes the norm over a group that is not the world");
         for (std::size_t u = 0; u < r.units.size(); ++u)
-          if (const char* reason = missing_gradients(rank, static_cast<int>(u)); reason != nullptr) return wrong(reason);
+          if (const char* reason = missing_gradients(rank, as_int(u)); reason != nullptr) return wrong(reason);
         if (std::exchange(r.norming, true)) return wrong("takes the norm twice");
         return issue(), Outcome{};
       case Op::reduce_start:
@@ -498,7 +491,7 @@ class Rehearsal {
         return outcome;
       }
       case Op::broadcast:
-        if (plan(rank).units[static_cast<std::size_t>(i.unit)].sharding == Sharding::parameters)
+        if (plan(rank).units[as_size(i.unit)].sharding == Sharding::parameters)
           return wrong("broadcasts a unit of which no rank holds the whole");
         if (std::exchange(r.blocking, r.next) != r.next) issue();
         break;
@@ -524,16 +517,16 @@ class Rehearsal {
     if (i.op == Op::reduce_wait) start = Op::reduce_start;
     if (i.op == Op::gather_wait) start = Op::gather_start;
     if (i.op == Op::sum_wait) start = Op::sum_start;
-    int number = static_cast<int>(issued.size()) - 1;
+    int number = as_int(issued.size()) - 1;
     const auto is_start = [&](const Instruction& each) { return each.op == start && each.unit == i.unit && same_boundary(each, i); };
-    while (number >= 0 && !is_start(issued[static_cast<std::size_t>(number)])) --number;
+    while (number >= 0 && !is_start(issued[as_size(number)])) --number;
     if (number < 0) return wrong("waits for what nothing has started");
-    int& met = r.met[static_cast<std::size_t>(i.group)];
+    int& met = r.met[as_size(i.group)];
     for (const int other : members(rank, i.group)) {
       for (int call = met; call <= number; ++call) {  // calls of a group run in order: all before this one must have met as well
-        const auto& theirs = at(other).issued[static_cast<std::size_t>(i.group)];
-        if (call >= static_cast<int>(theirs.size())) return {Fault::none, "", other};
-        const Instruction &a = issued[static_cast<std::size_t>(call)], &b = theirs[static_cast<std::size_t>(call)];
+        const auto& theirs = at(other).issued[as_size(i.group)];
+        if (call >= as_int(theirs.size())) return {Fault::none, "", other};
+        const Instruction &a = issued[as_size(call)], &b = theirs[as_size(call)];
         if (a.op != b.op || a.peer != b.peer || !same_boundary(a, b) || !same_unit(rank, a, other, b))
           return {Fault::mismatch, "meets another collective on another rank of its group", other};
       }
@@ -545,14 +538,14 @@ class Rehearsal {
     if (i.op == Op::share_loss) r.shared = i.micro_batch;
     if (i.op == Op::sum_wait) r.values.end_sum(i.tensor, i.micro_batch, i.first);
     if (i.op == Op::reduce_wait) {
-      UnitState& unit = r.units[static_cast<std::size_t>(i.unit)];
+      UnitState& unit = r.units[as_size(i.unit)];
       if (i.accumulate != (unit.reductions > 0)) return wrong("does not end the reduction as it was started");
       unit.reducing = false;
       ++unit.reductions;
     }
     if (i.op == Op::gather_wait) {
-      r.units[static_cast<std::size_t>(i.unit)].gathering = false;
-      r.units[static_cast<std::size_t>(i.unit)].present = true;
+      r.units[as_size(i.unit)].gathering = false;
+      r.units[as_size(i.unit)].present = true;
     }
     return {};
   }
@@ -561,7 +554,7 @@ class Rehearsal {
   }
   [[nodiscard]] constexpr bool same_unit(int rank, const Instruction& a, int other, const Instruction& b) const {
     if (a.unit < 0 || b.unit < 0) return a.unit == b.unit;
-    const Unit &mine = plan(rank).units[static_cast<std::size_t>(a.unit)], &theirs = plan(other).units[static_cast<std::size_t>(b.unit)];
+    const Unit &mine = plan(rank).units[as_size(a.unit)], &theirs = plan(other).units[as_size(b.unit)];
     return plan(rank).tensor == plan(other).tensor && mine.first == theirs.first && mine.last == theirs.last &&
            mine.sharding == theirs.sharding && mine.slices == theirs.slices;
   }
@@ -588,19 +581,19 @@ class Rehearsal {
 
   /// Follows who waits for whom until a rank comes up again.
   constexpr Verdict deadlock(int rank) {
-    const int other = step(rank, list(rank)[static_cast<std::size_t>(at(rank).next)]).waits_for;
+    const int other = step(rank, list(rank)[as_size(at(rank).next)]).waits_for;
     Verdict verdict{Fault::deadlock, "waits for ever", "", {rank, at(rank).next, other}};
     std::vector<int> seen;
     while (std::find(seen.begin(), seen.end(), rank) == seen.end()) {
       seen.push_back(rank);
       if (at(rank).next == count(rank)) break;  // waits for a rank that has ended
-      rank = step(rank, list(rank)[static_cast<std::size_t>(at(rank).next)]).waits_for;
+      rank = step(rank, list(rank)[as_size(at(rank).next)]).waits_for;
       if (rank < 0) break;
     }
-    for (auto each = std::find(seen.begin(), seen.end(), rank);
-         each != seen.end() && verdict.cycle_length < static_cast<int>(verdict.cycle.size()); ++each) {
+    for (auto each = std::find(seen.begin(), seen.end(), rank); each != seen.end() && verdict.cycle_length < as_int(verdict.cycle.size());
+         ++each) {
       const auto after = each + 1 == seen.end() ? rank : *(each + 1);
-      verdict.cycle[static_cast<std::size_t>(verdict.cycle_length++)] = {*each, at(*each).next, after};
+      verdict.cycle[as_size(verdict.cycle_length++)] = {*each, at(*each).next, after};
     }
     return verdict;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/plan/cuts.hpp>
 #include <pdp/plan/plan.hpp>
 
@@ -17,14 +18,13 @@ class Timetable {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-        for (auto& r = ranks_[rank]; r.next < plans_[rank].step.size() && advance(static_cast<int>(rank), plans_[rank].step[r.next]);
-             ++r.next)
+        for (auto& r = ranks_[rank]; r.next < plans_[rank].step.size() && advance(as_int(rank), plans_[rank].step[r.next]); ++r.next)
           moved = true;
     }
     for (const Rank& rank : ranks_) end_ = std::max(end_, rank.clock);
   }
   /// What part of the step's time a rank does not compute.
-  [[nodiscard]] double idle(int rank) const { return end_ > 0 ? 1 - ranks_[static_cast<std::size_t>(rank)].busy / end_ : 0; }
+  [[nodiscard]] double idle(int rank) const { return end_ > 0 ? 1 - ranks_[as_size(rank)].busy / end_ : 0; }
 
  private:
   struct Started {
@@ -33,21 +33,21 @@ class Timetable {
   };
   struct Rank {
     std::size_t next = 0;
-    std::size_t sharing = static_cast<std::size_t>(-1);  // the share_loss that this rank is in
+    std::size_t sharing = as_size(-1);  // the share_loss that this rank is in
     double clock = 0, busy = 0;
     std::vector<Started> sends, collectives;
   };
 
   /// False where the rank has to wait for one that is not there yet.
   bool advance(int rank, const Instruction& i) {
-    Rank& r = ranks_[static_cast<std::size_t>(rank)];
+    Rank& r = ranks_[as_size(rank)];
     switch (i.op) {
       case Op::forward:
       case Op::backward_input:
       case Op::backward_weight:
         for (int layer = i.first; layer < i.last; ++layer) {
           if (i.op == Op::backward_input && !model_.passes_gradient(layer)) continue;
-          const auto time = static_cast<double>(cost(model_.layers[static_cast<std::size_t>(layer)]));
+          const auto time = static_cast<double>(cost(model_.layers[as_size(layer)]));
           r.busy += time;
           r.clock += time;
         }
@@ -88,11 +88,11 @@ class Timetable {
     const std::vector<int> group = members(plans_, rank, i.group);
     Instruction theirs = i;
     theirs.op = Op::send_start;
-    theirs.peer = static_cast<int>(std::ranges::find(group, rank) - group.begin());
-    const auto& sends = ranks_[static_cast<std::size_t>(group[static_cast<std::size_t>(i.peer)])].sends;
+    theirs.peer = as_int(std::ranges::find(group, rank) - group.begin());
+    const auto& sends = ranks_[as_size(group[as_size(i.peer)])].sends;
     const auto sent = std::ranges::find(sends, theirs, &Started::what);
     if (sent == sends.end()) return false;
-    auto& clock = ranks_[static_cast<std::size_t>(rank)].clock;
+    auto& clock = ranks_[as_size(rank)].clock;
     clock = std::max(clock, sent->at);
     return true;
   }
@@ -105,7 +105,7 @@ class Timetable {
              each.first == i.first;
     };
     while (number > 0 && !is_start(own[number - 1].what)) --number;
-    auto& clock = ranks_[static_cast<std::size_t>(rank)].clock;
+    auto& clock = ranks_[as_size(rank)].clock;
     double latest = clock;
     for (const int other : members(plans_, rank, i.group)) {
       const auto theirs = starts(other, i.group);
@@ -117,7 +117,7 @@ class Timetable {
   }
   [[nodiscard]] std::vector<Started> starts(int rank, int group) const {
     std::vector<Started> found;
-    for (const Started& each : ranks_[static_cast<std::size_t>(rank)].collectives)
+    for (const Started& each : ranks_[as_size(rank)].collectives)
       if (each.what.group == group) found.push_back(each);
     return found;
   }

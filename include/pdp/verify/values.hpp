@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/instruction.hpp>
 
@@ -17,9 +18,7 @@ class RehearsedValues {
   enum class State : char { none, whole, term, summing, spent };
 
   constexpr RehearsedValues(const nn::Outline& model, int micro_batches)
-      : model_{&model},
-        states_(2 * static_cast<std::size_t>(micro_batches) * static_cast<std::size_t>(count()), State::none),
-        travelling_(states_.size(), 0) {
+      : model_{&model}, states_(2 * as_size(micro_batches) * as_size(count()), State::none), travelling_(states_.size(), 0) {
     for (int m = 0; m < micro_batches; ++m)
       for (int b = 0; model.is_input(b); ++b) at(Tensor::activation, m, b) = State::whole;
   }
@@ -83,11 +82,10 @@ class RehearsedValues {
  private:
   [[nodiscard]] constexpr int count() const { return model_->size() + 1; }
   [[nodiscard]] constexpr std::size_t place(Tensor tensor, int micro_batch, int boundary) const {
-    return static_cast<std::size_t>(2 * micro_batch + static_cast<int>(tensor)) * static_cast<std::size_t>(count()) +
-           static_cast<std::size_t>(boundary);
+    return as_size(2 * micro_batch + as_int(tensor)) * as_size(count()) + as_size(boundary);
   }
   constexpr State& at(Tensor tensor, int micro_batch, int boundary) { return states_[place(tensor, micro_batch, boundary)]; }
-  [[nodiscard]] constexpr bool is_view(int layer) const { return model_->layers[static_cast<std::size_t>(layer)].is_view; }
+  [[nodiscard]] constexpr bool is_view(int layer) const { return model_->layers[as_size(layer)].is_view; }
   [[nodiscard]] constexpr int root(int boundary) const {
     while (boundary > 0 && is_view(boundary - 1)) --boundary;
     return boundary;

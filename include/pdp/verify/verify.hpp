@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/verify/rehearsal.hpp>
 
 namespace pdp::plan {
@@ -20,7 +21,7 @@ constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
     return verdict;
   };
   for (std::size_t rank = 0; rank < plans.size(); ++rank)
-    if (plans[rank].micro_batches < 1) return {Fault::order, "has no micro-batch", "plan", {static_cast<int>(rank), -1, -1}};
+    if (plans[rank].micro_batches < 1) return {Fault::order, "has no micro-batch", "plan", {as_int(rank), -1, -1}};
   if (const Verdict verdict = run(&Plan::setup, "setup", false); !verdict) return verdict;
   if (const Verdict verdict = run(&Plan::evaluate, "evaluate", false); !verdict) return verdict;
   return run(&Plan::step, "step", true);
@@ -30,9 +31,9 @@ constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
 /// between ranks, this leaves open; it costs nothing, however large the world is.
 constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int rank) {
   const auto fault = [rank](const char* list, std::size_t at, const char* reason) {
-    return Verdict{Fault::order, reason, list, {rank, static_cast<int>(at), -1}};
+    return Verdict{Fault::order, reason, list, {rank, as_int(at), -1}};
   };
-  const int units = static_cast<int>(plan.units.size()), groups = static_cast<int>(plan.groups.size()), layers = model.size();
+  const int units = as_int(plan.units.size()), groups = as_int(plan.groups.size()), layers = model.size();
   if (plan.micro_batches < 1) return fault("plan", 0, "has no micro-batch");
   if (plan.share.count < 1 || plan.share.index < 0 || plan.share.index >= plan.share.count)
     return fault("plan", 0, "takes a share of the batch that there is none of");
@@ -70,8 +71,8 @@ inline std::string where(const Verdict::Stuck& stuck, std::string_view name, con
   if (name == "plan") return text("rank ", stuck.rank);
   if (name == "units") return text("rank ", stuck.rank, ", unit ", stuck.at, " of its plan,");
   const Instructions& list = name == "setup" ? plan.setup : name == "step" ? plan.step : plan.evaluate;
-  if (stuck.at < 0 || stuck.at >= static_cast<int>(list.size())) return text("rank ", stuck.rank, " at the end of its ", name);
-  return text("rank ", stuck.rank, ", ", name, " instruction ", stuck.at, " (", describe(list[static_cast<std::size_t>(stuck.at)]), ")");
+  if (stuck.at < 0 || stuck.at >= as_int(list.size())) return text("rank ", stuck.rank, " at the end of its ", name);
+  return text("rank ", stuck.rank, ", ", name, " instruction ", stuck.at, " (", describe(list[as_size(stuck.at)]), ")");
 }
 
 }  // namespace detail
@@ -79,12 +80,10 @@ inline std::string where(const Verdict::Stuck& stuck, std::string_view name, con
 /// What is wrong, in words: "rank 1, step instruction 7 (send_wait ...) ...".
 inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plans) {
   if (verdict) return "the plan is sound";
-  const auto where = [&](const Verdict::Stuck& stuck) {
-    return detail::where(stuck, verdict.list, plans[static_cast<std::size_t>(stuck.rank)]);
-  };
+  const auto where = [&](const Verdict::Stuck& stuck) { return detail::where(stuck, verdict.list, plans[as_size(stuck.rank)]); };
   std::string words = text("the plan cannot run: ", where(verdict.where), " ", verdict.reason);
   for (int each = 0; each < verdict.cycle_length; ++each) {
-    const Verdict::Stuck& stuck = verdict.cycle[static_cast<std::size_t>(each)];
+    const Verdict::Stuck& stuck = verdict.cycle[as_size(each)];
     words += text(each == 0 ? ": " : "; ", where(stuck), " waits for rank ", stuck.waits_for);
   }
   return words;

@@ -8,6 +8,7 @@
 
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -74,7 +75,7 @@ inline std::pair<Shards, Shards> CallChecks::all_to_all(const Memory& in, Counts
     throw ShapeError{text("all_to_all on rank ", rank, " reads ", in.count, " elements and writes ", out.count, "; both must be as many")};
   if (in.data < out.data + out.bytes() && out.data < in.data + in.bytes())
     throw ConfigError{text("all_to_all on rank ", rank, " reads and writes the same memory; it cannot work in place")};
-  const auto ranks = static_cast<std::size_t>(size);
+  const auto ranks = as_size(size);
   const Memory one_in{.count = in.count / ranks}, one_out{.count = out.count / ranks};
   const Shards sending = cut(Verb::all_to_all, &in, equal ? &one_in : nullptr, sent, begins[0]);
   const Shards receiving = cut(Verb::all_to_all, &out, equal ? &one_out : nullptr, received, begins[1]);
@@ -83,7 +84,7 @@ inline std::pair<Shards, Shards> CallChecks::all_to_all(const Memory& in, Counts
 
 /// `whole` and `shard`: null where this rank has none.
 inline Shards CallChecks::cut(Verb verb, const Memory* whole, const Memory* shard, Counts counts, Begins& begins) const {
-  const auto ranks = static_cast<std::size_t>(size);
+  const auto ranks = as_size(size);
   if (counts.empty() && shard != nullptr) {
     if (whole != nullptr && whole->count != shard->count * ranks)
       throw ShapeError{text(name(verb), " on rank ", rank, ": the whole must be ", size, " shards of ", shard->count, " elements, ",
@@ -94,8 +95,8 @@ inline Shards CallChecks::cut(Verb verb, const Memory* whole, const Memory* shar
     throw ShapeError{text(name(verb), " on rank ", rank, " was given ", counts.size(), " counts for ", size, " ranks")};
   begins.assign(ranks + 1, 0);
   std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
-  if (shard != nullptr && shard->count != counts[static_cast<std::size_t>(rank)])
-    throw ShapeError{text(name(verb), " on rank ", rank, ": the counts give this rank ", counts[static_cast<std::size_t>(rank)],
+  if (shard != nullptr && shard->count != counts[as_size(rank)])
+    throw ShapeError{text(name(verb), " on rank ", rank, ": the counts give this rank ", counts[as_size(rank)],
                           " elements, but its shard has ", shard->count)};
   if (whole != nullptr && whole->count != begins.back())
     throw ShapeError{

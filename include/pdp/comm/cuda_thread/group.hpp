@@ -13,6 +13,7 @@
 
 #include <pdp/comm/cuda_thread/parts.hpp>
 #include <pdp/comm/cuda_thread/rank.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::cuda_thread {
 
@@ -31,10 +32,10 @@ class Group {
   ~Group();
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int size() const { return as_int(ranks_.size()); }
   [[nodiscard]] Rank& owner() const { return *owner_; }
   [[nodiscard]] const std::shared_ptr<Rank>& shared_owner() const { return owner_; }
-  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; }
   /// How many collectives there were.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
@@ -158,7 +159,7 @@ inline Call& Group::start(Call& call) {
   call.envelope.sequence = ++calls_;
   call.users.store(size() - 1, std::memory_order_relaxed);
   call.all.assign(ranks_.size(), nullptr);
-  call.all[static_cast<std::size_t>(rank_)] = &call;
+  call.all[as_size(rank_)] = &call;
   collectives_.push_back(&call);
   show(call);
   for (int other = 0; other < size(); ++other)
@@ -255,7 +256,7 @@ inline Call* Group::find(const Call& call, int other) const {
 inline bool Group::find_all(Call& call) {
   bool has_all = true;
   for (int other = 0; other < size(); ++other) {
-    Call*& theirs = call.all[static_cast<std::size_t>(other)];
+    Call*& theirs = call.all[as_size(other)];
     if (theirs != nullptr) continue;
     theirs = find(call, other);
     if (theirs == nullptr)
@@ -360,7 +361,7 @@ void Group::give(const Call& call, const F& f) {
 inline int Group::missing(const Call& call) const {
   if (call.envelope.tag != Envelope::collective) return rank_in_world(call.has_received ? call.to : call.from);
   for (int other = 0; other < size(); ++other)
-    if (const Call* const theirs = call.all[static_cast<std::size_t>(other)]; theirs == nullptr || !theirs->is_given)
+    if (const Call* const theirs = call.all[as_size(other)]; theirs == nullptr || !theirs->is_given)
       if (other != rank_) return rank_in_world(other);
   return -1;
 }
@@ -386,7 +387,7 @@ inline void Group::check_peers(const Call& call) {
 }
 
 inline bool Group::has_shown(const Call& call, int other) const {
-  if (const Call* const theirs = call.all[static_cast<std::size_t>(other)]; theirs != nullptr) return theirs->is_given;
+  if (const Call* const theirs = call.all[as_size(other)]; theirs != nullptr) return theirs->is_given;
   return find(call, other) != nullptr;
 }
 

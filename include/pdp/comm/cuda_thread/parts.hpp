@@ -6,6 +6,7 @@
 
 #include <pdp/comm/cuda_thread/reductions.hpp>
 #include <pdp/comm/cuda_thread/world.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::cuda_thread {
 
@@ -16,7 +17,7 @@ class Parts {
   Parts(const Call& call, int rank, int device, cudaStream_t stream) : call_{call}, rank_{rank}, device_{device}, stream_{stream} {}
 
   void give() {
-    const int size = static_cast<int>(call_.all.size()), root = call_.envelope.root;
+    const int size = as_int(call_.all.size()), root = call_.envelope.root;
     switch (call_.envelope.verb) {
       case Verb::broadcast:
         if (rank_ != root) copy(call_.out, of(root).in);
@@ -58,12 +59,12 @@ class Parts {
   }
 
  private:
-  [[nodiscard]] const Call& of(int rank) const { return *call_.all[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] const Call& of(int rank) const { return *call_.all[as_size(rank)]; }
 
   /// Each begins with another rank, its own, so that not all read from one at once.
   template <class F>
   void for_all(const F& f) const {
-    const int size = static_cast<int>(call_.all.size());
+    const int size = as_int(call_.all.size());
     for (int step = 0; step < size; ++step) f((rank_ + step) % size);
   }
 
@@ -72,7 +73,7 @@ class Parts {
   }
   /// The elements that this rank combines of what all bring as much of.
   [[nodiscard]] Memory slice(const Memory& whole) const {
-    const int size = static_cast<int>(call_.all.size());
+    const int size = as_int(call_.all.size());
     return {whole.data + block_begin(whole.count, size, rank_) * whole.element, block_size(whole.count, size, rank_), whole.element,
             whole.type};
   }

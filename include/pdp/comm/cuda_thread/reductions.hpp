@@ -6,6 +6,7 @@
 #include <span>
 
 #include <pdp/comm/operation.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/reduce.hpp>
 
 namespace pdp::comm::cuda_thread {
@@ -24,7 +25,7 @@ void reduce(int device, cuda::Stream stream, std::span<const std::byte* const> s
   for (std::size_t i = 0; i < sources.size(); ++i) from[i] = reinterpret_cast<const T*>(sources[i]);
   for (std::size_t i = 0; i < destinations.size(); ++i) to[i] = reinterpret_cast<T*>(destinations[i]);
   cuda::reduce<T, Operation>(device, stream, std::span<const T* const>{from}.first(sources.size()),
-                             std::span<T* const>{to}.first(destinations.size()), static_cast<Index>(elements), divisor);
+                             std::span<T* const>{to}.first(destinations.size()), as_index(elements), divisor);
 }
 
 template <class T>
@@ -78,7 +79,7 @@ inline detail::Reduce kernel_of(DType type, Reduction reduction) {
 /// Of a call that was checked: there is a kernel for it.
 inline void reduce(DType type, Reduction reduction, int device, cuda::Stream stream, std::span<const std::byte* const> sources,
                    std::span<std::byte* const> destinations, std::size_t elements) {
-  const int divisor = reduction == Reduction::average ? static_cast<int>(sources.size()) : 1;
+  const int divisor = reduction == Reduction::average ? as_int(sources.size()) : 1;
   kernel_of(type, reduction)(device, stream, sources, destinations, elements, divisor);
 }
 

@@ -11,6 +11,7 @@
 
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/cuda_thread/calls.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm {
@@ -85,18 +86,18 @@ CudaThreadCalls CudaThreadCalls::split(int color, int key) {
   struct Record {
     std::int32_t color, key, rank_in_world;
   };
-  std::vector<Record> all(static_cast<std::size_t>(size()));
+  std::vector<Record> all(as_size(size()));
   const Record mine{color, key, group_->rank_in_world(rank())};
   group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::split);
   std::vector<std::pair<int, int>> sorted;  // key, rank in this group
   for (int other = 0; other < size(); ++other)
-    if (const Record& record = all[static_cast<std::size_t>(other)]; record.color == color) sorted.emplace_back(record.key, other);
+    if (const Record& record = all[as_size(other)]; record.color == color) sorted.emplace_back(record.key, other);
   std::ranges::sort(sorted);
   std::vector<int> members;
   int own = 0;
   for (const auto& [member_key, member] : sorted) {
-    if (member == rank()) own = static_cast<int>(members.size());
-    members.push_back(all[static_cast<std::size_t>(member)].rank_in_world);
+    if (member == rank()) own = as_int(members.size());
+    members.push_back(all[as_size(member)].rank_in_world);
   }
   const std::uint64_t channel = group_->owner().world().channel(group_->channel(), group_->calls(), color);
   return CudaThreadCalls{std::make_shared<cuda_thread::Group>(group_->shared_owner(), channel, std::move(members), own)};
@@ -132,19 +133,19 @@ std::vector<CudaThread> CudaThread::world(int size) {
 
 std::vector<CudaThread> CudaThread::world_on(const std::vector<int>& devices) {
   const int count = cuda::count_devices("threads cannot use GPUs", "take comm::Thread, and compute on the CPU");
-  const auto size = static_cast<int>(devices.size());
+  const auto size = as_int(devices.size());
   if (size < 1 || devices.size() > cuda::most_sources)
     throw ConfigError{text("a world of ", size, " ranks on GPUs was asked for; one process has 1 to ", cuda::most_sources)};
   std::vector<int> ranks(devices.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   for (const int rank : ranks) {
-    const int device = devices[static_cast<std::size_t>(rank)];
+    const int device = devices[as_size(rank)];
     if (device < 0 || device >= count)
       throw ConfigError{text("rank ", rank, " was told to use GPU ", device, ", but this process may use ", count,
                              count == 1 ? " GPU" : " GPUs", "; they count from 0")};
     for (int other = 0; other < rank; ++other) {
-      cuda_thread::open(rank, device, other, devices[static_cast<std::size_t>(other)]);
-      cuda_thread::open(other, devices[static_cast<std::size_t>(other)], rank, device);
+      cuda_thread::open(rank, device, other, devices[as_size(other)]);
+      cuda_thread::open(other, devices[as_size(other)], rank, device);
     }
   }
   const auto world = std::make_shared<cuda_thread::World>(devices);

@@ -13,6 +13,7 @@
 
 #include <pdp/comm/backend/checks.hpp>
 #include <pdp/comm/os/doorbell.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/library.hpp>
 
 namespace pdp::comm::cuda_thread {
@@ -82,8 +83,8 @@ class World {
           if (event != nullptr) cudaEventDestroy(event);
   }
 
-  [[nodiscard]] int size() const { return static_cast<int>(seats_.size()); }
-  [[nodiscard]] Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int size() const { return as_int(seats_.size()); }
+  [[nodiscard]] Seat& seat(int rank) { return seats_[as_size(rank)]; }
   /// Guards what ranks show each other.
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
 

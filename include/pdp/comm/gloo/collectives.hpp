@@ -11,6 +11,7 @@
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/gloo/links.hpp>
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 #if __has_include(<gloo/context.h>)
 #include <gloo/allgather.h>
@@ -206,7 +207,7 @@ class Collectives {
     for (int step = 0; step + 1 < size_; ++step) {
       const int out = (rank_ + 2 * size_ - step - 1) % size_, in = (rank_ + 2 * size_ - step - 2) % size_;
       const std::size_t out_bytes = call.shards.size(out) * element, in_bytes = call.shards.size(in) * element;
-      const std::size_t place = static_cast<std::size_t>(step % 2) * room;
+      const std::size_t place = as_size(step % 2) * room;
       ::gloo::transport::UnboundBuffer& from = step == 0 ? *own : *passing;
       if (in_bytes > 0) passing->recv(left, slot, place, in_bytes);
       if (out_bytes > 0) from.send(right, slot, step == 0 ? call.shards.begin(out) * element : room - place, out_bytes);

@@ -13,6 +13,7 @@
 #include <pdp/comm/gloo/links.hpp>
 #include <pdp/comm/gloo/quiet.hpp>
 #include <pdp/comm/join/store.hpp>
+#include <pdp/core/cast.hpp>
 
 #if __has_include(<gloo/context.h>)
 #include <gloo/alltoall.h>
@@ -88,7 +89,7 @@ class Directory {
   /// Where `rank` listens for `reader`.
   [[nodiscard]] std::vector<char> look_up(int rank, int reader, std::size_t bytes, TimePoint deadline) const {
     const std::string value = store_.wait(key(rank, reader), deadline);
-    const std::size_t begin = static_cast<std::size_t>(reader % addresses_in_value) * bytes;
+    const std::size_t begin = as_size(reader % addresses_in_value) * bytes;
     if (value.size() < begin + bytes)
       throw ConfigError{text("rank ", reader, " found an address of rank ", rank,
                              " in the job's store that is too short; do all ranks run the same build, with the same Gloo?")};
@@ -128,18 +129,17 @@ inline std::shared_ptr<::gloo::transport::Context> connect(const StoreView& stor
   Connecting connecting{*device, rank, size, milliseconds_until(deadline)};
   const Directory directory{store, rank, size};
   directory.publish(rank, connecting);
-  std::vector<std::vector<char>> addresses(static_cast<std::size_t>(size));
+  std::vector<std::vector<char>> addresses(as_size(size));
   try {
     for (int other = 0; other < size; ++other)
-      if (other != rank)
-        addresses[static_cast<std::size_t>(other)] = directory.look_up(other, rank, connecting.bytes_of_address(), deadline);
+      if (other != rank) addresses[as_size(other)] = directory.look_up(other, rank, connecting.bytes_of_address(), deadline);
   } catch (const Timeout&) {
     throw Timeout{text("rank ", rank, " has heard nothing of ", directory.absent(), " (of ", size,
                        " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot "
                        "reach the job's store")};
   }
   for (int other = 0; other < size; ++other)
-    if (other != rank) connecting.connect(other, addresses[static_cast<std::size_t>(other)]);
+    if (other != rank) connecting.connect(other, addresses[as_size(other)]);
   return connecting.connections();
 }
 
@@ -165,7 +165,7 @@ inline std::shared_ptr<::gloo::transport::Context> connect_beside(const std::sha
   try {
     const std::shared_ptr<::gloo::transport::Device> device = listen_at(address_of(*context), rank);
     Connecting connecting{*device, rank, size, context->getTimeout()};
-    const std::size_t bytes = connecting.bytes_of_address(), all = bytes * static_cast<std::size_t>(size);
+    const std::size_t bytes = connecting.bytes_of_address(), all = bytes * as_size(size);
     std::vector<char> mine(all), theirs(all);
     for (int other = 0; other < size; ++other)
       if (other != rank) std::ranges::copy(connecting.address_for(other), mine.begin() + static_cast<std::ptrdiff_t>(bytes) * other);

@@ -14,6 +14,7 @@
 #include <pdp/comm/gloo/call.hpp>
 #include <pdp/comm/gloo/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::gloo {
 
@@ -211,7 +212,7 @@ inline std::unique_ptr<Lane> Lane::part(const std::vector<int>& members, int col
   std::vector<int> ranks;
   int own = 0;
   for (const int member : members) {
-    if (member == rank()) own = static_cast<int>(ranks.size());
+    if (member == rank()) own = as_int(ranks.size());
     ranks.push_back(all.in_world(member));
   }
   const std::uint64_t channel = mix(mix(all.channel(), made_), static_cast<std::uint64_t>(color));

@@ -18,6 +18,7 @@
 #error "pdp over Gloo needs Gloo (Debian: libgloo-dev), and the CMake target pdp::gloo"
 #endif
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::gloo {
@@ -58,13 +59,13 @@ class Links final : public ::gloo::transport::Context {
   /// `ranks`: those of the group's members in the world, in the order of the group. `channel`: the same on all of them.
   Links(std::shared_ptr<::gloo::transport::Context> connections, std::shared_ptr<Buffers> buffers, std::vector<int> ranks, int own,
         std::uint64_t channel)
-      : Context{own, static_cast<int>(ranks.size())},
+      : Context{own, as_int(ranks.size())},
         connections_{std::move(connections)},
         buffers_{std::move(buffers)},
         ranks_{std::move(ranks)},
         channel_{channel} {}
 
-  [[nodiscard]] int in_world(int member) const { return ranks_[static_cast<std::size_t>(member)]; }
+  [[nodiscard]] int in_world(int member) const { return ranks_[as_size(member)]; }
   [[nodiscard]] const std::vector<int>& ranks() const { return ranks_; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; }
   [[nodiscard]] std::uint64_t slot(std::uint64_t of_group) const { return channel_ == world ? of_group : mix(channel_, of_group); }

@@ -12,6 +12,7 @@
 #include <pdp/comm/gloo.hpp>
 #include <pdp/comm/gloo/connect.hpp>
 #include <pdp/comm/gloo/lane.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
@@ -51,7 +52,7 @@ inline Call& prepare(Lane& lane, Memory in, Counts sent, Memory out, Counts rece
   call.collective.in = in;
   call.collective.out = out;
   call.collective.reducer = {};
-  lane.identify(call, Verb::all_to_all, equal ? in.count / static_cast<std::size_t>(lane.size()) : 0, no_root);
+  lane.identify(call, Verb::all_to_all, equal ? in.count / as_size(lane.size()) : 0, no_root);
   return call;
 }
 
@@ -114,14 +115,14 @@ PDP_INLINE void GlooCalls::complete_all_to_all(Memory in, Counts sent, Memory ou
 
 PDP_INLINE GlooCalls GlooCalls::split(int color, int key) {
   std::array<std::int32_t, 2> mine{color, key};
-  std::vector<std::int32_t> all(2 * static_cast<std::size_t>(size()));
+  std::vector<std::int32_t> all(2 * as_size(size()));
   const auto memory = [](auto& values) {
     return Memory{reinterpret_cast<std::byte*>(values.data()), values.size(), sizeof(std::int32_t), DType::int32};
   };
   complete_collective(Verb::all_gather, memory(all), memory(mine), Counts{}, no_root, Reducer{});
   std::vector<std::pair<int, int>> sorted;  // key, rank in this group
   for (std::size_t rank = 0; 2 * rank < all.size(); ++rank)
-    if (all[2 * rank] == color) sorted.emplace_back(all[2 * rank + 1], static_cast<int>(rank));
+    if (all[2 * rank] == color) sorted.emplace_back(all[2 * rank + 1], as_int(rank));
   std::ranges::sort(sorted);
   std::vector<int> members;
   for (const auto& [member_key, member] : sorted) members.push_back(member);

@@ -16,6 +16,7 @@
 #include <pdp/comm/gloo/links.hpp>
 #include <pdp/comm/gloo/quiet.hpp>
 #include <pdp/comm/gloo/record.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::gloo {
 
@@ -59,7 +60,7 @@ class World {
   static constexpr std::chrono::milliseconds telling{100};    // how long last words may take
   static constexpr std::chrono::milliseconds settling{1000};  // how long the cause of a failure may come after its effect
 
-  [[nodiscard]] Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Peer& peer(int rank) { return peers_[as_size(rank)]; }
   template <class F>
   void for_each_peer(F&& f) {
     for (int other = 0; other < size_; ++other)
@@ -93,9 +94,9 @@ class World {
 };
 
 inline World::World(std::shared_ptr<::gloo::transport::Context> connections, int rank, int size, Duration deadline)
-    : rank_{rank}, size_{size}, connections_{std::move(connections)}, peers_(static_cast<std::size_t>(size)), deadlines_{rank, deadline} {
+    : rank_{rank}, size_{size}, connections_{std::move(connections)}, peers_(as_size(size)), deadlines_{rank, deadline} {
   if (size_ == 1) return;
-  std::vector<int> ranks(static_cast<std::size_t>(size_));
+  std::vector<int> ranks(as_size(size_));
   std::iota(ranks.begin(), ranks.end(), 0);
   everybody_ = std::make_shared<Context>(std::make_shared<Links>(connections_, buffers_, std::move(ranks), rank_, Links::world));
   const Quiet quiet;

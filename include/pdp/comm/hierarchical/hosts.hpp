@@ -9,6 +9,7 @@
 
 #include <pdp/comm/join/roll_call.hpp>
 #include <pdp/comm/join/store.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::hierarchical {
@@ -39,7 +40,7 @@ inline Hosts find_hosts(const StoreView& store, int rank, int size, const std::s
     hosts.push_back(number);
     at = after;
   }
-  if (hosts.size() != static_cast<std::size_t>(size))
+  if (hosts.size() != as_size(size))
     throw ConfigError{"what the job's store says of the ranks' hosts makes no sense; do all ranks run the same build?"};
   return hosts;
 }

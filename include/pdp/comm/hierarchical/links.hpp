@@ -14,6 +14,7 @@
 #include <pdp/comm/message/stream/links.hpp>
 #include <pdp/comm/shm/rings.hpp>
 #include <pdp/comm/tcp/sockets.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::hierarchical {
 
@@ -26,7 +27,7 @@ class HostLinks {
   /// `rings`: to the ranks of this host; nothing where this rank is alone there. `sockets`: to all others, by their ranks in the world.
   HostLinks(std::optional<shm::Rings> rings, tcp::Sockets sockets) : rings_{std::move(rings)}, sockets_{std::move(sockets)} {
     for (int peer = 0; peer < size(); ++peer) seats_.push_back(rings_ ? rings_->seat_of(peer) : -1);
-    if (rings_) near_.resize(static_cast<std::size_t>(rings_->size()));
+    if (rings_) near_.resize(as_size(rings_->size()));
     all_near_ = rings_ && rings_->size() == size();
   }
 
@@ -79,7 +80,7 @@ class HostLinks {
   void add_group(const GroupPlace& place, std::vector<shm::Memory> boards) { rings_->add_group(place, std::move(boards)); }
 
  private:
-  [[nodiscard]] int seat(int peer) const { return seats_[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] int seat(int peer) const { return seats_[as_size(peer)]; }
   [[nodiscard]] bool near(int peer) const { return seat(peer) >= 0; }
 
   bool ready(std::span<stream::Interest> interests) {
@@ -90,10 +91,10 @@ class HostLinks {
   }
   bool near_ready(std::span<stream::Interest> interests) {
     for (std::size_t peer = 0; peer < seats_.size(); ++peer)
-      if (seats_[peer] >= 0) near_[static_cast<std::size_t>(seats_[peer])] = interests[peer];
+      if (seats_[peer] >= 0) near_[as_size(seats_[peer])] = interests[peer];
     const bool any = rings_->ready(near_);
     for (std::size_t peer = 0; peer < seats_.size(); ++peer)
-      if (seats_[peer] >= 0) interests[peer].ready = near_[static_cast<std::size_t>(seats_[peer])].ready;
+      if (seats_[peer] >= 0) interests[peer].ready = near_[as_size(seats_[peer])].ready;
     return any;
   }
 

@@ -14,6 +14,7 @@
 #include <pdp/comm/message/stream/transport_source.hpp>
 #include <pdp/comm/shm/connect.hpp>
 #include <pdp/comm/tcp/connect.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
@@ -25,16 +26,16 @@ PDP_INLINE HierarchicalTransport HierarchicalTransport::connect(StoreView store,
                                                                 const std::string& host) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
   hierarchical::Hosts hosts = hierarchical::find_hosts(store, rank, size, host, deadline);
-  const int own = hosts[static_cast<std::size_t>(rank)];
+  const int own = hosts[as_size(rank)];
   std::vector<int> here;
   for (int other = 0; other < size; ++other)
-    if (hosts[static_cast<std::size_t>(other)] == own) here.push_back(other);
+    if (hosts[as_size(other)] == own) here.push_back(other);
   const bool all_here = here.size() == hosts.size();
   std::optional<shm::Rings> rings;
   if (here.size() > 1) {
-    const int seat = static_cast<int>(std::ranges::find(here, rank) - here.begin());
+    const int seat = as_int(std::ranges::find(here, rank) - here.begin());
     const std::string key = text("hierarchical/segment/", own);
-    rings.emplace(shm::connect(store, seat, static_cast<int>(here.size()), deadline, key, all_here ? std::vector<int>{} : here));
+    rings.emplace(shm::connect(store, seat, as_int(here.size()), deadline, key, all_here ? std::vector<int>{} : here));
   }
   tcp::Sockets sockets{hosts.size(), all_here ? nullptr : tcp::connect(store, rank, size, deadline)};
   return {rank, hierarchical::HostLinks{std::move(rings), std::move(sockets)}, std::move(hosts)};

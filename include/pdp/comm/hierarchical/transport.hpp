@@ -9,6 +9,7 @@
 #include <pdp/comm/message/stream/transport.hpp>
 #include <pdp/comm/message/together/board.hpp>
 #include <pdp/comm/shm/memory.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -26,7 +27,7 @@ class HierarchicalTransport : public stream::StreamTransport<hierarchical::HostL
   /// Timeout, which names the missing ranks, when they are not there before the deadline.
   static HierarchicalTransport connect(StoreView store, int rank, int size, TimePoint deadline, const std::string& host);
 
-  [[nodiscard]] int host_of(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int host_of(int rank) const { return hosts_[as_size(rank)]; }
   [[nodiscard]] bool near(const std::vector<int>& ranks) const;
 
   using StreamTransport::post;

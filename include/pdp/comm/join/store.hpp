@@ -11,6 +11,7 @@
 
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -35,15 +36,14 @@ concept Store = requires(S& store, std::string_view key, std::string_view value,
 };
 
 /// A failure as the value of an entry of a store.
-inline std::string encode(const Failure& failure) { return text(static_cast<int>(failure.kind), ' ', failure.rank, ' ', failure.message); }
+inline std::string encode(const Failure& failure) { return text(as_int(failure.kind), ' ', failure.rank, ' ', failure.message); }
 /// The failure in such a value. Words that are not in its form become the message.
 inline Failure decode_failure(std::string_view value) {
   const char* const end = value.data() + value.size();
   int kind = 0, rank = -1;
   const auto first = std::from_chars(value.data(), end, kind);
   const auto second = first.ptr == end ? first : std::from_chars(first.ptr + 1, end, rank);
-  if (first.ec != std::errc{} || second.ec != std::errc{} || second.ptr == end || kind < 0 ||
-      kind > static_cast<int>(Failure::Kind::timeout))
+  if (first.ec != std::errc{} || second.ec != std::errc{} || second.ptr == end || kind < 0 || kind > as_int(Failure::Kind::timeout))
     return {Failure::Kind::lost, -1, std::string{value}};
   return {static_cast<Failure::Kind>(kind), rank, std::string{second.ptr + 1, end}};
 }

@@ -6,6 +6,7 @@
 #include <pdp/comm/message/probe.hpp>
 #include <pdp/comm/message/schedule.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -46,7 +47,7 @@ class Call {
     while (!done_ && round_complete()) {
       moved = true;
       if (at_ == schedule.steps().size()) {
-        if (divide != nullptr) divide(divisible, divisible_bytes, static_cast<int>(ranks.size()));
+        if (divide != nullptr) divide(divisible, divisible_bytes, as_int(ranks.size()));
         done_ = true;
       } else {
         begin_round(transport, ranks);
@@ -107,7 +108,7 @@ class Call {
         }
         continue;
       }
-      const int peer = ranks[static_cast<std::size_t>(step.peer)];
+      const int peer = ranks[as_size(step.peer)];
       Envelope message = envelope;
       message.bytes = bytes;
       if (message.verb == Verb::send) message.count = step.count;

@@ -14,6 +14,7 @@
 #include <pdp/comm/message/algorithm/select.hpp>
 #include <pdp/comm/message/algorithm/two_level.hpp>
 #include <pdp/comm/message/call_queue.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -66,7 +67,7 @@ class Member {
   ~Member();
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return static_cast<int>(group_->ranks.size()); }
+  [[nodiscard]] int size() const { return as_int(group_->ranks.size()); }
   [[nodiscard]] Duration deadline() const { return queue_->deadline(); }
   void deadline(Duration duration) { queue_->deadline(duration); }
   /// For calibration: this group's all-reduces by messages are carried out so, whatever the table says. The same on all ranks.
@@ -125,7 +126,7 @@ Member<T>::Member(T transport, Duration deadline)
     : queue_{std::make_shared<Queue>(std::move(transport), deadline)},
       group_{std::make_unique<Group>()},
       rank_{queue_->transport().rank()} {
-  group_->ranks.resize(static_cast<std::size_t>(queue_->transport().size()));
+  group_->ranks.resize(as_size(queue_->transport().size()));
   std::ranges::generate(group_->ranks, [rank = 0]() mutable { return rank++; });
   group_->channel = Envelope::world;
   queue_->attach(*group_);
@@ -200,13 +201,13 @@ Member<T> Member<T>::split(int color, int key) {
   gather_from_all({color, key}, all);
   std::vector<std::pair<int, int>> members;  // key, rank in this group
   for (int rank = 0; rank < size(); ++rank)
-    if (const auto& [its_color, its_key] = all[static_cast<std::size_t>(rank)]; its_color == color) members.emplace_back(its_key, rank);
+    if (const auto& [its_color, its_key] = all[as_size(rank)]; its_color == color) members.emplace_back(its_key, rank);
   std::ranges::sort(members);
   auto group = std::make_unique<Group>();
   int rank_in_group = 0;
   for (const auto& [member_key, rank] : members) {
-    if (rank == rank_) rank_in_group = static_cast<int>(group->ranks.size());
-    group->ranks.push_back(group_->ranks[static_cast<std::size_t>(rank)]);
+    if (rank == rank_) rank_in_group = as_int(group->ranks.size());
+    group->ranks.push_back(group_->ranks[as_size(rank)]);
   }
   group->channel = channel_of(group_->channel, group_->calls, color);
   Member made{queue_, std::move(group), rank_in_group};
@@ -225,11 +226,11 @@ void Member<T>::prepare_to_meet() requires GroupTransport<T> {
     std::vector<int> hosts, host_of;  // as the group's ranks meet them
     for (const int rank : group_->ranks) {
       const auto found = std::ranges::find(hosts, transport.host_of(rank));
-      host_of.push_back(static_cast<int>(found - hosts.begin()));
+      host_of.push_back(as_int(found - hosts.begin()));
       if (found == hosts.end()) hosts.push_back(transport.host_of(rank));
     }
     if (hosts.size() == host_of.size()) return;  // nobody is near anybody
-    const int host = host_of[static_cast<std::size_t>(rank_)];
+    const int host = host_of[as_size(rank_)];
     host_part_ = std::make_unique<Member>(split(host, rank_));
     levels_ = algorithm::Levels::of(std::move(host_of), rank_);
   }
@@ -245,11 +246,11 @@ auto Member<T>::share(std::size_t bytes, const Prepare& prepare) requires GroupT
   gather_from_all(own.address(), addresses);
   std::vector<Shared> all;
   for (int rank = 0; rank < size(); ++rank) {
-    all.push_back(rank == rank_ ? std::move(own) : open_of(addresses[static_cast<std::size_t>(rank)], bytes));
+    all.push_back(rank == rank_ ? std::move(own) : open_of(addresses[as_size(rank)], bytes));
     if (rank != rank_) prepare(all.back());
   }
   collective(Verb::barrier, {}, {}, no_root).wait();  // after which nobody opens this rank's any more
-  all[static_cast<std::size_t>(rank_)].close();
+  all[as_size(rank_)].close();
   return all;
 }
 
@@ -301,8 +302,7 @@ typename Member<T>::Work Member<T>::all_to_all(Memory in, Counts sent, Memory ou
   const bool equal = sent.empty() && received.empty();
   const auto [sending, receiving] = checks().all_to_all(in, sent, out, received, group_->begins);
   // Ranks may differ in what they send where they say so for each; then only the messages show whether two agree.
-  return begin(Verb::all_to_all, in, out, {.shards = sending, .received = receiving},
-               equal ? in.count / static_cast<std::size_t>(size()) : 0, -1, {});
+  return begin(Verb::all_to_all, in, out, {.shards = sending, .received = receiving}, equal ? in.count / as_size(size()) : 0, -1, {});
 }
 
 template <Transport T>

@@ -9,6 +9,7 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/message/probe.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -16,7 +17,7 @@ namespace pdp::comm {
 class ProbeLog {
  public:
   /// `ranks`: of the world.
-  explicit ProbeLog(int ranks) : passed_(static_cast<std::size_t>(ranks)) {}
+  explicit ProbeLog(int ranks) : passed_(as_size(ranks)) {}
 
   /// A wait begins, or something has moved in it: what was asked before is void.
   void begin(TimePoint now) {
@@ -39,7 +40,7 @@ class ProbeLog {
 
   /// Whether a probe has not been passed on for this call before.
   [[nodiscard]] bool passes(const Probe& probe, const void* call) {
-    Passed& last = passed_[static_cast<std::size_t>(probe.initiator)];
+    Passed& last = passed_[as_size(probe.initiator)];
     if (probe.attempt < last.attempt) return false;
     if (probe.attempt > last.attempt) {
       last.attempt = probe.attempt;

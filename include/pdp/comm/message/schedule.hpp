@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
+
 namespace pdp::comm {
 
 /// One step of a collective on one rank: a message, or a copy or reduction within the rank, between the call's buffers. Offsets and counts
@@ -74,7 +76,7 @@ class Schedule {
     if (to == Step::Buffer::scratch && offset + count > scratch_) scratch_ = offset + count;
   }
   constexpr void message(Step::Action action, int peer, Step::Buffer buffer, std::size_t offset, std::size_t count) {
-    const int rank = numbering_.empty() ? peer : numbering_[static_cast<std::size_t>(peer)];
+    const int rank = numbering_.empty() ? peer : numbering_[as_size(peer)];
     steps_.push_back({.action = action, .buffer = buffer, .round = round_, .peer = rank, .offset = offset, .count = count});
     if (buffer == Step::Buffer::scratch && offset + count > scratch_) scratch_ = offset + count;
   }
@@ -87,7 +89,7 @@ class Schedule {
 
 /// Where a block begins when `count` elements are cut in `parts` blocks whose sizes differ by one at the most.
 constexpr std::size_t block_begin(std::size_t count, int parts, int block) {
-  const std::size_t n = static_cast<std::size_t>(parts), b = static_cast<std::size_t>(block);
+  const std::size_t n = as_size(parts), b = as_size(block);
   return count / n * b + (count % n < b ? count % n : b);
 }
 constexpr std::size_t block_size(std::size_t count, int parts, int block) {
@@ -103,7 +105,7 @@ class Shards {
   constexpr explicit Shards(std::span<const std::size_t> begins) : begins_{begins} {}
 
   [[nodiscard]] constexpr std::size_t begin(int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
+    const auto r = as_size(rank);
     return begins_.empty() ? r * each_ : begins_[r];
   }
   [[nodiscard]] constexpr std::size_t size(int rank) const { return begin(rank + 1) - begin(rank); }

@@ -12,6 +12,7 @@
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/mpi/group.hpp>
 #include <pdp/comm/mpi/work.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -69,7 +70,7 @@ class MpiCalls {
   template <class F>
   void in_pieces(const Memory& memory, F&& f) const {
     for (std::size_t at = 0; at < memory.count; at += most())
-      f(memory.data + at * memory.element, static_cast<int>(std::min(most(), memory.count - at)));
+      f(memory.data + at * memory.element, as_int(std::min(most(), memory.count - at)));
   }
   /// In messages between two ranks each: `to` and `from` give what goes to a rank and what comes from it, none where that is empty.
   template <class To, class From>
@@ -77,7 +78,7 @@ class MpiCalls {
   /// What MPI reads of shards, for as long as the call is in flight.
   void tabulate(mpi::Call& call, const Shards& cut) const;
 
-  [[nodiscard]] std::size_t most() const { return static_cast<std::size_t>(world().most); }
+  [[nodiscard]] std::size_t most() const { return as_size(world().most); }
   [[nodiscard]] bool countable(const Shards& cut) const { return cut.begin(size()) <= most(); }
   static Memory part(const Memory& whole, const Shards& cut, int rank) {
     return {whole.data + cut.begin(rank) * whole.element, cut.size(rank), whole.element, whole.type};
@@ -134,12 +135,11 @@ inline Region MpiCalls::allocate(std::size_t bytes) {
 
 /// MPI's colours are 0 or more. So a group's colour there is its first rank.
 inline MpiCalls MpiCalls::split(int color, int key) {
-  std::vector<std::int32_t> colors(static_cast<std::size_t>(size()));
-  colors[static_cast<std::size_t>(rank())] = color;
+  std::vector<std::int32_t> colors(as_size(size()));
+  colors[as_size(rank())] = color;
   const Memory all{reinterpret_cast<std::byte*>(colors.data()), colors.size(), sizeof(std::int32_t), DType::int32};
-  complete_collective(Verb::all_gather, all, {all.data + static_cast<std::size_t>(rank()) * all.element, 1, all.element, all.type},
-                      Counts{}, no_root, {});
-  const auto first = static_cast<int>(std::ranges::find(colors, color) - colors.begin());
+  complete_collective(Verb::all_gather, all, {all.data + as_size(rank()) * all.element, 1, all.element, all.type}, Counts{}, no_root, {});
+  const auto first = as_int(std::ranges::find(colors, color) - colors.begin());
   mpi::Call& call = group_->fresh(true);
   call.envelope = {.verb = Verb::split};
   MPI_Comm comm = MPI_COMM_NULL;
@@ -227,8 +227,7 @@ inline void MpiCalls::all_gather(mpi::Call& call, Memory whole, Memory shard, co
     in_messages(
         call, [&](int) { return shard; }, [&](int peer) { return part(whole, cut, peer); });
   else if (equal)
-    group_->carry_out(call, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, whole.data,
-                      static_cast<int>(shard.count), type);
+    group_->carry_out(call, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, MPI_IN_PLACE, 0, type, whole.data, as_int(shard.count), type);
   else
     group_->carry_out(call, "MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, MPI_IN_PLACE, 0, type, whole.data, call.tables[0].data(),
                       call.tables[1].data(), type);
@@ -236,7 +235,7 @@ inline void MpiCalls::all_gather(mpi::Call& call, Memory whole, Memory shard, co
 
 inline void MpiCalls::gather(mpi::Call& call, Memory whole, Memory shard, const Shards& cut, bool equal, int root) {
   const MPI_Datatype type = mpi::type_of(shard.type);
-  const auto count = static_cast<int>(std::min(shard.count, most()));
+  const auto count = as_int(std::min(shard.count, most()));
   const bool at_root = rank() == root;
   if (at_root) copy(part(whole, cut, root), shard);
   const void* const from = at_root ? MPI_IN_PLACE : shard.data;
@@ -253,7 +252,7 @@ inline void MpiCalls::gather(mpi::Call& call, Memory whole, Memory shard, const 
 
 inline void MpiCalls::scatter(mpi::Call& call, Memory whole, Memory shard, const Shards& cut, bool equal, int root) {
   const MPI_Datatype type = mpi::type_of(shard.type);
-  const auto count = static_cast<int>(std::min(shard.count, most()));
+  const auto count = as_int(std::min(shard.count, most()));
   const bool at_root = rank() == root;
   if (at_root) copy(shard, part(whole, cut, root));
   void* const into = at_root ? MPI_IN_PLACE : shard.data;
@@ -285,7 +284,7 @@ inline void MpiCalls::reduce_scatter(mpi::Call& call, Memory whole, Memory shard
     }
   } else if (equal) {
     group_->carry_out(call, "MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, whole.data, result.data,
-                      static_cast<int>(shard.count), type, operation);
+                      as_int(shard.count), type, operation);
   } else {
     group_->carry_out(call, "MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter, whole.data, result.data, call.tables[0].data(),
                       type, operation);
@@ -307,7 +306,7 @@ inline mpi::Call& MpiCalls::begin(Memory in, Counts sent, Memory out, Counts rec
   const bool equal = sent.empty() && received.empty();
   call.envelope = {.count = equal ? going.size(0) : 0, .verb = Verb::all_to_all, .type = in.type};
   if (equal && countable(going)) {
-    const auto count = static_cast<int>(going.size(0));
+    const auto count = as_int(going.size(0));
     const MPI_Datatype type = mpi::type_of(in.type);
     group_->carry_out(call, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, in.data, count, type, out.data, count, type);
   } else {
@@ -347,10 +346,10 @@ void MpiCalls::in_messages(mpi::Call& call, const To& to, const From& from) {
 
 inline void MpiCalls::tabulate(mpi::Call& call, const Shards& cut) const {
   if (!countable(cut)) return;
-  for (auto& table : call.tables) table.resize(static_cast<std::size_t>(size()));
+  for (auto& table : call.tables) table.resize(as_size(size()));
   for (int each = 0; each < size(); ++each) {
-    call.tables[0][static_cast<std::size_t>(each)] = static_cast<int>(cut.size(each));
-    call.tables[1][static_cast<std::size_t>(each)] = static_cast<int>(cut.begin(each));
+    call.tables[0][as_size(each)] = as_int(cut.size(each));
+    call.tables[1][as_size(each)] = as_int(cut.begin(each));
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include <pdp/comm/mpi/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::mpi {
 
@@ -102,8 +103,8 @@ class Group {
 inline void Group::send(Call& call, const Memory& memory, int peer, int tag) {
   MPI_Request& request = call.requests.emplace_back(MPI_REQUEST_NULL);
   const MPI_Datatype type = type_of(memory.type);
-  if (memory.count <= static_cast<std::size_t>(world_->most))
-    return check(call, "MPI_Isend", MPI_Isend(memory.data, static_cast<int>(memory.count), type, peer, tag, comm_, &request));
+  if (memory.count <= as_size(world_->most))
+    return check(call, "MPI_Isend", MPI_Isend(memory.data, as_int(memory.count), type, peer, tag, comm_, &request));
   const LargeType all{type, memory.element, memory.count, world_->most};
   check(call, "MPI_Isend", MPI_Isend(memory.data, 1, all.get(), peer, tag, comm_, &request));
 }
@@ -112,8 +113,8 @@ inline void Group::receive(Call& call, const Memory& memory, int peer, int tag) 
   call.expected.push_back({.request = call.requests.size(), .bytes = memory.bytes(), .peer = peer});
   MPI_Request& request = call.requests.emplace_back(MPI_REQUEST_NULL);
   const MPI_Datatype type = type_of(memory.type);
-  if (memory.count <= static_cast<std::size_t>(world_->most))
-    return check(call, "MPI_Irecv", MPI_Irecv(memory.data, static_cast<int>(memory.count), type, peer, tag, comm_, &request));
+  if (memory.count <= as_size(world_->most))
+    return check(call, "MPI_Irecv", MPI_Irecv(memory.data, as_int(memory.count), type, peer, tag, comm_, &request));
   const LargeType all{type, memory.element, memory.count, world_->most};
   check(call, "MPI_Irecv", MPI_Irecv(memory.data, 1, all.get(), peer, tag, comm_, &request));
 }
@@ -125,7 +126,7 @@ inline bool Group::look(Call& call) {
     call.statuses.resize(count);
     int all = 0;
     const int code = count == 1 ? MPI_Test(call.requests.data(), &all, call.statuses.data())
-                                : MPI_Testall(static_cast<int>(count), call.requests.data(), &all, call.statuses.data());
+                                : MPI_Testall(as_int(count), call.requests.data(), &all, call.statuses.data());
     if (code != MPI_SUCCESS) [[unlikely]]
       fail_in_flight(call, code);
     if (all == 0) return false;
@@ -218,7 +219,7 @@ inline void Group::time_out(Call& call) {
   for (const Call::Expected& message : call.expected) MPI_Cancel(&call.requests[message.request]);
   int ignored = 0;
   for (int look = 0; look < 100 && ignored == 0; ++look)
-    if (MPI_Testall(static_cast<int>(call.requests.size()), call.requests.data(), &ignored, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+    if (MPI_Testall(as_int(call.requests.size()), call.requests.data(), &ignored, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
   world_->fail(Timeout{text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
                             call.peer < 0 ? "; either a rank" : text(" and heard nothing from rank ", call.peer, "; either that rank"),
                             " makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")});

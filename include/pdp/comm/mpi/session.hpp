@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::mpi {
@@ -24,7 +25,7 @@ inline std::string describe_error(int code) {
   if (MPI_Error_string(code, words.data(), &length) != MPI_SUCCESS) return text("error ", code);
   std::string line;
   for (int i = 0; i < length; ++i) {
-    const char letter = words[static_cast<std::size_t>(i)];
+    const char letter = words[as_size(i)];
     if (letter != '\n')
       line += letter;
     else if (i + 1 < length)

@@ -6,6 +6,7 @@
 
 #include <pdp/comm/mpi/session.hpp>
 #include <pdp/comm/operation.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::mpi {
 
@@ -53,7 +54,7 @@ class Operations {
   /// MPI_OP_NULL where there is none.
   [[nodiscard]] MPI_Op of(DType type, Reduction reduction) const {
     if (reduction == Reduction::average) reduction = Reduction::sum;
-    const MPI_Op own = own_[static_cast<std::size_t>(type)][static_cast<std::size_t>(reduction)];
+    const MPI_Op own = own_[as_size(type)][as_size(reduction)];
     const bool half = type == DType::float16 || type == DType::bfloat16;
     return own != MPI_OP_NULL || half ? own : of_mpi(reduction);
   }
@@ -61,12 +62,12 @@ class Operations {
  private:
   template <Element T, Combines<T> O>
   static void combine(void* values, void* into, int* count, MPI_Datatype*) {
-    comm::combine<T, O>(static_cast<std::byte*>(into), static_cast<const std::byte*>(values), static_cast<std::size_t>(*count) * sizeof(T));
+    comm::combine<T, O>(static_cast<std::byte*>(into), static_cast<const std::byte*>(values), as_size(*count) * sizeof(T));
   }
   template <Element T, Combines<T> O>
   void add() {
     constexpr int commutes = 1;
-    MPI_Op_create(&combine<T, O>, commutes, &own_[static_cast<std::size_t>(dtype_of<T>)][static_cast<std::size_t>(O::reduction)]);
+    MPI_Op_create(&combine<T, O>, commutes, &own_[as_size(dtype_of<T>)][as_size(O::reduction)]);
   }
   template <Element... T>
   void add_extremes() {
@@ -101,17 +102,17 @@ class Operations {
 
   Table own_ = none();
 };
-static_assert(static_cast<int>(DType::bfloat16) == 7 && static_cast<int>(Reduction::bit_or) == 7, "the tables' sizes");
+static_assert(as_int(DType::bfloat16) == 7 && as_int(Reduction::bit_or) == 7, "the tables' sizes");
 
 /// A type of more elements than MPI's functions can count (an int), for one message of them.
 class LargeType {
  public:
   /// `most`: what an int of MPI's may count here.
   LargeType(MPI_Datatype type, std::size_t element, std::size_t count, int most) {
-    const auto blocks = count / static_cast<std::size_t>(most), rest = count % static_cast<std::size_t>(most);
+    const auto blocks = count / as_size(most), rest = count % as_size(most);
     MPI_Datatype block = MPI_DATATYPE_NULL;
     MPI_Type_contiguous(most, type, &block);
-    const std::array<int, 2> counts{static_cast<int>(blocks), static_cast<int>(rest)};
+    const std::array<int, 2> counts{as_int(blocks), as_int(rest)};
     const std::array<MPI_Aint, 2> begins{0, static_cast<MPI_Aint>((count - rest) * element)};
     const std::array<MPI_Datatype, 2> types{block, type};
     MPI_Type_create_struct(2, counts.data(), begins.data(), types.data(), &type_);

@@ -14,6 +14,7 @@
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/devices.hpp>
 #include <pdp/comm/nccl/group.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::nccl {
 
@@ -71,7 +72,7 @@ class Meeting {
       if (const ncclResult_t result = ncclGetUniqueId(&appointment.id); result != ncclSuccess)
         throw ConfigError{text("rank 0: ncclGetUniqueId says: ", describe_error(result, nullptr))};
       for (int rank = 0; rank < size_; ++rank) {
-        appointment.device = devices[static_cast<std::size_t>(rank)];
+        appointment.device = devices[as_size(rank)];
         store_.set(answer_key(rank), std::string_view{reinterpret_cast<const char*>(&appointment), sizeof appointment});
       }
     } catch (const ConfigError& error) {

@@ -12,6 +12,7 @@
 
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/library.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm::nccl {
@@ -35,11 +36,11 @@ inline std::vector<int> place(const std::vector<Report>& ranks, bool shared_gpus
   std::vector<int> devices;
   for (const Report& rank : ranks) {
     if (!rank.problem.empty()) throw ConfigError{rank.problem};
-    const auto gpus = static_cast<int>(rank.gpus.size());
+    const auto gpus = as_int(rank.gpus.size());
     devices.push_back(rank.device ? *rank.device : rank.local_rank ? *rank.local_rank % gpus : -1);
   }
   const auto gpu_of = [&](std::size_t rank) -> std::string_view {
-    return devices[rank] < 0 ? std::string_view{} : ranks[rank].gpus[static_cast<std::size_t>(devices[rank])];
+    return devices[rank] < 0 ? std::string_view{} : ranks[rank].gpus[as_size(devices[rank])];
   };
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const Report& own = ranks[rank];
@@ -48,7 +49,7 @@ inline std::vector<int> place(const std::vector<Report>& ranks, bool shared_gpus
       std::vector<int> users(own.gpus.size());
       for (std::size_t gpu = 0; gpu < users.size(); ++gpu)
         for (std::size_t other = 0; other < ranks.size(); ++other) users[gpu] += on_host(ranks[other]) && gpu_of(other) == own.gpus[gpu];
-      devices[rank] = static_cast<int>(std::ranges::min_element(users) - users.begin());
+      devices[rank] = as_int(std::ranges::min_element(users) - users.begin());
     }
   }
   if (shared_gpus) return devices;
@@ -115,7 +116,7 @@ inline Report Report::decode(std::string_view words) {
   if (lines.size() >= 5 && read(lines[2], report.device) && read(lines[3], report.local_rank)) {
     report.host = lines[1];
     report.gpus.assign(lines.begin() + 4, lines.end());
-    if (report.device.value_or(0) < static_cast<int>(report.gpus.size())) return report;
+    if (report.device.value_or(0) < as_int(report.gpus.size())) return report;
   }
   throw ConfigError{"what the job's store says of a rank's GPUs makes no sense; do all ranks run the same build?"};
 }

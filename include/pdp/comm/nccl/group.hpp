@@ -18,6 +18,7 @@
 #include <pdp/comm/nccl/handle.hpp>
 #include <pdp/comm/nccl/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::nccl {
 
@@ -33,10 +34,10 @@ class Group {
   ~Group();
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return static_cast<int>(ranks_.size()); }
+  [[nodiscard]] int size() const { return as_int(ranks_.size()); }
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
-  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
   [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
   [[nodiscard]] ncclComm_t comm() const { return handle_.get(); }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
@@ -305,9 +306,9 @@ inline void Group::exchange_records(std::span<const std::byte> mine, std::span<s
   const Envelope envelope{.count = mine.size(), .verb = verb, .type = DType::byte};
   refuse_together(envelope);
   std::byte *const device = world_->staging().device(), *const host = world_->staging().host();
-  const auto ranks = static_cast<std::size_t>(size());
+  const auto ranks = as_size(size());
   for (std::size_t at = 0; at < mine.size(); at += Staging::record) {
-    const std::size_t bytes = std::min(Staging::record, mine.size() - at), own = static_cast<std::size_t>(rank_) * bytes;
+    const std::size_t bytes = std::min(Staging::record, mine.size() - at), own = as_size(rank_) * bytes;
     std::memcpy(host + own, mine.data() + at, bytes);
     Call& call = collective(envelope, [&](const Call& made) {
       check(made, "cudaMemcpyAsync", cudaMemcpyAsync(device + own, host + own, bytes, cudaMemcpyDefault, stream_));

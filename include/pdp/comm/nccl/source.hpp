@@ -15,6 +15,7 @@
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/collectives.hpp>
 #include <pdp/comm/nccl/connect.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -121,7 +122,7 @@ Region NcclCalls::allocate(std::size_t bytes) {
   const nccl::OnDevice on{device()};
   const auto piece = std::make_shared<nccl::Piece>(group_, std::max(bytes, std::size_t{1}));
   const Record mine{bytes, piece->is_registered() ? Has::registered : piece->memory() != nullptr ? Has::memory : Has::nothing};
-  std::vector<Record> all(static_cast<std::size_t>(size()));
+  std::vector<Record> all(as_size(size()));
   group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::all_gather);
   if (mine.has == Has::nothing)
     throw DeviceError{text("rank ", rank(), " has no ", bytes, " bytes on device ", device(),
@@ -144,20 +145,20 @@ NcclCalls NcclCalls::split(int color, int key) {
   struct Record {
     std::int32_t color, key, rank_in_world;
   };
-  std::vector<Record> all(static_cast<std::size_t>(size()));
+  std::vector<Record> all(as_size(size()));
   const Record mine{color, key, group_->rank_in_world(rank())};
   group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::split);
   std::vector<std::pair<int, int>> sorted;  // key, rank in this group
   for (int other = 0; other < size(); ++other)
-    if (const Record& record = all[static_cast<std::size_t>(other)]; record.color == color) sorted.emplace_back(record.key, other);
+    if (const Record& record = all[as_size(other)]; record.color == color) sorted.emplace_back(record.key, other);
   int first = size();
   for (const auto& [member_key, member] : sorted) first = std::min(first, member);
   std::ranges::sort(sorted);
   std::vector<int> members;
   int own = 0;
   for (const auto& [member_key, member] : sorted) {
-    if (member == rank()) own = static_cast<int>(members.size());
-    members.push_back(all[static_cast<std::size_t>(member)].rank_in_world);
+    if (member == rank()) own = as_int(members.size());
+    members.push_back(all[as_size(member)].rank_in_world);
   }
   return NcclCalls{std::make_shared<nccl::Group>(group_->shared_world(), group_->split(first, key), std::move(members), own)};
 }
@@ -165,7 +166,7 @@ NcclCalls NcclCalls::split(int color, int key) {
 namespace nccl {
 
 inline std::vector<int> everybody(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::vector<int> ranks(as_size(size));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }

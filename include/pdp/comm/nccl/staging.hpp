@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include <pdp/comm/nccl/library.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::nccl {
 
@@ -14,7 +15,7 @@ class Staging {
 
   Staging(int device, int ranks) {
     const OnDevice on{device};
-    const std::size_t records = record * static_cast<std::size_t>(ranks);
+    const std::size_t records = record * as_size(ranks);
     void *on_device = nullptr, *on_host = nullptr;
     cuda::check_room("cudaMalloc", cudaMalloc(&on_device, records + record), device, records + record);
     device_ = static_cast<std::byte*>(on_device);

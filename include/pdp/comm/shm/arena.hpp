@@ -10,6 +10,7 @@
 #include <pdp/comm/message/together/meeting.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/shm/memory.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::shm {
 
@@ -22,7 +23,7 @@ class Arena {
       : number_{number}, ranks_{std::move(ranks)}, memories_{std::move(memories)}, rank_{rank} {}
 
   [[nodiscard]] std::uint64_t number() const { return number_; }
-  [[nodiscard]] const Memory& own() const { return memories_[static_cast<std::size_t>(rank_)]; }
+  [[nodiscard]] const Memory& own() const { return memories_[as_size(rank_)]; }
   /// Of each rank of the group.
   [[nodiscard]] std::vector<std::byte*> parts() const {
     std::vector<std::byte*> parts;
@@ -34,7 +35,7 @@ class Arena {
   }
   /// The memory of a rank of the world, which must be of the group.
   [[nodiscard]] std::byte* of(int world_rank) const {
-    return memories_[static_cast<std::size_t>(std::ranges::find(ranks_, world_rank) - ranks_.begin())].data();
+    return memories_[as_size(std::ranges::find(ranks_, world_rank) - ranks_.begin())].data();
   }
 
  private:

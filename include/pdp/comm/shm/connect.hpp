@@ -22,6 +22,7 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/comm/shm/rings.hpp>
 #include <pdp/comm/shm/this_host.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::shm {
 
@@ -116,7 +117,7 @@ class Entrance {
   void advance(Seat::Stage stage) { segment_.seat(rank_).stage.store(stage, std::memory_order_seq_cst); }
   [[nodiscard]] std::uint32_t stage(int rank) const { return segment_.seat(rank).stage.load(std::memory_order_seq_cst); }
 
-  [[nodiscard]] int in_world(int rank) const { return world_ranks_.empty() ? rank : world_ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] int in_world(int rank) const { return world_ranks_.empty() ? rank : world_ranks_[as_size(rank)]; }
 
   void wait_for(Seat::Stage wanted, TimePoint deadline, const std::function<void()>& look_elsewhere) {
     TimePoint next_look = Clock::now() + time_between_looks;
@@ -185,7 +186,7 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
   std::shared_ptr<Segment> segment;
   const int first = world_ranks.empty() ? 0 : world_ranks.front();
-  const int own = world_ranks.empty() ? rank : world_ranks[static_cast<std::size_t>(rank)];
+  const int own = world_ranks.empty() ? rank : world_ranks[as_size(rank)];
   if (rank == 0) {
     const Nonce nonce = draw_nonce();
     segment = std::make_shared<Segment>(Segment::create(size, nonce));

@@ -17,6 +17,7 @@
 
 #include <pdp/comm/message/stream/heartbeat.hpp>
 #include <pdp/comm/shm/segment.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::shm {
 
@@ -49,7 +50,7 @@ class Heart {
 /// counts for nothing: then it may have been stopped itself.
 class Silence {
  public:
-  explicit Silence(int size) : peers_(static_cast<std::size_t>(size)) {}
+  explicit Silence(int size) : peers_(as_size(size)) {}
 
   /// Zero: for ever.
   void patience(Duration heartbeat) { patience_ = heartbeat; }
@@ -65,9 +66,9 @@ class Silence {
     next_look_ = now + every;
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
       Peer& peer = peers_[rank];
-      const std::uint32_t beats = segment.seat(static_cast<int>(rank)).beats.load(std::memory_order_relaxed);
+      const std::uint32_t beats = segment.seat(as_int(rank)).beats.load(std::memory_order_relaxed);
       peer.silent = beats == std::exchange(peer.beats, beats) ? peer.silent + passed : Duration::zero();
-      if (peer.silent > patience_ && !excused(static_cast<int>(rank))) return static_cast<int>(rank);
+      if (peer.silent > patience_ && !excused(as_int(rank))) return as_int(rank);
     }
     return std::nullopt;
   }

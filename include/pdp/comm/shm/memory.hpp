@@ -16,6 +16,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/memory_file.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
@@ -49,7 +50,7 @@ class Memory {
     Descriptor file = open_file(address);
     if (!file) fail_to("open", errno);
     struct stat about {};
-    if (::fstat(file.get(), &about) != 0 || static_cast<std::size_t>(about.st_size) != mapped(bytes))
+    if (::fstat(file.get(), &about) != 0 || as_size(about.st_size) != mapped(bytes))
       throw ConfigError{text("a rank of this host shares ", about.st_size, " bytes of memory where ", bytes, " were expected")};
     Memory memory{std::move(file), bytes};
     memory.file_.close();

@@ -14,6 +14,7 @@
 #include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::shm {
 
@@ -21,7 +22,7 @@ namespace pdp::comm::shm {
 /// only if the rank shows itself alive after watch().
 class Processes {
  public:
-  explicit Processes(int size) : watched_(static_cast<std::size_t>(size), pollfd{.fd = -1, .events = POLLIN, .revents = 0}) {
+  explicit Processes(int size) : watched_(as_size(size), pollfd{.fd = -1, .events = POLLIN, .revents = 0}) {
     descriptors_.resize(watched_.size());
     ended_.resize(watched_.size());
   }
@@ -29,8 +30,8 @@ class Processes {
   /// A rank of this process itself is not watched: what ends it ends the watcher. Throws ConfigError where the system does not allow it.
   void watch(int rank, pid_t process) {
     if (process == ::getpid()) return;
-    const auto r = static_cast<std::size_t>(rank);
-    descriptors_[r] = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};
+    const auto r = as_size(rank);
+    descriptors_[r] = Descriptor{as_int(::syscall(SYS_pidfd_open, process, 0))};
     if (!descriptors_[r] && errno != ESRCH) {
       const int reason = errno;
       throw ConfigError{text("cannot watch the process of rank ", rank, " (", process, "): ", describe_system_error(reason),
@@ -49,7 +50,7 @@ class Processes {
     for (std::size_t r = 0; r < watched_.size(); ++r)
       if (watched_[r].revents != 0) ended_[r] = true;
   }
-  [[nodiscard]] bool ended(int rank) const { return ended_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] bool ended(int rank) const { return ended_[as_size(rank)]; }
 
   /// How often it is worth while to look.
   static constexpr Duration pulse = std::chrono::milliseconds{20};

@@ -20,6 +20,7 @@
 #include <pdp/comm/shm/heart.hpp>
 #include <pdp/comm/shm/processes.hpp>
 #include <pdp/comm/shm/segment.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::shm {
 
@@ -41,7 +42,7 @@ class Rings {
         world_ranks_{std::move(world_ranks)},
         pipe_{std::move(pipe)},
         silence_{size()} {
-    bells_.reserve(static_cast<std::size_t>(size()));  // they may not move
+    bells_.reserve(as_size(size()));  // they may not move
     std::vector<together::Partner<Bell>> all;
     for (int peer = 0; peer < size(); ++peer) {
       Seat& seat = segment_->seat(peer);
@@ -82,15 +83,15 @@ class Rings {
   [[nodiscard]] int seat_of(int world_rank) const {
     if (world_ranks_.empty()) return world_rank;
     const auto found = std::ranges::find(world_ranks_, world_rank);
-    return found == world_ranks_.end() ? -1 : static_cast<int>(found - world_ranks_.begin());
+    return found == world_ranks_.end() ? -1 : as_int(found - world_ranks_.begin());
   }
 
   [[nodiscard]] bool unread(int peer) const {
-    const In& in = in_[static_cast<std::size_t>(peer)];
+    const In& in = in_[as_size(peer)];
     return in.counters->written.load(std::memory_order_acquire) != in.seen;
   }
   bool read(int peer, stream::Inbox& inbox, stream::Strays& strays) {
-    In& in = in_[static_cast<std::size_t>(peer)];
+    In& in = in_[as_size(peer)];
     bool moved = false;
     for (int pieces = 0; pieces < pieces_at_once && !inbox.fault() && !inbox.ended(); ++pieces) {
       const bool ended = gone(peer);  // asked first: what it wrote before its end is there then
@@ -109,14 +110,14 @@ class Rings {
       in.taken += taken;
       // A value that does not lie as it must is moved down a little before it is used: that much more is kept from the sender.
       in.counters->read.store(in.taken / alignment * alignment, std::memory_order_seq_cst);
-      bells_[static_cast<std::size_t>(peer)].ring();
+      bells_[as_size(peer)].ring();
     }
     return moved;
   }
 
   std::size_t write(int peer, std::span<iovec, 2> parts) {
     if (gone(peer)) return stream::gone;
-    Out& out = out_[static_cast<std::size_t>(peer)];
+    Out& out = out_[as_size(peer)];
     const std::size_t wanted = parts[0].iov_len + parts[1].iov_len;
     if (room(out) < wanted) out.read = out.counters->read.load(std::memory_order_acquire);
     const std::size_t taken = std::min(wanted, room(out));
@@ -131,7 +132,7 @@ class Rings {
         done += bytes;
       }
       out.counters->written.store(out.written, std::memory_order_seq_cst);
-      bells_[static_cast<std::size_t>(peer)].ring();
+      bells_[as_size(peer)].ring();
     }
     return taken;
   }
@@ -150,9 +151,9 @@ class Rings {
   bool ready(std::span<stream::Interest> interests) {
     bool any = meetings_.ready();
     for (int peer = 0; peer < size(); ++peer) {
-      stream::Interest& interest = interests[static_cast<std::size_t>(peer)];
-      const In& in = in_[static_cast<std::size_t>(peer)];
-      const Out& out = out_[static_cast<std::size_t>(peer)];
+      stream::Interest& interest = interests[as_size(peer)];
+      const In& in = in_[as_size(peer)];
+      const Out& out = out_[as_size(peer)];
       interest.ready = (interest.read && in.counters->written.load(std::memory_order_seq_cst) != in.seen) ||
                        (interest.write && (room(out) > 0 || out.counters->read.load(std::memory_order_seq_cst) != out.read)) ||
                        ((interest.read || interest.write) && gone(peer));
@@ -172,7 +173,7 @@ class Rings {
 
   void leave(TimePoint) noexcept {
     segment_->seat(rank_).stage.store(Seat::left, std::memory_order_seq_cst);
-    for (int peer = 0; peer < size(); ++peer) bells_[static_cast<std::size_t>(peer)].ring();
+    for (int peer = 0; peer < size(); ++peer) bells_[as_size(peer)].ring();
   }
 
  private:
@@ -197,7 +198,7 @@ class Rings {
   static constexpr std::uint64_t alignment = 8;  // of any DType
 
   [[nodiscard]] together::Partner<Bell> partner(int seat, together::Board& board) {
-    const auto s = static_cast<std::size_t>(seat);
+    const auto s = as_size(seat);
     return {world_ranks_.empty() ? seat : world_ranks_[s], &board, &bells_[s]};
   }
   /// Bytes that the other side hears of at once: a few, so that both copy at the same time.

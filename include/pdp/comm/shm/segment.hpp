@@ -24,6 +24,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/shm/memory.hpp>
 #include <pdp/comm/shm/parking.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
@@ -132,19 +133,17 @@ class Segment {
  private:
   struct Layout {
     explicit Layout(const Header& header) : size{header.size}, ring_bytes{header.ring_bytes} {
-      const auto ranks = static_cast<std::size_t>(size);
+      const auto ranks = as_size(size);
       seats = up_to(sizeof(Header), alignof(Seat));
       counters = seats + ranks * sizeof(Seat);
-      const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+      const auto page = as_size(::sysconf(_SC_PAGESIZE));
       boards = up_to(counters + ranks * ranks * sizeof(RingCounters), page);
       rings = up_to(boards + ranks * sizeof(together::Board), page);
       bytes = rings + ranks * ranks * ring_bytes;
     }
     static std::size_t up_to(std::size_t offset, std::size_t multiple) { return (offset + multiple - 1) / multiple * multiple; }
-    [[nodiscard]] std::size_t pair(int from, int to) const {
-      return static_cast<std::size_t>(from) * static_cast<std::size_t>(size) + static_cast<std::size_t>(to);
-    }
-    [[nodiscard]] std::size_t pairs() const { return static_cast<std::size_t>(size) * static_cast<std::size_t>(size); }
+    [[nodiscard]] std::size_t pair(int from, int to) const { return as_size(from) * as_size(size) + as_size(to); }
+    [[nodiscard]] std::size_t pairs() const { return as_size(size) * as_size(size); }
     [[nodiscard]] std::size_t ring_span() const { return 2 * ring_bytes * pairs(); }
 
     int size;
@@ -155,7 +154,7 @@ class Segment {
   /// so small that all rings of a large world together stay modest.
   static std::uint32_t ring_bytes_for(int size) {
     constexpr std::size_t most = 2048 * 1024, least = 64 * 1024, of_all = 64 * 1024 * 1024;
-    const auto ranks = static_cast<std::size_t>(size);
+    const auto ranks = as_size(size);
     return static_cast<std::uint32_t>(std::clamp(std::bit_floor(of_all / (ranks * ranks)), least, most));
   }
 

@@ -11,6 +11,7 @@
 
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
@@ -25,8 +26,8 @@ inline std::string this_host() {
   if (bytes < 0) throw ConfigError{text("this host cannot be told from others (", path, "): ", describe_system_error(errno))};
   std::array<char, 64> space{};
   const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-  return std::string(boot.data(), static_cast<std::size_t>(std::find(boot.begin(), boot.begin() + bytes, '\n') - boot.begin())) + '/' +
-         std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  return std::string(boot.data(), as_size(std::find(boot.begin(), boot.begin() + bytes, '\n') - boot.begin())) + '/' +
+         std::string(space.data(), length > 0 ? as_size(length) : 0);
 }
 
 }  // namespace pdp::comm::shm

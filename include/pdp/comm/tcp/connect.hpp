@@ -11,6 +11,7 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
 #include <pdp/comm/tcp/network.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::tcp {
 
@@ -47,7 +48,7 @@ inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size,
   std::vector<std::string> addresses;
   for (std::size_t begin = 0, end = 0; (end = all.find('\n', begin)) != std::string::npos; begin = end + 1)
     addresses.push_back(all.substr(begin, end - begin));
-  if (addresses.size() != static_cast<std::size_t>(size))
+  if (addresses.size() != as_size(size))
     throw ConfigError{text("rank ", rank, " found ", addresses.size(), " addresses of ranks in the job's store; there should be ", size)};
   check_loopback(addresses);
   mesh->take_place(addresses, deadline);

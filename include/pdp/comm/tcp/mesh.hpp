@@ -31,6 +31,7 @@
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/lines.hpp>
 #include <pdp/comm/tcp/pulses.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::tcp {
 
@@ -50,7 +51,7 @@ class Mesh {
   /// Listens on a port of the system's choice, at one address only. Throws ConfigError where it cannot.
   Mesh(const std::string& address, const handshake::Self& own)
       : own_{own},
-        states_(static_cast<std::size_t>(own.size)),
+        states_(as_size(own.size)),
         lines_{io_,
                address,
                own,
@@ -84,8 +85,8 @@ class Mesh {
   /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they gave them. Throws Timeout, which names the missing
   /// ranks; ConfigError where a rank of the job is of another build, or is there twice; PeerLost where one is gone.
   void take_place(const std::vector<std::string>& addresses, TimePoint deadline) {
-    for (int rank = 0; rank < own_.size; ++rank) endpoints_.push_back(lines_.endpoint_of(rank, addresses[static_cast<std::size_t>(rank)]));
-    const auto process_of = [&](int rank) { return process_here(addresses[static_cast<std::size_t>(rank)]); };
+    for (int rank = 0; rank < own_.size; ++rank) endpoints_.push_back(lines_.endpoint_of(rank, addresses[as_size(rank)]));
+    const auto process_of = [&](int rank) { return process_here(addresses[as_size(rank)]); };
     asio::post(io_, [this, before = process_of(pulses_.before()), after = process_of(pulses_.after())] {
       pulses_.watch(before, after);
       if (pulses_.dials()) dial(pulses_.before(), Purpose::pulse);
@@ -163,7 +164,7 @@ class Mesh {
     return process == ::getpid() ? 0 : process;
   }
 
-  [[nodiscard]] State& state(int rank) { return states_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] State& state(int rank) { return states_[as_size(rank)]; }
 
   void stop() noexcept {
     if (!thread_.joinable()) return;
@@ -190,7 +191,7 @@ class Mesh {
     // Where two ranks dial each other, the line of the higher one counts.
     return lines_.dials(rank, purpose) && rank < own_.rank ? Verdict::crossed : Verdict::welcome;
   }
-  void dial(int rank, Purpose purpose) { lines_.dial(rank, purpose, endpoints_[static_cast<std::size_t>(rank)]); }
+  void dial(int rank, Purpose purpose) { lines_.dial(rank, purpose, endpoints_[as_size(rank)]); }
 
   void joined(int rank, Purpose purpose, bool dialled, Socket socket) {
     if (purpose == Purpose::pulse) {

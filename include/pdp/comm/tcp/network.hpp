@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
@@ -22,7 +23,7 @@ inline std::string this_network() {
   std::getline(file, boot);
   std::array<char, 64> space{};
   const ssize_t length = ::readlink("/proc/self/ns/net", space.data(), space.size());
-  return boot + '/' + std::string(space.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  return boot + '/' + std::string(space.data(), length > 0 ? as_size(length) : 0);
 }
 
 /// Throws UsageError, the same on all ranks, if a rank listens at a loopback address that a rank on another host cannot reach. `places`: of

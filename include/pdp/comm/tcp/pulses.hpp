@@ -23,6 +23,7 @@
 #include <pdp/comm/message/stream/heartbeat.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/tcp/lines.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::tcp {
 
@@ -143,7 +144,7 @@ class Pulses {
   static bool has_ended(Pulse& pulse, pid_t process) {
     if (process == 0) return false;
     if (!pulse.process) {
-      pulse.process = Descriptor{static_cast<int>(::syscall(SYS_pidfd_open, process, 0))};
+      pulse.process = Descriptor{as_int(::syscall(SYS_pidfd_open, process, 0))};
       if (!pulse.process && errno != ESRCH) return false;  // a system without it: the connection shows it, or the silence
     }
     pollfd polled{.fd = pulse.process.get(), .events = POLLIN, .revents = 0};
@@ -154,7 +155,7 @@ class Pulses {
   static Frame frame_of(const Failure& failure) {
     return {.kind = Frame::Kind::failure,
             .length = static_cast<std::uint32_t>(failure.message.size()),
-            .envelope = {.tag = static_cast<int>(failure.kind), .root = failure.rank}};
+            .envelope = {.tag = as_int(failure.kind), .root = failure.rank}};
   }
 
   /// A neighbour that takes nothing for so long that its connection is full is silent, too.
@@ -190,7 +191,7 @@ class Pulses {
           pulse->ended = true;
           return;
         case Frame::Kind::failure:
-          if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout))
+          if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > as_int(Failure::Kind::timeout))
             return garbled(*pulse);
           pulse->in.resize(frame.length);
           if (pulse->received < sizeof(Frame) + frame.length) return hear(pulse);

@@ -20,6 +20,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/mesh.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::tcp {
 
@@ -36,8 +37,8 @@ class Sockets {
     if (size > 1) staging_ = std::make_unique<Staging>();
   }
 
-  [[nodiscard]] int size() const { return static_cast<int>(lines_.size()); }
-  [[nodiscard]] bool open(int peer) const { return static_cast<bool>(lines_[static_cast<std::size_t>(peer)].socket); }
+  [[nodiscard]] int size() const { return as_int(lines_.size()); }
+  [[nodiscard]] bool open(int peer) const { return static_cast<bool>(lines_[as_size(peer)].socket); }
 
   void want(int peer) {
     if (mesh_) mesh_->want(peer);
@@ -45,7 +46,7 @@ class Sockets {
   [[nodiscard]] bool news() const { return mesh_ && mesh_->news(); }
   stream::News take_news() {
     stream::News news;
-    for (Mesh::Arrival& each : mesh_->take(news)) lines_[static_cast<std::size_t>(each.rank)].socket = std::move(each.socket);
+    for (Mesh::Arrival& each : mesh_->take(news)) lines_[as_size(each.rank)].socket = std::move(each.socket);
     return news;
   }
   void tell(const Failure& failure) {
@@ -56,7 +57,7 @@ class Sockets {
   }
 
   bool read(int peer, stream::Inbox& inbox, stream::Strays& strays) {
-    Line& line = lines_[static_cast<std::size_t>(peer)];
+    Line& line = lines_[as_size(peer)];
     bool moved = false;
     for (int reads = 0; reads < reads_at_once && !inbox.fault() && !inbox.ended(); ++reads) {
       std::byte* const staged = staging_->bytes.data();
@@ -75,7 +76,7 @@ class Sockets {
         inbox.closed();
         break;
       }
-      const std::size_t bytes = static_cast<std::size_t>(count), placed = std::min(bytes, straight.size());
+      const std::size_t bytes = as_size(count), placed = std::min(bytes, straight.size());
       if (placed > 0) inbox.placed(placed);
       const std::size_t there = line.carried + bytes - placed, taken = inbox.take(staged, there, strays);
       line.carried = inbox.fault() ? 0 : there - taken;
@@ -90,8 +91,8 @@ class Sockets {
     message.msg_iov = parts.data();
     message.msg_iovlen = parts.size();
     while (true) {
-      const ssize_t count = ::sendmsg(lines_[static_cast<std::size_t>(peer)].socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (count >= 0) return static_cast<std::size_t>(count);
+      const ssize_t count = ::sendmsg(lines_[as_size(peer)].socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count >= 0) return as_size(count);
       if (errno == EAGAIN) return 0;
       if (errno != EINTR) return stream::gone;
     }

@@ -8,6 +8,7 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/tcp/connect.hpp>
 #include <pdp/comm/tcp/sockets.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
@@ -16,7 +17,7 @@ PDP_INLINE TcpTransport::TcpTransport(int rank, tcp::Sockets sockets) : StreamTr
 PDP_INLINE TcpTransport::TcpTransport(int rank, std::vector<Descriptor> sockets)
     : StreamTransport{rank, tcp::Sockets{std::move(sockets)}} {}
 PDP_INLINE TcpTransport TcpTransport::connect(StoreView store, int rank, int size, TimePoint deadline) {
-  return TcpTransport{rank, tcp::Sockets{static_cast<std::size_t>(size), tcp::connect(store, rank, size, deadline)}};
+  return TcpTransport{rank, tcp::Sockets{as_size(size), tcp::connect(store, rank, size, deadline)}};
 }
 
 PDP_INLINE Tcp::Tcp(TcpTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}

@@ -15,6 +15,7 @@
 #include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/os/doorbell.hpp>
 #include <pdp/comm/thread/memory.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
 
@@ -54,7 +55,7 @@ class ThreadTransport {
   }
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] int size() const { return static_cast<int>(world_->mailboxes.size()); }
+  [[nodiscard]] int size() const { return as_int(world_->mailboxes.size()); }
 
   void post(SendRequest& send) {
     send.done.store(false, std::memory_order_relaxed);
@@ -64,7 +65,7 @@ class ThreadTransport {
       const std::lock_guard lock{to.mutex};
       to.sends.emplace_back(rank_, &send);
     }
-    ++sent_[static_cast<std::size_t>(send.peer)];
+    ++sent_[as_size(send.peer)];
     to.bell.ring();
   }
 
@@ -97,7 +98,7 @@ class ThreadTransport {
   Region add_arena(const GroupPlace& place, std::uint64_t, std::vector<Shared> memories) {
     std::vector<std::byte*> parts;
     for (const Shared& each : memories) parts.push_back(each.data());
-    const Shared own = memories[static_cast<std::size_t>(place.rank)];
+    const Shared own = memories[as_size(place.rank)];
     return {own.data(), own.size(), std::make_shared<std::vector<Shared>>(std::move(memories)), std::move(parts)};
   }
 
@@ -126,7 +127,7 @@ class ThreadTransport {
       Mailbox& taker = mailbox(send != nullptr ? peer : rank_);
       const int sender = send != nullptr ? rank_ : peer;
       const std::lock_guard lock{taker.mutex};
-      probe.received = taker.taken[static_cast<std::size_t>(sender)];
+      probe.received = taker.taken[as_size(sender)];
       bool found = false;
       for (const auto& [from, sent] : taker.sends) {
         if (from != sender) continue;
@@ -154,7 +155,7 @@ class ThreadTransport {
     while (!own.probes.empty()) {
       const ReceivedProbe next = own.probes.front();
       own.probes.erase(own.probes.begin());
-      const auto from = static_cast<std::size_t>(next.from);
+      const auto from = as_size(next.from);
       const std::uint64_t now = next.probe.kind == Probe::Kind::send ? own.taken[from] : sent_[from];
       if (next.probe.kind == Probe::Kind::meeting || next.probe.received == now) return next;
     }
@@ -190,8 +191,7 @@ class ThreadTransport {
     Doorbell bell;
   };
   struct World {
-    explicit World(int size)
-        : mailboxes(static_cast<std::size_t>(size)), boards{thread::Memory::create(mailboxes.size() * sizeof(together::Board))} {
+    explicit World(int size) : mailboxes(as_size(size)), boards{thread::Memory::create(mailboxes.size() * sizeof(together::Board))} {
       for (Mailbox& each : mailboxes) {
         each.sends.reserve(in_flight);
         each.calls.reserve(in_flight);
@@ -220,7 +220,7 @@ class ThreadTransport {
     meetings_.add(Envelope::world, std::move(all), rank);
   }
 
-  [[nodiscard]] Mailbox& mailbox(int rank) const { return world_->mailboxes[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Mailbox& mailbox(int rank) const { return world_->mailboxes[as_size(rank)]; }
 
   /// The first message for a receive; own.sends.end() if there is none. The mailbox is locked.
   static std::vector<std::pair<int, SendRequest*>>::iterator find_message(Mailbox& own, const ReceiveRequest& receive) {
@@ -278,7 +278,7 @@ class ThreadTransport {
         }
         take(send, *receive);
         own.sends.erase(found);
-        ++own.taken[static_cast<std::size_t>(receive->peer)];
+        ++own.taken[as_size(receive->peer)];
         send.done.store(true, std::memory_order_release);
         mailbox(receive->peer).bell.ring();
         return moved = true;
@@ -289,7 +289,7 @@ class ThreadTransport {
   }
 
   static void take(const SendRequest& send, ReceiveRequest& receive) {
-    const std::size_t bytes = static_cast<std::size_t>(send.envelope.bytes);
+    const std::size_t bytes = as_size(send.envelope.bytes);
     if (receive.consume != nullptr)
       receive.consume(receive.data, send.data, bytes);
     else if (bytes > 0)

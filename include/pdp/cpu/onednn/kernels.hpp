@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/cpu/onednn/product.hpp>
 
 namespace pdp::cpu::onednn {
@@ -44,7 +45,7 @@ class Kernel {
     scratch_.set_data_handle(scratch);
     const std::array<dnnl_exec_arg_t, 4> operands{
         {{DNNL_ARG_SRC, left_.get()}, {DNNL_ARG_WEIGHTS, right_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_SCRATCHPAD, scratch_.get()}}};
-    const dnnl_status_t status = dnnl_primitive_execute(kernel_.get(), stream.get(), static_cast<int>(operands.size()), operands.data());
+    const dnnl_status_t status = dnnl_primitive_execute(kernel_.get(), stream.get(), as_int(operands.size()), operands.data());
     return status == dnnl_success ? dnnl_stream_wait(stream.get()) : status;  // with OpenMP it is complete by now, with SYCL not
   }
 
@@ -115,8 +116,8 @@ class Kernels {
     } catch (const dnnl::error&) {  // the plain product says what is wrong, if anything is
     }
     if (made && !made->has_blocks()) made.reset();
-    if (made && static_cast<Index>(made->scratch_bytes()) > scratch_.size())  // before it is kept: there may be no memory
-      scratch_ = Buffer<std::byte>{static_cast<Index>(made->scratch_bytes())};
+    if (made && as_index(made->scratch_bytes()) > scratch_.size())  // before it is kept: there may be no memory
+      scratch_ = Buffer<std::byte>{as_index(made->scratch_bytes())};
     return &kernels_.emplace(form, std::move(made)).first->second;
   }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/cpu/onednn/kernels.hpp>
 #include <pdp/cpu/onednn/parallel.hpp>
@@ -93,8 +94,7 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
   const dnnl_status_t status = tried ? *tried : plain();
   if (status != dnnl_success)
     throw Error{text("oneDNN refused to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
-                     " (dnnl_status_t ", static_cast<int>(status),
-                     "); a program that is not linked with pdp::onednn multiplies with Eigen")};
+                     " (dnnl_status_t ", as_int(status), "); a program that is not linked with pdp::onednn multiplies with Eigen")};
 }
 
 namespace detail {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/simd/simd.hpp>
@@ -38,7 +39,7 @@ using Vector = typename VectorOf<T, Bytes>::Type;
 template <class T, Simd S>
 struct SquareRoots {
   static void take(Vector<T, bytes_of<S>>& all) {
-    for (int i = 0; i < bytes_of<S> / static_cast<int>(sizeof(T)); ++i) all[i] = std::sqrt(all[i]);
+    for (int i = 0; i < bytes_of<S> / as_int(sizeof(T)); ++i) all[i] = std::sqrt(all[i]);
   }
 };
 #ifdef __x86_64__
@@ -88,7 +89,7 @@ struct SquareRoots<T, Simd::baseline> {
 template <std::floating_point T, Simd S>
 struct Lanes {
   static constexpr int bytes = bytes_of<S>;
-  static constexpr int count = bytes / static_cast<int>(sizeof(T));
+  static constexpr int count = bytes / as_int(sizeof(T));
   using Number = T;
   using Vector = detail::Vector<T, bytes>;
 

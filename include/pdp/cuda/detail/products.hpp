@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cuda/detail/library.hpp>
@@ -176,9 +177,8 @@ class Products {
       prefer(operand, form.alignment);
     std::array<cublasLtMatmulHeuristicResult_t, 8> found{};  // the best one first
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(), made.c.get(), preference,
-                                       static_cast<int>(found.size()), found.data(), &count);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(),
+                                                                 made.c.get(), preference, as_int(found.size()), found.data(), &count);
     if (form.epilogue != none && cannot(status)) return {};
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
     const auto end = found.begin() + (status == CUBLAS_STATUS_SUCCESS ? count : 0);

@@ -12,6 +12,7 @@
 
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/os/descriptor.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/start/environment.hpp>
 
 namespace pdp::launch {
@@ -64,7 +65,7 @@ inline comm::Secret read_secret(const std::string& path) {
   std::string bytes(Access::longest_secret + 2, '\0');
   const ssize_t read = ::read(file.get(), bytes.data(), bytes.size());
   if (read < 0) refuse("cannot be read: ", std::strerror(errno));
-  bytes.resize(static_cast<std::size_t>(read));
+  bytes.resize(as_size(read));
   return checked_secret(std::move(bytes), text("PDP_SECRET_FILE, ", in_quotes(path), ","));
 }
 

@@ -19,6 +19,7 @@
 
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::launch {
@@ -40,7 +41,7 @@ class Munge {
       context.set(Option::lifetime, lifetime_maximum);
       context.set(Option::user, ::geteuid());
       char* credential = nullptr;
-      const int error = library.encode(&credential, context.get(), secret.bytes().data(), static_cast<int>(secret.bytes().size()));
+      const int error = library.encode(&credential, context.get(), secret.bytes().data(), as_int(secret.bytes().size()));
       const std::unique_ptr<char, void (*)(void*)> owner{credential, &std::free};
       if (error != 0 || credential == nullptr) context.fail("cannot encrypt the job's secret", error);
       return comm::Secret{credential};
@@ -58,8 +59,8 @@ class Munge {
       uid_t user = 0;
       gid_t group = 0;
       const int error = library.decode(credential.c_str(), context.get(), &bytes, &size, &user, &group);
-      comm::Secret secret{bytes != nullptr ? std::string(static_cast<const char*>(bytes), static_cast<std::size_t>(size)) : std::string{}};
-      if (bytes != nullptr) ::explicit_bzero(bytes, static_cast<std::size_t>(size));
+      comm::Secret secret{bytes != nullptr ? std::string(static_cast<const char*>(bytes), as_size(size)) : std::string{}};
+      if (bytes != nullptr) ::explicit_bzero(bytes, as_size(size));
       std::free(bytes);
       // All ranks of a host have the same one decrypted, so munge has seen it before. It proves nothing by itself: who sends it must also
       // know the secret in it.
@@ -110,7 +111,7 @@ class Munge {
    public:
     Context(const Library& library, const std::string& socket) : library_{library}, context_{library.create()} {
       if (context_ == nullptr) throw ConfigError{"munge has no memory"};
-      if (!socket.empty() && library.set(context_, static_cast<int>(Option::socket), socket.c_str()) != 0) {
+      if (!socket.empty() && library.set(context_, as_int(Option::socket), socket.c_str()) != 0) {
         library.destroy(context_);
         throw ConfigError{text("munge takes no socket ", in_quotes(socket), " (PDP_MUNGE_SOCKET)")};
       }
@@ -121,7 +122,7 @@ class Munge {
     [[nodiscard]] void* get() const { return context_; }
     template <class Value>
     void set(Option option, Value value) const {
-      if (const int error = library_.set(context_, static_cast<int>(option), value); error != 0) fail("does not take an option", error);
+      if (const int error = library_.set(context_, as_int(option), value); error != 0) fail("does not take an option", error);
     }
     [[noreturn]] void fail(const char* what, int error) const {
       const char* words = library_.context_error(context_);

@@ -17,6 +17,7 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/os/descriptor.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/start/starter.hpp>
 
 /// Where Slurm finds a node whose name this host does not know: clusters may give nodes names that only Slurm knows.
@@ -82,7 +83,7 @@ inline std::string description_of_node(const std::string& node, comm::TimePoint 
     const ssize_t read = ::read(read_end.get(), bytes, sizeof bytes);
     if (read < 0 && errno == EINTR) continue;
     if (read <= 0) break;
-    said.append(bytes, static_cast<std::size_t>(read));
+    said.append(bytes, as_size(read));
   }
   ::kill(process, SIGKILL);  // one that has ended does not notice
   while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {

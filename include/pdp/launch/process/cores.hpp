@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::launch {
@@ -47,12 +48,12 @@ inline std::vector<Cores> openmp_places() {
       !find("omp_get_place_proc_ids", list_cores))
     return places;
   for (int place = 0; place < count_places(); ++place) {
-    std::vector<int> numbers(static_cast<std::size_t>(std::max(count_cores(place), 0)));
+    std::vector<int> numbers(as_size(std::max(count_cores(place), 0)));
     list_cores(place, numbers.data());
     Cores cores;
     CPU_ZERO(&cores);
     for (const int number : numbers)
-      if (number >= 0 && number < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(number), &cores);
+      if (number >= 0 && number < CPU_SETSIZE) CPU_SET(as_size(number), &cores);
     places.push_back(cores);
   }
   return places;
@@ -70,7 +71,7 @@ inline Cores all_of(const std::vector<Cores>& places) {
 /// there are more ranks than places. Nothing if there are no places: the system's scheduler finds free cores by itself.
 inline std::optional<Cores> share_of(const std::vector<Cores>& places, int rank, int ranks) {
   if (places.empty()) return std::nullopt;
-  const auto count = places.size(), all = static_cast<std::size_t>(ranks), own = static_cast<std::size_t>(rank);
+  const auto count = places.size(), all = as_size(ranks), own = as_size(rank);
   const std::size_t begin = own * count / all, end = std::max(begin + 1, (own + 1) * count / all);
   return all_of({places.begin() + static_cast<std::ptrdiff_t>(begin), places.begin() + static_cast<std::ptrdiff_t>(end)});
 }

@@ -20,6 +20,7 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/process/process.hpp>
 #include <pdp/launch/process/signal_name.hpp>
 
@@ -73,7 +74,7 @@ class LauncherSignals {
     int wanted = 0;
     signalfd_siginfo signal;
     while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal)
-      if (signal.ssi_signo != SIGCHLD) wanted = static_cast<int>(signal.ssi_signo);
+      if (signal.ssi_signo != SIGCHLD) wanted = as_int(signal.ssi_signo);
     return wanted;
   }
 
@@ -180,7 +181,7 @@ class Launcher {
     const ssize_t read = ::read(child.process.report.get(), words, sizeof words);
     if (read < 0) return;
     if (read == 0) return child.process.report.close();
-    child.said.append(words, static_cast<std::size_t>(read));
+    child.said.append(words, as_size(read));
     if (!child.told()) return;
     const Problem problem{static_cast<Problem::Kind>(child.said.front()), child.said.substr(1)};
     note(problem.kind == Problem::Kind::consequence ? consequence_ : root_, {child.rank, problem});

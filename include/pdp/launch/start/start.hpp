@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/start/environment.hpp>
 
@@ -43,7 +44,7 @@ inline std::size_t Start::choose(const Options& options, const Connections& know
     throw UsageError{text("--threads ", *options.threads, " and --comm ", in_quotes(wanted),
                           " exclude each other: what connects threads is --comm ", known.of_threads, "; leave one of the two out")};
   const auto found = std::ranges::find(known.names, wanted);
-  if (found != known.names.end()) return static_cast<std::size_t>(found - known.names.begin());
+  if (found != known.names.end()) return as_size(found - known.names.begin());
   if (wanted == known.of_threads)
     throw UsageError{text("--comm ", wanted, " connects threads of one process, and needs --threads N, which says how many")};
   std::string names;

@@ -25,6 +25,7 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/store/store_protocol.hpp>
 
 namespace pdp::launch {
@@ -195,7 +196,7 @@ class BasicFileStore {
         const ssize_t count = Calls::read(file.get(), bytes, sizeof bytes);
         if (count < 0) return errno;
         if (count == 0) return 0;
-        value.append(bytes, static_cast<std::size_t>(count));
+        value.append(bytes, as_size(count));
       }
     });
     if (error == ENOENT) return std::nullopt;
@@ -224,7 +225,7 @@ class BasicFileStore {
       if (count < 0)
         error = errno;
       else
-        bytes.remove_prefix(static_cast<std::size_t>(count));
+        bytes.remove_prefix(as_size(count));
     }
     // A network file system sends the bytes now, before the new name can show them to other hosts, and says now what it could not write.
     if (Calls::close(file) != 0 && error == 0) error = errno;

@@ -21,6 +21,7 @@
 #include <pdp/comm/join/handshake/explain.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/access/voucher.hpp>
 #include <pdp/launch/net/address.hpp>
 #include <pdp/launch/store/pace.hpp>
@@ -132,7 +133,7 @@ class StoreSearch {
         door.socket.close();
         return false;
       }
-      shake.took(static_cast<std::size_t>(read));
+      shake.took(as_size(read));
     }
     if (shake.stage() == Stage::invited) return true;
     heard_ = comm::handshake::explain(shake, text(door.address.number(), ", port ", door.address.port(), ","));

@@ -21,6 +21,7 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/access/voucher.hpp>
 #include <pdp/launch/net/address.hpp>
 #include <pdp/launch/store/pace.hpp>
@@ -192,7 +193,7 @@ class TcpStore {
     ssize_t read = 0;
     while ((read = ::recv(socket_.get(), space.data(), space.size(), 0)) < 0) wait_or_throw(POLLIN, until);
     if (read == 0) throw gone();
-    shake.took(static_cast<std::size_t>(read));
+    shake.took(as_size(read));
   }
 
   std::pair<StoreMessage, std::string> exchange(const StoreMessage& request, std::string_view key, std::string_view value,
@@ -212,7 +213,7 @@ class TcpStore {
     while (!bytes.empty()) {
       const ssize_t done = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (done > 0)
-        bytes.remove_prefix(static_cast<std::size_t>(done));
+        bytes.remove_prefix(as_size(done));
       else
         wait_or_throw(POLLOUT, until);
     }
@@ -223,7 +224,7 @@ class TcpStore {
       const ssize_t done = ::recv(socket_.get(), into + received, bytes - received, 0);
       if (done == 0) throw gone();
       if (done > 0)
-        received += static_cast<std::size_t>(done);
+        received += as_size(done);
       else
         wait_or_throw(POLLIN, until);
     }

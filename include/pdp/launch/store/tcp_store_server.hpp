@@ -31,6 +31,7 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/launch/access/voucher.hpp>
 #include <pdp/launch/net/address.hpp>
 #include <pdp/launch/store/store_protocol.hpp>
@@ -60,7 +61,7 @@ class TcpStoreServer {
         key_{voucher_.membership(), handshake::Purpose::store},
         wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
         spare_{::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0)},
-        has_come_(static_cast<std::size_t>(size)) {
+        has_come_(as_size(size)) {
     if (!wake_ || !spare_)
       throw ConfigError{text("the job's store cannot have descriptors for itself: ", comm::describe_system_error(errno))};
     // Signals are for the threads of the program.
@@ -100,7 +101,7 @@ class TcpStoreServer {
   /// Whether that rank has proved who it is, now or earlier.
   [[nodiscard]] bool has_come(int rank) {
     const std::lock_guard lock{mutex_};
-    return has_come_[static_cast<std::size_t>(rank)];
+    return has_come_[as_size(rank)];
   }
   /// Tells all ranks why the job cannot start, those too that come later. The first failure counts.
   void fail(const comm::Failure& failure) {
@@ -192,7 +193,7 @@ class TcpStoreServer {
     const std::lock_guard lock{mutex_};
     ranks_here_ = std::ranges::count_if(guests_, &Guest::known);
     for (const Guest& guest : guests_)
-      if (guest.known()) has_come_[static_cast<std::size_t>(guest.rank)] = true;
+      if (guest.known()) has_come_[as_size(guest.rank)] = true;
     if (ranks_here_ == 0) changed_.notify_all();
   }
   void hear_owner() {
@@ -258,7 +259,7 @@ class TcpStoreServer {
       char bytes[4096];
       const ssize_t read = ::recv(guest.socket.get(), bytes, sizeof bytes, 0);
       if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) guest.closed = true;
-      if (read > 0) guest.in.append(bytes, static_cast<std::size_t>(read));
+      if (read > 0) guest.in.append(bytes, as_size(read));
       while (!guest.closed && take_request(guest)) {
       }
     }
@@ -272,7 +273,7 @@ class TcpStoreServer {
     const ssize_t read = ::recv(guest.socket.get(), space.data(), space.size(), 0);
     if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) guest.closed = true;
     if (read <= 0) return;
-    shake.took(static_cast<std::size_t>(read));
+    shake.took(as_size(read));
     if (shake.stage() == Stage::hearing) return;
     const int rank = shake.theirs().from;
     handshake::Verdict verdict = shake.verdict();
@@ -380,7 +381,7 @@ class TcpStoreServer {
   void flush(Guest& guest) {
     if (guest.out.empty() || guest.closed) return;
     const ssize_t sent = ::send(guest.socket.get(), guest.out.data(), guest.out.size(), MSG_NOSIGNAL);
-    if (sent > 0) guest.out.erase(0, static_cast<std::size_t>(sent));
+    if (sent > 0) guest.out.erase(0, as_size(sent));
     if (sent < 0 && errno != EAGAIN && errno != EINTR) guest.closed = true;
     if (guest.out.size() > most_unread) guest.closed = true;
   }

@@ -13,6 +13,7 @@
 #error "ranks that are processes need OpenSSL's libcrypto (Debian: libssl-dev), and the CMake target pdp::launch, pdp::tcp or pdp::shm"
 #endif
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 
 /// The cryptography of the handshake, by OpenSSL's libcrypto. Compiled once for a program; see pdp/launch/start/source.hpp.
@@ -27,8 +28,7 @@ inline Tag hmac(std::string_view key, std::string_view message) {
   unsigned int bytes = 0;
   const auto* const words = reinterpret_cast<const unsigned char*>(message.data());
   const char* const key_bytes = key.empty() ? "" : key.data();  // null would mean the key of an earlier call
-  if (::HMAC(::EVP_sha256(), key_bytes, static_cast<int>(key.size()), words, message.size(), tag.data(), &bytes) == nullptr ||
-      bytes != tag.size())
+  if (::HMAC(::EVP_sha256(), key_bytes, as_int(key.size()), words, message.size(), tag.data(), &bytes) == nullptr || bytes != tag.size())
     throw Error{"OpenSSL's libcrypto cannot compute HMAC-SHA256 here"};
   return tag;
 }
@@ -40,7 +40,7 @@ inline bool equal(const Tag& one, const Tag& other) { return ::CRYPTO_memcmp(one
 template <std::size_t size>
 std::array<unsigned char, size> draw() {
   std::array<unsigned char, size> bytes{};
-  if (::RAND_bytes(bytes.data(), static_cast<int>(size)) != 1) throw Error{"the system gives OpenSSL's libcrypto no random bytes"};
+  if (::RAND_bytes(bytes.data(), as_int(size)) != 1) throw Error{"the system gives OpenSSL's libcrypto no random bytes"};
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {
 
@@ -8,7 +9,7 @@ namespace pdp::comm::algorithm {
 /// ranks. One round, and the most bytes. Scratch memory for the values of all ranks.
 constexpr void one_shot_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
-  const auto place = [count](int of) { return static_cast<std::size_t>(of) * count; };
+  const auto place = [count](int of) { return as_size(of) * count; };
   for (int distance = 1; distance < size; ++distance) {
     const int to = (rank + distance) % size, from = (rank + size - distance) % size;
     schedule.send(to, output, 0, count);

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {
 
@@ -12,7 +13,7 @@ namespace pdp::comm::algorithm {
 /// result last. Rabenseifner, "Optimization of collective reduction operations", 2004.
 constexpr void rabenseifner_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
-  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  const int power = as_int(std::bit_floor(static_cast<unsigned>(size)));
   const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd one of each takes part for both
   const bool in_pair = rank < 2 * folded;
   if (in_pair && rank % 2 == 0) {

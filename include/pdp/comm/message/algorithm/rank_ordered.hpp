@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {
 
@@ -28,7 +29,7 @@ constexpr void rank_ordered_reduce(Schedule& schedule, int rank, int size, int r
 constexpr void rank_ordered_reduce_scatter(Schedule& schedule, int rank, int size, Shards shards) {
   using enum Step::Buffer;
   const std::size_t count = shards.size(rank);
-  const auto place = [count](int of) { return static_cast<std::size_t>(of) * count; };
+  const auto place = [count](int of) { return as_size(of) * count; };
   for (int distance = 1; distance < size; ++distance) {
     const int to = (rank + distance) % size, from = (rank + size - distance) % size;
     schedule.send(to, input, shards.begin(to), shards.size(to));

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {
 
@@ -11,7 +12,7 @@ namespace pdp::comm::algorithm {
 /// values to a neighbour first, and get the result last. Thakur, Rabenseifner, Gropp, 2005.
 constexpr void recursive_doubling_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
-  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  const int power = as_int(std::bit_floor(static_cast<unsigned>(size)));
   const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd one of each takes part for both
   const bool in_pair = rank < 2 * folded;
   if (in_pair && rank % 2 == 0) {

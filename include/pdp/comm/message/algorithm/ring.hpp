@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {
 
@@ -31,7 +32,7 @@ constexpr void ring_reduce_scatter(Schedule& schedule, int rank, int size, Shard
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   const std::size_t half = shards.largest(size);
   const auto shard = [&](int steps_back) { return ((rank - 1 - steps_back) % size + size) % size; };
-  const auto place = [&](int k) { return static_cast<std::size_t>(k % 2) * half; };
+  const auto place = [&](int k) { return as_size(k % 2) * half; };
   for (int k = 0; k < size - 1; ++k) {
     const bool last = k == size - 2;
     const int out = shard(k), in = shard(k + 1);

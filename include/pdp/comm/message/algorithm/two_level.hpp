@@ -7,6 +7,7 @@
 #include <pdp/comm/message/algorithm/binomial.hpp>
 #include <pdp/comm/message/algorithm/dissemination.hpp>
 #include <pdp/comm/message/algorithm/select.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {
 
@@ -21,9 +22,9 @@ struct Levels {
   static constexpr Levels of(std::vector<int> host_of, int rank) {
     Levels levels;
     for (std::size_t each = 0; each < host_of.size(); ++each) {
-      const auto host = static_cast<std::size_t>(host_of[each]);
-      if (host >= levels.leaders.size()) levels.leaders.push_back(static_cast<int>(each));
-      if (host_of[each] == host_of[static_cast<std::size_t>(rank)]) levels.local.push_back(static_cast<int>(each));
+      const auto host = as_size(host_of[each]);
+      if (host >= levels.leaders.size()) levels.leaders.push_back(as_int(each));
+      if (host_of[each] == host_of[as_size(rank)]) levels.local.push_back(as_int(each));
     }
     levels.acting = levels.leaders;
     levels.host_of = std::move(host_of);
@@ -36,7 +37,7 @@ struct Levels {
 class TwoLevel {
  public:
   constexpr TwoLevel(Schedule& schedule, Levels& levels, int rank)
-      : schedule_{schedule}, levels_{levels}, rank_{rank}, host_{levels.host_of[static_cast<std::size_t>(rank)]} {}
+      : schedule_{schedule}, levels_{levels}, rank_{rank}, host_{levels.host_of[as_size(rank)]} {}
 
   /// The others go from rank to rank, as everywhere.
   static constexpr bool takes(Verb verb) {
@@ -44,11 +45,11 @@ class TwoLevel {
   }
 
   constexpr void select(Verb verb, int root, std::size_t count, std::size_t element_bytes) {
-    const int hosts = static_cast<int>(levels_.leaders.size());
-    const int home = root < 0 ? -1 : levels_.host_of[static_cast<std::size_t>(root)];
+    const int hosts = as_int(levels_.leaders.size());
+    const int home = root < 0 ? -1 : levels_.host_of[as_size(root)];
     schedule_.clear();
     levels_.acting = levels_.leaders;
-    if (root >= 0) levels_.acting[static_cast<std::size_t>(home)] = root;
+    if (root >= 0) levels_.acting[as_size(home)] = root;
     const bool leads = leader(host_) == rank_;
     switch (verb) {
       case Verb::barrier:
@@ -66,7 +67,7 @@ class TwoLevel {
         return reduce(root, home, count);
     }
     schedule_.next_round();
-    const int members = static_cast<int>(levels_.local.size());
+    const int members = as_int(levels_.local.size());
     binomial_broadcast(among(levels_.local), place(rank_), members, place(leader(host_)), count);
   }
 
@@ -83,7 +84,7 @@ class TwoLevel {
     meet(scratch, count);
     if (leader(host_) != rank_) return;
     if (rank_ != root) return schedule_.send(root, scratch, 0, count);
-    for (int host = 0; host < static_cast<int>(levels_.leaders.size()); ++host) {
+    for (int host = 0; host < as_int(levels_.leaders.size()); ++host) {
       if (host == home) continue;
       schedule_.combine(leader(host), scratch, 0, count);
       schedule_.next_round();
@@ -96,10 +97,10 @@ class TwoLevel {
     schedule_.number(ranks);
     return schedule_;
   }
-  [[nodiscard]] constexpr int leader(int host) const { return levels_.acting[static_cast<std::size_t>(host)]; }
+  [[nodiscard]] constexpr int leader(int host) const { return levels_.acting[as_size(host)]; }
   [[nodiscard]] constexpr int place(int local_rank) const {
     int i = 0;
-    while (levels_.local[static_cast<std::size_t>(i)] != local_rank) ++i;
+    while (levels_.local[as_size(i)] != local_rank) ++i;
     return i;
   }
 

@@ -10,6 +10,7 @@
 #include <pdp/comm/message/stream/links.hpp>
 #include <pdp/comm/message/stream/outbox.hpp>
 #include <pdp/comm/os/waiting.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::stream {
 
@@ -20,8 +21,8 @@ class Connections {
   static_assert(Links<L>, "pdp: connections go over a model of stream::Links");
 
  public:
-  Connections(int rank, L links) : rank_{rank}, links_{std::move(links)}, strays_{size() > 1 ? 2 * static_cast<std::size_t>(size()) : 0} {
-    connections_.reserve(static_cast<std::size_t>(size()));
+  Connections(int rank, L links) : rank_{rank}, links_{std::move(links)}, strays_{size() > 1 ? 2 * as_size(size()) : 0} {
+    connections_.reserve(as_size(size()));
     open_.reserve(connections_.capacity());
     for (int peer = 0; peer < size(); ++peer)
       connections_.push_back({.peer = peer, .open = false, .inbox = Inbox{rank, peer}, .outbox = {}});
@@ -93,7 +94,7 @@ class Connections {
     failure_ = std::make_unique<Failure>(std::move(failure));
     if constexpr (GroupLinks<L>) links_.meetings().drop();
     for (Connection* each : open_)
-      each->outbox.finish({.kind = Frame::Kind::failure, .envelope = {.tag = static_cast<int>(failure_->kind), .root = failure_->rank}},
+      each->outbox.finish({.kind = Frame::Kind::failure, .envelope = {.tag = as_int(failure_->kind), .root = failure_->rank}},
                           failure_->message);
     links_.tell(*failure_);
     flush_all(Clock::now() + telling);
@@ -158,7 +159,7 @@ class Connections {
     return open_.size() > known;
   }
 
-  [[nodiscard]] Connection& connection(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] Connection& connection(int peer) { return connections_[as_size(peer)]; }
 
   bool read(Connection& each) { return links_.read(each.peer, each.inbox, strays_); }
   bool write(Connection& each) {
@@ -272,7 +273,7 @@ class Connections {
       if (interest(*each).ready && !failure_) moved = serve(*each) || moved;
     return moved;
   }
-  [[nodiscard]] Interest& interest(const Connection& each) { return interests_[static_cast<std::size_t>(each.peer)]; }
+  [[nodiscard]] Interest& interest(const Connection& each) { return interests_[as_size(each.peer)]; }
 
   /// Writes what is left to say, until the given time.
   void flush_all(TimePoint until) noexcept {

@@ -17,6 +17,7 @@
 #include <pdp/comm/message/stream/queue.hpp>
 #include <pdp/comm/message/stream/stray.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::stream {
 
@@ -173,7 +174,7 @@ class Inbox {
         if (posted_.front() != nullptr) lost_after_bye(posted_.front()->envelope);
         return;
       case Frame::Kind::failure:
-        if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > static_cast<int>(Failure::Kind::timeout))
+        if (frame.length > Frame::longest_text || frame.envelope.tag < 0 || frame.envelope.tag > as_int(Failure::Kind::timeout))
           return garbled();
         told_ = Failure{static_cast<Failure::Kind>(frame.envelope.tag), frame.envelope.root, {}};
         frame_left_ = frame.length;

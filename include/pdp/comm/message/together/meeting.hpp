@@ -13,6 +13,7 @@
 #include <pdp/comm/message/together/board.hpp>
 #include <pdp/comm/message/together/in_place.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/core/cast.hpp>
 
 namespace pdp::comm::together {
 
@@ -49,7 +50,7 @@ class Meeting {
       : channel_{channel},
         partners_{std::move(partners)},
         rank_{rank},
-        size_{static_cast<int>(partners_.size())},
+        size_{as_int(partners_.size())},
         sources_{&sources},
         values_(partners_.size()) {}
 
@@ -88,7 +89,7 @@ class Meeting {
   /// A rank of the world that the request waits for; -1 if there is none.
   [[nodiscard]] int missing() const {
     const int rank = request_ == nullptr ? -1 : missing_here();
-    return rank < 0 ? -1 : partners_[static_cast<std::size_t>(rank)].world_rank;
+    return rank < 0 ? -1 : partners_[as_size(rank)].world_rank;
   }
 
  private:
@@ -96,7 +97,7 @@ class Meeting {
   enum class Way : unsigned char { open, in_slots, in_place };
   static constexpr std::size_t whole_up_to = 4 * 1024;  // bytes
 
-  [[nodiscard]] Board& board(int rank) const { return *partners_[static_cast<std::size_t>(rank)].board; }
+  [[nodiscard]] Board& board(int rank) const { return *partners_[as_size(rank)].board; }
   [[nodiscard]] std::uint64_t number(std::uint64_t piece) const { return first_ + piece; }
   [[nodiscard]] Slot& slot(int rank, std::uint64_t piece) const { return board(rank).slot[number(piece) % Board::slot_count]; }
   [[nodiscard]] std::size_t size_of(std::uint64_t piece) const {
@@ -177,8 +178,7 @@ class Meeting {
   void compare() {
     for (int rank = 0; rank < size_; ++rank)
       if (const Envelope& theirs = slot(rank, 0).envelope; theirs != request_->envelope) {
-        fault_ = mismatch(request_->envelope, partners_[static_cast<std::size_t>(rank_)].world_rank, theirs,
-                          partners_[static_cast<std::size_t>(rank)].world_rank);
+        fault_ = mismatch(request_->envelope, partners_[as_size(rank_)].world_rank, theirs, partners_[as_size(rank)].world_rank);
         return;
       }
   }
@@ -194,8 +194,8 @@ class Meeting {
     }
     if (all_there) {
       for (std::size_t rank = 0; rank < values_.size(); ++rank)
-        values_[rank] = sources_->at(slot(static_cast<int>(rank), 0).source, partners_[rank].world_rank);
-      in_place_.begin(*request_, values_, static_cast<std::size_t>(rank_));
+        values_[rank] = sources_->at(slot(as_int(rank), 0).source, partners_[rank].world_rank);
+      in_place_.begin(*request_, values_, as_size(rank_));
       way_ = Way::in_place;
       return false;
     }
@@ -278,7 +278,7 @@ class Meeting {
 
   void wake() {
     for (int rank = 0; rank < size_; ++rank)
-      if (rank != rank_) partners_[static_cast<std::size_t>(rank)].bell->ring();
+      if (rank != rank_) partners_[as_size(rank)].bell->ring();
   }
 
   std::uint64_t channel_;

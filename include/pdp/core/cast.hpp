@@ -1,0 +1,32 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+#include <pdp/core/shape.hpp>
+
+/// Conversions between the types of sizes and indices. They are short so that an index reads as one: `values[as_size(i)]`. The value must
+/// fit the result; none of them checks it.
+namespace pdp {
+
+/// An integer, or the number of an enumerator.
+template <class N>
+concept Whole = std::integral<N> || std::is_enum_v<N>;
+
+template <Whole N>
+constexpr std::size_t as_size(N number) noexcept {
+  return static_cast<std::size_t>(number);
+}
+
+template <Whole N>
+constexpr int as_int(N number) noexcept {
+  return static_cast<int>(number);
+}
+
+template <Whole N>
+constexpr Index as_index(N number) noexcept {
+  return static_cast<Index>(number);
+}
+
+}  // namespace pdp
