@@ -17,7 +17,7 @@
 #include "catch.hpp"
 #include "course.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace nccl_test {

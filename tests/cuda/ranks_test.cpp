@@ -29,8 +29,8 @@
 
 #include "catch.hpp"
 #include "course.hpp"
-#include "parallel/tasks.hpp"
 #include "stand_in.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace ranks_test {

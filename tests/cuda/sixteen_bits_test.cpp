@@ -16,7 +16,7 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace sixteen_bits_test {

@@ -23,8 +23,8 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
 #include "stand_in.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 // What can be seen of a machine that does as it is told only.

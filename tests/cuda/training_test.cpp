@@ -14,7 +14,7 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace training_test {

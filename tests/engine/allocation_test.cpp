@@ -1,4 +1,4 @@
-#include "allocations.hpp"
+#include "engine/allocations.hpp"
 
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
@@ -16,7 +16,7 @@
 #include <new>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "apart.hpp"
 #include "catch.hpp"
+#include "engine/apart.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
-#include "tasks.hpp"
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;

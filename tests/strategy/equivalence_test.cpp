@@ -11,9 +11,9 @@
 #include <concepts>
 
 #include "catch.hpp"
-#include "learnt.hpp"
-#include "tasks.hpp"
-#include "two_halves.hpp"
+#include "engine/learnt.hpp"
+#include "engine/two_halves.hpp"
+#include "strategy/tasks.hpp"
 
 namespace equivalence_test {
 

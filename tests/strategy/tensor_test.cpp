@@ -12,7 +12,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace tensor_test {
 
