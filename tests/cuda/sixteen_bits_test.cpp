@@ -32,6 +32,7 @@ using pdp::Matrix;
 using pdp::StepNumbers;
 using pdp::Trainer;
 using pdp::cpu::Cpu;
+namespace strategy = pdp::strategy;
 
 namespace {
 

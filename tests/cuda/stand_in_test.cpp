@@ -371,6 +371,8 @@ TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, 
 
 TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in memory of its GPU", "[cuda][describe]", pdp::Float32,
                           pdp::MixedBfloat16, pdp::Bfloat16Gradients) {
+  namespace plan = pdp::plan;
+  namespace strategy = pdp::strategy;
   constexpr pdp::Index inputs = 64, rows = 96;
   const pdp::Task task{pdp::nn::MultilayerPerceptron{{inputs, 128, 128, 128, 10}, pdp::nn::Tanh{}}, pdp::loss::CrossEntropy{},
                        pdp::optim::Adam{}};

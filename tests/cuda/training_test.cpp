@@ -18,6 +18,8 @@
 #include "support.hpp"
 
 namespace training_test {
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 
 using pdp::Trainer;
 

@@ -19,6 +19,8 @@
 #include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 
 namespace {
 

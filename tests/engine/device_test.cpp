@@ -17,6 +17,8 @@
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using pdp::Trainer;
 
 namespace {

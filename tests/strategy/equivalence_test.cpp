@@ -18,6 +18,8 @@
 namespace equivalence_test {
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using pdp::testing::serial_equivalence;
 
 // Whatever the strategy, the losses are those of one process.
