@@ -511,9 +511,10 @@ TEST_CASE("Training and evaluation name the sample whose class the model has no 
     if (std::ranges::count(sampler.batch(number), bad) == 1) step += number;
   std::vector<std::int32_t> good(count, 1);
   const Samples first{Shape{6}, std::vector<float>(count * 6), good};
-  for (const auto& [size, accumulate] : {std::pair{1, 1}, {1, 3}, {3, 1}, {2, 2}}) {
+  for (const auto& run : {std::pair{1, 1}, {1, 3}, {3, 1}, {2, 2}}) {
+    const int size = run.first, accumulate = run.second;
     CAPTURE(size, accumulate);
-    const auto message = [&, size = size, accumulate = accumulate](const auto& call) -> std::string {
+    const auto message = [&](const auto& call) -> std::string {
       try {
         ranks<comm::Thread>(size, [&](comm::Thread& world) {
           Trainer trainer{world, DataParallel{.accumulate = accumulate}, classifier, options(batch)};

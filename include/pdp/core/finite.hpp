@@ -72,6 +72,12 @@ constexpr bool is_greater(T a, T b) {
   return a > b;
 }
 
+/// Returns infinity, also if the compiler assumes that there is none.
+template <class T>
+constexpr T infinity() {
+  return std::bit_cast<T>(detail::infinite_bits<T>);
+}
+
 /// Returns NaN, also where the compiler assumes that there is none.
 template <class T>
 constexpr T not_a_number() {
@@ -79,6 +85,6 @@ constexpr T not_a_number() {
 }
 
 static_assert(is_finite(0.0) && is_finite(-3.4e38f) && is_nan(not_a_number<float>()) && !is_finite(not_a_number<double>()));
-static_assert(is_infinite(std::bit_cast<_Float16>(std::uint16_t{0x7c00})) && is_negative(-0.0));
+static_assert(is_infinite(infinity<_Float16>()) && is_infinite(std::bit_cast<_Float16>(std::uint16_t{0x7c00})) && is_negative(-0.0));
 
 }  // namespace pdp

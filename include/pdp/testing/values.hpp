@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <ranges>
 #include <span>
 #include <vector>
@@ -46,7 +45,7 @@ bool same_bits(const R& left, const S& right) {
 /// something is not a number; 0 where both are empty.
 template <std::ranges::random_access_range R, std::ranges::random_access_range S>
 double relative_difference(const R& values, const S& expected) {
-  constexpr double infinite = std::numeric_limits<double>::infinity();
+  constexpr double infinite = infinity<double>();
   if (std::ranges::size(values) != std::ranges::size(expected)) return infinite;
   double difference = 0, magnitude = 0;
   for (std::size_t i = 0; i < std::ranges::size(values); ++i) {
