@@ -74,7 +74,7 @@ constexpr bool is_greater(T a, T b) {
 
 /// Returns infinity, also if the compiler assumes that there is none.
 template <class T>
-constexpr T infinity() {
+constexpr T positive_infinity() {
   return std::bit_cast<T>(detail::infinite_bits<T>);
 }
 
@@ -85,6 +85,7 @@ constexpr T not_a_number() {
 }
 
 static_assert(is_finite(0.0) && is_finite(-3.4e38f) && is_nan(not_a_number<float>()) && !is_finite(not_a_number<double>()));
-static_assert(is_infinite(infinity<_Float16>()) && is_infinite(std::bit_cast<_Float16>(std::uint16_t{0x7c00})) && is_negative(-0.0));
+static_assert(is_infinite(positive_infinity<_Float16>()) && is_infinite(std::bit_cast<_Float16>(std::uint16_t{0x7c00})) &&
+              is_negative(-0.0));
 
 }  // namespace pdp

@@ -45,7 +45,7 @@ bool same_bits(const R& left, const S& right) {
 /// something is not a number; 0 where both are empty.
 template <std::ranges::random_access_range R, std::ranges::random_access_range S>
 double relative_difference(const R& values, const S& expected) {
-  constexpr double infinite = infinity<double>();
+  constexpr double infinite = positive_infinity<double>();
   if (std::ranges::size(values) != std::ranges::size(expected)) return infinite;
   double difference = 0, magnitude = 0;
   for (std::size_t i = 0; i < std::ranges::size(values); ++i) {
