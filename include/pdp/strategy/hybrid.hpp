@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/plan/effects.hpp>
 #include <pdp/plan/exchanges.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/divides.hpp>
@@ -26,7 +27,7 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
     int found = -1;
     for (int at = 0; at < as_int(plan.step.size()); ++at) {
       const Instruction& i = plan.step[as_size(at)];
-      if (i.op == Op::backward_weight && i.first < own.last && own.first < i.last) found = at;
+      if (computes_parameter_gradients(i, own.first, own.last)) found = at;
     }
     return found;
   };

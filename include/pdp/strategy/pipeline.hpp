@@ -90,10 +90,7 @@ class PipelineWriter {
   constexpr void ask(const Action& action) {
     if (const auto start = awaited(action)) put(*start);
   }
-  constexpr void wait_for(Instruction start) {
-    start.op = start.op == Op::send_start ? Op::send_wait : Op::receive_wait;
-    put(start);
-  }
+  constexpr void wait_for(const Instruction& start) { put(wait_of(start)); }
 
   constexpr void carry_out(const Action& action) {
     if (const auto start = awaited(action)) wait_for(*start);

@@ -17,7 +17,6 @@
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/liveness.hpp>
 #include <pdp/plan/unit_layout.hpp>
-#include <pdp/verify/timetable.hpp>
 #include <pdp/verify/verify.hpp>
 
 namespace pdp::plan {
@@ -172,10 +171,10 @@ inline std::string byte_text(Index bytes) {
 inline Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work) {
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
   Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
-  const Timetable timetable{model, plans};
+  const std::vector<double> idle = idle_of(model, plans);
   for (int rank = 0; rank < as_int(plans.size()); ++rank) {
     found.ranks.push_back(detail::use_of(model, plans, rank, work));
-    found.ranks.back().idle = timetable.idle(rank);
+    found.ranks.back().idle = idle[as_size(rank)];
   }
   return found;
 }
