@@ -1,6 +1,6 @@
 #pragma once
 
-#include <pdp/plan/plan.hpp>
+#include <pdp/strategy/strategy.hpp>
 
 /// One's own data parallelism, from pdp's public words: every rank begins with rank 0's parameters, and the gradients of a layer are summed
 /// over the ranks as soon as backward has produced them. (The loss is a mean over the rows of all ranks, so the sum is the average.)

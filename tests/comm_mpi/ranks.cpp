@@ -22,7 +22,7 @@
 
 #include "comm/behaviour.hpp"
 #include "comm/conformance.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
 using pdp::text;

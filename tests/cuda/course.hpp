@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace courses {

@@ -17,7 +17,7 @@
 #include "catch.hpp"
 #include "course.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace nccl_test {
@@ -25,6 +25,8 @@ namespace nccl_test {
 // Models on several GPUs that NCCL connects: on what stands in for both, or on as many GPUs as there are.
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using courses::check, courses::Course, courses::start_of, courses::train;
 using pdp::Trainer;
 

@@ -29,8 +29,8 @@
 
 #include "catch.hpp"
 #include "course.hpp"
-#include "parallel/tasks.hpp"
 #include "stand_in.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace ranks_test {
@@ -38,6 +38,9 @@ namespace ranks_test {
 // Models on several GPUs that NCCL connects. On what stands in for both.
 
 namespace comm = pdp::comm;
+namespace engine = pdp::engine;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using courses::start_of, courses::train;
 using pdp::Trainer;
 

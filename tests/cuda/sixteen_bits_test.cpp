@@ -16,7 +16,7 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace sixteen_bits_test {
@@ -32,6 +32,7 @@ using pdp::Matrix;
 using pdp::StepNumbers;
 using pdp::Trainer;
 using pdp::cpu::Cpu;
+namespace strategy = pdp::strategy;
 
 namespace {
 

@@ -23,8 +23,8 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
 #include "stand_in.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 // What can be seen of a machine that does as it is told only.
@@ -371,6 +371,8 @@ TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, 
 
 TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in memory of its GPU", "[cuda][describe]", pdp::Float32,
                           pdp::MixedBfloat16, pdp::Bfloat16Gradients) {
+  namespace plan = pdp::plan;
+  namespace strategy = pdp::strategy;
   constexpr pdp::Index inputs = 64, rows = 96;
   const pdp::Task task{pdp::nn::MultilayerPerceptron{{inputs, 128, 128, 128, 10}, pdp::nn::Tanh{}}, pdp::loss::CrossEntropy{},
                        pdp::optim::Adam{}};

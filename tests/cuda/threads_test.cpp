@@ -16,6 +16,8 @@
 // Models on several streams of one GPU, and on several GPUs of one process.
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using courses::check;
 
 namespace {

@@ -14,10 +14,12 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
 
 namespace training_test {
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 
 using pdp::Trainer;
 

@@ -1,4 +1,4 @@
-#include "allocations.hpp"
+#include "engine/allocations.hpp"
 
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
@@ -16,9 +16,11 @@
 #include <new>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 
 namespace {
 

@@ -10,13 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "apart.hpp"
 #include "catch.hpp"
+#include "engine/apart.hpp"
+#include "strategy/tasks.hpp"
 #include "support.hpp"
-#include "tasks.hpp"
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using pdp::Trainer;
 
 namespace {

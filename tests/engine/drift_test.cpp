@@ -10,7 +10,7 @@
 #include <pdp/testing/equivalence.hpp>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
 using namespace pdp::strategy;

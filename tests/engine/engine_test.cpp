@@ -7,8 +7,8 @@
 #include <array>
 
 #include "catch.hpp"
-#include "tasks.hpp"
-#include "two_halves.hpp"
+#include "engine/two_halves.hpp"
+#include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;

@@ -15,7 +15,7 @@
 #include <mutex>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace gradient_norm_test {
 

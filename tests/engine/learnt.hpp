@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 struct Learnt {
   std::vector<double> losses;

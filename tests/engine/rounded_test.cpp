@@ -14,7 +14,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace rounded_test {
 

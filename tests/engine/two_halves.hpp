@@ -1,6 +1,6 @@
 #pragma once
 
-#include <pdp/plan/plan.hpp>
+#include <pdp/strategy/strategy.hpp>
 
 /// A user's own strategy, for two ranks: the first layers on rank 0, the others on rank 1, which tells rank 0 the gradient.
 struct TwoHalves {

@@ -128,10 +128,10 @@ TEST_CASE("a rank that fails ends the job, and its error is printed once, with i
       {"--ranks", "tcp"},
       {"--threads", "thread"},
   }));
-  const auto run = [comm = comm](std::vector<std::string> arguments) {
-    if (!comm.empty()) {
+  const auto run = [name = comm](std::vector<std::string> arguments) {
+    if (!name.empty()) {
       arguments.insert(arguments.begin(), "several");
-      arguments.insert(arguments.end(), {"--comm", comm});
+      arguments.insert(arguments.end(), {"--comm", name});
     }
     return ::run(std::move(arguments));
   };

@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 
-using namespace pdp::strategy;
+using namespace pdp::plan;
 
 TEST_CASE("an instruction is described by what it does, to what, and with whom", "[parallel]") {
   CHECK(describe(compute(Op::forward, 2, 0, 4)) == "forward micro-batch 2, layers 0 to 3");

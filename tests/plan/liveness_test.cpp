@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "two_halves.hpp"
+#include "engine/two_halves.hpp"
 
 namespace nn = pdp::nn;
 using namespace pdp::strategy;

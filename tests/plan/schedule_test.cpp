@@ -8,7 +8,7 @@
 
 namespace schedule_test {
 
-using namespace pdp::strategy;
+using namespace pdp::plan;
 using Kind = Action::Kind;
 
 namespace {

@@ -11,13 +11,15 @@
 #include <concepts>
 
 #include "catch.hpp"
-#include "learnt.hpp"
-#include "tasks.hpp"
-#include "two_halves.hpp"
+#include "engine/learnt.hpp"
+#include "engine/two_halves.hpp"
+#include "strategy/tasks.hpp"
 
 namespace equivalence_test {
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using pdp::testing::serial_equivalence;
 
 // Whatever the strategy, the losses are those of one process.

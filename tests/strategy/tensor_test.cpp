@@ -12,7 +12,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include "catch.hpp"
-#include "tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace tensor_test {
 
@@ -224,7 +224,7 @@ TEST_CASE("divided layers predict, evaluate, and give their parameters whole", "
   const auto samples = tasks::samples(50);
   const pdp::TrainerOptions options{.global_batch = 20, .seed = 7};
   const std::vector<float> x = pdp::testing::normal(11 * 8, 5);
-  const auto [outputs, loss, correct, parameters] = [&] {
+  const auto alone = [&] {
     std::tuple<std::vector<float>, double, double, std::vector<pdp::checkpoint::Tensor>> found;
     pdp::testing::ranks<comm::Thread>(1, [&](auto& world) {
       pdp::Trainer trainer{world, Single{}, three_layers, options};
@@ -235,30 +235,31 @@ TEST_CASE("divided layers predict, evaluate, and give their parameters whole", "
     });
     return found;
   }();
+  const auto& outputs = std::get<0>(alone);
+  const double loss = std::get<1>(alone), correct = std::get<2>(alone);
+  const auto& parameters = std::get<3>(alone);
   const auto same = [&](const auto& strategy, int size) {
-    pdp::testing::ranks<comm::Thread>(size,
-                                      [&, &outputs = outputs, &loss = loss, &correct = correct, &parameters = parameters](auto& world) {
-                                        pdp::Trainer trainer{world, strategy, three_layers, options};
-                                        trainer.fit(samples, {.epochs = 2, .progress = false}, [](const auto&) {});
-                                        const auto found = trainer.predict(x);
-                                        REQUIRE(found.size() == outputs.size());
-                                        for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(outputs[i]).margin(1e-4));
-                                        const auto totals = trainer.evaluate(samples);
-                                        CHECK(totals.mean_loss() == Approx(loss).epsilon(1e-4));
-                                        CHECK(totals.correct == correct);
-                                        CHECK(totals.rows == 50);
-                                        CHECK_NOTHROW(trainer.check_parameters());
-                                        const auto whole = trainer.parameters();
-                                        if (world.rank() > 0) return 0;
-                                        REQUIRE(whole.size() == parameters.size());
-                                        for (std::size_t t = 0; t < whole.size(); ++t) {
-                                          CHECK(whole[t].name == parameters[t].name);
-                                          CHECK(whole[t].shape == parameters[t].shape);
-                                          for (std::size_t i = 0; i < whole[t].values.size(); ++i)
-                                            CHECK(whole[t].values[i] == Approx(parameters[t].values[i]).margin(1e-4));
-                                        }
-                                        return 0;
-                                      });
+    pdp::testing::ranks<comm::Thread>(size, [&](auto& world) {
+      pdp::Trainer trainer{world, strategy, three_layers, options};
+      trainer.fit(samples, {.epochs = 2, .progress = false}, [](const auto&) {});
+      const auto found = trainer.predict(x);
+      REQUIRE(found.size() == outputs.size());
+      for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(outputs[i]).margin(1e-4));
+      const auto totals = trainer.evaluate(samples);
+      CHECK(totals.mean_loss() == Approx(loss).epsilon(1e-4));
+      CHECK(totals.correct == correct);
+      CHECK(totals.rows == 50);
+      CHECK_NOTHROW(trainer.check_parameters());
+      const auto whole = trainer.parameters();
+      if (world.rank() > 0) return 0;
+      REQUIRE(whole.size() == parameters.size());
+      for (std::size_t t = 0; t < whole.size(); ++t) {
+        CHECK(whole[t].name == parameters[t].name);
+        CHECK(whole[t].shape == parameters[t].shape);
+        for (std::size_t i = 0; i < whole[t].values.size(); ++i) CHECK(whole[t].values[i] == Approx(parameters[t].values[i]).margin(1e-4));
+      }
+      return 0;
+    });
   };
   same(TensorParallel{}, 2);
   same(TensorParallel{}, 4);

@@ -17,6 +17,8 @@
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 using pdp::testing::Equivalence, pdp::testing::EquivalenceOptions, pdp::testing::serial_equivalence;
 
 // The harness must pass what is equal and fail what is not, or it proves nothing.

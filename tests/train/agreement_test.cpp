@@ -21,6 +21,8 @@
 namespace agreement_test {
 
 namespace comm = pdp::comm;
+namespace plan = pdp::plan;
+namespace strategy = pdp::strategy;
 
 namespace {
 

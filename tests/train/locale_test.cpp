@@ -15,7 +15,7 @@
 
 #include "catch.hpp"
 #include "comma_locale.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace locale_test {
 

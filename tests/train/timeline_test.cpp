@@ -13,7 +13,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include "catch.hpp"
-#include "parallel/tasks.hpp"
+#include "strategy/tasks.hpp"
 
 namespace timeline_test {
 

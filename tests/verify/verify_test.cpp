@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "catch.hpp"
-#include "two_halves.hpp"
+#include "engine/two_halves.hpp"
 
 namespace verify_test {
 

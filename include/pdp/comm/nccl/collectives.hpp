@@ -154,14 +154,14 @@ inline Call& begin(Group& group, const Memory& in, Counts sent, const Memory& ou
   const int rank = group.rank(), size = group.size();
   const bool equal = sent.empty() && received.empty();
   const Envelope envelope{.count = equal ? going.size(0) : 0, .verb = Verb::all_to_all, .type = in.type};
-  return group.collective(envelope, [&, &going = going, &coming = coming](const Call& call) {
+  return group.collective(envelope, [&, &to_send = going, &to_receive = coming](const Call& call) {
     Maker make{group, call};
-    make.copy(part(out, coming, rank), part(in, going, rank));
+    make.copy(part(out, to_receive, rank), part(in, to_send, rank));
     make.together([&] {
       for (int step = 1; step < size; ++step) {
         const int to = (rank + step) % size, from = (rank + size - step) % size;
-        make.send(part(in, going, to), to);
-        make.receive(part(out, coming, from), from);
+        make.send(part(in, to_send, to), to);
+        make.receive(part(out, to_receive, from), from);
       }
     });
   });

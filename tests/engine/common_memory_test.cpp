@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "learnt.hpp"
-#include "tasks.hpp"
+#include "engine/learnt.hpp"
+#include "strategy/tasks.hpp"
 
 namespace common_memory_test {
 
