@@ -15,9 +15,9 @@
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/optim/optimizer.hpp>
+#include <pdp/plan/layout.hpp>
 #include <pdp/plan/liveness.hpp>
 #include <pdp/plan/plan.hpp>
-#include <pdp/plan/unit_layout.hpp>
 
 namespace pdp::engine {
 
@@ -80,7 +80,7 @@ class Worker {
         optimizer_{optimizer},
         stage_{model, input, plan::runs(plan), limits.seed, device, lent},
         limits_{limits},
-        micro_rows_{(limits.rows + plan.micro_batches - 1) / plan.micro_batches} {
+        micro_rows_{plan::micro_batch_rows(plan, limits.rows)} {
     const Index fields = as_index(optim::needed_state_fields(optimizer_));
     for (std::size_t u = 0; u < plan.units.size(); ++u)
       optimizer_state_.push_back(allocate<Gradient>(device, fields * as_index(stage_.own_gradients(as_int(u)).size())));
@@ -260,13 +260,13 @@ class Worker {
 
   void make_memory(const plan::Plan& plan) {
     const nn::Outline& model = stage_.outline();
-    const plan::Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
-    memory_ = allocate<T>(device(), std::max(step.size(), evaluation.size()) * micro_rows_);
-    const auto slots_of = [&](const plan::Memory& memory, int micro_batches) {
+    const plan::Boundaries boundaries{model, plan};
+    memory_ = allocate<T>(device(), boundaries.row_elements() * micro_rows_);
+    const auto slots_of = [&](const plan::Liveness& memory, int micro_batches) {
       std::vector<Slot> made(as_size(micro_batches), Slot{model.size()});
       const auto at = [&](plan::Kind kind, int m, int number) {
         const Index offset = memory.offset(kind, m, number);
-        return offset == plan::Memory::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
+        return offset == plan::Liveness::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
       };
       for (int m = 0; m < micro_batches; ++m)
         for (int number = 0; number <= model.size(); ++number) {
@@ -277,14 +277,14 @@ class Worker {
         }
       return made;
     };
-    step_slots_ = slots_of(step, plan.micro_batches);
-    evaluation_slots_ = slots_of(evaluation, 1);
+    step_slots_ = slots_of(boundaries.step, plan.micro_batches);
+    evaluation_slots_ = slots_of(boundaries.evaluation, 1);
   }
 
   /// One for each buffer of gradients, where sums of slices are added up.
   void make_scratch(const plan::Plan& plan, const std::vector<std::span<Gradient>>& lent) {
     for (const plan::Unit& unit : plan.units) scratch_of_.push_back(as_size(unit.buffer));
-    for (const Index elements : plan::scratch_elements(plan, stage_.outline())) {
+    for (const Index elements : plan::layout(plan, stage_.outline()).scratch) {
       const std::size_t number = scratch_.size();
       const bool is_lent = number < lent.size() && !lent[number].empty();
       own_scratch_.push_back(allocate<Gradient>(device(), is_lent ? 0 : elements));

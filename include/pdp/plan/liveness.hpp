@@ -9,19 +9,20 @@
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/effects.hpp>
 #include <pdp/plan/instruction.hpp>
+#include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
 
 /// Where every tensor of a list of instructions lies in one buffer, in elements of one row. Two that are never needed at the same time may
 /// share their place: what a list needs is known from the list alone, so peak memory follows from the schedule. A layer that works in place
 /// has its output where its input was, if nobody wants the input any more.
-class Memory {
+class Liveness {
  public:
   static constexpr Index nowhere = -1;
 
-  Memory() = default;
+  Liveness() = default;
   /// `keep_output`: the model's output stays readable after the list.
-  Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
+  Liveness(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
     tensors_.resize(as_size(micro_batches) * as_size(tensors_per_micro_batch()));
     for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], as_index(at));
@@ -207,6 +208,16 @@ class Memory {
   std::vector<Shares> shares_;  // of layers
   std::vector<Tensor> tensors_;
   Index size_ = 0;
+};
+
+/// Where the tensors of a rank lie: those of its steps and those of its evaluations, which use one memory in turn.
+struct Boundaries {
+  Liveness step, evaluation;
+
+  Boundaries(const nn::Outline& model, const Plan& plan)
+      : step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true} {}
+  /// Elements for each row of a micro-batch.
+  [[nodiscard]] Index row_elements() const { return std::max(step.size(), evaluation.size()); }
 };
 
 }  // namespace pdp::plan
