@@ -23,6 +23,7 @@ namespace lanes_test {
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
+using namespace pdp::engine;
 using namespace pdp::strategy;
 
 namespace {

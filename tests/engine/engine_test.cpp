@@ -12,6 +12,7 @@
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
+using namespace pdp::engine;
 using namespace pdp::strategy;
 using pdp::Index;
 

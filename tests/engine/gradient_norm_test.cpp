@@ -21,6 +21,7 @@ namespace gradient_norm_test {
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
+using namespace pdp::engine;
 using namespace pdp::strategy;
 using pdp::testing::ranks;
 using pdp::testing::serial_equivalence;

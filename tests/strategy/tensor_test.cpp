@@ -154,9 +154,9 @@ TEST_CASE("exchanges may be written into the plan of any strategy", "[parallel][
         std::vector<Plan> all;  // two shares of the data, each on two ranks that divide layers
         for (int rank = 0; rank < 4; ++rank) {
           const Mesh mesh{.data = 2, .tensor = 2};
-          Plan plan =
-              detail::along(Zero{.stage = stage, .accumulate = accumulate, .unit_elements = unit_elements}.plan(outline, {rank / 2, 2}),
-                            Mesh::data_group);
+          Plan plan = pdp::strategy::detail::along(
+              Zero{.stage = stage, .accumulate = accumulate, .unit_elements = unit_elements}.plan(outline, {rank / 2, 2}),
+              Mesh::data_group);
           plan.groups = mesh.groups(rank);
           all.push_back(with_exchanges(outline, std::move(plan), {rank % 2, 2}, Mesh::tensor_group));
         }

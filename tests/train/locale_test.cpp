@@ -23,6 +23,7 @@ namespace {
 
 /// Everything that machines read, or people, in one string.
 std::string written() {
+  using namespace pdp::engine;
   using namespace pdp::strategy;
   const files::TemporaryFolder folder;
   {

@@ -55,6 +55,7 @@ std::size_t count(const std::string& text, const std::string& word) {
 
 /// By hand: two ranks, of which the second waits for the first.
 Timeline by_hand() {
+  using namespace pdp::engine;
   using namespace pdp::strategy;
   const Instruction forward = compute(Op::forward, 7, 0, 2), wait = message(Op::receive_wait, Tensor::activation, 7, 2, 0);
   return {{{forward, message(Op::send_start, Tensor::activation, 7, 2, 1)}, {wait}}, {{{0, 1e-3}, {1e-3, 1.25e-3}}, {{0.5e-3, 2e-3}}}};
