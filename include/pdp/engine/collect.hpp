@@ -9,7 +9,7 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/engine/host_calls.hpp>
+#include <pdp/engine/groups.hpp>
 #include <pdp/nn/layout.hpp>
 #include <pdp/plan/layout.hpp>
 #include <pdp/plan/plan.hpp>

@@ -22,7 +22,7 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   const int units = as_int(plan.units.size());
   for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, group, 0));
 
-  const auto last_weighed = [&](int unit) {  // where the last gradient of its parameters is computed
+  const auto last_backward_weight = [&](int unit) {  // where the last gradient of its parameters is computed
     const Unit& own = plan.units[as_size(unit)];
     int found = -1;
     for (int at = 0; at < as_int(plan.step.size()); ++at) {
@@ -32,7 +32,7 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
     return found;
   };
   std::vector<int> ends;
-  for (int u = 0; u < units; ++u) ends.push_back(last_weighed(u));
+  for (int u = 0; u < units; ++u) ends.push_back(last_backward_weight(u));
 
   Instructions list;
   for (int at = 0; at < as_int(plan.step.size()); ++at) {

@@ -26,7 +26,7 @@
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/engine.hpp>
-#include <pdp/engine/host_calls.hpp>
+#include <pdp/engine/groups.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/log.hpp>
@@ -258,16 +258,16 @@ class Trainer {
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
-  /// Whether the steps from now on are recorded for timeline(). A recorded step begins with a barrier, and on a GPU waits for each of its
+  /// Whether the steps from now on are traced for timeline(). A traced step begins with a barrier, and on a GPU waits for each of its
   /// instructions, so it takes longer there. Every rank makes this call.
-  void record(bool on) {
-    if (!on && !engine_.times().empty()) recorded_.assign(engine_.times().begin(), engine_.times().end());
-    engine_.record(on);
+  void trace(bool on) {
+    if (!on && !engine_.times().empty()) traced_.assign(engine_.times().begin(), engine_.times().end());
+    engine_.trace(on);
   }
-  /// When each rank did what in the last step that was recorded, on rank 0; nothing on the others, and where no step was. Every rank makes
+  /// When each rank did what in the last step that was traced, on rank 0; nothing on the others, and where no step was. Every rank makes
   /// this call.
   [[nodiscard]] engine::Timeline timeline() {
-    const std::span<const engine::Timed> own = engine_.times().empty() ? std::span<const engine::Timed>{recorded_} : engine_.times();
+    const std::span<const engine::Timed> own = engine_.times().empty() ? std::span<const engine::Timed>{traced_} : engine_.times();
     if (own.empty()) return {};
     return engine::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), own);
   }
@@ -388,7 +388,7 @@ class Trainer {
   Model model_;  // this rank's part of it, where the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
-  std::vector<engine::Timed> recorded_;
+  std::vector<engine::Timed> traced_;
   bool agreed_ = false;  // whether the ranks have compared their parameters since these were made or set
   int epochs_ = 0;       // that fit() has been through
 };
