@@ -96,6 +96,11 @@ class Engine {
       if (world.shares_memory()) return plan::in_common_memory(std::move(plan), {rank, world.size()});
     return plan;
   }
+  /// The plans of all ranks, as their engines carry them out.
+  static std::vector<plan::Plan> adapted(const C& world, std::vector<plan::Plan> all) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = adapted(world, std::move(all[rank]), as_int(rank));
+    return all;
+  }
   [[nodiscard]] auto& stage() { return worker_.stage(); }
   [[nodiscard]] std::int64_t steps() const { return worker_.steps(); }
   /// The most rows of one evaluation.
@@ -103,8 +108,8 @@ class Engine {
 
   /// Whether from now on each step is traced: notes when it carries out each of its instructions. Such a step begins with a barrier, so
   /// that the ranks' times have one origin. On a device it waits for each instruction, so it takes longer. All ranks make this call.
-  void trace(bool on) { trace_.trace(on ? plan_.step.size() : 0); }
-  /// The times of the last step that was traced, while tracing is on.
+  void trace(bool on) { trace_.trace(on, plan_.step.size()); }
+  /// The times of the last step that was traced.
   [[nodiscard]] std::span<const Timed> times() const { return trace_.times(); }
 
   /// One step of training, on every rank at once. Gives the totals over all ranks, from before the update.

@@ -12,9 +12,13 @@ namespace pdp::engine {
 /// The times of a step's instructions on this rank, where a step is traced.
 class StepTrace {
  public:
-  /// Traces steps of so many instructions from now on; 0: none.
-  void trace(std::size_t instructions) { times_.resize(instructions); }
-  [[nodiscard]] bool is_on() const { return !times_.empty(); }
+  /// Whether steps, of so many instructions, are traced from now on.
+  void trace(bool on, std::size_t instructions) {
+    is_on_ = on && instructions > 0;
+    if (on) times_.assign(instructions, {});
+  }
+  [[nodiscard]] bool is_on() const { return is_on_; }
+  /// Of the last step that was traced.
   [[nodiscard]] std::span<const Timed> times() const { return times_; }
 
   /// Times count from now on.
@@ -30,6 +34,7 @@ class StepTrace {
   using Clock = std::chrono::steady_clock;
   [[nodiscard]] double now() const { return std::chrono::duration<double>(Clock::now() - origin_).count(); }
 
+  bool is_on_ = false;
   std::vector<Timed> times_;
   Clock::time_point origin_{};
 };
