@@ -17,10 +17,10 @@ class TimelineFile {
   TimelineFile(Trainer& trainer, std::string file, int rank) : trainer_{trainer}, file_{std::move(file)}, rank_{rank} {
     if (file_.empty()) return;
     if (rank_ == 0) check_writable(file_);
-    trainer_.record(true);
+    trainer_.trace(true);
   }
   void step(std::int64_t number) {
-    if (number == 4 && !file_.empty()) trainer_.record(false);
+    if (number == 4 && !file_.empty()) trainer_.trace(false);
   }
   void write() {
     if (file_.empty()) return;

@@ -90,7 +90,7 @@
 #include <pdp/data/mnist.hpp>
 #include <pdp/data/replace_file.hpp>
 #include <pdp/data/sampler.hpp>
-#include <pdp/engine/after_device.hpp>
+#include <pdp/engine/batch.hpp>
 #include <pdp/engine/call_memory.hpp>
 #include <pdp/engine/check_output.hpp>
 #include <pdp/engine/check_parameters.hpp>
@@ -98,7 +98,6 @@
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/groups.hpp>
-#include <pdp/engine/host_calls.hpp>
 #include <pdp/engine/recorded_splits.hpp>
 #include <pdp/engine/rounded.hpp>
 #include <pdp/engine/timeline.hpp>
@@ -151,10 +150,10 @@
 #include <pdp/plan/exchanges.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/instruction.hpp>
+#include <pdp/plan/layout.hpp>
 #include <pdp/plan/liveness.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/plan/schedule.hpp>
-#include <pdp/plan/unit_layout.hpp>
 #include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/divides.hpp>
@@ -176,6 +175,5 @@
 #include <pdp/train/trainer.hpp>
 #include <pdp/verify/describe.hpp>
 #include <pdp/verify/rehearsal.hpp>
-#include <pdp/verify/timetable.hpp>
 #include <pdp/verify/values.hpp>
 #include <pdp/verify/verify.hpp>

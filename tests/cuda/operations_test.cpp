@@ -356,7 +356,7 @@ TEST_CASE("a GPU rounds to bfloat16 and back as a CPU does, to the bit", "[cuda]
   CHECK(pdp::testing::same_bits(back_there.values(), back));
 }
 
-TEST_CASE("a GPU judges a gradient as a CPU does", "[cuda]") {
+TEST_CASE("a GPU applies the rule for a gradient as a CPU does", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const double square : {0.0, 4.0, 100.0, HUGE_VAL, std::nan("")})
@@ -369,9 +369,9 @@ TEST_CASE("a GPU judges a gradient as a CPU does", "[cuda]") {
           Copy<StepNumbers> numbers_there{*device, {numbers}};
           Copy<pdp::StepHistory> history_there{*device, {history}};
           scale_loss(Cpu{}, &numbers, &history);
-          judge(Cpu{}, &numbers, &history, rule);
+          apply_gradient_rule(Cpu{}, &numbers, &history, rule);
           scale_loss(*device, numbers_there.data(), history_there.data());
-          judge(*device, numbers_there.data(), history_there.data(), rule);
+          apply_gradient_rule(*device, numbers_there.data(), history_there.data(), rule);
           const StepNumbers found = numbers_there.values().front();
           CHECK(found.info.number == numbers.info.number);
           CHECK(found.scale == numbers.scale);

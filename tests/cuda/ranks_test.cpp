@@ -119,7 +119,7 @@ TEST_CASE("ranks record a step where all of them would, and of their shares too 
   CHECK(counted.losses == step_by_step(strategy, moved, {false, false}).losses);
 }
 
-TEST_CASE("the lanes of messages over NCCL are connected before the first step, so that none keeps a rank from what comes after it",
+TEST_CASE("the channels of messages over NCCL are connected before the first step, so that none keeps a rank from what comes after it",
           "[cuda][nccl]") {
   stand_in::reset();
   const auto errors = pdp::testing::errors<comm::Nccl>(2, [](comm::Nccl& world) {
@@ -131,12 +131,12 @@ TEST_CASE("the lanes of messages over NCCL are connected before the first step, 
       plan.step.push_back(plan::message(sends ? plan::Op::send_start : plan::Op::receive_start, plan::Tensor::activation, micro_batch, 1,
                                         1 - world.rank()));
     const engine::Groups<comm::Nccl> groups{world, plan};
-    engine::Lanes<comm::Nccl> lanes{groups, plan, device};
+    engine::Channels<comm::Nccl> channels{groups, plan, device};
     pdp::cuda::Memory<float> values{device, 100};
     std::vector<comm::Nccl::Work> works;
     const auto start = [&] {
       for (const plan::Instruction& i : plan.step) {
-        const auto [group, peer] = lanes.way(i);
+        const auto [group, peer] = channels.way(i);
         works.push_back(sends ? group.send_async(values.span(), peer) : group.recv_async(values.span(), peer));
       }
     };

@@ -146,7 +146,7 @@ TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instructi
   const auto check = [](auto& world) {
     pdp::Trainer trainer{
         world, pdp::strategy::DataParallel{}, tasks::residual_classifier(2), {.global_batch = 16}, Device{{.index = world.rank()}}};
-    trainer.record(true);
+    trainer.trace(true);
     const pdp::Index own = 16 / world.size();
     trainer.step(support::normal(own * tasks::samples(1).sample_shape().elements(), 1),
                  std::vector<std::int32_t>(static_cast<std::size_t>(own)), 16);

@@ -162,8 +162,8 @@ void scale_loss(const Device& device, const Operands&... operands) {
   run(device, [=](const pdp::cpu::Cpu& cpu) { scale_loss(cpu, operands...); });
 }
 template <class... Operands>
-void judge(const Device& device, const Operands&... operands) {
-  run(device, [=](const pdp::cpu::Cpu& cpu) { judge(cpu, operands...); });
+void apply_gradient_rule(const Device& device, const Operands&... operands) {
+  run(device, [=](const pdp::cpu::Cpu& cpu) { apply_gradient_rule(cpu, operands...); });
 }
 template <class... Operands>
 void gemm(const Device& device, const Operands&... operands) {

@@ -19,7 +19,7 @@
 #include "strategy/tasks.hpp"
 #include "support.hpp"
 
-namespace lanes_test {
+namespace channels_test {
 
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
@@ -57,24 +57,24 @@ struct Contrary {
   }
 };
 
-/// The lanes of the world, in whose order both ends have to agree.
-std::vector<Lane> lanes_of_all(const std::vector<Plan>& all) {
-  std::vector<Lane> lanes;
+/// The channels of the world, in whose order both ends have to agree.
+std::vector<Channel> channels_of_all(const std::vector<Plan>& all) {
+  std::vector<Channel> channels;
   for (int rank = 0; rank < static_cast<int>(all.size()); ++rank)
-    for (const Lane& lane : lanes_of(all[static_cast<std::size_t>(rank)], rank, 0)) {
-      if (std::ranges::find(lanes, lane) == lanes.end()) lanes.push_back(lane);
-      const auto order = [&](int end) { return messages_on(lane, all[static_cast<std::size_t>(end)], end, 0); };
-      CHECK_FALSE(order(lane.from).empty());
-      CHECK(order(lane.from) == order(lane.to));
+    for (const Channel& channel : channels_of(all[static_cast<std::size_t>(rank)], rank, 0)) {
+      if (std::ranges::find(channels, channel) == channels.end()) channels.push_back(channel);
+      const auto order = [&](int end) { return messages_on(channel, all[static_cast<std::size_t>(end)], end, 0); };
+      CHECK_FALSE(order(channel.from).empty());
+      CHECK(order(channel.from) == order(channel.to));
     }
-  return lanes;
+  return channels;
 }
 
 }  // namespace
 
-TEST_CASE("the lanes of a chain are split in four rounds, and those of a ring of an odd length in six", "[parallel][lanes]") {
+TEST_CASE("the channels of a chain are split in four rounds, and those of a ring of an odd length in six", "[parallel][channels]") {
   for (int size = 2; size <= 9; ++size) {
-    std::vector<Lane> chain;
+    std::vector<Channel> chain;
     for (int rank = 0; rank + 1 < size; ++rank) {
       chain.push_back({rank, rank + 1, Tensor::activation});
       chain.push_back({rank + 1, rank, Tensor::gradient});
@@ -88,36 +88,36 @@ TEST_CASE("the lanes of a chain are split in four rounds, and those of a ring of
   CHECK(rounds_of({}).empty());
 }
 
-TEST_CASE("rounds hold each lane once, and of each rank one lane", "[parallel][lanes]") {
+TEST_CASE("rounds hold each channel once, and of each rank one channel", "[parallel][channels]") {
   for (int seed = 0; seed < 50; ++seed) {
     const auto drawn = support::normal(40, seed);
-    std::vector<Lane> lanes;
+    std::vector<Channel> channels;
     for (std::size_t i = 0; i + 1 < drawn.size(); i += 2) {
       const auto rank_of = [](float value) { return static_cast<int>(value * 1000) & 7; };
-      const Lane lane{rank_of(drawn[i]), rank_of(drawn[i + 1]), i % 4 == 0 ? Tensor::activation : Tensor::gradient};
-      if (lane.from != lane.to && std::ranges::find(lanes, lane) == lanes.end()) lanes.push_back(lane);
+      const Channel channel{rank_of(drawn[i]), rank_of(drawn[i + 1]), i % 4 == 0 ? Tensor::activation : Tensor::gradient};
+      if (channel.from != channel.to && std::ranges::find(channels, channel) == channels.end()) channels.push_back(channel);
     }
     std::size_t found = 0;
-    for (const std::vector<Lane>& round : rounds_of(lanes)) {
+    for (const std::vector<Channel>& round : rounds_of(channels)) {
       std::set<int> ranks;
-      for (const Lane& lane : round) {
-        CHECK(ranks.insert(lane.from).second);
-        CHECK(ranks.insert(lane.to).second);
-        CHECK(std::ranges::find(lanes, lane) != lanes.end());
+      for (const Channel& channel : round) {
+        CHECK(ranks.insert(channel.from).second);
+        CHECK(ranks.insert(channel.to).second);
+        CHECK(std::ranges::find(channels, channel) != channels.end());
         ++found;
       }
     }
-    CHECK(found == lanes.size());
+    CHECK(found == channels.size());
   }
 }
 
-TEST_CASE("both ends of a lane have its messages in one order, in every schedule", "[parallel][lanes]") {
+TEST_CASE("both ends of a channel have its messages in one order, in every schedule", "[parallel][channels]") {
   const nn::Outline outline = nn::outline(model, pdp::Shape{8});
   const auto check = [&](const auto& strategy, int ranks) {
     CAPTURE(ranks, strategy.micro_batches);
     const std::vector<Plan> all = plans(strategy, outline, ranks);
     CHECK(verify(outline, all));  // so nobody waits in a circle: a message is ahead of those only that both ends start later
-    CHECK_FALSE(lanes_of_all(all).empty());
+    CHECK_FALSE(channels_of_all(all).empty());
   };
   for (int ranks = 2; ranks <= 5; ++ranks)
     for (int micro_batches = 1; micro_batches <= 9; ++micro_batches) {
@@ -129,7 +129,7 @@ TEST_CASE("both ends of a lane have its messages in one order, in every schedule
     }
 }
 
-TEST_CASE("ranks learn the same where their messages go on lanes", "[parallel][lanes][equivalence]") {
+TEST_CASE("ranks learn the same where their messages go on channels", "[parallel][channels][equivalence]") {
   for (const int size : {2, 3, 4}) {
     const auto check = [&](const auto& strategy) {
       CAPTURE(size);
@@ -156,7 +156,7 @@ TEST_CASE("ranks learn the same where their messages go on lanes", "[parallel][l
 }
 
 TEST_CASE("a plan whose messages come in another order than they are asked for is told to every rank of a communicator that queues them",
-          "[parallel][lanes][bad input]") {
+          "[parallel][channels][bad input]") {
   const auto train = []<class Comm>(Comm& world) {
     pdp::Trainer trainer{world, Pipeline<Contrary>{.micro_batches = 2}, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3}};
     trainer.fit(tasks::samples(64), {.epochs = 1}, [](const pdp::Epoch&) {});
@@ -169,4 +169,4 @@ TEST_CASE("a plan whose messages come in another order than they are asked for i
                                  Contains("let both ranks of the plan start them in one order"));
 }
 
-}  // namespace lanes_test
+}  // namespace channels_test

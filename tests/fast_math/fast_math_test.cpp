@@ -199,7 +199,7 @@ TEST_CASE("The loss scale falls with -ffast-math if a gradient overflows", "[fas
     numbers.square = static_cast<double>(bad);
     pdp::StepHistory history{.loss_scale = 1024};
     numbers.loss_scale = history.loss_scale;
-    judge(numbers, history, {.skips_non_finite = true, .scales = true});
+    apply_gradient_rule(numbers, history, {.skips_non_finite = true, .scales = true});
     CHECK(numbers.skips);
     CHECK(history.loss_scale == 512);
   }

@@ -26,3 +26,15 @@ TEST_CASE("every operation has a name", "[parallel]") {
   }
   CHECK(std::string{name(static_cast<Op>(200))} == "an unknown instruction");
 }
+
+TEST_CASE("a start and its wait know each other, and what is no half of a pair stays as it is", "[parallel]") {
+  CHECK(start_of(Op::send_wait) == Op::send_start);
+  CHECK(wait_of(Op::reduce_start) == Op::reduce_wait);
+  for (const OpInfo& each : ops) {
+    CAPTURE(each.name);
+    CHECK(start_of(wait_of(each.op)) == (each.half == Half::wait ? start_of(each.op) : each.op));
+    CHECK(is_call(start_of(each.op)) == is_call(each.op));
+    if (each.half == Half::none) CHECK((start_of(each.op) == each.op && wait_of(each.op) == each.op));
+  }
+  CHECK(wait_of(message(Op::receive_start, Tensor::gradient, 1, 2, 3)) == message(Op::receive_wait, Tensor::gradient, 1, 2, 3));
+}

@@ -96,7 +96,7 @@ bool may_share(const nn::Outline& model, const Key& a, const Key& b) {
 /// Carries a list out on memory that knows what was written to it last: whatever is read must be that.
 class Rehearsed {
  public:
-  Rehearsed(const nn::Outline& model, const Memory& memory) : model_{model}, memory_{memory} {}
+  Rehearsed(const nn::Outline& model, const Liveness& memory) : model_{model}, memory_{memory} {}
 
   void carry_out(const Instruction& i) {
     const int m = i.micro_batch;
@@ -157,7 +157,7 @@ class Rehearsed {
   void write(const Key& written) {
     const Key key = source(written);
     const Index begin = offset(key), end = begin + width(key);
-    if (begin == Memory::nowhere || begin == end) return;
+    if (begin == Liveness::nowhere || begin == end) return;
     std::erase_if(there_, [&](const Key& other) { return offset(other) < end && begin < offset(other) + width(other); });
     there_.insert(key);
   }
@@ -169,7 +169,7 @@ class Rehearsed {
   }
 
   const nn::Outline& model_;
-  const Memory& memory_;
+  const Liveness& memory_;
   std::set<Key> there_;
 };
 
@@ -177,7 +177,7 @@ void check(const nn::Outline& model, const Plan& plan) {
   for (const bool training : {true, false}) {
     const Instructions& list = training ? plan.step : plan.evaluate;
     const int micro_batches = training ? plan.micro_batches : 1;
-    const Memory memory{model, list, micro_batches, !training};
+    const Liveness memory{model, list, micro_batches, !training};
     Rehearsed rehearsed{model, memory};
     for (const Instruction& i : list) rehearsed.carry_out(i);
     auto used = lives(model, list);
@@ -188,7 +188,7 @@ void check(const nn::Outline& model, const Plan& plan) {
       const bool of_batch = std::get<0>(key) == Kind::activation && same_memory(model, key, {Kind::activation, std::get<1>(key), 0});
       INFO("kind " << static_cast<int>(std::get<0>(key)) << " of micro-batch " << std::get<1>(key) << ", number " << std::get<2>(key));
       if (of_batch || life.width == 0) {
-        CHECK(offset(key) == Memory::nowhere);
+        CHECK(offset(key) == Liveness::nowhere);
         continue;
       }
       REQUIRE(offset(key) >= 0);
@@ -197,7 +197,7 @@ void check(const nn::Outline& model, const Plan& plan) {
       CHECK((continues || offset(key) % (static_cast<Index>(pdp::alignment) / static_cast<Index>(sizeof(float))) == 0));
       CHECK(offset(key) + life.width <= memory.size());
       for (const auto& [other, their] : used) {
-        if (other == key || their.width == 0 || offset(other) == Memory::nowhere) continue;
+        if (other == key || their.width == 0 || offset(other) == Liveness::nowhere) continue;
         if (same_memory(model, key, other)) {
           CHECK(offset(key) == offset(other));
           continue;
@@ -246,7 +246,7 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
 
 TEST_CASE("a layer that works in place writes over its input where nobody wants that any more", "[parallel][memory]") {
   const auto offsets = [](const nn::Outline& model, const Instructions& list) {
-    const Memory memory{model, list, 1, false};
+    const Liveness memory{model, list, 1, false};
     std::vector<Index> all;
     for (int boundary = 0; boundary <= model.size(); ++boundary) all.push_back(memory.offset(Kind::activation, 0, boundary));
     return all;
@@ -259,7 +259,7 @@ TEST_CASE("a layer that works in place writes over its input where nobody wants 
 
   const nn::Outline two = nn::outline(nn::Sequential{nn::Tanh{}, nn::Linear{8, 8}, nn::Tanh{}, nn::Flatten{}, nn::Relu{}}, pdp::Shape{8});
   const auto two_step = step(two);
-  CHECK(two_step[0] == Memory::nowhere);  // the batch, which is the caller's
+  CHECK(two_step[0] == Liveness::nowhere);  // the batch, which is the caller's
   CHECK(two_step[1] >= 0);
   CHECK(two_step[2] == two_step[3]);
   CHECK(two_step[3] == two_step[4]);
@@ -282,7 +282,7 @@ TEST_CASE("accumulation costs no memory, as a micro-batch is over before the nex
   for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
     const auto elements = [&](int accumulate) {
       const Plan plan = Single{.accumulate = accumulate}.plan(model, {});
-      return Memory{model, plan.step, plan.micro_batches, false}.size();
+      return Liveness{model, plan.step, plan.micro_batches, false}.size();
     };
     CHECK(elements(1) > 0);
     CHECK(elements(4) == elements(1));
@@ -295,15 +295,15 @@ TEST_CASE("a schedule that holds several micro-batches takes memory for each", "
   std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
   const Plan one = Single{}.plan(model, {});
   const Index activations = pdp::padded<float>(70) + pdp::padded<float>(33) + pdp::padded<float>(4);
-  CHECK(Memory{model, held.step, 3, false}.size() >= 3 * activations);
-  CHECK(Memory{model, one.step, 1, false}.size() <= 2 * activations);
+  CHECK(Liveness{model, held.step, 3, false}.size() >= 3 * activations);
+  CHECK(Liveness{model, one.step, 1, false}.size() <= 2 * activations);
 }
 
 TEST_CASE("what is computed again takes memory for one micro-batch, whatever is in flight", "[parallel][memory][pipeline]") {
   const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
   const auto elements = [&](bool recompute, int rank) {
     const Plan plan = Pipeline<GPipe>{.micro_batches = 8, .cuts = {10}, .recompute = recompute}.plan(model, {rank, 2});
-    return Memory{model, plan.step, 8, false}.size();
+    return Liveness{model, plan.step, 8, false}.size();
   };
   // The first rank holds its 10 boundaries of one micro-batch and the gradients between them, and of the others what goes to the second.
   CHECK(elements(false, 0) >= 8 * 10 * 16);
@@ -315,7 +315,7 @@ TEST_CASE("what is computed again is not kept for gradients of parameters that w
   const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
   const auto elements = [&](bool recompute, int join) {
     const Plan plan = Pipeline<>{.micro_batches = 16, .cuts = {10}, .recompute = recompute, .join_weights = join}.plan(model, {0, 2});
-    return Memory{model, plan.step, 16, false}.size();
+    return Liveness{model, plan.step, 16, false}.size();
   };
   CHECK(elements(true, 1) < elements(false, 1));
   CHECK(elements(true, 4) < elements(false, 4));
@@ -326,7 +326,7 @@ TEST_CASE("rows whose gradients of parameters are computed together lie together
   for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
     const int micro_batches = 5, join = 3;
     const Plan plan = Pipeline<>{.micro_batches = micro_batches, .cuts = {3}, .join_weights = join}.plan(model, {1, 2});
-    const Memory memory{model, plan.step, micro_batches, false};
+    const Liveness memory{model, plan.step, micro_batches, false};
     int runs = 0;
     for (std::size_t at = 0; at < plan.step.size(); at += joined(plan.step, at)) {
       const Instruction& i = plan.step[at];
@@ -353,15 +353,15 @@ TEST_CASE("a forward pass alone needs its widest neighbours, not all layers", "[
   const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
   Instructions list;
   for (int layer = 0; layer < model.size(); ++layer) list.push_back(compute(Op::forward, 0, layer, layer + 1));
-  CHECK(Memory{model, list, 1, true}.size() == 32);
+  CHECK(Liveness{model, list, 1, true}.size() == 32);
 }
 
 TEST_CASE("what a list does not use lies nowhere", "[parallel][memory]") {
   const nn::Outline model = plain();
   const Plan back = TwoHalves{.cut = 2}.plan(model, {1, 2});
-  const Memory memory{model, back.step, 1, false};
-  CHECK(memory.offset(Kind::activation, 0, 1) == Memory::nowhere);
-  CHECK(memory.offset(Kind::gradient, 0, 1) == Memory::nowhere);
-  CHECK(memory.offset(Kind::activation, 0, 2) != Memory::nowhere);
-  CHECK(memory.offset(Kind::gradient, 0, 2) != Memory::nowhere);
+  const Liveness memory{model, back.step, 1, false};
+  CHECK(memory.offset(Kind::activation, 0, 1) == Liveness::nowhere);
+  CHECK(memory.offset(Kind::gradient, 0, 1) == Liveness::nowhere);
+  CHECK(memory.offset(Kind::activation, 0, 2) != Liveness::nowhere);
+  CHECK(memory.offset(Kind::gradient, 0, 2) != Liveness::nowhere);
 }

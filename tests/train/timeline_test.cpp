@@ -33,9 +33,9 @@ Timeline recorded(const pdp::TrainerOptions& options = {.global_batch = 16}) {
     const auto classes = tasks::classes_of(x);
     CHECK(trainer.timeline().times.empty());
     trainer.step(x, classes, 16);
-    trainer.record(true);
+    trainer.trace(true);
     trainer.step(x, classes, 16);
-    trainer.record(false);
+    trainer.trace(false);
     trainer.step(x, classes, 16);
     Timeline found = trainer.timeline();
     if (world.rank() > 0)

@@ -77,7 +77,7 @@ concept Device = std::copyable<D> &&
   sum_of_squares(device, wide, sum);                                                     // added to *sum
   requires std::same_as<T, Accumulated<T>> || requires { convert(device, wide, out); };  // rounds, and where gradients travel so, back
   scale_loss(device, numbers, history);
-  judge(device, numbers, history, GradientRule{});
+  apply_gradient_rule(device, numbers, history, GradientRule{});
 
   // Operations that body() calls, which are the same whenever the key is: a device may record them, and not call it again.
   replay(device, recordings, std::span<const Index>{}, detail::NoOperations{});

@@ -61,7 +61,7 @@ struct StepHistory {
   std::int64_t finite = 0;  // steps since the scale has changed
 };
 
-/// How judge() decides.
+/// How apply_gradient_rule() decides.
 struct GradientRule {
   double clip_norm = 0;           // 0: any
   bool skips_non_finite = false;  // steps
@@ -79,7 +79,7 @@ constexpr void scale_loss(Numbers& numbers, const StepHistory& history) {
 /// What becomes of a gradient, as the square of its norm says: it is scaled down to a norm of `clip_norm`, as
 /// torch.nn.utils.clip_grad_norm_ has it; or the step is skipped where the norm is not finite.
 template <class Numbers>
-constexpr void judge(Numbers& numbers, StepHistory& history, const GradientRule& rule) {
+constexpr void apply_gradient_rule(Numbers& numbers, StepHistory& history, const GradientRule& rule) {
   numbers.info.number -= history.skipped;
   numbers.norm = std::sqrt(numbers.square) / numbers.loss_scale;
   numbers.factor = 1 / numbers.loss_scale;

@@ -74,8 +74,8 @@ void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
 }
 
 inline void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
-inline void judge(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
-  pdp::judge(*numbers, *history, rule);
+inline void apply_gradient_rule(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
+  pdp::apply_gradient_rule(*numbers, *history, rule);
 }
 
 }  // namespace pdp::cpu

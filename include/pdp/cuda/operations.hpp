@@ -65,7 +65,7 @@ void squared_error(const Device& device, Matrix<const T> output, Matrix<const Ac
 
 void sum_of_squares(const Device& device, Matrix<const float> values, double* sum);
 void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history);
-void judge(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule);
+void apply_gradient_rule(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule);
 /// The bits of the host's, rounded where they are of fewer.
 template <Computed T>
 void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, T* values, Index count);

@@ -32,7 +32,7 @@ __global__ void store(const __grid_constant__ Value value, unsigned size, unsign
 }
 
 __global__ void scale_loss(StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
-__global__ void judge(StepNumbers* numbers, StepHistory* history, GradientRule rule) { pdp::judge(*numbers, *history, rule); }
+__global__ void apply_gradient_rule(StepNumbers* numbers, StepHistory* history, GradientRule rule) { pdp::apply_gradient_rule(*numbers, *history, rule); }
 
 }  // namespace kernel
 
@@ -191,8 +191,8 @@ void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<
 void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history) {
   launch(device, kernel::scale_loss, 1, 1, numbers, history);
 }
-void judge(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
-  launch(device, kernel::judge, 1, 1, numbers, history, rule);
+void apply_gradient_rule(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
+  launch(device, kernel::apply_gradient_rule, 1, 1, numbers, history, rule);
 }
 
 // ---- Graphs --------------------------------------------------------------------------------------------------------

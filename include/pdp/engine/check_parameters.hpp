@@ -13,7 +13,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/hash.hpp>
-#include <pdp/engine/host_calls.hpp>
+#include <pdp/engine/groups.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/plan/plan.hpp>
 

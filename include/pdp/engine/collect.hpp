@@ -9,8 +9,9 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/engine/host_calls.hpp>
-#include <pdp/nn/stage.hpp>
+#include <pdp/engine/groups.hpp>
+#include <pdp/nn/layout.hpp>
+#include <pdp/plan/layout.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
@@ -31,10 +32,11 @@ class Contributions {
   /// `plans`: of all ranks. `sliced_from`: the first kind of sharding in which a rank keeps no more than its slice.
   Contributions(const plan::Outline& model, const std::vector<plan::Plan>& plans, plan::Sharding sliced_from = plan::Sharding::parameters)
       : model_{model}, counts_(plans.size(), 0) {
-    for (std::size_t rank = 0; rank < plans.size(); ++rank)
+    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+      const plan::Layout layout = plan::layout(plans[rank], model);
       for (std::size_t u = 0; u < plans[rank].units.size(); ++u) {
         const plan::Unit& unit = plans[rank].units[u];
-        const Index slice = nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
+        const nn::Layout::Unit& lies = layout.units[u];
         const bool sliced = unit.sharding >= sliced_from;
         const Part part{as_int(rank),
                         as_int(u),
@@ -42,8 +44,8 @@ class Contributions {
                         unit.last,
                         plans[rank].tensor.index,
                         sliced,
-                        sliced ? unit.slice * slice : 0,
-                        sliced ? slice : slice * unit.slices,
+                        sliced ? lies.begin() : 0,
+                        sliced ? lies.slice : lies.whole(),
                         elements_};
         const auto is_same = [&](const Part& other) {
           return other.first == part.first && other.last == part.last && other.part == part.part && other.begin == part.begin;
@@ -53,6 +55,7 @@ class Contributions {
         counts_[rank] += as_size(part.elements);
         parts_.push_back(part);
       }
+    }
   }
 
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }

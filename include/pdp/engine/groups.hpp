@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
@@ -27,6 +30,109 @@ class Groups {
  private:
   std::vector<C> owned_;
   std::vector<C*> all_;
+};
+
+/// Calls of a group, which is borrowed as are the spans until the Work is waited for. Where a rank is alone nothing travels, the device
+/// copies what is its own, and the Work is empty, which counts as complete.
+template <comm::Communicator C, class E>
+[[nodiscard]] typename C::Work start_all_reduce(C& group, std::span<E> values) {
+  if (group.size() > 1) return group.all_reduce_async(values, comm::Sum{});
+  return {};
+}
+template <comm::Communicator C, class D, class E>
+[[nodiscard]] typename C::Work start_reduce_scatter(C& group, const D& device, std::span<const E> whole, std::span<E> slice) {
+  if (group.size() > 1) return group.reduce_scatter_async(whole, slice, comm::Sum{});
+  if (whole.data() != slice.data()) copy(device, whole, slice.data());
+  return {};
+}
+template <comm::Communicator C, class D, class E>
+[[nodiscard]] typename C::Work start_all_gather(C& group, const D& device, std::span<const E> slice, std::span<E> whole) {
+  if (group.size() > 1) return group.all_gather_async(slice, whole);
+  if (slice.data() != whole.data()) copy(device, slice, whole.data());
+  return {};
+}
+
+/// For as long as it lives, the calls of a communicator of devices come after what a device was given before each. A world may serve
+/// several models, each on a stream of its own, so nothing of that is left behind. Where calls take memory of the host, it does nothing.
+template <comm::Communicator C, class D>
+class AfterDevice {
+ public:
+  AfterDevice(C&, const D&) {}
+};
+template <comm::Communicator C, class D>
+requires comm::HasDeviceBuffers<C>
+class AfterDevice<C, D> {
+ public:
+  /// It borrows the communicator.
+  AfterDevice(C& world, const D& device) : world_{world}, before_{world.caller()} { world.caller(device.stream()); }
+  AfterDevice(const AfterDevice&) = delete;
+  AfterDevice& operator=(const AfterDevice&) = delete;
+  ~AfterDevice() { world_.caller(before_); }
+
+ private:
+  C& world_;
+  decltype(world_.caller()) before_;
+};
+
+/// Calls of a group with values of the host, for what ranks tell each other beside a step. Where the group's calls take memory of a device,
+/// copies go there and come back.
+template <comm::Communicator C, class D>
+class HostCalls {
+ public:
+  /// It borrows both.
+  HostCalls(C& group, const D& device) : group_{group}, device_{device} {}
+
+  template <class E, class Operation>
+  void all_reduce(std::span<E> values, Operation operation) {
+    in_place(values, [&](std::span<E> there) { group_.all_reduce(there, operation); });
+  }
+  template <class E>
+  void broadcast(std::span<E> values, int root) {
+    in_place(values, [&](std::span<E> there) { group_.broadcast(there, root); });
+  }
+  template <class E>
+  void all_gather(std::span<const E> own, std::span<E> all) {
+    apart(own, all, [&](std::span<const E> from, std::span<E> to) { group_.all_gather(from, to); });
+  }
+  /// `all`: on the root; `counts`: elements of each rank.
+  template <class E>
+  void gather(std::span<const E> own, std::span<E> all, std::span<const std::size_t> counts, int root) {
+    apart(own, all, [&](std::span<const E> from, std::span<E> to) { group_.gather(from, to, counts, root); });
+  }
+
+ private:
+  template <class E, class Call>
+  void in_place(std::span<E> values, Call&& call) {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      const AfterDevice after{group_, device_};
+      auto there = copy_of(std::span<const E>{values});
+      call(there.span());
+      std::ranges::copy(on_host(device_, std::span<const E>{there.span()}), values.begin());
+    } else {
+      call(values);
+    }
+  }
+  template <class E, class Call>
+  void apart(std::span<const E> from, std::span<E> to, Call&& call) {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      const AfterDevice after{group_, device_};
+      const auto from_there = copy_of(from);
+      auto to_there = allocate<E>(device_, as_index(to.size()));
+      call(from_there.span(), to_there.span());
+      std::ranges::copy(on_host(device_, std::span<const E>{to_there.span()}), to.begin());
+    } else {
+      call(from, to);
+    }
+  }
+  template <class E>
+  auto copy_of(std::span<const E> values) {
+    auto there = allocate<E>(device_, as_index(values.size()));
+    upload(device_, values, there.data());
+    return there;
+  }
+
+  C& group_;
+  const D& device_;
 };
 
 }  // namespace pdp::engine

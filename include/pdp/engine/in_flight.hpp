@@ -27,14 +27,14 @@ class InFlight {
   void begin(bool has_calls) { has_calls_ = has_calls_ || has_calls; }
 
   /// Until the device has carried out all that it was given.
-  void settle() {
+  void synchronise() {
     if constexpr (comm::HasDeviceBuffers<C>) {
       wait_until([this] { return device_.is_idle(); });
       has_calls_ = false;
     }
   }
   /// Until the device is through with what it was given so far, in the middle of a list, whose calls go on meanwhile.
-  void settle_so_far() {
+  void synchronise_so_far() {
     if constexpr (comm::HasDeviceBuffers<C>)
       wait_until([this] { return device_.is_idle(); });
     else if constexpr (requires { device_.synchronize(); })
@@ -64,7 +64,7 @@ class InFlight {
   void leave() noexcept {
     if (!has_calls_) return;
     try {
-      if (std::uncaught_exceptions() <= exceptions_) return settle();
+      if (std::uncaught_exceptions() <= exceptions_) return synchronise();
       if (device_.is_idle()) return;
     } catch (const Error&) {  // the world has failed, or the device
     }

@@ -21,24 +21,15 @@ struct Program {
   bool has_calls = false;                   // in which other ranks have a part
 };
 
-/// The instruction that starts the message that this one starts or waits for; others as they are.
-constexpr plan::Instruction message_start_of(plan::Instruction i) {
-  if (i.op == plan::Op::send_wait) i.op = plan::Op::send_start;
-  if (i.op == plan::Op::receive_wait) i.op = plan::Op::receive_start;
-  if (i.op == plan::Op::sum_wait) i.op = plan::Op::sum_start;
-  return i;
-}
-
 /// It may not outlive the list. Throws PlanError where an instruction waits for a message that nothing has started.
 template <comm::Communicator C>
 Program program_of(const plan::Instructions& list, const Groups<C>& groups) {
   Program made{.list = &list};
   std::vector<plan::Instruction> starts;
   for (const plan::Instruction& i : list) {
-    const plan::Instruction start = message_start_of(i);
-    const bool is_message = start.op == plan::Op::send_start || start.op == plan::Op::receive_start || start.op == plan::Op::sum_start;
+    const plan::Instruction start = start_of(i);
     const auto message = as_size(std::ranges::find(starts, start) - starts.begin());
-    if (is_message && message == starts.size()) {
+    if (plan::moves_boundary(i.op) && message == starts.size()) {
       if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
       starts.push_back(start);
     }

@@ -9,8 +9,8 @@
 #include <pdp/core/matrix.hpp>
 #include <pdp/engine/call_memory.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/plan/layout.hpp>
 #include <pdp/plan/plan.hpp>
-#include <pdp/plan/unit_layout.hpp>
 
 namespace pdp::engine {
 
@@ -25,14 +25,11 @@ class RoundedGradients {
   RoundedGradients() = default;
   /// Where calls take memory of a device, every rank of each group makes this call.
   RoundedGradients(Stage& stage, const plan::Plan& plan, const Groups<C>& groups) {
-    static_assert(sizeof(Reduced) == sizeof(BFloat16), "places are as long as rounded_place says");
-    std::vector<typename Lent::Need> needs;  // of places
-    for (std::size_t u = 0; u < plan.units.size(); ++u) {
-      const plan::RoundedPlace place = plan::rounded_place(plan, stage.outline(), u);
-      if (needs.size() <= place.number) needs.resize(place.number + 1);
-      needs[place.number].share(plan.units[u].group, place.elements);
-      places_.push_back(place.number);
-    }
+    static_assert(sizeof(Reduced) == sizeof(BFloat16), "places are as long as plan::layout says");
+    const plan::Layout layout = plan::layout(plan, stage.outline());
+    places_ = layout.rounded_place;
+    std::vector<typename Lent::Need> needs(layout.rounded.size());  // of places
+    for (std::size_t u = 0; u < places_.size(); ++u) needs[places_[u]].share(plan.units[u].group, layout.rounded[places_[u]]);
     if constexpr (comm::HasDeviceBuffers<C>) lent_ = {groups, stage.device(), needs};
     for (std::size_t place = 0; place < needs.size(); ++place)
       own_.push_back(allocate<Reduced>(stage.device(), lent_[place].empty() ? needs[place].elements : 0));

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/engine/host_calls.hpp>
+#include <pdp/engine/groups.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {

@@ -10,7 +10,6 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/engine/group_calls.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/rounded.hpp>
 #include <pdp/engine/unit_memory.hpp>

@@ -11,8 +11,8 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/engine/call_memory.hpp>
 #include <pdp/engine/groups.hpp>
-#include <pdp/nn/stage.hpp>
-#include <pdp/plan/unit_layout.hpp>
+#include <pdp/nn/parameter_memory.hpp>
+#include <pdp/plan/layout.hpp>
 
 namespace pdp::engine {
 
@@ -96,38 +96,38 @@ class UnitMemory {
   [[nodiscard]] const Unit& at(int unit) const { return units_[as_size(unit)]; }
 
   void lend(const Groups<C>& groups, const D& device, const plan::Plan& plan, const plan::Outline& model) {
-    const std::vector<nn::Run> all = plan::runs(plan);
-    for (const nn::Run& run : all) buffers_ = std::max(buffers_, as_size(run.buffer) + 1);
-    const std::vector<Index> scratch = plan::scratch_elements(plan, model);
-    scratches_ = scratch.size();
-    std::vector<typename Values::Need> values(all.size() + buffers_);  // of units, then of buffers
-    std::vector<typename Gradients::Need> gradients(all.size() + buffers_ + scratches_);
-    for (std::size_t u = 0; u < all.size(); ++u) {
-      const nn::Run& run = all[u];
-      const Index slice = nn::slice_elements(model, run), whole = slice * run.slices;
-      const auto need = [&](auto& needs, bool keeps_whole) {
-        needs[u] = {plan.units[u].group, keeps_whole ? whole : slice};
-        if (!keeps_whole) needs[all.size() + as_size(run.buffer)].share(plan.units[u].group, whole);
+    const plan::Layout layout = plan::layout(plan, model);
+    buffers_ = std::max(layout.values.buffers.size(), layout.gradients.buffers.size());
+    scratches_ = layout.scratch.size();
+    const std::size_t units = units_.size();
+    std::vector<typename Values::Need> values(units + buffers_);  // of units, then of buffers
+    std::vector<typename Gradients::Need> gradients(units + buffers_ + scratches_);
+    for (std::size_t u = 0; u < units; ++u) {
+      const nn::Run& run = layout.units[u].run;
+      const int group = plan.units[u].group;
+      const auto need = [&](auto& needs, const nn::Pieces& pieces, bool keeps_whole) {
+        needs[u] = {group, pieces.kept[u]};
+        if (!keeps_whole) needs[units + as_size(run.buffer)].share(group, pieces.buffers[as_size(run.buffer)]);
       };
       if (sees_memory && !run.keeps_gradients) continue;  // such ranks reduce and gather by messages
-      if (run.slices > 1) need(values, run.keeps_values);
+      if (run.slices > 1) need(values, layout.values, run.keeps_values);
       if (!std::same_as<Reduced, Gradient>) continue;
-      need(gradients, run.keeps_gradients);
+      need(gradients, layout.gradients, run.keeps_gradients);
       if (const auto number = as_size(run.buffer); number < scratches_ && run.slices > 1)
-        gradients[all.size() + buffers_ + number].share(plan.units[u].group, scratch[number]);
+        gradients[units + buffers_ + number].share(group, layout.scratch[number]);
     }
     values_ = {groups, device, values};
     gradients_ = {groups, device, gradients};
     if constexpr (sees_memory)
-      for (std::size_t u = 0; u < all.size(); ++u) find_others(u, all[u], groups, plan);
+      for (std::size_t u = 0; u < units; ++u) find_others(u, layout.units[u], groups, plan);
   }
 
-  void find_others(std::size_t u, const nn::Run& run, const Groups<C>& groups, const plan::Plan& plan) {
+  void find_others(std::size_t u, const nn::Layout::Unit& lies, const Groups<C>& groups, const plan::Plan& plan) {
     Unit& unit = units_[u];
-    unit.mark = static_cast<std::int64_t>(gradients_.begin(u)) * 64 + run.first % 64;
+    unit.mark = static_cast<std::int64_t>(gradients_.begin(u)) * 64 + lies.run.first % 64;
     if (values_[u].empty() || !values_.is_common(u) || !gradients_.is_common(u)) return;
     C& group = groups[plan.units[u].group];
-    const std::size_t begin = values_[u].size() / as_size(run.slices) * as_size(run.slice);
+    const auto begin = as_size(lies.begin());
     for (int rank = 0; rank < group.size(); ++rank) {
       unit.gradients_of_all.push_back(gradients_.of(rank, u).data() + begin);
       if (rank != group.rank()) unit.values_of_others.push_back(values_.of(rank, u).data() + begin);

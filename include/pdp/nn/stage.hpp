@@ -9,6 +9,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
+#include <pdp/nn/parameter_memory.hpp>
 
 namespace pdp::nn {
 
@@ -24,33 +25,6 @@ struct Slot {
   explicit Slot(int layers) : activations(as_size(layers) + 1), gradients(as_size(layers) + 1), saved(as_size(layers)) {}
 };
 
-/// A run of layers whose parameters lie in one piece, and so do their gradients. Of a run that several ranks share, a rank may keep a slice
-/// of each only, of which there are `slices` of the same length, and has room for the whole while it is needed: in the buffer with that
-/// number, which several runs may use in turn.
-struct Run {
-  int first = 0;
-  int last = 0;
-  int slices = 1;
-  int slice = 0;                                     // this rank's own
-  bool keeps_values = true, keeps_gradients = true;  // the whole of them
-  int buffer = 0;
-};
-
-/// Memory of the device that somebody else keeps: zero, and aligned as a Buffer. For each run what this rank keeps of its parameters, and
-/// of their gradients, and for each buffer as much as the largest of its runs needs. Empty where there is none; each list may end early.
-template <class T>
-struct Lent {
-  std::vector<std::span<T>> values{};
-  std::vector<std::span<Accumulated<T>>> gradients{};
-  std::vector<std::span<T>> value_buffers{};
-  std::vector<std::span<Accumulated<T>>> gradient_buffers{};
-};
-
-/// How many elements each slice of a run has. The whole has as many for each of its slices.
-constexpr Index slice_elements(const Outline& model, const Run& run) {
-  return padded_parameter((model.elements(run.first, run.last) + run.slices - 1) / run.slices);
-}
-
 /// The parameters that a rank holds, with their gradients, and the mathematics of its layers. All parameters that it keeps lie in one
 /// piece of the device's memory and all gradients in another, in runs of layers ("units") in the order in which they are given, but for
 /// what lies in memory that it was lent.
@@ -64,14 +38,18 @@ class Stage {
   using Gradient = Accumulated<T>;
   using Master = Accumulated<T>;
   using Device = D;
-  static constexpr bool has_masters = !std::same_as<T, Master>;
+  static constexpr bool has_masters = ParameterMemory<D, T>::has_masters;
 
   /// Parameters start from (seed, name, element), whatever the units are.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
-      : device_{device}, layers_{model}, outline_{nn::outline(model, input)}, places_(as_size(layers_.size())) {
-    units_.reserve(runs.size());
-    for (const Run& run : runs) add(run);
-    make_memory(lent);
+      : device_{device},
+        layers_{model},
+        outline_{nn::outline(model, input)},
+        memory_{device, layout(outline_, runs), lent},
+        places_(as_size(layers_.size())) {
+    for (std::size_t u = 0; u < runs.size(); ++u)
+      for (int layer = runs[u].first; layer < runs[u].last; ++layer)
+        places_[as_size(layer)] = {as_int(u), outline_.elements(runs[u].first, layer)};
     initialize(seed);
   }
 
@@ -79,20 +57,21 @@ class Stage {
   [[nodiscard]] const D& device() const { return device_; }
   /// Whether this rank keeps the whole of all its units, and not slices of some.
   [[nodiscard]] bool keeps_whole_units() const {
-    return std::ranges::all_of(units_, [](const Unit& unit) { return has_masters ? unit.run.slices == 1 : unit.run.keeps_values; });
+    return std::ranges::all_of(memory_.units(),
+                               [](const Unit& unit) { return has_masters ? unit.run().slices == 1 : unit.run().keeps_values; });
   }
   /// All that this rank keeps, but for what lies in memory that it was lent.
-  [[nodiscard]] std::span<T> values() { return values_.span(); }
+  [[nodiscard]] std::span<T> values() { return memory_.values(); }
   /// The whole of a unit; where this rank keeps a slice only, what lies in its buffer at present.
-  [[nodiscard]] std::span<T> values(int unit) { return {at(unit).values, at(unit).size()}; }
-  [[nodiscard]] std::span<Gradient> gradients(int unit) { return {at(unit).gradients, at(unit).size()}; }
+  [[nodiscard]] std::span<T> values(int unit) { return {memory_[unit].values, as_size(memory_[unit].layout.whole())}; }
+  [[nodiscard]] std::span<Gradient> gradients(int unit) { return {memory_[unit].gradients, as_size(memory_[unit].layout.whole())}; }
   /// This rank's slice of a unit.
-  [[nodiscard]] std::span<T> own_values(int unit) { return {at(unit).own_values, at(unit).slice_size()}; }
-  [[nodiscard]] std::span<Gradient> own_gradients(int unit) { return {at(unit).own_gradients, at(unit).slice_size()}; }
+  [[nodiscard]] std::span<T> own_values(int unit) { return {memory_[unit].own_values, as_size(memory_[unit].layout.slice)}; }
+  [[nodiscard]] std::span<Gradient> own_gradients(int unit) { return {memory_[unit].own_gradients, as_size(memory_[unit].layout.slice)}; }
   /// What an optimizer updates: the same as own_values() where these are not rounded.
   [[nodiscard]] std::span<Master> own_masters(int unit) {
     if constexpr (has_masters)
-      return {at(unit).own_masters, at(unit).slice_size()};
+      return {memory_[unit].own_masters, as_size(memory_[unit].layout.slice)};
     else
       return own_values(unit);
   }
@@ -142,9 +121,9 @@ class Stage {
     visit_parameters([&](const Parameter& parameter, const Unit& unit) {
       const auto size = as_size(parameter.elements());
       if constexpr (has_masters) {
-        if (unit.run.slices == 1) visit(parameter, std::span<Master>{unit.own_masters + parameter.offset, size});
+        if (unit.run().slices == 1) visit(parameter, std::span<Master>{unit.own_masters + parameter.offset, size});
       } else {
-        if (unit.run.keeps_values) visit(parameter, std::span<Master>{unit.values + parameter.offset, size});
+        if (unit.run().keeps_values) visit(parameter, std::span<Master>{unit.values + parameter.offset, size});
       }
     });
   }
@@ -157,9 +136,9 @@ class Stage {
         const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
         if (first < last) visit(parameter, first - parameter.offset, std::span{values + (first - begin), as_size(last - first)});
       };
-      const Index begin = unit.run.slice * unit.slice_elements, end = begin + unit.slice_elements;
-      if (unit.run.keeps_values)
-        visit_in(unit.values, 0, unit.run.slices * unit.slice_elements);
+      const Index begin = unit.layout.begin(), end = begin + unit.layout.slice;
+      if (unit.run().keeps_values)
+        visit_in(unit.values, 0, unit.layout.whole());
       else
         visit_in(unit.own_values, begin, end);
       if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
@@ -169,9 +148,9 @@ class Stage {
   /// while the whole of the unit is; `own` what lies in this rank's slice.
   template <class Visit>
   void for_each_gradient(int number, Visit&& visit) {
-    const Unit& unit = at(number);
-    const Index begin = unit.run.slice * unit.slice_elements, end = begin + unit.slice_elements;
-    for (int layer = unit.run.last - 1; layer >= unit.run.first; --layer)
+    const Unit& unit = memory_[number];
+    const Index begin = unit.layout.begin(), end = begin + unit.layout.slice;
+    for (int layer = unit.run().last - 1; layer >= unit.run().first; --layer)
       layers_.visit(layer, [&](const auto& each) {
         each.parameters(layers_.path(layer), places_[as_size(layer)].offset, [&](const Parameter& parameter) {
           const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
@@ -191,85 +170,12 @@ class Stage {
   }
 
  private:
-  struct Unit {
-    Run run;
-    Index slice_elements = 0;
-    T *values = nullptr, *own_values = nullptr;  // of the whole, of this rank's slice
-    Gradient *gradients = nullptr, *own_gradients = nullptr;
-    Master* own_masters = nullptr;
-
-    [[nodiscard]] std::size_t slice_size() const { return as_size(slice_elements); }
-    [[nodiscard]] std::size_t size() const { return slice_size() * as_size(run.slices); }
-  };
+  using Unit = typename ParameterMemory<D, T>::Unit;
   /// Where the parameters of a layer are: in no unit where this rank does not hold them.
   struct Place {
     int unit = -1;
     Index offset = 0;
   };
-
-  [[nodiscard]] Unit& at(int unit) { return units_[as_size(unit)]; }
-
-  void add(const Run& run) {
-    for (int layer = run.first; layer < run.last; ++layer)
-      places_[as_size(layer)] = {as_int(units_.size()), outline_.elements(run.first, layer)};
-    units_.push_back({run, slice_elements(outline_, run)});
-  }
-
-  void make_memory(const Lent<T>& lent) {
-    const auto kept = [](const Unit& unit, bool whole) { return whole ? as_index(unit.size()) : unit.slice_elements; };
-    Index values = 0, gradients = 0, masters = 0;
-    std::vector<Index> value_buffers, gradient_buffers;  // their elements
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      const Unit& unit = units_[u];
-      const auto need = [&](const auto& lent_units, bool keeps, Index& own, std::vector<Index>& buffers) {
-        if (piece(lent_units, u).empty()) own += kept(unit, keeps);
-        if (keeps) return;
-        const auto number = as_size(unit.run.buffer);
-        if (buffers.size() <= number) buffers.resize(number + 1);
-        buffers[number] = std::max(buffers[number], as_index(unit.size()));
-      };
-      need(lent.values, unit.run.keeps_values, values, value_buffers);
-      need(lent.gradients, unit.run.keeps_gradients, gradients, gradient_buffers);
-      masters += unit.slice_elements;
-    }
-    values_ = allocate<T>(device_, values);
-    gradients_ = allocate<Gradient>(device_, gradients);
-    if constexpr (has_masters) masters_ = allocate<Master>(device_, masters);
-    const std::vector<T*> values_of_buffers = make_buffers(value_buffers, lent.value_buffers, value_buffers_);
-    const std::vector<Gradient*> gradients_of_buffers = make_buffers(gradient_buffers, lent.gradient_buffers, gradient_buffers_);
-    T* next_values = values_.data();
-    Gradient* next_gradients = gradients_.data();
-    Master* next_masters = has_masters ? masters_.data() : nullptr;
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      Unit& unit = units_[u];
-      const auto place = [&]<class E>(std::span<E> from_others, bool keeps, E*& next, const std::vector<E*>& buffers, E*& whole, E*& own) {
-        E* lent_place = from_others.data();
-        E*& from = from_others.empty() ? next : lent_place;
-        whole = keeps ? from : buffers[as_size(unit.run.buffer)];
-        own = keeps ? from + unit.run.slice * unit.slice_elements : from;
-        from += kept(unit, keeps);
-      };
-      place(piece(lent.values, u), unit.run.keeps_values, next_values, values_of_buffers, unit.values, unit.own_values);
-      place(piece(lent.gradients, u), unit.run.keeps_gradients, next_gradients, gradients_of_buffers, unit.gradients, unit.own_gradients);
-      if constexpr (has_masters) unit.own_masters = std::exchange(next_masters, next_masters + unit.slice_elements);
-    }
-  }
-  /// Where buffers of so many elements are: those that this rank was not lent are its own.
-  template <class E, class Memory>
-  std::vector<E*> make_buffers(const std::vector<Index>& elements, const std::vector<std::span<E>>& lent, std::vector<Memory>& own) {
-    std::vector<E*> places;
-    for (std::size_t number = 0; number < elements.size(); ++number) {
-      const std::span<E> from_others = piece(lent, number);
-      own.push_back(allocate<E>(device_, from_others.empty() ? elements[number] : 0));
-      places.push_back(from_others.empty() ? own.back().data() : from_others.data());
-    }
-    return places;
-  }
-  /// Of a list that may end early.
-  template <class E>
-  static std::span<E> piece(const std::vector<std::span<E>>& lent, std::size_t number) {
-    return number < lent.size() ? lent[number] : std::span<E>{};
-  }
 
   /// Calls visit(parameter, unit), where the parameter's offset is among the elements of the unit.
   template <class Visit>
@@ -278,7 +184,7 @@ class Stage {
       const Place place = places_[as_size(number)];
       if (place.unit < 0) continue;
       layers_.visit(number, [&](const auto& layer) {
-        layer.parameters(layers_.path(number), place.offset, [&](const Parameter& parameter) { visit(parameter, at(place.unit)); });
+        layer.parameters(layers_.path(number), place.offset, [&](const Parameter& parameter) { visit(parameter, memory_[place.unit]); });
       });
     }
   }
@@ -293,7 +199,8 @@ class Stage {
   [[nodiscard]] State<T> state(int layer, bool accumulate) {
     const Place place = places_[as_size(layer)];
     if (place.unit < 0) return {nullptr, nullptr, accumulate};
-    return {at(place.unit).values + place.offset, at(place.unit).gradients + place.offset, accumulate};
+    const Unit& unit = memory_[place.unit];
+    return {unit.values + place.offset, unit.gradients + place.offset, accumulate};
   }
   [[nodiscard]] Matrix<T> matrix(const Slot<T>& slot, const std::vector<T*>& tensors, int boundary) const {
     return {tensors[as_size(boundary)], slot.rows, outline_.width(boundary)};
@@ -305,13 +212,8 @@ class Stage {
   [[no_unique_address]] D device_;
   Layers<Model> layers_;
   Outline outline_;
+  ParameterMemory<D, T> memory_;
   std::vector<Place> places_;  // of layers
-  std::vector<Unit> units_;
-  DeviceMemory<D, T> values_;
-  DeviceMemory<D, Gradient> gradients_;
-  DeviceMemory<D, Master> masters_;
-  std::vector<DeviceMemory<D, T>> value_buffers_;  // of units of which a slice is kept
-  std::vector<DeviceMemory<D, Gradient>> gradient_buffers_;
 };
 
 }  // namespace pdp::nn

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/plan/effects.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
@@ -20,9 +21,8 @@ constexpr Plan in_common_memory(Plan plan, RankInWorld at) {
     const auto reduced = std::find_if(plan.step.begin(), plan.step.end(),
                                       [&i](const Instruction& other) { return other.op == Op::reduce_start && other.unit == i.unit; });
     return unit.group == world && unit.sharding == Sharding::none && reduced != plan.step.end() &&
-           std::none_of(reduced, plan.step.end(), [&unit](const Instruction& later) {
-             return (later.op == Op::forward || later.op == Op::backward_input) && later.first < unit.last && unit.first < later.last;
-           });
+           std::none_of(reduced, plan.step.end(),
+                        [&unit](const Instruction& later) { return reads_parameters(later, unit.first, unit.last); });
   };
   Instructions list, waits;
   for (const Instruction& i : plan.step) {

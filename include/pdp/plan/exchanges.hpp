@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/plan/effects.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
@@ -49,16 +50,13 @@ class ExchangeWriter {
     list_.push_back(instruction);
   }
   constexpr void wait(std::size_t which) {
-    Instruction end = pending_[which];
-    end.op = Op::sum_wait;
+    const Instruction end = wait_of(pending_[which]);
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(which));
     list_.push_back(end);
   }
   /// Whether an instruction reads a gradient whose sum has been started.
   static constexpr bool needs(const Instruction& i, const Instruction& started) {
-    if (i.micro_batch != started.micro_batch) return false;
-    if (i.op == Op::backward_input || i.op == Op::backward_weight) return i.first < started.first && started.first <= i.last;
-    return i.op == Op::send_start && i.tensor == Tensor::gradient && i.first == started.first;
+    return i.micro_batch == started.micro_batch && reads_gradient(i, started.first);
   }
 
   constexpr void forward(const Instruction& i) {

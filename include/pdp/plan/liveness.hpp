@@ -7,23 +7,22 @@
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/nn/outline.hpp>
+#include <pdp/plan/effects.hpp>
 #include <pdp/plan/instruction.hpp>
+#include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
-
-/// A tensor that lives between instructions.
-enum class Kind : std::uint8_t { activation, gradient, saved };
 
 /// Where every tensor of a list of instructions lies in one buffer, in elements of one row. Two that are never needed at the same time may
 /// share their place: what a list needs is known from the list alone, so peak memory follows from the schedule. A layer that works in place
 /// has its output where its input was, if nobody wants the input any more.
-class Memory {
+class Liveness {
  public:
   static constexpr Index nowhere = -1;
 
-  Memory() = default;
+  Liveness() = default;
   /// `keep_output`: the model's output stays readable after the list.
-  Memory(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
+  Liveness(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output) : model_{&model} {
     tensors_.resize(as_size(micro_batches) * as_size(tensors_per_micro_batch()));
     for (int layer = 0; layer < model.size(); ++layer) shares_.push_back(shares(layer, list, micro_batches, keep_output));
     for (std::size_t at = 0; at < list.size(); ++at) follow(list[at], as_index(at));
@@ -84,31 +83,23 @@ class Memory {
     std::vector<Of> of(as_size(micro_batches));
     for (const Instruction& i : list) {
       Of& at = of[as_size(i.micro_batch)];
-      const bool is_between = writer < i.first && i.first <= layer, sends = i.op == Op::send_start || i.op == Op::send_wait;
-      const bool is_activation = i.tensor == plan::Tensor::activation;
-      switch (i.op) {
-        case Op::forward:
-          if (i.first > layer && at.is_lost()) return Shares::nothing;
-          if (i.first <= writer && writer < i.last) at.has_input = true;
-          if (layer < i.first || i.last <= layer) break;
-          if (!at.has_input) return Shares::nothing;
-          at = {false, true};
-          break;
-        case Op::receive_start:
-          if (is_activation && is_between) at.has_input = true;
-          break;
-        case Op::loss:
-        case Op::share_loss:
-        case Op::send_start:
-        case Op::send_wait:
-        case Op::backward_input:
-        case Op::backward_weight:
-          if (at.is_lost()) return Shares::nothing;
-          if (is_between && (i.op == Op::loss || i.op == Op::share_loss || (sends && is_activation))) return Shares::nothing;
-          break;
-        default:
-          break;
+      const auto is_between = [&](const Effect& effect) {
+        return effect.kind == Kind::activation && writer < effect.number && effect.number <= layer;
+      };
+      if (i.op == Op::forward) {
+        if (i.first > layer && at.is_lost()) return Shares::nothing;
+        if (i.first <= writer && writer < i.last) at.has_input = true;
+        if (layer < i.first || i.last <= layer) continue;
+        if (!at.has_input) return Shares::nothing;
+        at = {false, true};
+        continue;
       }
+      bool may_share = true;
+      for_each_effect(i, *model_, [&](const Effect& effect) {
+        if (effect.access == Access::arrive && is_start(i.op) && is_between(effect)) at.has_input = true;
+        if (effect.access == Access::read && (at.is_lost() || (effect.layer < 0 && is_between(effect)))) may_share = false;
+      });
+      if (!may_share) return Shares::nothing;
     }
     const bool is_computed = std::ranges::any_of(of, [](const Of& each) { return each.has_output; });
     if (!is_computed || (keep_output && std::ranges::any_of(of, &Of::is_lost))) return Shares::nothing;
@@ -155,38 +146,10 @@ class Memory {
   }
 
   void follow(const Instruction& i, Index at) {
-    const int m = i.micro_batch;
-    switch (i.op) {
-      case Op::forward:
-      case Op::backward_input:
-      case Op::backward_weight:
-        for (int layer = i.first; layer < i.last; ++layer) {
-          if (i.op == Op::backward_input && !model_->passes_gradient(layer)) continue;
-          touch(Kind::activation, m, layer, at);
-          touch(Kind::activation, m, layer + 1, at, i.op == Op::forward && shares_[as_size(layer)] == Shares::nothing);
-          if (i.op == Op::backward_input) touch(Kind::gradient, m, layer, at);
-          if (i.op != Op::forward) touch(Kind::gradient, m, layer + 1, at);
-          touch(Kind::saved, m, layer, at, i.op == Op::forward);
-        }
-        break;
-      case Op::share_loss:
-        touch(Kind::activation, m, i.first, at);
-        break;
-      case Op::loss:
-        touch(Kind::activation, m, i.first, at);
-        touch(Kind::gradient, m, i.first, at);
-        break;
-      case Op::send_start:
-      case Op::send_wait:
-      case Op::receive_start:
-      case Op::receive_wait:
-      case Op::sum_start:
-      case Op::sum_wait:
-        touch(i.tensor == plan::Tensor::activation ? Kind::activation : Kind::gradient, m, i.first, at);
-        break;
-      default:
-        break;
-    }
+    for_each_effect(i, *model_, [&](const Effect& effect) {
+      const bool shares = effect.kind == Kind::activation && effect.layer >= 0 && shares_[as_size(effect.layer)] != Shares::nothing;
+      touch(effect.kind, i.micro_batch, effect.number, at, effect.kind != Kind::gradient && effect.access == Access::write && !shares);
+    });
   }
 
   /// First fit, largest first: each tensor goes to the lowest place that is free for all its life, with those whose rows follow its own.
@@ -245,6 +208,16 @@ class Memory {
   std::vector<Shares> shares_;  // of layers
   std::vector<Tensor> tensors_;
   Index size_ = 0;
+};
+
+/// Where the tensors of a rank lie: those of its steps and those of its evaluations, which use one memory in turn.
+struct Boundaries {
+  Liveness step, evaluation;
+
+  Boundaries(const nn::Outline& model, const Plan& plan)
+      : step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true} {}
+  /// Elements for each row of a micro-batch.
+  [[nodiscard]] Index row_elements() const { return std::max(step.size(), evaluation.size()); }
 };
 
 }  // namespace pdp::plan

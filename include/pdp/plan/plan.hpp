@@ -55,6 +55,9 @@ struct Plan {
   Instructions setup{}, step{}, evaluate{};  // evaluate: forward and loss of one micro-batch
 };
 
+/// Returns the rows of a full micro-batch, where a rank's share of a step has so many.
+constexpr Index micro_batch_rows(const Plan& plan, Index rows) { return (rows + plan.micro_batches - 1) / plan.micro_batches; }
+
 /// The ranks of the world that are in a group of one of them, in the group's order. `plans`: of all ranks.
 constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int group) {
   std::vector<std::pair<int, int>> found;

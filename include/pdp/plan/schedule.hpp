@@ -54,10 +54,10 @@ constexpr std::vector<Action> join_weights(const std::vector<Action>& actions, i
   for (std::size_t at = 0; at < actions.size(); ++at) {
     Action action = actions[at];
     const int chunk = action.chunk;
-    const bool weighs = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_weight;
+    const bool is_weight = action.kind == Action::Kind::backward || action.kind == Action::Kind::backward_weight;
     if (action.kind == Action::Kind::backward) action.kind = Action::Kind::backward_input;
     if (action.kind != Action::Kind::backward_weight) list.push_back(action);
-    if (!weighs) continue;
+    if (!is_weight) continue;
     waiting.push_back({Action::Kind::backward_weight, action.micro_batch, chunk});
     if (std::count_if(waiting.begin(), waiting.end(), is_of(chunk)) < micro_batches && left(at, chunk)) continue;
     const auto begin = static_cast<std::ptrdiff_t>(list.size());
@@ -131,15 +131,15 @@ struct ZeroBubble {
   [[nodiscard]] constexpr std::vector<Action> actions(PipelinePlace at) const {
     const int ahead = std::min(at.micro_batches, at.ranks - at.rank - 1);
     std::vector<Action> list;
-    int weighed = 0;
+    int backward_weighted = 0;
     for (int m = 0; m < ahead; ++m) list.push_back({Action::Kind::forward, m});
     for (int m = 0; m < at.micro_batches; ++m) {
       const bool steady = m + ahead < at.micro_batches;
       if (steady) list.push_back({Action::Kind::forward, m + ahead});
       list.push_back({Action::Kind::backward_input, m});
-      if (!steady || m >= at.rank) list.push_back({Action::Kind::backward_weight, weighed++});
+      if (!steady || m >= at.rank) list.push_back({Action::Kind::backward_weight, backward_weighted++});
     }
-    while (weighed < at.micro_batches) list.push_back({Action::Kind::backward_weight, weighed++});
+    while (backward_weighted < at.micro_batches) list.push_back({Action::Kind::backward_weight, backward_weighted++});
     return list;
   }
 };

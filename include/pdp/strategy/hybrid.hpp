@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/plan/effects.hpp>
 #include <pdp/plan/exchanges.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/divides.hpp>
@@ -21,17 +22,17 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   const int units = as_int(plan.units.size());
   for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, group, 0));
 
-  const auto last_weighed = [&](int unit) {  // where the last gradient of its parameters is computed
+  const auto last_backward_weight = [&](int unit) {  // where the last gradient of its parameters is computed
     const Unit& own = plan.units[as_size(unit)];
     int found = -1;
     for (int at = 0; at < as_int(plan.step.size()); ++at) {
       const Instruction& i = plan.step[as_size(at)];
-      if (i.op == Op::backward_weight && i.first < own.last && own.first < i.last) found = at;
+      if (computes_parameter_gradients(i, own.first, own.last)) found = at;
     }
     return found;
   };
   std::vector<int> ends;
-  for (int u = 0; u < units; ++u) ends.push_back(last_weighed(u));
+  for (int u = 0; u < units; ++u) ends.push_back(last_backward_weight(u));
 
   Instructions list;
   for (int at = 0; at < as_int(plan.step.size()); ++at) {

@@ -21,7 +21,7 @@ namespace detail {
 class PipelineWriter {
  public:
   constexpr PipelineWriter(const Outline& model, std::vector<int> firsts, PipelinePlace at, bool recompute)
-      : model_{model}, firsts_{std::move(firsts)}, at_{at}, recompute_{recompute}, weighed_(as_size(chunks()), 0) {}
+      : model_{model}, firsts_{std::move(firsts)}, at_{at}, recompute_{recompute}, backward_weighted_(as_size(chunks()), 0) {}
 
   [[nodiscard]] constexpr Plan write(const std::vector<Action>& actions) {
     for (const Action& each : actions)
@@ -37,11 +37,11 @@ class PipelineWriter {
       next = i + weights_from(actions, i);
       if (next < actions.size()) ask(actions[next]);
       if (next - i > 1)
-        weigh_together(actions[i], as_int(next - i));
+        backward_weights_together(actions[i], as_int(next - i));
       else
         carry_out(actions[i]);
     }
-    settle();
+    end_sending();
     count();
     put(collective(Op::totals_start));
     for (int chunk = 0; chunk < chunks(); ++chunk) put(on_unit(Op::update, chunk));
@@ -72,7 +72,7 @@ class PipelineWriter {
   /// Whether a gradient goes back over the boundary before a layer.
   [[nodiscard]] constexpr bool returns(int layer) const { return model_.passes_gradient(layer); }
   /// Whether a stage has anything to do on the way back.
-  [[nodiscard]] constexpr bool learns(int chunk) const { return is_last(chunk) || returns(last(chunk)); }
+  [[nodiscard]] constexpr bool needs_gradient(int chunk) const { return is_last(chunk) || returns(last(chunk)); }
 
   constexpr void put(const Instruction& instruction) { list_->push_back(instruction); }
 
@@ -82,7 +82,7 @@ class PipelineWriter {
     if (action.kind == Action::Kind::forward) {
       if (const auto peer = before(chunk)) return message(Op::receive_start, Tensor::activation, action.micro_batch, first(chunk), *peer);
     } else if (action.kind != Action::Kind::backward_weight) {
-      if (const auto peer = after(chunk); peer && learns(chunk))
+      if (const auto peer = after(chunk); peer && needs_gradient(chunk))
         return message(Op::receive_start, Tensor::gradient, action.micro_batch, last(chunk), *peer);
     }
     return std::nullopt;
@@ -90,10 +90,7 @@ class PipelineWriter {
   constexpr void ask(const Action& action) {
     if (const auto start = awaited(action)) put(*start);
   }
-  constexpr void wait_for(Instruction start) {
-    start.op = start.op == Op::send_start ? Op::send_wait : Op::receive_wait;
-    put(start);
-  }
+  constexpr void wait_for(const Instruction& start) { put(wait_of(start)); }
 
   constexpr void carry_out(const Action& action) {
     if (const auto start = awaited(action)) wait_for(*start);
@@ -103,17 +100,17 @@ class PipelineWriter {
     if (action.kind != Action::Kind::backward_weight) {
       // The peer has it, as its gradient is here, or never returns one.
       if (const auto peer = after(chunk)) wait_for(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
-      if (!learns(chunk)) return;
+      if (!needs_gradient(chunk)) return;
       if (recompute_ && !is_last(chunk)) put(compute(Op::forward, m, first(chunk), last(chunk)));
       for (int layer = last(chunk) - 1; layer >= first(chunk); --layer) {
         put(compute(Op::backward_input, m, layer, layer + 1));
         if (layer == first(chunk)) send_back(m, chunk);
-        if (backward) put(weigh(m, chunk, layer, layer + 1));
+        if (backward) put(backward_weight(m, chunk, layer, layer + 1));
       }
-    } else if (learns(chunk)) {
-      put(weigh(m, chunk, first(chunk), last(chunk)));
+    } else if (needs_gradient(chunk)) {
+      put(backward_weight(m, chunk, first(chunk), last(chunk)));
     }
-    if (action.kind != Action::Kind::backward_input) weighed_[as_size(chunk)] = 1;
+    if (action.kind != Action::Kind::backward_input) backward_weighted_[as_size(chunk)] = 1;
   }
   /// How many actions, from one on, are the same stage's parameters for micro-batches that follow each other; at least 1.
   static constexpr std::size_t weights_from(const std::vector<Action>& actions, std::size_t at) {
@@ -126,16 +123,16 @@ class PipelineWriter {
     return end - at;
   }
   /// Layer by layer, so that the rows of a layer can be taken together.
-  constexpr void weigh_together(const Action& first_action, int micro_batches) {
+  constexpr void backward_weights_together(const Action& first_action, int micro_batches) {
     const int chunk = first_action.chunk;
-    if (!learns(chunk)) return;
+    if (!needs_gradient(chunk)) return;
     for (int layer = last(chunk) - 1; layer >= first(chunk); --layer)
       for (int m = 0; m < micro_batches; ++m) {
-        Instruction one = weigh(first_action.micro_batch + m, chunk, layer, layer + 1);
+        Instruction one = backward_weight(first_action.micro_batch + m, chunk, layer, layer + 1);
         one.accumulate = one.accumulate || m > 0;
         put(one);
       }
-    weighed_[as_size(chunk)] = 1;
+    backward_weighted_[as_size(chunk)] = 1;
   }
   constexpr void forward(int m, int chunk) {
     put(compute(Op::forward, m, first(chunk), last(chunk)));
@@ -145,18 +142,18 @@ class PipelineWriter {
     }
     if (const auto peer = after(chunk)) put(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
   }
-  [[nodiscard]] constexpr Instruction weigh(int m, int chunk, int first, int last) const {
-    return compute(Op::backward_weight, m, first, last, weighed_[as_size(chunk)] != 0);
+  [[nodiscard]] constexpr Instruction backward_weight(int m, int chunk, int first, int last) const {
+    return compute(Op::backward_weight, m, first, last, backward_weighted_[as_size(chunk)] != 0);
   }
   /// One gradient is on its way at a time.
   constexpr void send_back(int m, int chunk) {
     const auto peer = before(chunk);
     if (!peer || !returns(first(chunk))) return;
-    settle();
+    end_sending();
     sending_ = message(Op::send_start, Tensor::gradient, m, first(chunk), *peer);
     put(*sending_);
   }
-  constexpr void settle() {
+  constexpr void end_sending() {
     if (sending_) wait_for(*sending_);
     sending_.reset();
   }
@@ -188,7 +185,7 @@ class PipelineWriter {
   std::vector<int> firsts_;
   PipelinePlace at_;
   bool recompute_;
-  std::vector<char> weighed_;  // [chunk]: whether gradients of its parameters are there
+  std::vector<char> backward_weighted_;  // [chunk]: whether gradients of its parameters are there
   Plan plan_;
   Instructions* list_ = nullptr;
   std::optional<Instruction> sending_;

@@ -63,7 +63,7 @@ class ZeroWriter {
       if (last) put(collective(Op::totals_start));
       for (int u = 0; u < units(); ++u) {
         need(u, u + 1 < units() ? u + 1 : none);
-        if (reduces_each()) settle(u % buffers);
+        if (reduces_each()) end_reduction(u % buffers);
         append_backward(plan_.step, m, unit(u).first, unit(u).last, m > 0 && !reduces_each());
         if (reduces_each())
           reduce(u, m > 0, last);
@@ -72,7 +72,7 @@ class ZeroWriter {
       }
     }
     if (reduces_each())
-      for (int u = 0; u < buffers; ++u) settle((units() + u) % buffers);  // in the order in which they were started
+      for (int u = 0; u < buffers; ++u) end_reduction((units() + u) % buffers);  // in the order in which they were started
     else
       for (int u = 0; u < units(); ++u) {
         put(on_unit(Op::reduce_wait, u, world));
@@ -110,7 +110,7 @@ class ZeroWriter {
     put(on_unit(Op::reduce_start, u, world, -1, accumulate));
   }
   /// Waits for the reduction that uses a buffer. The last one of a unit is followed by its update.
-  constexpr void settle(int buffer) {
+  constexpr void end_reduction(int buffer) {
     const Reduction reduction = std::exchange(reductions_[as_size(buffer)], {});
     if (reduction.unit == none) return;
     put(on_unit(Op::reduce_wait, reduction.unit, world, -1, reduction.accumulate));

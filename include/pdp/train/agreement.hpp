@@ -18,7 +18,7 @@
 #include <pdp/core/finite.hpp>
 #include <pdp/core/hash.hpp>
 #include <pdp/core/precision.hpp>
-#include <pdp/engine/host_calls.hpp>
+#include <pdp/engine/groups.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/plan/gradient_policy.hpp>

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/cpu/parts.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/plan/gradient_policy.hpp>
@@ -49,6 +52,17 @@ struct FitOptions {
   bool shuffle = true;
   bool progress = true;  // a bar, where standard error is a terminal
 };
+
+namespace detail {
+
+/// Returns the options, with the scaling of losses that a model in float16 has without a word.
+template <class Precision>
+TrainerOptions with_loss_scaling(TrainerOptions options) {
+  if (std::same_as<typename Precision::compute, Float16> && !options.loss_scaling) options.loss_scaling.emplace();
+  return options;
+}
+
+}  // namespace detail
 
 /// The shape of a sample: as the options say, else as the model takes it. Throws ConfigError where neither does.
 template <nn::Block Model>

@@ -13,6 +13,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/data/replace_file.hpp>
 #include <pdp/engine/timeline.hpp>
+#include <pdp/plan/operation.hpp>
 
 namespace pdp {
 
@@ -30,31 +31,10 @@ constexpr std::array activities{Activity{"forward", "#4e79a7"},
                                 Activity{"update", "#f28e2b"},
                                 Activity{"start", "#e15759"},
                                 Activity{"wait", "#bab0ac"}};
+/// What a rank computes has the name of the operation; of calls the start is told from the rest, in which it waits.
 constexpr const Activity& activity_of(plan::Op op) {
-  using plan::Op;
-  switch (op) {
-    case Op::forward:
-      return activities[0];
-    case Op::loss:
-      return activities[1];
-    case Op::backward_input:
-      return activities[2];
-    case Op::backward_weight:
-      return activities[3];
-    case Op::update:
-      return activities[4];
-    case Op::count_start:
-    case Op::send_start:
-    case Op::receive_start:
-    case Op::sum_start:
-    case Op::reduce_start:
-    case Op::gather_start:
-    case Op::norm_start:
-    case Op::totals_start:
-      return activities[5];
-    default:
-      return activities[6];
-  }
+  const std::string_view wanted = !plan::is_call(op) ? name(op) : plan::is_start(op) ? "start" : "wait";
+  return *std::find_if(activities.begin(), activities.end(), [wanted](const Activity& each) { return each.name == wanted; });
 }
 
 /// The largest of 1, 2, 5, 10, 20, ... microseconds of which `seconds` holds at least six.

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,27 +14,26 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/core/finite.hpp>
-#include <pdp/core/label.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/engine.hpp>
-#include <pdp/engine/host_calls.hpp>
+#include <pdp/engine/groups.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
+#include <pdp/train/checked_plan.hpp>
+#include <pdp/train/dataset_checks.hpp>
+#include <pdp/train/dataset_chunks.hpp>
+#include <pdp/train/epoch_run.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
-#include <pdp/train/print.hpp>
-#include <pdp/train/progress.hpp>
+#include <pdp/train/print_epoch.hpp>
 #include <pdp/train/task.hpp>
+#include <pdp/train/trainer_guides.hpp>
 #include <pdp/train/trainer_requirements.hpp>
-#include <pdp/verify/verify.hpp>
 
 namespace pdp {
 
@@ -44,7 +42,7 @@ namespace pdp {
 /// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step; where one was
 /// given something else than the others (see check_agreement), every rank does. Before the first step, and at the beginning of fit(),
 /// evaluate() and set_parameters(), the ranks also compare the call, its arguments and their parameters; a step has no message for that.
-template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = cpu::Cpu>
+template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
                 "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
@@ -72,7 +70,7 @@ class Trainer {
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
       : world_{world},
         task_{task},
-        options_{with_loss_scaling(options)},
+        options_{detail::with_loss_scaling<P>(options)},
         strategy_{strategy},
         input_{input_of(task.model, options)},
         model_{strategy::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
@@ -83,7 +81,7 @@ class Trainer {
                 input_,
                 task.loss,
                 task.optimizer,
-                {share_of(options, plan_.share), options.seed},
+                {detail::share_of(options, plan_.share), options.seed},
                 options_.gradient_policy(),
                 device} {
     static_cast<void>(precision);
@@ -127,52 +125,41 @@ class Trainer {
            .samples = data.size(),
            .sample = data.sample_shape(),
            .target = data.target_shape()});
-    const Index outputs = check_shapes(data);
+    const Index outputs = detail::check_shapes(task_, input_, data);
     if (fit.epochs < 0 || fit.epochs > std::numeric_limits<int>::max() - epochs_)
       throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", std::numeric_limits<int>::max() - epochs_)};
-    const bool runs_ahead =
-        std::same_as<std::remove_cvref_t<OnStep>, Unwatched> && !D::uses_host_memory && options_.non_finite != plan::NonFinite::stop;
+    const bool runs_ahead = std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
+                            options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
     for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
-      const int epoch = epochs_;
-      Progress progress{fit.progress && world_.rank() == 0};
-      const auto begin = std::chrono::steady_clock::now();
-      Totals sums;
-      Index done = 0;
-      const auto count = [&](const Totals& totals) {
-        if (!totals.skipped) {  // its loss is seldom a number
-          sums.loss += totals.loss;
-          sums.correct += totals.correct;
-          sums.rows += totals.rows;
-        }
-        progress.show(epoch, ++done, loader.steps(), sums.mean_loss());
-      };
+      EpochRun run{epochs_, loader.steps(), fit.progress && world_.rank() == 0};
       std::optional<typename Engine::Pending> before;
-      loader.start(epoch);
+      loader.start(epochs_);
       for (const auto* batch = loader.next(); batch != nullptr;) {
-        prepare_step([&] { check_targets(batch->y, batch->samples, outputs, engine_.steps()); });
+        prepare_step([&] {
+          detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
+                                engine_.steps());
+        });
         start(batch->x, batch->y, batch->global_rows);
         if (runs_ahead) {
           auto started = engine_.pending();
           batch = loader.next();
-          if (before) count(engine_.finish(*before));
+          if (before) run.count(engine_.finish(*before));
           before = std::move(started);
         } else {
           batch = loader.next();  // while a device computes
           const Totals totals = finish();
           on_step(engine_.steps() - 1, totals);
-          count(totals);
+          run.count(totals);
         }
       }
-      if (before) count(engine_.finish(*before));
-      progress.wipe();
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      on_epoch(Epoch{epoch, sums.mean_loss(), sums.accuracy(), seconds.count()});
+      if (before) run.count(engine_.finish(*before));
+      on_epoch(run.end());
     }
   }
   template <data::Dataset Data, class OnEpoch>
   void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
-    fit(data, options, on_epoch, Unwatched{});
+    fit(data, options, on_epoch, detail::Unwatched{});
   }
   /// The same, with a line on standard output for each epoch.
   template <data::Dataset Data>
@@ -191,22 +178,11 @@ class Trainer {
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(world_, engine_.stage().device(),
                     {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
-    const Index outputs = check_shapes(data);
-    const data::Rows rows = data::shard_rows(data.size(), plan_.share);
-    const Index most = (data.size() + plan_.share.count - 1) / plan_.share.count, chunk = engine_.evaluation_rows();
-    std::vector<float> x(as_size(chunk * input_.elements()));
-    std::vector<Target> targets(as_size(chunk * data.target_shape().elements()));
-    std::vector<Index> which(as_size(chunk));
+    const Index outputs = detail::check_shapes(task_, input_, data);
     std::array<double, 3> sums{};
-    for (Index done = 0; done < most; done += chunk) {  // as often on every rank, since a plan may exchange messages
-      const Index first = std::min(rows.first + done, rows.last), count = std::min(chunk, rows.last - first);
-      const std::span numbers = std::span{which}.first(as_size(count));
-      std::iota(numbers.begin(), numbers.end(), first);
-      const std::span inputs = std::span{x}.first(as_size(count * input_.elements()));
-      const std::span labels = std::span{targets}.first(as_size(count * data.target_shape().elements()));
-      data.gather(numbers, inputs, labels);
-      check_targets(labels, numbers, outputs, std::nullopt);
-      const Totals totals = engine_.evaluate({rows_of(inputs), labels});
+    for (DatasetChunks chunks{data, plan_.share, engine_.evaluation_rows()}; chunks.next();) {
+      detail::check_targets(task_.loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
+      const Totals totals = engine_.evaluate({rows_of(chunks.inputs()), chunks.targets()});
       sums[0] += totals.loss;
       sums[1] += totals.correct;
       sums[2] += totals.rows;
@@ -258,18 +234,14 @@ class Trainer {
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
-  /// Whether the steps from now on are recorded for timeline(). A recorded step begins with a barrier, and on a GPU waits for each of its
+  /// Whether the steps from now on are traced for timeline(). A traced step begins with a barrier, and on a GPU waits for each of its
   /// instructions, so it takes longer there. Every rank makes this call.
-  void record(bool on) {
-    if (!on && !engine_.times().empty()) recorded_.assign(engine_.times().begin(), engine_.times().end());
-    engine_.record(on);
-  }
-  /// When each rank did what in the last step that was recorded, on rank 0; nothing on the others, and where no step was. Every rank makes
+  void trace(bool on) { engine_.trace(on); }
+  /// When each rank did what in the last step that was traced, on rank 0; nothing on the others, and where no step was. Every rank makes
   /// this call.
   [[nodiscard]] engine::Timeline timeline() {
-    const std::span<const engine::Timed> own = engine_.times().empty() ? std::span<const engine::Timed>{recorded_} : engine_.times();
-    if (own.empty()) return {};
-    return engine::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), own);
+    if (engine_.times().empty()) return {};
+    return engine::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), engine_.times());
   }
 
   /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
@@ -294,91 +266,20 @@ class Trainer {
     }
   }
 
-  /// In place of an on_step.
-  struct Unwatched {
-    void operator()(std::int64_t, const Totals&) const {}
-  };
-
-  static TrainerOptions with_loss_scaling(TrainerOptions options) {
-    if (std::same_as<typename P::compute, Float16> && !options.loss_scaling) options.loss_scaling.emplace();
-    return options;
-  }
-
-  /// Whether the plans of all ranks are verified, which takes a time that grows with the square of the world, and memory for what is at
-  /// each boundary of each rank. Up to 64 ranks they always are; above, if it takes at most about a second and 100 MB. Otherwise each rank
-  /// checks the numbers in its own plan only.
-  static constexpr bool verifies_all(int ranks, const plan::Plan& own, const nn::Outline& model) {
-    constexpr int always = 64, most = 1024;
-    constexpr Index most_values = Index{1} << 23;
-    return ranks <= always || (ranks <= most && Index{ranks} * own.micro_batches * (model.size() + 1) <= most_values);
-  }
   [[nodiscard]] plan::Plan checked_plan(const D& device) const {
     Engine::check_device(world_, device);
     check_agreement<P>(world_, device, task_, strategy_, model_, options_);
-    const nn::Outline model = nn::outline(model_, input_);
-    const plan::GradientPolicy policy = options_.gradient_policy();
-    policy.check();
-    plan::Plan plan = plan::plan_for(policy, strategy_.plan(model, {world_.rank(), world_.size()}));
-    if (const plan::Verdict verdict = plan::verify_numbers(model, plan, world_.rank()); !verdict)
-      throw PlanError{plan::explain(verdict, plan)};
-    if (verifies_all(world_.size(), plan, model)) {
-      const auto plans = strategy::plans_for(policy, strategy_, model, world_.size());
-      if (const plan::Verdict verdict = plan::verify(model, plans); !verdict) throw PlanError{plan::explain(verdict, plans)};
-    }
-    return plan;
+    return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_.rank(), world_.size()});
   }
 
   [[nodiscard]] auto host_calls() { return engine::HostCalls{world_, engine_.stage().device()}; }
 
   /// Of all ranks, as their engines carry them out.
   [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
-    auto plans = strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size());
-    for (int rank = 0; rank < world_.size(); ++rank) {
-      plan::Plan& plan = plans[as_size(rank)];
-      plan = Engine::adapted(world_, std::move(plan), rank);
-    }
-    return plans;
+    return Engine::adapted(world_, strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size()));
   }
 
-  static Index share_of(const TrainerOptions& options, data::Shard share) {
-    if (options.global_batch < 1 || options.global_batch > TrainerOptions::most_samples)
-      throw ConfigError{text("a global batch of ", options.global_batch, " samples was asked for; it takes at least 1, and at most ",
-                             TrainerOptions::most_samples, ", as in {.global_batch = 256}")};
-    return (options.global_batch + share.count - 1) / share.count;
-  }
-
-  [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const {
-    const Index width = input_.elements();
-    if (as_index(x.size()) % width != 0)
-      throw ShapeError{text("a batch of ", x.size(), " values was given, which is no whole number of samples of ", width)};
-    return {x.data(), as_index(x.size()) / width, width};
-  }
-
-  /// Throws LabelError that names the sample of a dataset whose class is wrong. `step`: none in an evaluation.
-  void check_targets(std::span<const Target> targets, std::span<const Index> samples, Index outputs, std::optional<std::int64_t> step) {
-    if constexpr (requires { task_.loss.check(targets, outputs); }) {
-      try {
-        task_.loss.check(targets, outputs);
-      } catch (const LabelError& error) {
-        const Index sample = samples[as_size(error.row())];
-        throw error.of(text(step ? text("step ", *step) : "evaluation", ": sample ", sample, " of the dataset (counted from 0)"));
-      }
-    }
-  }
-
-  /// Returns the number of the model's outputs. Throws ShapeError if the model or the loss takes other samples or targets.
-  template <class Data>
-  Index check_shapes(const Data& data) const {
-    if (data.sample_shape().elements() != input_.elements())
-      throw ShapeError{text("the dataset has samples of shape ", text(data.sample_shape()), ", but the model takes ", input_.elements(),
-                            " values a sample")};
-    const nn::Outline model = nn::outline(task_.model, input_);
-    const Index wanted = task_.loss.target_elements(model.width(model.size()));
-    if (data.target_shape().elements() != wanted)
-      throw ShapeError{text("the dataset has targets of shape ", text(data.target_shape()), ", but the loss takes ", wanted,
-                            " elements for each sample")};
-    return model.width(model.size());
-  }
+  [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const { return detail::rows_of(x, input_.elements()); }
 
   C& world_;
   TaskType task_;
@@ -388,58 +289,8 @@ class Trainer {
   Model model_;  // this rank's part of it, where the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
-  std::vector<engine::Timed> recorded_;
   bool agreed_ = false;  // whether the ranks have compared their parameters since these were made or set
   int epochs_ = 0;       // that fit() has been through
 };
-
-namespace detail {
-
-/// A number with four digits after the point, or "nan" or "inf".
-inline std::string decimal(double value) { return is_finite(value) ? fmt::format("{:.4f}", value) : text(value); }
-
-}  // namespace detail
-
-/// "### Epoch 0 || loss 0.5123 || performance 0.8456".
-template <comm::Group C>
-void print_epoch(const C& world, const Epoch& epoch) {
-  print(world, "### Epoch {} || loss {} || performance {}", epoch.number, detail::decimal(epoch.loss), detail::decimal(epoch.accuracy));
-}
-
-template <class C, class S, class TaskType>
-requires(detail::makes_trainer<C, S, TaskType>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&)
-->Trainer<C, S, TaskType>;
-template <class C, class S, class TaskType, SupportedPrecision P>
-requires(detail::makes_trainer<C, S, TaskType, P>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, P)
-->Trainer<C, S, TaskType, P>;
-template <class C, class S, class TaskType, Device D, SupportedPrecision P = Float32>
-requires(detail::makes_trainer<C, S, TaskType, P, D>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, const D&, P = {})
-->Trainer<C, S, TaskType, P, D>;
-
-/// What arguments make that do not fit: its static_asserts say why.
-template <class... Given>
-class Trainer<detail::NoTrainer<Given...>, void, void> : detail::TrainerRequirements<Given...> {
- public:
-  template <class... A>
-  Trainer(const A&...) {}
-  template <class A, class B, class C, class... More>
-  Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...) {}
-  template <class A, class B, class C>
-  Trainer(const A&, const B&, const C&, ...) {}
-  template <class A, class B>
-  Trainer(const A&, const B&, ...) {}
-  template <class A>
-  Trainer(const A&, ...) {}
-};
-template <class A, class B, class C, class... More>
-Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...)
-    -> Trainer<detail::NoTrainer<A, B, C, const TrainerOptions, const More...>, void, void>;
-// An ellipsis also takes a list in braces that is none of TrainerOptions.
-template <class A, class B, class C>
-Trainer(const A&, const B&, const C&, ...) -> Trainer<detail::NoTrainer<A, B, C>, void, void>;
-template <class A, class B>
-Trainer(const A&, const B&, ...) -> Trainer<detail::NoTrainer<A, B>, void, void>;
-template <class A>
-Trainer(const A&, ...) -> Trainer<detail::NoTrainer<A>, void, void>;
 
 }  // namespace pdp

@@ -12,12 +12,10 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/precision.hpp>
-#include <pdp/nn/stage.hpp>
 #include <pdp/plan/cuts.hpp>
 #include <pdp/plan/gradient_policy.hpp>
+#include <pdp/plan/layout.hpp>
 #include <pdp/plan/liveness.hpp>
-#include <pdp/plan/unit_layout.hpp>
-#include <pdp/verify/timetable.hpp>
 #include <pdp/verify/verify.hpp>
 
 namespace pdp::plan {
@@ -58,65 +56,14 @@ struct Description {
 
 namespace detail {
 
-inline Index slice_of(const Outline& model, const Unit& unit) {
-  return nn::slice_elements(model, {.first = unit.first, .last = unit.last, .slices = unit.slices});
-}
-
-/// Elements of buffers that several units use in turn: each as large as the largest of them needs it.
-class SharedBuffers {
- public:
-  void need(int number, Index elements) {
-    const auto at = as_size(number);
-    if (elements_.size() <= at) elements_.resize(at + 1);
-    elements_[at] = std::max(elements_[at], elements);
-  }
-  [[nodiscard]] Index sum() const {
-    Index all = 0;
-    for (const Index each : elements_) all += each;
-    return all;
-  }
-
- private:
-  std::vector<Index> elements_;
-};
-
-/// Elements of what a rank keeps of its units, and of the buffers for what it keeps a slice of. `keeps(unit)`: whether it keeps the whole.
-template <class Keeps>
-Index unit_elements(const Outline& model, const Plan& plan, const Keeps& keeps) {
-  Index elements = 0;
-  SharedBuffers buffers;
-  for (const Unit& unit : plan.units) {
-    const Index slice = slice_of(model, unit), whole = slice * unit.slices;
-    elements += keeps(unit) ? whole : slice;
-    if (!keeps(unit)) buffers.need(unit.buffer, whole);
-  }
-  return elements + buffers.sum();
-}
-
-/// Bytes of what gradients are rounded in before they travel.
-inline Index rounded_bytes(const Outline& model, const Plan& plan, const ElementBytes& bytes) {
-  if (bytes.reduce == bytes.master) return 0;
-  SharedBuffers places;
-  for (std::size_t unit = 0; unit < plan.units.size(); ++unit) {
-    const RoundedPlace place = rounded_place(plan, model, unit);
-    places.need(as_int(place.number), place.elements);
-  }
-  return bytes.reduce * places.sum();
-}
-
 inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, const Workload& work) {
   const Plan& plan = plans[as_size(rank)];
   const ElementBytes& bytes = work.bytes;
-  const bool has_masters = bytes.compute != bytes.master;
+  const Layout layout = plan::layout(plan, model);
   RankUse use;
   use.rows = (work.global_batch + plan.share.count - 1) / plan.share.count;
-  const Index micro_rows = (use.rows + plan.micro_batches - 1) / plan.micro_batches;
-  for (const Unit& unit : plan.units) {
-    const Index slice = bytes.master * slice_of(model, unit);
-    use.layers.emplace_back(unit.first, unit.last);
-    use.optimizer_state += as_index(work.state_fields) * slice;
-    if (has_masters) use.parameters += slice;
-  }
+  const Index micro_rows = micro_batch_rows(plan, use.rows);
+  for (const Unit& unit : plan.units) use.layers.emplace_back(unit.first, unit.last);
   std::ranges::sort(use.layers);
   for (std::size_t at = 1; at < use.layers.size();)
     if (use.layers[at - 1].second == use.layers[at].first) {
@@ -125,19 +72,15 @@ inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int 
     } else {
       ++at;
     }
-  use.parameters += bytes.compute * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::parameters; });
-  use.gradients = bytes.master * unit_elements(model, plan, [](const Unit& unit) { return unit.sharding < Sharding::gradients; });
-  for (const Index each : scratch_elements(plan, model)) use.gradients += bytes.master * each;
-  use.gradients += rounded_bytes(model, plan, bytes);
-  const Memory step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true};
-  use.activations = std::max(step.size(), evaluation.size()) * micro_rows * bytes.compute;
+  use.parameters = bytes.compute * layout.values.elements() + (bytes.compute != bytes.master ? bytes.master * layout.updated() : 0);
+  use.gradients = bytes.master * (layout.gradients.elements() + Layout::sum(layout.scratch)) +
+                  (bytes.reduce != bytes.master ? bytes.reduce * Layout::sum(layout.rounded) : 0);
+  use.optimizer_state = bytes.master * as_index(work.state_fields) * layout.updated();
+  use.activations = Boundaries{model, plan}.row_elements() * micro_rows * bytes.compute;
 
   for (const Instruction& i : plan.step) {
     const auto ranks = as_index(members(plans, rank, i.group).size());
-    const auto of_unit = [&] {
-      const Unit& unit = plan.units[as_size(i.unit)];
-      return slice_of(model, unit) * unit.slices * (i.op == Op::reduce_start ? bytes.reduce : bytes.compute);
-    };
+    const auto of_unit = [&] { return layout.units[as_size(i.unit)].whole() * (i.op == Op::reduce_start ? bytes.reduce : bytes.compute); };
     const Index rows = std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows);
     if (i.op == Op::send_start) {
       ++use.calls;
@@ -172,10 +115,10 @@ inline std::string byte_text(Index bytes) {
 inline Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work) {
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
   Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
-  const Timetable timetable{model, plans};
+  const std::vector<double> idle = idle_of(model, plans);
   for (int rank = 0; rank < as_int(plans.size()); ++rank) {
     found.ranks.push_back(detail::use_of(model, plans, rank, work));
-    found.ranks.back().idle = timetable.idle(rank);
+    found.ranks.back().idle = idle[as_size(rank)];
   }
   return found;
 }

@@ -11,7 +11,7 @@ namespace pdp::plan::detail {
 
 /// What is at the boundaries of one rank, as far as a rehearsal knows: activations and gradients of all micro-batches. Boundaries between
 /// which only views lie are one memory, so that what is written to one of them is no longer at the others. Of layers that work in place it
-/// knows nothing, as Memory lets them do so only where no list can tell.
+/// knows nothing, as Liveness lets them do so only where no list can tell.
 class RehearsedValues {
  public:
   /// Nothing yet; the value; this rank's term of it; that, while it is added to the others'; what has been overwritten by what came later.

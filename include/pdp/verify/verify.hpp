@@ -27,6 +27,14 @@ constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
   return run(&Plan::step, "step", true);
 }
 
+/// Returns of each rank what part of a step it does not compute, if computing takes what cost() says and messages take no time. The plans
+/// must be sound.
+constexpr std::vector<double> idle_of(const Outline& model, const std::vector<Plan>& plans) {
+  detail::Rehearsal step{model, plans, &Plan::step, true};
+  step.run();
+  return step.idle();
+}
+
 /// Checks one rank's plan by itself: that it names only units, layers, micro-batches and groups that there are. What verify() checks
 /// between ranks, this leaves open; it costs nothing, however large the world is.
 constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int rank) {
@@ -51,15 +59,12 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
   for (const auto& [name, list] : lists)
     for (std::size_t at = 0; at < list->size(); ++at) {
       const Instruction& i = (*list)[at];
-      const bool computes = i.op == Op::forward || i.op == Op::backward_input || i.op == Op::backward_weight;
-      const bool is_of_unit = i.op == Op::update || i.op == Op::reduce_start || i.op == Op::reduce_wait || i.op == Op::broadcast ||
-                              i.op == Op::gather_start || i.op == Op::gather_wait;
       if (i.group < 0 || i.group > groups) return fault(name, at, "names a group that the plan does not have");
       if (i.micro_batch < 0 || i.micro_batch >= (list == &plan.step ? plan.micro_batches : 1))
         return fault(name, at, "names a micro-batch that the plan does not have");
-      if (i.first < 0 || i.first > layers || i.last < 0 || i.last > layers || (computes && i.first >= i.last))
+      if (i.first < 0 || i.first > layers || i.last < 0 || i.last > layers || (computes_layers(i.op) && i.first >= i.last))
         return fault(name, at, "names layers that the model does not have");
-      if (is_of_unit && (i.unit < 0 || i.unit >= units)) return fault(name, at, "names a unit that the plan does not have");
+      if (is_of_unit(i.op) && (i.unit < 0 || i.unit >= units)) return fault(name, at, "names a unit that the plan does not have");
     }
   return {};
 }

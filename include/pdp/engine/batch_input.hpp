@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <span>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/engine/batch.hpp>
+
+namespace pdp::engine {
+
+/// Where a batch lies when a device computes with it: where the caller has it, if the device can read it there, else in memory that is made
+/// here. `Input` is what the caller gives, T what layers compute with.
+template <class Input, class T, class Target, class D>
+class BatchInput {
+  static constexpr bool rounds = !std::same_as<T, Input>;
+
+ public:
+  /// `width`, `targets`: values of a sample, and target elements.
+  BatchInput(const D& device, Index rows, Index width, Index targets) {
+    if constexpr (!D::uses_host_memory) {
+      input_ = allocate<Input>(device, rows * width);
+      if constexpr (rounds) rounded_ = allocate<T>(device, rows * width);
+      targets_ = allocate<Target>(device, rows * targets);
+      reserve_uploads(device, {input_.span().size_bytes(), targets_.span().size_bytes()});
+    }
+  }
+
+  /// From now on what begins with a batch that lies on the device has a copy of it, in one place for all.
+  void copy_always() { places_[0].is_left = places_[1].is_left = true; }
+
+  /// Returns the rows as the device has them.
+  [[nodiscard]] Batch<T, Target> bring(const D& device, Batch<Input, Target> batch, bool training) {
+    if constexpr (!D::uses_host_memory) {
+      if (!batch.on_device || is_elsewhere(batch, places_[training ? 0 : 1])) {
+        const auto bring = [&]<class E>(std::span<const E> from, E* to) {
+          batch.on_device ? copy(device, from, to) : upload(device, from, to);
+        };
+        bring(batch.x.values(), input_.data());
+        bring(batch.targets, targets_.data());
+        batch.x.data = input_.data();
+        batch.targets = targets_.span().first(batch.targets.size());
+      }
+    }
+    if constexpr (rounds) {
+      const Matrix<T> rounded{rounded_.data(), batch.x.rows, batch.x.cols};
+      convert(device, batch.x, rounded);
+      return {rounded, batch.targets};
+    } else {
+      return {batch.x, batch.targets};
+    }
+  }
+
+ private:
+  /// Where a caller has batches on the device.
+  struct Place {
+    const Input* x = nullptr;
+    const Target* targets = nullptr;
+    bool is_left = false;  // there were batches in other places
+  };
+  /// What a device has recorded reads a batch where it lies. So batches of steps, or of evaluations, that have come from more than one
+  /// place are copied to one.
+  static bool is_elsewhere(const Batch<Input, Target>& batch, Place& place) {
+    if (batch.x.rows == 0) return place.is_left;
+    if (place.x == nullptr) place = {batch.x.data, batch.targets.data(), place.is_left};
+    place.is_left = place.is_left || place.x != batch.x.data || place.targets != batch.targets.data();
+    return place.is_left;
+  }
+
+  DeviceMemory<D, Input> input_;
+  DeviceMemory<D, Target> targets_;
+  DeviceMemory<D, T> rounded_;
+  std::array<Place, 2> places_{};  // of steps, of evaluations
+};
+
+}  // namespace pdp::engine

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/nn/stage.hpp>
+#include <pdp/plan/liveness.hpp>
+#include <pdp/plan/plan.hpp>
+
+namespace pdp::engine {
+
+/// The tensors at boundaries, and what layers save, of the micro-batches of a step and of an evaluation. Borrows the outline.
+template <class D, class T>
+class BoundaryMemory {
+ public:
+  using Slot = nn::Slot<T>;
+
+  /// `micro_rows`: of a full micro-batch.
+  BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows)
+      : model_{model}, micro_rows_{micro_rows} {
+    const plan::Boundaries boundaries{model, plan};
+    memory_ = allocate<T>(device, boundaries.row_elements() * micro_rows);
+    step_ = slots_of(boundaries.step, plan.micro_batches);
+    evaluation_ = slots_of(boundaries.evaluation, 1);
+  }
+
+  [[nodiscard]] std::span<Slot> slots(bool training) { return training ? step_ : evaluation_; }
+  [[nodiscard]] const Slot& evaluation() const { return evaluation_.front(); }
+
+  /// Cuts the rows of a batch in micro-batches. The input is read where it lies.
+  void cut(Matrix<const T> x, bool training) {
+    const auto& layers = model_.layers;
+    Index first = 0;
+    for (Slot& slot : slots(training)) {
+      slot.rows = std::min(micro_rows_, x.rows - first);
+      T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes over the batch
+      slot.activations[0] = rows;
+      for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
+      first += slot.rows;
+    }
+  }
+
+  /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
+  [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const {
+    if (model_.layers[as_size(layer)].saved > 0) return false;
+    const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
+      const auto b = as_size(boundary);
+      for (std::size_t m = 1; m < all.size(); ++m)
+        if (all[m].rows > 0 && (all[m].*tensors)[b] != (all[m - 1].*tensors)[b] + all[m - 1].rows * model_.width(boundary)) return false;
+      return true;
+    };
+    return follow(&Slot::activations, layer) && follow(&Slot::activations, layer + 1) && follow(&Slot::gradients, layer + 1);
+  }
+
+ private:
+  [[nodiscard]] std::vector<Slot> slots_of(const plan::Liveness& list, int micro_batches) {
+    std::vector<Slot> made(as_size(micro_batches), Slot{model_.size()});
+    const auto at = [&](plan::Kind kind, int m, int number) {
+      const Index offset = list.offset(kind, m, number);
+      return offset == plan::Liveness::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
+    };
+    for (int m = 0; m < micro_batches; ++m)
+      for (int number = 0; number <= model_.size(); ++number) {
+        const auto n = as_size(number);
+        made[as_size(m)].activations[n] = at(plan::Kind::activation, m, number);
+        made[as_size(m)].gradients[n] = at(plan::Kind::gradient, m, number);
+        if (number < model_.size()) made[as_size(m)].saved[n] = at(plan::Kind::saved, m, number);
+      }
+    return made;
+  }
+
+  const nn::Outline& model_;
+  Index micro_rows_;
+  DeviceMemory<D, T> memory_;
+  std::vector<Slot> step_, evaluation_;
+};
+
+}  // namespace pdp::engine

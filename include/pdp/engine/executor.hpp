@@ -1,0 +1,186 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
+#include <pdp/engine/channels.hpp>
+#include <pdp/engine/groups.hpp>
+#include <pdp/engine/in_flight.hpp>
+#include <pdp/engine/message_tags.hpp>
+#include <pdp/engine/program.hpp>
+#include <pdp/engine/row_count.hpp>
+#include <pdp/engine/step_trace.hpp>
+#include <pdp/engine/unit_calls.hpp>
+#include <pdp/engine/unit_memory.hpp>
+#include <pdp/plan/plan.hpp>
+
+namespace pdp::engine {
+
+/// Carries out lists of instructions: the one loop that all strategies share. What computes is the worker's, what other ranks have a part
+/// in goes through calls, whose Work it keeps. Borrows all that it is made of.
+template <comm::Communicator C, class W, class Reduced>
+class Executor {
+  using T = typename W::T;
+  using Gradient = typename W::Gradient;
+  using Stage = typename W::Stage;
+  using D = typename Stage::Device;
+  using Work = typename C::Work;
+
+ public:
+  /// Every rank of each group makes this call, where gradients are rounded. `messages`: the most of a list.
+  Executor(const plan::Plan& plan, const Groups<C>& groups, Channels<C>& channels, UnitMemory<C, D, T, Reduced>& memory, W& worker,
+           RowCount<C>& rows, InFlight<C, D>& in_flight, std::size_t messages)
+      : plan_{plan},
+        groups_{groups},
+        channels_{channels},
+        worker_{worker},
+        rows_{rows},
+        in_flight_{in_flight},
+        tags_{plan.micro_batches, worker.stage().outline().size()},
+        units_{groups, plan, memory, worker},
+        messages_(messages) {}
+
+  /// From now on messages belong to another call of the engine.
+  void begin_call(Purpose purpose) { tags_.begin_call(purpose); }
+  /// A step begins. `counts_rows`: the caller does not know how many there are on all ranks.
+  void begin_step(bool counts_rows) { counts_rows_ = counts_rows; }
+
+  void run(const Program& program) {
+    for (std::size_t at = 0; at < program.list->size(); at += program.joined_count[at]) carry_out(program, at);
+  }
+  /// The same, with the times of the instructions. On a device it waits for each of them.
+  void run(const Program& program, StepTrace& trace) {
+    for (std::size_t at = 0; at < program.list->size(); at += program.joined_count[at]) {
+      trace.begin(at);
+      carry_out(program, at);
+      in_flight_.synchronise_so_far();
+      trace.end(at, program.joined_count[at]);
+    }
+  }
+
+ private:
+  void carry_out(const Program& program, std::size_t at) {
+    const plan::Instruction& i = (*program.list)[at];
+    C& group = groups_[i.group];
+    if constexpr (comm::HasDeviceBuffers<C>) worker_.device().begin_all();  // or a call would come before what it is to come after
+    switch (i.op) {
+      case plan::Op::count_start:
+        if (counts_rows_) rows_.start(group);
+        break;
+      case plan::Op::count_wait:
+        if (!counts_rows_) break;
+        rows_.wait();
+        worker_.set_global_rows(rows_.global());
+        break;
+      case plan::Op::loss:
+        worker_.run(i);
+        break;
+      case plan::Op::forward:
+      case plan::Op::backward_input:
+      case plan::Op::backward_weight:
+        if (const std::size_t count = program.joined_count[at]; count > 1) {
+          worker_.run_joined(i, as_int(count), [this] { groups_.world().progress(); });
+        } else {
+          compute(i, program.list == &plan_.step);
+        }
+        break;
+      case plan::Op::update:
+        units_.update(i.unit);
+        break;
+      case plan::Op::send_start:
+      case plan::Op::receive_start:
+        messages_[program.message_of[at]] = message(i);
+        break;
+      case plan::Op::sum_start:
+        messages_[program.message_of[at]] = start_all_reduce(group, worker_.boundary(i));
+        break;
+      case plan::Op::send_wait:
+      case plan::Op::receive_wait:
+      case plan::Op::sum_wait:
+        wait(messages_[program.message_of[at]]);
+        break;
+      case plan::Op::share_loss:
+        worker_.run(i);
+        wait(start_all_gather(group, worker_.device(), std::span<const Gradient>{worker_.own_parts()}, worker_.all_parts()));
+        break;
+      case plan::Op::reduce_start:
+        worker_.watch(i.unit);
+        units_.start_reduction(group, i);
+        break;
+      case plan::Op::reduce_wait:
+        wait(units_.reduction_work(i));
+        units_.end_reduction(i);
+        break;
+      case plan::Op::gather_start:
+        units_.start_gathering(group, i);
+        break;
+      case plan::Op::gather_wait:
+        wait(units_.gathering_work(i));
+        units_.end_gathering(i);
+        break;
+      case plan::Op::broadcast:
+        broadcast(group, i);
+        break;
+      case plan::Op::norm_start:
+        worker_.add_squares();
+        norming_ = start_all_reduce(group, worker_.square());
+        break;
+      case plan::Op::norm_wait:
+        wait(norming_);
+        worker_.apply_gradient_rule();
+        break;
+      case plan::Op::totals_start:
+        totalling_ = start_all_reduce(group, worker_.sums());
+        break;
+      case plan::Op::totals_wait:
+        wait(totalling_);
+        break;
+    }
+  }
+
+  /// Layer by layer: what is in flight moves in between. Of an evaluation nothing is, and ranks may have gone.
+  void compute(const plan::Instruction& i, bool in_a_step) {
+    for (int done = 0; done < i.last - i.first; ++done) {
+      const int layer = i.op == plan::Op::forward ? i.first + done : i.last - 1 - done;
+      worker_.run(plan::compute(i.op, i.micro_batch, layer, layer + 1, i.accumulate));
+      if (in_a_step) groups_.world().progress();
+    }
+  }
+  void broadcast(C& group, const plan::Instruction& i) {
+    wait(group.broadcast_async(worker_.stage().values(i.unit), i.peer));
+    if constexpr (Stage::has_masters)
+      if (plan_.units[as_size(i.unit)].slices == 1) wait(group.broadcast_async(worker_.stage().own_masters(i.unit), i.peer));
+  }
+  Work message(const plan::Instruction& i) {
+    const auto [group, peer] = channels_.way(i);
+    if (i.op == plan::Op::receive_start) return group.recv_async(worker_.boundary(i), peer, tags_(i));
+    return group.send_async(std::span<const T>{worker_.boundary(i)}, peer, tags_(i));
+  }
+  /// Until a call is complete, or so that what the device is given from now on comes after it.
+  void wait(Work&& work) { wait(work); }
+  void wait(Work& work) {
+    if constexpr (comm::HasDeviceBuffers<C>) {
+      if (work.pending()) work.wait_on(worker_.device().stream());
+    } else {
+      work.wait();
+    }
+  }
+
+  const plan::Plan& plan_;
+  const Groups<C>& groups_;
+  Channels<C>& channels_;
+  W& worker_;
+  RowCount<C>& rows_;
+  InFlight<C, D>& in_flight_;
+  MessageTags tags_;
+  bool counts_rows_ = false;
+  UnitCalls<C, W, Reduced> units_;
+  // What is in flight comes last, as in units_, so that it is let go of before the memory that it borrows.
+  std::vector<Work> messages_;
+  Work norming_, totalling_;
+};
+
+}  // namespace pdp::engine

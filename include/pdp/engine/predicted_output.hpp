@@ -1,0 +1,52 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/matrix.hpp>
+
+namespace pdp::engine {
+
+/// The model's output for the rows of a prediction, in memory of the host. It lives until the next call.
+template <class Input, class T, class D>
+class PredictedOutput {
+ public:
+  /// `ranks`: of the group of which each may have some columns of the output.
+  explicit PredictedOutput(int ranks) : ranks_{ranks} {}
+
+  [[nodiscard]] Matrix<const Input> whole(const D& device, Matrix<const T> own) {
+    if constexpr (D::uses_host_memory) {
+      return own;
+    } else {
+      const auto& read = on_host(device, own.values());
+      output_.assign(read.begin(), read.end());
+      return {output_.data(), own.rows, own.cols};
+    }
+  }
+
+  /// The same where each rank of a group has some columns of it: `gather(own, all)` brings these together.
+  template <class Gather>
+  [[nodiscard]] Matrix<const Input> join(const D& device, Matrix<const T> own, const Gather& gather) {
+    const Index size = own.size(), count = ranks_;
+    if (gathered_.size() < size * count) gathered_ = allocate<T>(device, size * count);
+    const std::span<T> all = gathered_.span().first(as_size(size * count));
+    gather(own.values(), all);
+    const auto& read = on_host(device, std::span<const T>{all});
+    output_.resize(all.size());
+    const Matrix<Input> whole{output_.data(), own.rows, own.cols * count};
+    for (Index r = 0; r < own.rows; ++r)
+      for (Index rank = 0; rank < count; ++rank)
+        std::copy_n(read.data() + rank * size + r * own.cols, own.cols, whole.row(r) + rank * own.cols);
+    return whole;
+  }
+
+ private:
+  int ranks_;
+  DeviceMemory<D, T> gathered_;  // from all ranks
+  std::vector<Input> output_;
+};
+
+}  // namespace pdp::engine

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <span>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/engine/check_output.hpp>
+#include <pdp/loss/loss.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/nn/placement.hpp>
+
+namespace pdp::engine {
+
+/// The loss of a rank's rows. Where each rank of a group has some columns of the output, they first tell each other what each knows from
+/// its own. Borrows the outline.
+template <class Loss, class T, class D>
+class RowLoss {
+  using Gradient = Accumulated<T>;
+  using Target = typename Loss::Target;
+  static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
+
+ public:
+  RowLoss(const D& device, const Loss& loss, nn::Part part, const nn::Outline& model, Index micro_rows)
+      : loss_{loss}, part_{part}, model_{model}, uncounted_{allocate<LossSums>(device, 1)} {
+    check_output<Loss, D, T>(model);
+    if constexpr (takes_shards)
+      if (model.output_is_sharded) {
+        part_limit_ = micro_rows * Loss::part_numbers;
+        parts_ = allocate<Gradient>(device, part_limit_ * (1 + part.count));
+      }
+  }
+
+  /// Target elements of a sample.
+  [[nodiscard]] Index target_elements() const { return loss_.target_elements(model_.output_width()); }
+  /// Throws LabelError if a target is none of the model's outputs, where a device cannot say so.
+  void check(std::span<const Target> targets) const {
+    if constexpr (!D::uses_host_memory && requires { loss_.check(targets, Index{}); }) loss_.check(targets, model_.output_width());
+  }
+
+  /// What this rank knows of the loss of the rows that were shared last, and room for what all of its group know.
+  [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(as_size(part_elements_)); }
+  [[nodiscard]] std::span<Gradient> all_parts() {
+    return parts_.span().subspan(as_size(part_limit_), as_size(part_elements_ * part_.count));
+  }
+  /// There is nothing to share of no rows.
+  void share_nothing() { part_elements_ = 0; }
+  void share(const D& device, Matrix<const T> output, std::span<const Target> targets) {
+    if constexpr (takes_shards) {
+      part_elements_ = output.rows * Loss::part_numbers;
+      loss_.part(device, output, targets, part_.index * output.cols, part_.count * output.cols,
+                 Matrix<Gradient>{own_parts().data(), output.rows, Loss::part_numbers});
+    }
+  }
+
+  /// `gradient`: empty where none is wanted.
+  void take(const D& device, Matrix<const T> output, std::span<const Target> targets, StepNumbers* numbers, Matrix<T> gradient) {
+    const bool counts = part_.index == 0;  // all ranks of the group find the same
+    const double* const scale = &numbers->scale;
+    LossSums* const sums = counts ? &numbers->sums : uncounted_.data();
+    if constexpr (takes_shards)
+      if (model_.output_is_sharded)
+        return loss_.join(device, output, targets, part_.index * output.cols, part_.count * output.cols,
+                          Matrix<const Gradient>{all_parts().data(), output.rows * part_.count, Loss::part_numbers}, scale, gradient, sums);
+    loss_(device, output, targets, scale, gradient, sums);
+  }
+
+ private:
+  Loss loss_;
+  nn::Part part_;  // of layers that are divided
+  const nn::Outline& model_;
+  DeviceMemory<D, LossSums> uncounted_;
+  DeviceMemory<D, Gradient> parts_;           // this rank's, then those of all
+  Index part_elements_ = 0, part_limit_ = 0;  // of this rank's: at present, at most
+};
+
+}  // namespace pdp::engine

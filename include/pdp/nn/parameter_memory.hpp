@@ -1,0 +1,111 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/nn/layout.hpp>
+
+namespace pdp::nn {
+
+/// Memory of the device that somebody else keeps: zero, and aligned as a Buffer. For each unit what this rank keeps of its parameters, and
+/// of their gradients, and for each buffer as much as the largest of its units needs. Empty where there is none; each list may end early.
+template <class T>
+struct Lent {
+  std::vector<std::span<T>> values{};
+  std::vector<std::span<Accumulated<T>>> gradients{};
+  std::vector<std::span<T>> value_buffers{};
+  std::vector<std::span<Accumulated<T>>> gradient_buffers{};
+};
+
+/// Memory for one kind of numbers of a rank's units, values or gradients, as a layout says. What is kept of the units lies in one piece, in
+/// their order, but for what is lent.
+template <class D, class E>
+class UnitArena {
+ public:
+  /// Where the whole of a unit lies, and this rank's slice.
+  struct Place {
+    E *whole = nullptr, *own = nullptr;
+  };
+  using Spans = std::vector<std::span<E>>;
+
+  UnitArena() = default;
+  /// `keeps_whole`: the member of Run that says of which units the whole is kept.
+  UnitArena(const D& device, const std::vector<Layout::Unit>& units, const Pieces& pieces, bool Run::*keeps_whole, const Spans& lent,
+            const Spans& lent_buffers) {
+    Index elements = 0;
+    for (std::size_t u = 0; u < units.size(); ++u)
+      if (piece(lent, u).empty()) elements += pieces.kept[u];
+    kept_ = allocate<E>(device, elements);
+    for (std::size_t number = 0; number < pieces.buffers.size(); ++number)
+      buffers_.push_back(allocate<E>(device, piece(lent_buffers, number).empty() ? pieces.buffers[number] : 0));
+    E* next = kept_.data();
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      const Layout::Unit& unit = units[u];
+      E* const kept = piece(lent, u).empty() ? std::exchange(next, next + pieces.kept[u]) : lent[u].data();
+      const auto buffer = as_size(unit.run.buffer);
+      if (unit.run.*keeps_whole)
+        places_.push_back({kept, kept + unit.begin()});
+      else
+        places_.push_back({piece(lent_buffers, buffer).empty() ? buffers_[buffer].data() : lent_buffers[buffer].data(), kept});
+    }
+  }
+
+  [[nodiscard]] const Place& operator[](std::size_t unit) const { return places_[unit]; }
+  /// All that is kept of the units, but for what is lent.
+  [[nodiscard]] std::span<E> kept() { return kept_.span(); }
+
+ private:
+  /// Of a list that may end early.
+  static std::span<E> piece(const Spans& lent, std::size_t number) { return number < lent.size() ? lent[number] : std::span<E>{}; }
+
+  DeviceMemory<D, E> kept_;
+  std::vector<DeviceMemory<D, E>> buffers_;
+  std::vector<Place> places_;  // of units
+};
+
+/// The parameters that a rank holds, with their gradients, and, where T is of 16 bits, with their masters.
+template <class D, class T>
+class ParameterMemory {
+ public:
+  using Gradient = Accumulated<T>;
+  using Master = Accumulated<T>;
+  static constexpr bool has_masters = !std::same_as<T, Master>;
+  struct Unit {
+    Layout::Unit layout;
+    T *values = nullptr, *own_values = nullptr;  // of the whole, of this rank's slice
+    Gradient *gradients = nullptr, *own_gradients = nullptr;
+    Master* own_masters = nullptr;
+
+    [[nodiscard]] const Run& run() const { return layout.run; }
+  };
+
+  ParameterMemory(const D& device, const Layout& layout, const Lent<T>& lent)
+      : values_{device, layout.units, layout.values, &Run::keeps_values, lent.values, lent.value_buffers},
+        gradients_{device, layout.units, layout.gradients, &Run::keeps_gradients, lent.gradients, lent.gradient_buffers} {
+    if constexpr (has_masters) masters_ = allocate<Master>(device, layout.updated());
+    Master* next = has_masters ? masters_.data() : nullptr;
+    for (std::size_t u = 0; u < layout.units.size(); ++u) {
+      units_.push_back({layout.units[u], values_[u].whole, values_[u].own, gradients_[u].whole, gradients_[u].own, next});
+      if constexpr (has_masters) next += layout.units[u].slice;
+    }
+  }
+
+  [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
+  [[nodiscard]] const Unit& operator[](int unit) const { return units_[as_size(unit)]; }
+  /// All values that this rank keeps, but for what lies in memory that it was lent.
+  [[nodiscard]] std::span<T> values() { return values_.kept(); }
+
+ private:
+  UnitArena<D, T> values_;
+  UnitArena<D, Gradient> gradients_;
+  DeviceMemory<D, Master> masters_;
+  std::vector<Unit> units_;
+};
+
+}  // namespace pdp::nn

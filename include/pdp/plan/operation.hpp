@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <pdp/core/cast.hpp>
+
+namespace pdp::plan {
+
+/// What an instruction does. `ops` says of each what it is about, and how a start and its wait belong together.
+enum class Op : std::uint8_t {
+  // Rows of the step over all ranks, before the first loss. Nothing travels where the caller knows them.
+  count_start,
+  count_wait,
+  // Compute: a micro-batch, layers [first, last). The loss is taken at the boundary after the last layer.
+  forward,
+  loss,
+  backward_input,   // from the last layer to the first: gradients of the boundaries
+  backward_weight,  // gradients of the parameters
+  // A boundary's activation or gradient of a micro-batch, to or from a peer of a group. The boundary is `first`.
+  send_start,
+  send_wait,
+  receive_start,
+  receive_wait,
+  // A boundary's activation or gradient of a micro-batch, of which each rank of a group has a term, summed on all of them.
+  sum_start,
+  sum_wait,
+  // What each rank of a group knows of a micro-batch's loss from its columns of the output, to all of them; before the loss.
+  share_loss,
+  // Gradients of a unit, summed over its group: each rank keeps the sum, or its slice of it.
+  reduce_start,
+  reduce_wait,
+  // Parameters of a unit, from the peer to its group.
+  broadcast,
+  // Parameters of a unit, each rank's slice to all of its group.
+  gather_start,
+  gather_wait,
+  // The norm of the whole gradient, over all ranks: between the last reduction and the first update, in plans that need it.
+  norm_start,
+  norm_wait,
+  // The sums that a report needs: loss, correct rows.
+  totals_start,
+  totals_wait,
+  // The optimizer, on a unit.
+  update
+};
+
+/// What an operation is about, and so which fields of an instruction it uses.
+enum class OpKind : std::uint8_t {
+  step,    // numbers of the whole step, which a group adds up: group
+  layers,  // micro_batch, first, last
+  loss,    // micro_batch, first; share_loss also group
+  send,    // messages: tensor, micro_batch, first, group, peer
+  receive,
+  sum,        // tensor, micro_batch, first, group
+  unit_call,  // unit, group; broadcast also peer
+  update      // unit
+};
+
+/// An operation may be a whole, or one of two halves: its start, which returns at once, and the wait for its end.
+enum class Half : std::uint8_t { none, start, wait };
+
+struct OpInfo {
+  Op op;
+  const char* name;
+  OpKind kind;
+  Half half = Half::none;
+  bool is_call = false;  // other ranks of the group have a part in it
+};
+
+/// The operations in the order of their numbers. A wait stands behind its start.
+inline constexpr std::array ops{
+    OpInfo{Op::count_start, "count_start", OpKind::step, Half::start, true},
+    OpInfo{Op::count_wait, "count_wait", OpKind::step, Half::wait, true},
+    OpInfo{Op::forward, "forward", OpKind::layers},
+    OpInfo{Op::loss, "loss", OpKind::loss},
+    OpInfo{Op::backward_input, "backward_input", OpKind::layers},
+    OpInfo{Op::backward_weight, "backward_weight", OpKind::layers},
+    OpInfo{Op::send_start, "send_start", OpKind::send, Half::start, true},
+    OpInfo{Op::send_wait, "send_wait", OpKind::send, Half::wait, true},
+    OpInfo{Op::receive_start, "receive_start", OpKind::receive, Half::start, true},
+    OpInfo{Op::receive_wait, "receive_wait", OpKind::receive, Half::wait, true},
+    OpInfo{Op::sum_start, "sum_start", OpKind::sum, Half::start, true},
+    OpInfo{Op::sum_wait, "sum_wait", OpKind::sum, Half::wait, true},
+    OpInfo{Op::share_loss, "share_loss", OpKind::loss, Half::none, true},
+    OpInfo{Op::reduce_start, "reduce_start", OpKind::unit_call, Half::start, true},
+    OpInfo{Op::reduce_wait, "reduce_wait", OpKind::unit_call, Half::wait, true},
+    OpInfo{Op::broadcast, "broadcast", OpKind::unit_call, Half::none, true},
+    OpInfo{Op::gather_start, "gather_start", OpKind::unit_call, Half::start, true},
+    OpInfo{Op::gather_wait, "gather_wait", OpKind::unit_call, Half::wait, true},
+    OpInfo{Op::norm_start, "norm_start", OpKind::step, Half::start, true},
+    OpInfo{Op::norm_wait, "norm_wait", OpKind::step, Half::wait, true},
+    OpInfo{Op::totals_start, "totals_start", OpKind::step, Half::start, true},
+    OpInfo{Op::totals_wait, "totals_wait", OpKind::step, Half::wait, true},
+    OpInfo{Op::update, "update", OpKind::update},
+};
+
+constexpr const OpInfo& info(Op op) { return ops[as_size(op)]; }
+/// A number that no operation has is "an unknown instruction".
+constexpr const char* name(Op op) { return as_size(op) < ops.size() ? info(op).name : "an unknown instruction"; }
+/// Whether the other ranks of its group have a part in it.
+constexpr bool is_call(Op op) { return info(op).is_call; }
+constexpr bool is_start(Op op) { return info(op).half == Half::start; }
+constexpr bool is_wait(Op op) { return info(op).half == Half::wait; }
+
+/// Returns the start that a wait belongs to, and every other operation as it is.
+constexpr Op start_of(Op op) { return is_wait(op) ? ops[as_size(op) - 1].op : op; }
+/// Returns the wait that a start needs, and every other operation as it is.
+constexpr Op wait_of(Op op) { return is_start(op) ? ops[as_size(op) + 1].op : op; }
+
+/// Whether it computes layers: forward, or one half of backward.
+constexpr bool computes_layers(Op op) { return info(op).kind == OpKind::layers; }
+/// Whether it is one half of a message between two ranks.
+constexpr bool is_message(Op op) { return info(op).kind == OpKind::send || info(op).kind == OpKind::receive; }
+/// Whether it works on a tensor at a boundary that other ranks have a part of, too.
+constexpr bool moves_boundary(Op op) { return is_message(op) || info(op).kind == OpKind::sum; }
+/// Whether it names a unit of parameters.
+constexpr bool is_of_unit(Op op) { return info(op).kind == OpKind::unit_call || info(op).kind == OpKind::update; }
+/// Whether its group is that of a strategy's own ranks, and not of all: messages, and calls about a unit.
+constexpr bool is_between_ranks_of_a_strategy(Op op) { return is_message(op) || info(op).kind == OpKind::unit_call; }
+
+static_assert([] {
+  for (std::size_t at = 0; at < ops.size(); ++at) {
+    const bool follows_start = at > 0 && ops[at - 1].half == Half::start && ops[at - 1].kind == ops[at].kind;
+    if (as_size(ops[at].op) != at || (ops[at].half == Half::wait) != follows_start) return false;
+  }
+  return ops.back().half != Half::start;
+}());
+
+}  // namespace pdp::plan

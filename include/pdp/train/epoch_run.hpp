@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <pdp/core/shape.hpp>
+#include <pdp/engine/batch.hpp>
+#include <pdp/train/log.hpp>
+#include <pdp/train/progress.hpp>
+
+namespace pdp {
+
+namespace detail {
+
+/// In place of fit()'s on_step.
+struct Unwatched {
+  void operator()(std::int64_t, const engine::Totals&) const {}
+};
+
+}  // namespace detail
+
+/// One epoch while it runs: what its steps have found, its time, and the progress that is shown.
+class EpochRun {
+ public:
+  EpochRun(int epoch, Index steps, bool shows_progress) : epoch_{epoch}, steps_{steps}, progress_{shows_progress} {}
+
+  /// A step is through.
+  void count(const engine::Totals& totals) {
+    if (!totals.skipped) {  // its loss is seldom a number
+      sums_.loss += totals.loss;
+      sums_.correct += totals.correct;
+      sums_.rows += totals.rows;
+    }
+    progress_.show(epoch_, ++done_, steps_, sums_.mean_loss());
+  }
+  [[nodiscard]] Epoch end() {
+    progress_.wipe();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
+    return Epoch{epoch_, sums_.mean_loss(), sums_.accuracy(), seconds.count()};
+  }
+
+ private:
+  int epoch_;
+  Index steps_, done_ = 0;
+  engine::Totals sums_{};
+  Progress progress_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace pdp

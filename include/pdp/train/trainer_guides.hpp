@@ -1,0 +1,51 @@
+#pragma once
+
+#include <pdp/core/device.hpp>
+#include <pdp/core/precision.hpp>
+#include <pdp/cpu/cpu.hpp>
+#include <pdp/train/options.hpp>
+#include <pdp/train/trainer_requirements.hpp>
+
+/// Which Trainer is made of which arguments.
+namespace pdp {
+
+template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = cpu::Cpu>
+class Trainer;
+
+template <class C, class S, class TaskType>
+requires(detail::makes_trainer<C, S, TaskType>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&)
+->Trainer<C, S, TaskType>;
+template <class C, class S, class TaskType, SupportedPrecision P>
+requires(detail::makes_trainer<C, S, TaskType, P>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, P)
+->Trainer<C, S, TaskType, P>;
+template <class C, class S, class TaskType, Device D, SupportedPrecision P = Float32>
+requires(detail::makes_trainer<C, S, TaskType, P, D>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, const D&, P = {})
+->Trainer<C, S, TaskType, P, D>;
+
+/// What arguments make that do not fit: its static_asserts say why.
+template <class... Given>
+class Trainer<detail::NoTrainer<Given...>, void, void> : detail::TrainerRequirements<Given...> {
+ public:
+  template <class... A>
+  Trainer(const A&...) {}
+  template <class A, class B, class C, class... More>
+  Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...) {}
+  template <class A, class B, class C>
+  Trainer(const A&, const B&, const C&, ...) {}
+  template <class A, class B>
+  Trainer(const A&, const B&, ...) {}
+  template <class A>
+  Trainer(const A&, ...) {}
+};
+template <class A, class B, class C, class... More>
+Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...)
+    -> Trainer<detail::NoTrainer<A, B, C, const TrainerOptions, const More...>, void, void>;
+// An ellipsis also takes a list in braces that is none of TrainerOptions.
+template <class A, class B, class C>
+Trainer(const A&, const B&, const C&, ...) -> Trainer<detail::NoTrainer<A, B, C>, void, void>;
+template <class A, class B>
+Trainer(const A&, const B&, ...) -> Trainer<detail::NoTrainer<A, B>, void, void>;
+template <class A>
+Trainer(const A&, ...) -> Trainer<detail::NoTrainer<A>, void, void>;
+
+}  // namespace pdp

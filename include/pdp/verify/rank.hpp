@@ -1,0 +1,215 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/plan/cuts.hpp>
+#include <pdp/plan/plan.hpp>
+#include <pdp/verify/clock.hpp>
+#include <pdp/verify/group_table.hpp>
+#include <pdp/verify/messages.hpp>
+#include <pdp/verify/units.hpp>
+#include <pdp/verify/values.hpp>
+
+namespace pdp::plan::detail {
+
+/// One rank of a rehearsal: all that can be checked of an instruction without the other ranks. Each function returns why the instruction
+/// may not do what it does, or null.
+class RehearsedRank {
+ public:
+  /// A collective that the rank has started.
+  struct Call {
+    Instruction start;
+    double at = 0;  // the rank's clock
+  };
+
+  constexpr RehearsedRank(const Outline& model, const Plan& plan, const GroupTable& groups, int rank, bool training)
+      : values{model, plan.micro_batches},
+        units{model, plan, groups, rank},
+        messages{plan.micro_batches},
+        calls(plan.groups.size() + 1),
+        met(calls.size(), 0),
+        model_{&model},
+        plan_{&plan},
+        training_{training},
+        gradient_taken_(as_size(plan.micro_batches) * as_size(model.size() + 1), 0),
+        held_from_(gradient_taken_),
+        held_(as_size(plan.micro_batches), 0),
+        loss_taken_(as_size(plan.micro_batches), 0) {}
+
+  /// What every instruction needs: numbers of what there is.
+  [[nodiscard]] constexpr const char* misnamed(const Instruction& i) const {
+    if (i.group < 0 || i.group >= as_int(calls.size())) return "names a group that the plan does not have";
+    if (is_of_unit(i.op) && (i.unit < 0 || i.unit >= units.size())) return "names a unit that the plan does not have";
+    return nullptr;
+  }
+  [[nodiscard]] constexpr const char* misnamed_boundary(const Instruction& i) const {
+    if (!has_micro_batch(i)) return "names a micro-batch that the plan does not have";
+    return i.first < 0 || i.first > model_->size() ? "names a boundary that the model does not have" : nullptr;
+  }
+
+  constexpr const char* compute(const Instruction& i) {
+    if (!has_micro_batch(i)) return "names a micro-batch that the plan does not have";
+    if (i.first < 0 || i.last > model_->size() || (i.op == Op::loss ? i.first != model_->size() : i.first >= i.last))
+      return "names layers that the model does not have";
+    if (const char* reason = units.use_parameters(i); reason != nullptr) return reason;
+    if (i.op == Op::forward) return forward(i);
+    if (i.op == Op::loss) return loss(i);
+    return i.op == Op::backward_input ? backward_input(i) : backward_weight(i);
+  }
+
+  constexpr const char* start_message(const Instruction& i) {
+    const bool sends = i.op == Op::send_start;
+    if (sends && !values.is_whole(i.tensor, i.micro_batch, i.first)) return "sends what is not there yet";
+    if (!sends && i.tensor == Tensor::activation && model_->is_input(i.first)) return "receives what the rank has: the batch";
+    if (messages.is_open(i)) return "starts a message again before it has been waited for";
+    if (sends)
+      values.start_send(i.tensor, i.micro_batch, i.first);
+    else if (const char* reason = values.start_receive(i.tensor, i.micro_batch, i.first); reason != nullptr)
+      return reason;
+    messages.start(i, clock.now());
+    return nullptr;
+  }
+  constexpr void end_message(const Instruction& i, const RehearsedMessage& theirs) {
+    if (i.op == Op::send_wait) return values.end_send(i.tensor, i.micro_batch, i.first);
+    values.end_receive(i.tensor, i.micro_batch, i.first);
+    clock.wait_until(theirs.at);
+  }
+
+  constexpr const char* update(const Instruction& i, bool takes_norm) { return units.update(i, takes_norm && !is_known(Op::norm_start)); }
+
+  /// What the rank does itself when a collective starts, and when all ranks have come to it.
+  constexpr const char* start_call(const Instruction& i) {
+    if (info(i.op).kind == OpKind::step) return start_sum_of_step(i);
+    if (i.op == Op::reduce_start) return units.start_reduction(i);
+    if (i.op == Op::gather_start) return units.start_gathering(i);
+    if (i.op == Op::broadcast) return units.broadcast(i);
+    if (const char* reason = misnamed_boundary(i); reason != nullptr) return reason;
+    if (model_->parts == 1 || i.group != plan_->tensor_group)
+      return "goes over a group that is not the one over which the layers are divided";
+    return i.op == Op::share_loss ? values.missing(Tensor::activation, i.micro_batch, i.first)
+                                  : values.start_sum(i.tensor, i.micro_batch, i.first);
+  }
+  constexpr const char* end_call(const Instruction& i) {
+    if (info(i.op).kind == OpKind::step) known_[as_size(start_of(i.op))] = true;
+    if (i.op == Op::share_loss) shared_ = i.micro_batch;
+    if (i.op == Op::sum_wait) values.end_sum(i.tensor, i.micro_batch, i.first);
+    if (i.op == Op::gather_wait) units.end_gathering(i);
+    return i.op == Op::reduce_wait ? units.end_reduction(i) : nullptr;
+  }
+
+  /// What the list leaves undone.
+  [[nodiscard]] constexpr const char* left_over() const {
+    if (!messages.all_waited()) return "leaves a message that is never waited for";
+    if (units.is_gathering()) return "leaves parameters that are gathered and never waited for";
+    if (values.has_terms()) return "leaves terms that are never added up, or a sum that is never waited for";
+    if (!training_) return nullptr;
+    if (const char* reason = units.left_over(); reason != nullptr) return reason;
+    return started_ != known_ ? "leaves a count, a norm or totals that are never waited for" : nullptr;
+  }
+  /// The most micro-batches so far whose activations are held at once.
+  [[nodiscard]] constexpr int peak() const { return peak_; }
+
+  int next = 0;  // instruction
+  RehearsalClock clock;
+  RehearsedValues values;
+  RehearsedUnits units;
+  RehearsedMessages messages;
+  std::vector<std::vector<Call>> calls;  // [group], in order
+  std::vector<int> met;                  // [group]: how many of them, from the first on, are known to meet on all ranks
+  int blocking = -1;                     // the broadcast, or the like, that this rank is in
+
+ private:
+  using State = RehearsedValues::State;
+
+  [[nodiscard]] constexpr bool has_micro_batch(const Instruction& i) const {
+    return i.micro_batch >= 0 && i.micro_batch < (training_ ? plan_->micro_batches : 1);
+  }
+  [[nodiscard]] constexpr std::size_t place(int micro_batch, int boundary) const {
+    return as_size(micro_batch) * as_size(model_->size() + 1) + as_size(boundary);
+  }
+  [[nodiscard]] constexpr const nn::Outline::Layer& layer(int number) const { return model_->layers[as_size(number)]; }
+  [[nodiscard]] constexpr bool is_known(Op start) const { return known_[as_size(start)]; }
+  constexpr void take_time(int number) { clock.compute(static_cast<double>(cost(layer(number)))); }
+  /// A layer leaves a value at a boundary.
+  constexpr const char* give(Tensor tensor, int m, int boundary, int from, bool is_term) {
+    return values.give(tensor, m, boundary, is_term ? State::term : State::whole, layer(from).is_view);
+  }
+
+  constexpr const char* forward(const Instruction& i) {
+    const int m = i.micro_batch;
+    if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
+    for (int number = i.first; number < i.last; ++number) {
+      const bool is_term = layer(number).exchange == nn::Exchange::output;
+      if (is_term && number + 1 < i.last) return "goes on from an activation whose terms have not been added up";
+      if (const char* reason = give(Tensor::activation, m, number + 1, number, is_term); reason != nullptr) return reason;
+      take_time(number);
+    }
+    if (!std::exchange(held_from_[place(m, i.first)], 1) && held_[as_size(m)]++ == 0) ++holding_;
+    peak_ = std::max(peak_, holding_);
+    return nullptr;
+  }
+  constexpr const char* loss(const Instruction& i) {
+    const int m = i.micro_batch;
+    if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
+    if (model_->output_is_sharded && shared_ != m) return "needs what the other ranks know of the loss from their columns of the output";
+    if (training_ && !is_known(Op::count_start)) return "needs the number of rows of the step, which is not known before count_wait";
+    if (started_[as_size(Op::totals_start)]) return "comes after totals_start, so the totals do not hold it";
+    if (std::exchange(loss_taken_[as_size(m)], 1)) return "is taken twice";
+    return values.give(Tensor::gradient, m, i.first, State::whole, false);
+  }
+  constexpr const char* backward_input(const Instruction& i) {
+    if (const char* reason = values.missing(Tensor::gradient, i.micro_batch, i.last); reason != nullptr) return reason;
+    for (int number = i.last - 1; number >= i.first; --number) {
+      const bool passes = model_->passes_gradient(number);
+      const bool is_term = layer(number).exchange == nn::Exchange::gradient_of_input && passes;
+      if (is_term && number > i.first) return "goes on from a gradient whose terms have not been added up";
+      if (const char* reason = give(Tensor::gradient, i.micro_batch, number, number, is_term); reason != nullptr) return reason;
+      if (passes) take_time(number);
+    }
+    return nullptr;
+  }
+  constexpr const char* backward_weight(const Instruction& i) {
+    const int m = i.micro_batch;
+    for (int number = i.last - 1; number >= i.first; --number) {
+      if (layer(number).parameters > 0) {
+        if (const char* reason = values.missing(Tensor::gradient, m, number + 1); reason != nullptr) return reason;
+        if (const char* reason = values.missing(Tensor::activation, m, number); reason != nullptr) return reason;
+      }
+      if (layer(number).saved > 0 && values.state(Tensor::gradient, m, number) == State::none)
+        return "comes before backward_input of a layer that finds gradients inside on the way";
+      if (const char* reason = units.may_add_gradients(number, i.accumulate); reason != nullptr) return reason;
+      if (std::exchange(gradient_taken_[place(m, number)], 1)) return "takes the gradient of a micro-batch twice";
+      units.add_gradients(number);
+      take_time(number);
+      if (std::exchange(held_from_[place(m, number)], 0) && --held_[as_size(m)] == 0) --holding_;
+    }
+    return nullptr;
+  }
+
+  constexpr const char* start_sum_of_step(const Instruction& i) {
+    const bool is_norm = i.op == Op::norm_start;
+    if (is_norm && i.group != 0) return "takes the norm over a group that is not the world";
+    if (is_norm)
+      if (const char* reason = units.missing_gradients(); reason != nullptr) return reason;
+    if (!std::exchange(started_[as_size(i.op)], true)) return nullptr;
+    return is_norm ? "takes the norm twice" : i.op == Op::count_start ? "counts the rows twice" : "takes the totals twice";
+  }
+
+  const Outline* model_;
+  const Plan* plan_;
+  bool training_;
+  std::vector<char> gradient_taken_;                  // [micro-batch][layer]: whether its gradient of the parameters is computed
+  std::vector<char> held_from_;                       // [micro-batch][layer]: whether a forward run from there waits for its backward
+  std::vector<int> held_;                             // [micro-batch]: how many do
+  int holding_ = 0, peak_ = 0;                        // micro-batches of which any do: now, at most
+  std::vector<char> loss_taken_;                      // [micro-batch]
+  int shared_ = -1;                                   // the micro-batch whose loss the group has shared last: there is one place for it
+  std::array<bool, ops.size()> started_{}, known_{};  // [start]: numbers of the whole step
+};
+
+}  // namespace pdp::plan::detail

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/plan/effects.hpp>
+#include <pdp/plan/plan.hpp>
+#include <pdp/verify/group_table.hpp>
+
+namespace pdp::plan::detail {
+
+/// The units of one rank in a rehearsal: whether their parameters are there, and how far their gradients are. Each function returns why an
+/// instruction may not do what it does, or null.
+class RehearsedUnits {
+ public:
+  constexpr RehearsedUnits(const Outline& model, const Plan& plan, const GroupTable& groups, int rank)
+      : model_{&model}, plan_{&plan}, computed_(as_size(model.size()), 0), fresh_(computed_) {
+    for (const Unit& unit : plan.units)
+      states_.push_back(
+          {.present = unit.sharding != Sharding::parameters, .has_others = unit.group >= 0 && groups.members(rank, unit.group).size() > 1});
+  }
+
+  [[nodiscard]] constexpr int size() const { return as_int(states_.size()); }
+
+  /// Layers compute with parameters, or with their gradients.
+  [[nodiscard]] constexpr const char* use_parameters(const Instruction& i) const {
+    for (int u = 0; u < size(); ++u) {
+      if (!reads(i, unit(u))) continue;
+      if (!state(u).present) return "needs parameters that are not there";
+      if (state(u).updated) return "needs parameters as they were before their update";
+      if (unit(u).sharding == Sharding::state && (state(u).reducing || state(u).reductions > 0))
+        return "computes with parameters that other ranks may change, as their gradients have been given away";
+    }
+    for (int layer = i.first; layer < i.last; ++layer)
+      if (has_parameters(layer) && !holds(layer)) return "needs parameters that the rank does not hold";
+    return nullptr;
+  }
+  /// A micro-batch adds to the gradients of a layer.
+  [[nodiscard]] constexpr const char* may_add_gradients(int layer, bool accumulate) const {
+    if (accumulate != (fresh_[as_size(layer)] > 0))
+      return accumulate ? "adds to the gradient of an earlier step: the first micro-batch must not accumulate"
+                        : "overwrites the gradient of an earlier micro-batch: all but the first must accumulate";
+    return changes_reduced(layer) ? "changes a gradient that is being reduced, or still has to be" : nullptr;
+  }
+  constexpr void add_gradients(int layer) {
+    ++fresh_[as_size(layer)];
+    ++computed_[as_size(layer)];
+  }
+
+  constexpr const char* start_reduction(const Instruction& i) {
+    const Unit& spec = unit(i.unit);
+    State& own = state(i.unit);
+    if (spec.group != i.group) return "reduces a unit over another group than the one that holds it";
+    if (own.reducing) return "reduces a unit that is being reduced already";
+    if (spec.sharding < Sharding::gradients) {
+      if (own.reductions > 0) return "reduces a unit twice";
+      if (!is_complete(spec)) return "comes before the gradients of all micro-batches are in";
+      if (i.accumulate) return "adds to the gradient of an earlier step: the first reduction must not accumulate";
+    } else if (const char* reason = give_to_slices(spec, i.accumulate, own.reductions > 0); reason != nullptr) {
+      return reason;
+    }
+    own.reducing = true;
+    return nullptr;
+  }
+  constexpr const char* end_reduction(const Instruction& i) {
+    State& own = state(i.unit);
+    if (i.accumulate != (own.reductions > 0)) return "does not end the reduction as it was started";
+    own.reducing = false;
+    ++own.reductions;
+    return nullptr;
+  }
+
+  constexpr const char* start_gathering(const Instruction& i) {
+    const Unit& spec = unit(i.unit);
+    if (spec.sharding == Sharding::none) return "gathers a unit of which every rank holds the whole";
+    if (spec.group != i.group) return "gathers a unit over another group than the one that holds it";
+    for (int u = 0; u < size() && spec.sharding == Sharding::parameters; ++u) {
+      if (unit(u).sharding != Sharding::parameters || unit(u).buffer != spec.buffer) continue;
+      if (state(u).gathering) return "gathers to where another unit is being gathered";
+      state(u).present = false;
+    }
+    state(i.unit).gathering = true;
+    return nullptr;
+  }
+  constexpr void end_gathering(const Instruction& i) {
+    state(i.unit).gathering = false;
+    state(i.unit).present = true;
+  }
+  [[nodiscard]] constexpr const char* broadcast(const Instruction& i) const {
+    return unit(i.unit).sharding == Sharding::parameters ? "broadcasts a unit of which no rank holds the whole" : nullptr;
+  }
+
+  /// `lacks_norm`: the plan takes the norm of the whole gradient, and it is not known yet.
+  constexpr const char* update(const Instruction& i, bool lacks_norm) {
+    State& own = state(i.unit);
+    if (const char* reason = missing_gradients(i.unit); reason != nullptr) return reason;
+    if (lacks_norm) return "comes before the norm of the whole gradient is known";
+    if (own.gathering) return "changes parameters that are being gathered";
+    if (own.updated) return "applies the same gradient twice";
+    own.updated = true;
+    if (unit(i.unit).sharding != Sharding::none) own.present = false;
+    return nullptr;
+  }
+  /// Why some unit's gradients are not those of the whole batch yet.
+  [[nodiscard]] constexpr const char* missing_gradients() const {
+    for (int u = 0; u < size(); ++u)
+      if (const char* reason = missing_gradients(u); reason != nullptr) return reason;
+    return nullptr;
+  }
+
+  /// What a list leaves undone.
+  [[nodiscard]] constexpr bool is_gathering() const {
+    return std::any_of(states_.begin(), states_.end(), [](const State& each) { return each.gathering; });
+  }
+  [[nodiscard]] constexpr const char* left_over() const {
+    for (int u = 0; u < size(); ++u) {
+      if (!is_complete(unit(u))) return "leaves layers whose gradients are never computed";
+      if (state(u).reducing) return "leaves a reduction that is never waited for";
+      if (!state(u).updated) return "leaves a unit that is never updated";
+      if (!state(u).present && unit(u).sharding < Sharding::parameters)
+        return "leaves parameters that are never gathered after their update";
+    }
+    return nullptr;
+  }
+
+ private:
+  struct State {
+    bool present = true;      // all of its parameters, as they are
+    bool has_others = false;  // that hold it, too
+    bool gathering = false;
+    bool reducing = false;  // in flight
+    int reductions = 0;     // that are complete
+    bool updated = false;
+  };
+
+  [[nodiscard]] constexpr const Unit& unit(int number) const { return plan_->units[as_size(number)]; }
+  constexpr State& state(int number) { return states_[as_size(number)]; }
+  [[nodiscard]] constexpr const State& state(int number) const { return states_[as_size(number)]; }
+  [[nodiscard]] constexpr bool has_parameters(int layer) const { return model_->layers[as_size(layer)].parameters > 0; }
+  [[nodiscard]] constexpr bool reads(const Instruction& i, const Unit& unit) const {
+    if (!reads_parameters(i, unit.first, unit.last)) return false;
+    for (int layer = std::max<int>(i.first, unit.first); layer < std::min<int>(i.last, unit.last); ++layer)
+      if (has_parameters(layer)) return true;
+    return false;
+  }
+  [[nodiscard]] constexpr bool holds(int layer) const {
+    for (const Unit& unit : plan_->units)
+      if (unit.first <= layer && layer < unit.last) return true;
+    return false;
+  }
+
+  [[nodiscard]] constexpr const char* missing_gradients(int number) const {
+    const State& own = state(number);
+    if (!is_complete(unit(number))) return "comes before the gradients of all micro-batches are in";
+    if (own.has_others && (own.reductions == 0 || own.reducing || is_left_out(unit(number))))
+      return "comes before the gradients of the other ranks are in";
+    return nullptr;
+  }
+  [[nodiscard]] constexpr bool is_complete(const Unit& unit) const {
+    for (int layer = unit.first; layer < unit.last; ++layer)
+      if (has_parameters(layer) && computed_[as_size(layer)] != plan_->micro_batches) return false;
+    return true;
+  }
+  /// Whether slices lack what this rank has computed of a unit's gradients.
+  [[nodiscard]] constexpr bool is_left_out(const Unit& unit) const {
+    if (unit.sharding < Sharding::gradients) return false;
+    for (int layer = unit.first; layer < unit.last; ++layer)
+      if (fresh_[as_size(layer)] > 0) return true;
+    return false;
+  }
+  /// A reduction to slices takes what the rank has computed since the one before.
+  constexpr const char* give_to_slices(const Unit& spec, bool accumulate, bool is_later) {
+    int least = -1;
+    for (int layer = spec.first; layer < spec.last; ++layer) {
+      int& fresh = fresh_[as_size(layer)];
+      if (has_parameters(layer)) {
+        if (fresh == 0 || (least >= 0 && fresh != least)) return "comes before the gradients of all its layers are in";
+        least = fresh;
+      }
+      fresh = 0;
+    }
+    if (accumulate == is_later) return nullptr;
+    return accumulate ? "adds to the gradient of an earlier step: the first reduction must not accumulate"
+                      : "overwrites the gradient of an earlier micro-batch: all reductions but the first must accumulate";
+  }
+  /// Whether the gradient of a layer lies where a reduction is at work, or has been once for all.
+  [[nodiscard]] constexpr bool changes_reduced(int layer) const {
+    for (const Unit& own : plan_->units) {
+      if (layer < own.first || layer >= own.last) continue;
+      for (int u = 0; u < size(); ++u) {
+        const bool same = unit(u).first == own.first;
+        if (own.sharding < Sharding::gradients) {
+          if (same && (state(u).reducing || state(u).reductions > 0)) return true;
+        } else if (unit(u).sharding >= Sharding::gradients && unit(u).buffer == own.buffer) {
+          if (state(u).reducing || (!same && is_left_out(unit(u)))) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  const Outline* model_;
+  const Plan* plan_;
+  std::vector<State> states_;
+  std::vector<int> computed_;  // [layer]: micro-batches whose gradient is computed
+  std::vector<int> fresh_;     // [layer]: those that its gradient holds, which have not gone to slices yet
+};
+
+}  // namespace pdp::plan::detail
