@@ -13,6 +13,7 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/join/roll_call.hpp>
@@ -45,6 +46,7 @@
 #include <pdp/comm/os/waiting.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/comm/thread/memory.hpp>
 #include <pdp/comm/thread/transport.hpp>

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/communicator.hpp>
-#include <pdp/comm/message/member.hpp>
 
 namespace pdp::comm {
 

@@ -9,6 +9,8 @@
 
 #include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm {

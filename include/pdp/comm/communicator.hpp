@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/work.hpp>
 

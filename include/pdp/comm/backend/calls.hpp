@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/work.hpp>

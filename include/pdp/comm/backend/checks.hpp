@@ -7,8 +7,9 @@
 #include <vector>
 
 #include <pdp/comm/backend/calls.hpp>
-#include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 

@@ -4,6 +4,7 @@
 
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/cuda_thread/group.hpp>
+#include <pdp/comm/shards.hpp>
 
 namespace pdp::comm::cuda_thread {
 

@@ -6,6 +6,7 @@
 
 #include <pdp/comm/cuda_thread/reductions.hpp>
 #include <pdp/comm/cuda_thread/world.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm::cuda_thread {

@@ -13,6 +13,7 @@
 
 #include <pdp/comm/backend/checks.hpp>
 #include <pdp/comm/os/doorbell.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/library.hpp>
 

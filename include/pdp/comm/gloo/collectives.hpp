@@ -10,7 +10,7 @@
 
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/gloo/links.hpp>
-#include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 #if __has_include(<gloo/context.h>)

@@ -14,6 +14,7 @@
 #include <pdp/comm/message/algorithm/select.hpp>
 #include <pdp/comm/message/algorithm/two_level.hpp>
 #include <pdp/comm/message/call_queue.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm {

@@ -12,6 +12,7 @@
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/mpi/group.hpp>
 #include <pdp/comm/mpi/work.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm {

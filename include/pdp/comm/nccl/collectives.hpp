@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <pdp/comm/backend/calls.hpp>
-#include <pdp/comm/message/schedule.hpp>
 #include <pdp/comm/nccl/group.hpp>
+#include <pdp/comm/shards.hpp>
 
 namespace pdp::comm::nccl {
 

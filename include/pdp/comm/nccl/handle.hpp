@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/nccl/library.hpp>
 
 namespace pdp::comm::nccl {

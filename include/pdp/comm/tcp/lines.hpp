@@ -25,11 +25,12 @@
 #error "pdp over TCP needs standalone Asio (Debian: libasio-dev), and the CMake target pdp::tcp"
 #endif
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/handshake/client.hpp>
 #include <pdp/comm/join/handshake/explain.hpp>
 #include <pdp/comm/join/handshake/server.hpp>
-#include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
 

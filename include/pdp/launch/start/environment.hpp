@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/start/launcher_variables.hpp>
 #include <pdp/launch/start/number.hpp>

@@ -13,6 +13,7 @@
 #include <pdp/comm/message/together/board.hpp>
 #include <pdp/comm/message/together/in_place.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm::together {
