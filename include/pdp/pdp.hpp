@@ -50,6 +50,7 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/comm/thread/memory.hpp>
 #include <pdp/comm/thread/transport.hpp>
+#include <pdp/comm/traits.hpp>
 #include <pdp/comm/work.hpp>
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>

@@ -81,7 +81,7 @@ class Handle {
     if (comm == nullptr || !own_) return;
     try {
       std::packaged_task<void()> task{[by, comm, device = device_] {
-        static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
+        cudaSetDevice(device);  // NCCL goes back to it
         by(comm);
       }};
       end_ = task.get_future();
