@@ -110,6 +110,7 @@
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/options.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/process/problem.hpp>
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/process/stack.hpp>
