@@ -1,6 +1,6 @@
 // Measures each algorithm for all-reduce over TCP, and makes of it the table by which pdp chooses among them.
 //
-//   tune [--ranks N] [--calls N] [--write include/pdp/comm/algorithm/table.hpp]
+//   tune [--ranks N] [--calls N] [--write include/pdp/comm/message/algorithm/table.hpp]
 //   srun -N 4 -n 16 tune ...      on the network and with the ranks that the table is for
 //
 // Groups of 2, 3, 4, 6, 8, 12, 16, ... of the first ranks are measured, up to all of them. Prints one JSON object for each group and size:

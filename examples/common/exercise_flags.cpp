@@ -29,7 +29,7 @@ void read(CLI::App& app, int argc, char** argv, pdp::launch::Options& launch, co
   add_comm_flag(app, launch);
   try {
     app.parse(argc, argv);
-    if (!launch.ranks && !launch.threads && !pdp::launch::Place::given(pdp::launch::environment)) launch.ranks = natural_ranks;
+    if (!launch.ranks && !launch.threads && !pdp::launch::JobPlace::given(pdp::launch::environment)) launch.ranks = natural_ranks;
     launch.check();
     check();
   } catch (const CLI::Success& wanted) {

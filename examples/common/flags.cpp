@@ -35,7 +35,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
 void start_a_mesh(Flags& flags) {
   pdp::launch::Options& launch = flags.launch;
   if (launch.ranks || launch.threads || launch.processes_per_node || launch.nodes > 1 ||
-      pdp::launch::Place::given(pdp::launch::environment))
+      pdp::launch::JobPlace::given(pdp::launch::environment))
     return;
   const std::int64_t ranks = pdp::strategy::Mesh{std::max(flags.data_axis, 1), flags.pipeline_axis, flags.tensor_axis}.size();
   if (ranks > pdp::launch::most_local_ranks)

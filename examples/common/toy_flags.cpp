@@ -20,7 +20,7 @@ namespace {
 void choose_ranks(ToyFlags& flags) {
   pdp::launch::Options& launch = flags.launch;
   const bool alone = flags.strategy == "single";
-  if (!launch.ranks && !launch.threads && !pdp::launch::Place::given(pdp::launch::environment)) launch.ranks = alone ? 1 : 2;
+  if (!launch.ranks && !launch.threads && !pdp::launch::JobPlace::given(pdp::launch::environment)) launch.ranks = alone ? 1 : 2;
   if (const int ranks = launch.ranks.value_or(launch.threads.value_or(1)); alone && ranks != 1)
     throw pdp::UsageError{pdp::text("--strategy single is for one rank, but ", ranks,
                                     " were asked for; leave --world-size out, or choose a strategy that spreads the work")};

@@ -13,6 +13,7 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/join/roll_call.hpp>
@@ -45,9 +46,11 @@
 #include <pdp/comm/os/waiting.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/self.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/comm/thread/memory.hpp>
 #include <pdp/comm/thread/transport.hpp>
+#include <pdp/comm/traits.hpp>
 #include <pdp/comm/work.hpp>
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
@@ -106,6 +109,7 @@
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/options.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/process/problem.hpp>
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/process/stack.hpp>

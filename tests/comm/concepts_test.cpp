@@ -1,30 +1,37 @@
 #include <pdp/comm/any.hpp>
+#include <pdp/comm/backend/free_list.hpp>
+#include <pdp/comm/backend/members_of_color.hpp>
 #include <pdp/comm/checked.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/comm/traits.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/train/task.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <vector>
 
 #include "catch.hpp"
+#include "comm/archetype.hpp"
+#include "support.hpp"
 
 namespace concepts_test {
 
 namespace comm = pdp::comm;
-using comm::Operation;
 
 // Each concept with a model that satisfies it, and models that lack one thing each.
 
 namespace {
 
-struct Handle {
-  Handle() = default;
-  Handle(Handle&&) = default;
-  Handle& operator=(Handle&&) = default;
-  void wait() {}
-  [[nodiscard]] bool done() { return true; }
-  [[nodiscard]] bool pending() const { return false; }
-};
+using Handle = archetype::Done;
 struct Copyable {
   void wait() {}
   [[nodiscard]] bool done() { return true; }
@@ -40,24 +47,10 @@ struct NoLook : Handle {
 static_assert(comm::Waitable<Handle> && comm::Waitable<comm::Thread::Work>);
 static_assert(!comm::Waitable<Copyable> && !comm::Waitable<NoWait> && !comm::Waitable<NoLook> && !comm::Waitable<int>);
 
-struct Bare {
-  using Work = Handle;
-  [[nodiscard]] int rank() const { return 0; }
-  [[nodiscard]] int size() const { return 1; }
-};
-struct Messages : Bare {
-  Handle send_async(std::span<const float>, int, int) { return {}; }
-  Handle recv_async(std::span<float>, int, int) { return {}; }
-};
-struct Collectives : Messages {
-  void barrier() {}
-  void broadcast(std::span<float>, int) {}
-  Handle all_reduce_async(std::span<float>, Operation auto) { return {}; }
-  void progress() {}
-};
-struct Minimal : Collectives {
-  Minimal split(int, int) { return {}; }
-};
+using Bare = archetype::Ranks;
+using Messages = archetype::Messages;
+using Collectives = archetype::Verbs;
+using Minimal = archetype::Communicator;
 
 struct NoSend : Collectives {
   NoSend split(int, int) { return {}; }
@@ -67,11 +60,22 @@ struct NoBarrier : Collectives {
   NoBarrier split(int, int) { return {}; }
   void barrier() = delete;
 };
-struct NoAllReduce : Messages {
-  void barrier() {}
-  void broadcast(std::span<float>, int) {}
-  void progress() {}
+struct NoAllReduce : Collectives {
   NoAllReduce split(int, int) { return {}; }
+  Handle all_reduce_async(std::span<float>, comm::Sum) = delete;
+};
+struct NoReduceScatter : Collectives {
+  NoReduceScatter split(int, int) { return {}; }
+  Handle reduce_scatter_async(std::span<const float>, std::span<float>, comm::Sum) = delete;
+};
+struct NoGather : Collectives {
+  NoGather split(int, int) { return {}; }
+  void gather(std::span<const float>, std::span<float>, std::span<const std::size_t>, int) = delete;
+};
+struct NoMemory : Collectives {
+  NoMemory split(int, int) { return {}; }
+  template <class T>
+  void allocate(std::size_t) = delete;
 };
 struct NoProgress : Collectives {
   NoProgress split(int, int) { return {}; }
@@ -79,11 +83,6 @@ struct NoProgress : Collectives {
 };
 struct SplitsToAnother : Collectives {
   Minimal split(int, int) { return {}; }
-};
-struct Scatters : Collectives {
-  Scatters split(int, int) { return {}; }
-  Handle reduce_scatter_async(std::span<const float>, std::span<float>, Operation auto) { return {}; }
-  Handle all_gather_async(std::span<const float>, std::span<float>) { return {}; }
 };
 struct Slow : Minimal {
   static constexpr bool fails_fast = false;
@@ -100,11 +99,23 @@ static_assert(comm::Communicator<Minimal>);
 static_assert(!comm::Communicator<Messages> && !comm::Communicator<Collectives>);
 static_assert(!comm::Communicator<NoSend> && !comm::Communicator<NoBarrier> && !comm::Communicator<NoAllReduce>);
 static_assert(!comm::Communicator<NoProgress> && !comm::Communicator<SplitsToAnother>);
-static_assert(comm::HasReduceScatter<Scatters> && !comm::HasReduceScatter<Minimal>);
-static_assert(!comm::HasCommonMemory<Scatters>);
+static_assert(!comm::Communicator<NoReduceScatter> && !comm::Communicator<NoGather> && !comm::Communicator<NoMemory>);
+static_assert(comm::HasReduceScatter<Minimal> && !comm::HasReduceScatter<NoReduceScatter> && !comm::HasReduceScatter<Messages>);
+static_assert(!comm::HasCommonMemory<Minimal>);
 struct OnDevice : Minimal {
   static constexpr bool device_buffers = true;
 };
+struct BackOnHost : OnDevice {
+  static constexpr bool device_buffers = false;
+  static constexpr std::string_view name{"back"};
+};
+struct BuiltOnIt {
+  static constexpr comm::Traits traits = comm::traits_of<OnDevice>;
+  static constexpr bool alone = true;
+};
+static_assert(!comm::traits_of<BackOnHost>.device_buffers && comm::traits_of<BackOnHost>.name == "back" && comm::Named<BackOnHost>);
+static_assert(comm::traits_of<BuiltOnIt>.device_buffers && comm::traits_of<BuiltOnIt>.alone && !comm::traits_of<BuiltOnIt>.fails_fast);
+static_assert(!comm::Named<OnDevice> && comm::traits_of<comm::Self>.alone && comm::traits_of<comm::Self>.fails_fast);
 struct OnHost : Minimal {
   static constexpr bool device_buffers = false;
 };
@@ -163,6 +174,48 @@ static_assert(comm::Store<Lookup> && !comm::Store<NoDeadline> && !comm::Store<No
 
 TEST_CASE("the concepts of comm accept what satisfies them and refuse what lacks one thing", "[comm][concepts]") {
   SUCCEED("by the static assertions above");
+}
+
+TEST_CASE("a Trainer trains over a communicator that has what the concept asks for and nothing else", "[comm][concepts]") {
+  const auto losses = [](auto world) {
+    constexpr pdp::Task task{.model = pdp::nn::Sequential{pdp::nn::Linear{4, 6}, pdp::nn::Tanh{}, pdp::nn::Linear{6, 3}},
+                             .loss = pdp::loss::CrossEntropy{},
+                             .optimizer = pdp::optim::Sgd{}};
+    pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, task, {.global_batch = 8, .seed = 1}};
+    const std::vector<float> x = support::normal(8 * 4, 3);
+    const std::vector<std::int32_t> labels{0, 1, 2, 0, 1, 2, 0, 1};
+    std::vector<double> found;
+    for (int step = 0; step < 5; ++step) found.push_back(trainer.step(x, labels).loss);
+    trainer.check_parameters();
+    return found;
+  };
+  const std::vector<double> found = losses(archetype::Communicator{});
+  CHECK(found == losses(comm::Self{}));
+  CHECK(found.back() < found.front());
+}
+
+TEST_CASE("members_of_color orders the ranks of one colour by key and then by rank", "[comm]") {
+  const std::vector<comm::ColorAndKey> all{{1, 5}, {0, 0}, {1, -2}, {1, 5}, {0, 7}};
+  CHECK(comm::members_of_color(all, 1) == std::vector{2, 0, 3});
+  CHECK(comm::members_of_color(all, 0) == std::vector{1, 4});
+  CHECK(comm::members_of_color(all, 3).empty());
+  CHECK(comm::place_among(std::vector{2, 0, 3}, 3) == 2);
+}
+
+TEST_CASE("a FreeList gives objects out again, and makes one only if none is free", "[comm]") {
+  comm::FreeList<int> list;
+  int made = 0;
+  const auto prepare = [&made](int& each) { each = ++made; };
+  int& first = list.take(prepare);
+  int& second = list.take(prepare);
+  CHECK(made == 2);
+  list.give_back(first);
+  CHECK(&list.take(prepare) == &first);
+  list.give_back(second);
+  list.give_back(first);
+  CHECK(&list.take(prepare, [](int each) { return each == 2; }) == &second);
+  CHECK(list.take(prepare, [](int each) { return each == 2; }) == 3);
+  CHECK(list.all().size() == 3);
 }
 
 TEST_CASE("every verb and reduction has a name, and a call is described by it", "[comm]") {

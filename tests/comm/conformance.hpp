@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/message/algorithm/table.hpp>
 
 #include <algorithm>
 #include <numeric>

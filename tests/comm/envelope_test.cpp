@@ -1,5 +1,5 @@
 #include <pdp/comm/envelope.hpp>
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/failure.hpp>
 
 #include <cstdint>
 #include <set>

@@ -35,13 +35,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const Key key{job, purpose};
   const std::string_view said{reinterpret_cast<const char*>(bytes) + 1, size - 1};
   if ((bytes[0] & 2) != 0) {
-    Server server{Self::of(purpose, nobody, 3, job.job), key, (bytes[0] & 4) != 0 ? Grounds::munge : Grounds::secret, "credential"};
+    Server server{Self::of(purpose, no_rank, 3, job.job), key, (bytes[0] & 4) != 0 ? Grounds::munge : Grounds::secret, "credential"};
     hear(server, said);
     if (server.stage() == Server::Stage::asked) std::abort();
     static_cast<void>(server.answer(server.verdict()));
   } else {
     // The marks of the job are no secret, so that they do not keep the fuzzer at the door.
-    Client client{Self::of(purpose, 1, 3, job.job), nobody};
+    Client client{Self::of(purpose, 1, 3, job.job), no_rank};
     std::string words{said};
     Greeting known;
     known.job = client.self().job;

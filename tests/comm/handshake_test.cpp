@@ -13,13 +13,13 @@ namespace handshake_test {
 
 using namespace pdp::comm;
 using namespace pdp::comm::handshake;
-using pdp::comm::handshake::nobody, pdp::comm::handshake::Self;
+using pdp::comm::handshake::no_rank, pdp::comm::handshake::Self;
 
 namespace {
 
 const Membership job{.secret = Secret{"sixteen bytes or more"}, .job = {.name = "42.0", .attempt = "1"}};
 
-Self server_self(Purpose purpose = Purpose::data) { return Self::of(purpose, purpose == Purpose::store ? nobody : 0, 3, job.job); }
+Self server_self(Purpose purpose = Purpose::data) { return Self::of(purpose, purpose == Purpose::store ? no_rank : 0, 3, job.job); }
 Self client_self(Purpose purpose = Purpose::data) { return Self::of(purpose, 2, 3, job.job); }
 
 /// Gives bytes to one end, as many as it asks for at a time and no more than `at_once`.
@@ -233,7 +233,7 @@ TEST_CASE("words for one kind of connection are worth nothing on the other", "[c
   REQUIRE(client.stage() == Client::Stage::invited);
   Introduction words = client.introduce(Key{job, Purpose::data});
   words.purpose = Purpose::store;
-  words.to = nobody;
+  words.to = no_rank;
   hear(store, bytes_of(words));
   CHECK(store.verdict() == Verdict::unknown);
 }

@@ -71,17 +71,14 @@ class DevicePool {
 
 template <pdp::comm::Calls C>
 class StagedCalls {
-  using Memory = pdp::comm::Memory;
-  using Counts = pdp::comm::Counts;
-  using Verb = pdp::comm::Verb;
-  using Reducer = pdp::comm::Reducer;
+  using ErasedSpan = pdp::comm::ErasedSpan;
 
   /// What a call reads and writes, on the device. The second memory may lie within the first one.
   struct Stage {
-    Memory host_first, host_second, first, second;
+    ErasedSpan host_first, host_second, first, second;
     DevicePool::Loan block, second_block;
 
-    Stage(DevicePool& pool, const Memory& one, const Memory& two)
+    Stage(DevicePool& pool, const ErasedSpan& one, const ErasedSpan& two)
         : host_first{one}, host_second{two}, first{one}, second{two}, block{pool, one.bytes()}, second_block{pool, two.bytes()} {
       first.data = block.data();
       const bool within = two.data >= one.data && two.data + two.bytes() <= one.data + one.bytes() && one.data != nullptr;
@@ -97,7 +94,7 @@ class StagedCalls {
       copy(host_first, first);
       copy(host_second, second);
     }
-    static void copy(const Memory& to, const Memory& from) {
+    static void copy(const ErasedSpan& to, const ErasedSpan& from) {
       if (from.bytes() > 0) cudaMemcpy(to.data, from.data, from.bytes(), cudaMemcpyDefault);
     }
   };
@@ -147,30 +144,20 @@ class StagedCalls {
   void begin_group() requires pdp::comm::GroupsCalls<C> { inner_.begin_group(); }
   void end_group() requires pdp::comm::GroupsCalls<C> { inner_.end_group(); }
 
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
-    return staged(in, out, [&](const Memory& one, const Memory& two) { return inner_.collective(verb, one, two, root, reducer); });
-  }
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    return staged(whole, shard,
-                  [&](const Memory& one, const Memory& two) { return inner_.collective(verb, one, two, counts, root, reducer); });
-  }
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-    return staged(in, out, [&](const Memory& one, const Memory& two) { return inner_.all_to_all(one, sent, two, received); });
-  }
-  Work exchange(Memory out, int to, Memory in, int from, int tag) {
-    return staged(out, in, [&](const Memory& one, const Memory& two) { return inner_.exchange(one, to, two, from, tag); });
+  Work start(const pdp::comm::Request& request) {
+    // What is only read comes back as it went. The shard may lie within the whole.
+    const bool spreads = pdp::comm::spreads(request.verb) || !pdp::comm::has_shards(request.verb);
+    auto stage = std::make_unique<Stage>(*pool_, spreads ? request.in : request.out, spreads ? request.out : request.in);
+    pdp::comm::Request on_device = request;
+    on_device.waits_at_once = false;  // the results are copied when the Work is waited for
+    on_device.in = spreads ? stage->first : stage->second;
+    on_device.out = spreads ? stage->second : stage->first;
+    auto work = inner_.start(on_device);
+    return Work{std::move(stage), std::move(work)};
   }
   [[nodiscard]] StagedCalls split(int color, int key) { return StagedCalls{inner_.split(color, key), pool_}; }
 
  private:
-  /// What is only read comes back as it went.
-  template <class Call>
-  Work staged(const Memory& one, const Memory& two, const Call& call) {
-    auto stage = std::make_unique<Stage>(*pool_, one, two);
-    auto work = call(stage->first, stage->second);
-    return Work{std::move(stage), std::move(work)};
-  }
-
   std::shared_ptr<DevicePool> pool_;
   C inner_;
 };

@@ -22,8 +22,8 @@ launch::Variables variables(const Settings& settings) {
     return found == settings.end() ? nullptr : found->second.c_str();
   };
 }
-launch::Place place(const Settings& settings) { return launch::Place::from(variables(settings)); }
-bool given(const Settings& settings) { return launch::Place::given(variables(settings)); }
+launch::JobPlace place(const Settings& settings) { return launch::JobPlace::from(variables(settings)); }
+bool given(const Settings& settings) { return launch::JobPlace::given(variables(settings)); }
 
 const Settings third_of_four{
     {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
@@ -94,7 +94,7 @@ Settings merged(Settings settings, const Settings& others) {
 }  // namespace
 
 TEST_CASE("none of the variables means one rank alone", "[launch][environment]") {
-  const launch::Place alone = place({});
+  const launch::JobPlace alone = place({});
   CHECK(alone.rank == 0);
   CHECK(alone.size == 1);
   CHECK(alone.timeout == std::chrono::seconds{60});
@@ -102,7 +102,7 @@ TEST_CASE("none of the variables means one rank alone", "[launch][environment]")
 }
 
 TEST_CASE("the variables say which rank this is and where the others are", "[launch][environment]") {
-  const launch::Place third = place(with(third_of_four, "PDP_TIMEOUT", "2.5"));
+  const launch::JobPlace third = place(with(third_of_four, "PDP_TIMEOUT", "2.5"));
   CHECK(third.rank == 2);
   CHECK(third.size == 4);
   CHECK(third.local_rank == 1);
@@ -169,13 +169,13 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
 TEST_CASE("where the ranks meet is said by a URL, which wins over an address and a port", "[launch][environment]") {
   const Settings nowhere = without(without(third_of_four, "MASTER_ADDR"), "MASTER_PORT");
   for (const Settings& settings : {third_of_four, nowhere, task_of_slurm}) {
-    const launch::Place at_place = place(with(settings, "PDP_RENDEZVOUS", "tcp://[fd00::7]:4711"));
+    const launch::JobPlace at_place = place(with(settings, "PDP_RENDEZVOUS", "tcp://[fd00::7]:4711"));
     CHECK(at_place.master_address == "fd00::7");
     CHECK(at_place.master_port == 4711);
     CHECK_FALSE(at_place.master_by_name);
     CHECK_FALSE(at_place.hosts_store);
     CHECK(at_place.folder.empty());
-    const launch::Place in_folder = place(with(settings, "PDP_RENDEZVOUS", "file:///shared/job"));
+    const launch::JobPlace in_folder = place(with(settings, "PDP_RENDEZVOUS", "file:///shared/job"));
     CHECK(in_folder.folder == "/shared/job");
     CHECK(in_folder.master_address.empty());
     CHECK(in_folder.rank == at_place.rank);
@@ -189,16 +189,16 @@ TEST_CASE("where the ranks meet is said by a URL, which wins over an address and
 
 TEST_CASE("the command line's URL wins over that of the environment", "[launch][environment]") {
   const Settings settings = with(third_of_four, "PDP_RENDEZVOUS", "file:///shared/job");
-  const launch::Place third = launch::Place::from(variables(settings), "tcp://b:2");
+  const launch::JobPlace third = launch::JobPlace::from(variables(settings), "tcp://b:2");
   CHECK(third.folder.empty());
   CHECK(third.master_address == "b");
-  CHECK(launch::Place::from(variables(settings), "env://").master_address == "10.0.0.1");
-  CHECK_THROWS_WITH(launch::Place::from(variables(settings), "tcp://b"), StartsWith("--rendezvous is 'tcp://b'"));
-  CHECK_THROWS_WITH(launch::Place::from(variables({}), "tcp://b:2"), StartsWith("--rendezvous is given, but RANK and WORLD_SIZE are not"));
+  CHECK(launch::JobPlace::from(variables(settings), "env://").master_address == "10.0.0.1");
+  CHECK_THROWS_WITH(launch::JobPlace::from(variables(settings), "tcp://b"), StartsWith("--rendezvous is 'tcp://b'"));
+  CHECK_THROWS_WITH(launch::JobPlace::from(variables({}), "tcp://b:2"), StartsWith("--rendezvous is given, but RANK and WORLD_SIZE are not"));
 }
 
 TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[launch][environment]") {
-  const launch::Place sixth = place(task_of_slurm);
+  const launch::JobPlace sixth = place(task_of_slurm);
   CHECK(sixth.rank == 5);
   CHECK(sixth.size == 8);
   CHECK(sixth.local_rank == 1);
@@ -264,7 +264,7 @@ TEST_CASE("steps that run at once have ports of their own, below those that the 
 }
 
 TEST_CASE("mpirun of Open MPI on one machine needs nothing else", "[launch][environment]") {
-  const launch::Place last = place(rank_of_open_mpi);
+  const launch::JobPlace last = place(rank_of_open_mpi);
   CHECK(last.rank == 3);
   CHECK(last.size == 4);
   CHECK(last.local_rank == 2);
@@ -282,7 +282,7 @@ TEST_CASE("mpirun of Open MPI on one machine needs nothing else", "[launch][envi
 }
 
 TEST_CASE("mpiexec of Intel MPI on one machine needs nothing else, that of MPICH a port", "[launch][environment]") {
-  const launch::Place second = place(rank_of_intel_mpi);
+  const launch::JobPlace second = place(rank_of_intel_mpi);
   CHECK(second.rank == 1);
   CHECK(second.size == 2);
   CHECK(second.local_rank == 1);
@@ -299,7 +299,7 @@ TEST_CASE("mpiexec of Intel MPI on one machine needs nothing else, that of MPICH
 
 TEST_CASE("Ranks of torchrun derive ports from MASTER_PORT if its agent listens there", "[launch][environment]") {
   const auto ports = [](const Settings& settings) {
-    const launch::Place found = place(settings);
+    const launch::JobPlace found = place(settings);
     std::vector<std::uint16_t> all{found.master_port};
     all.insert(all.end(), found.more_ports.begin(), found.more_ports.end());
     return all;
@@ -363,7 +363,7 @@ TEST_CASE("Each launcher of the table says rank, size and place by its own varia
        true},
   }));
   CHECK(given(settings));
-  const launch::Place with_port = place(with(settings, "MASTER_PORT", "4711"));
+  const launch::JobPlace with_port = place(with(settings, "MASTER_PORT", "4711"));
   CHECK(with_port.rank == 1);
   CHECK(with_port.size == 3);
   CHECK(with_port.local_rank == local_rank);
@@ -401,7 +401,7 @@ TEST_CASE("A launcher that says a rank but no size is refused by name", "[launch
   CHECK(place(with(rank_of_open_mpi, "PMIX_RANK", "3")).size == 4);
   CHECK(place(with(task_of_slurm, "PMIX_RANK", "5")).size == 8);
   // MPI knows by itself.
-  CHECK(launch::Place::from(variables({{"PMIX_RANK", "2"}}), {}, /*has_store*/ false).size == 1);
+  CHECK(launch::JobPlace::from(variables({{"PMIX_RANK", "2"}}), {}, /*has_store*/ false).size == 1);
 }
 
 TEST_CASE("A task of Slurm of whose step a part is missing is refused, and a process that is alone is not", "[launch][environment]") {
@@ -438,7 +438,7 @@ TEST_CASE("A heterogeneous step of Slurm has as many ranks as all its parts", "[
                         {"SLURM_JOB_NODELIST_HET_GROUP_1", "b0"}};
   const Settings first =
       merged(with(with(with(third, "SLURM_PROCID", "0"), "SLURM_JOB_ID", "17"), "SLURM_STEP_NODELIST", "a[0-1]"), of_job);
-  const launch::Place here = place(merged(third, of_job)), there = place(first);
+  const launch::JobPlace here = place(merged(third, of_job)), there = place(first);
   CHECK(here.size == 4);
   CHECK(there.size == 4);
   CHECK(here.master_address == "a0");
@@ -532,7 +532,7 @@ TEST_CASE("the innermost launcher is the one that counts", "[launch][environment
 
 TEST_CASE("MASTER_ADDR, MASTER_PORT and LOCAL_RANK win over what a launcher says", "[launch][environment]") {
   const auto settings = GENERATE(values<Settings>({task_of_slurm, rank_of_open_mpi, rank_of_intel_mpi}));
-  const launch::Place own = place(merged(settings, {{"MASTER_ADDR", "10.0.0.9"}, {"MASTER_PORT", "4000"}, {"LOCAL_RANK", "0"}}));
+  const launch::JobPlace own = place(merged(settings, {{"MASTER_ADDR", "10.0.0.9"}, {"MASTER_PORT", "4000"}, {"LOCAL_RANK", "0"}}));
   CHECK(own.rank == place(settings).rank);
   CHECK(own.size == place(settings).size);
   CHECK(own.local_rank == 0);

@@ -56,7 +56,7 @@ constexpr std::array<const char*, 38> names{"RANK",
                                             "MPIRANK",
                                             "MPISIZE"};
 
-void check(const launch::Place& place, bool has_store) {
+void check(const launch::JobPlace& place, bool has_store) {
   if (place.size < 1 || place.size > launch::most_ranks || place.rank < 0 || place.rank >= place.size) std::abort();
   if (place.local_rank && (*place.local_rank < 0 || *place.local_rank >= place.size)) std::abort();
   if (place.timeout <= pdp::comm::Duration::zero() || place.heartbeat < pdp::comm::Duration::zero()) std::abort();
@@ -85,12 +85,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const fuzz::AllocationBound bound{200'000 + 200 * size};
   for (const bool has_store : {true, false}) {
     try {
-      check(launch::Place::from(variables, {}, has_store), has_store);
+      check(launch::JobPlace::from(variables, {}, has_store), has_store);
     } catch (const pdp::UsageError&) {
     }
   }
   try {
-    static_cast<void>(launch::Place::given(variables));
+    static_cast<void>(launch::JobPlace::given(variables));
     const launch::Access access = launch::Access::from(variables, 2);
     if (access.secret && access.secret->bytes().size() < launch::Access::shortest_secret) std::abort();
   } catch (const pdp::UsageError&) {

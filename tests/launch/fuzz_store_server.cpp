@@ -50,7 +50,7 @@ void send(const comm::Descriptor& socket, std::string_view bytes) {
 /// Joins as rank 1.
 void join(const comm::Descriptor& socket) {
   namespace handshake = comm::handshake;
-  handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, {}), handshake::nobody};
+  handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, {}), handshake::no_rank};
   const auto hear = [&](handshake::Client::Stage stage) {
     while (client.stage() == stage) {
       const ssize_t count = ::recv(socket.get(), client.space().data(), client.space().size(), 0);

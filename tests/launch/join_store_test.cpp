@@ -129,7 +129,7 @@ TEST_CASE("a rank of an earlier attempt that insists is unknown", "[launch][join
   const TcpStoreServer server{host, 0, 3, access};
   // It passes itself off as one of this attempt, but knows the key of its own only.
   const Descriptor socket = call(server.port());
-  handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, access.job), handshake::nobody};
+  handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, access.job), handshake::no_rank};
   REQUIRE(hear(socket, client));
   REQUIRE(client.stage() == handshake::Client::Stage::invited);
   const handshake::Key stale{{.secret = *access.secret, .job = {"42.0", "0"}}, handshake::Purpose::store};
@@ -165,7 +165,7 @@ TEST_CASE("what was recorded of a rank that has joined lets nobody join", "[laun
   std::string recorded;
   {
     const Descriptor socket = call(server.port());
-    handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, {}), handshake::nobody};
+    handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, {}), handshake::no_rank};
     REQUIRE(hear(socket, client));
     recorded = handshake::bytes_of(client.introduce(key));
     say(socket, recorded);
@@ -188,7 +188,7 @@ TEST_CASE("a rank of another build is told both builds", "[launch][join]") {
   const Descriptor socket = call(server.port());
   handshake::Self self = handshake::Self::of(handshake::Purpose::store, 1, 3, {});
   self.build.version = {'0', '.', '9'};
-  handshake::Client client{self, handshake::nobody};
+  handshake::Client client{self, handshake::no_rank};
   REQUIRE(hear(socket, client));
   const auto words = client.introduce(handshake::Key{{.secret = Secret{"sixteen bytes or more"}}, handshake::Purpose::store});
   say(socket, handshake::bytes_of(words));
@@ -209,7 +209,7 @@ TEST_CASE("a store that does not know the secret is not taken for the job's", "[
   {
     const std::jthread rank{[&] { said = message_of<pdp::ConfigError>([&] { TcpStore{host, port, patience(), 1, 3, with_secret()}; }); }};
     const Descriptor socket{::accept(listener.get(), nullptr, nullptr)};
-    handshake::Server impostor{handshake::Self::of(handshake::Purpose::store, handshake::nobody, 3, {}),
+    handshake::Server impostor{handshake::Self::of(handshake::Purpose::store, handshake::no_rank, 3, {}),
                                handshake::Key{{.secret = Secret{"guessed"}}, handshake::Purpose::store}, handshake::Grounds::secret};
     say(socket, impostor.greeting());
     while (!impostor.space().empty()) {
@@ -242,7 +242,7 @@ TEST_CASE("rank 0, which hosts the store, stays until no other rank needs it", "
       return {store.get("there/0").value_or("nothing")};
     }
   };
-  launch::Place place{.rank = 0, .size = 2, .master_address = host, .master_port = TcpStoreServer{}.port(), .hosts_store = true};
+  launch::JobPlace place{.rank = 0, .size = 2, .master_address = host, .master_port = TcpStoreServer{}.port(), .hosts_store = true};
   std::optional<std::string> error;
   Slow one;
   {

@@ -30,7 +30,7 @@ std::vector<launch::Address> addresses(const std::vector<std::string>& numbers) 
   return found;
 }
 pdp::comm::TimePoint soon() { return pdp::comm::Clock::now() + std::chrono::seconds{5}; }
-launch::Reach reach(const launch::Place& place, bool together = false, const std::string& interface = {}) {
+launch::Reach reach(const launch::JobPlace& place, bool together = false, const std::string& interface = {}) {
   return launch::Reach::from([&](const char* name) { return std::string{name} == "PDP_INTERFACE" ? interface.c_str() : nullptr; }, place,
                              soon(), together);
 }
@@ -95,7 +95,7 @@ TEST_CASE("a name that only means the host itself gives way to the address that 
     WARN("this machine does not know the name localhost");
     return;
   }
-  const launch::Place named{.master_address = "localhost", .master_port = 1, .master_by_name = true};
+  const launch::JobPlace named{.master_address = "localhost", .master_port = 1, .master_by_name = true};
   CHECK(reach(named).store == (outside().empty() ? "localhost" : outside()));
   CHECK(reach(named, true).store == "localhost");
   CHECK(reach(named, false, "lo").store == (outside().empty() ? "localhost" : outside()));
@@ -124,7 +124,7 @@ TEST_CASE("Slurm is asked for the address of a node whose name is not known", "[
     WARN("this machine knows every name");
     return;
   }
-  const launch::Place place{.master_address = "pdp-no-such-node.invalid", .master_port = 1, .master_by_name = true};
+  const launch::JobPlace place{.master_address = "pdp-no-such-node.invalid", .master_port = 1, .master_by_name = true};
   const auto nothing = [](const char*) -> const char* { return nullptr; };
   std::string asked;
   const auto told = [&asked](const std::optional<std::string>& address) {

@@ -89,22 +89,8 @@ class AnyCalls {
   void deadline(Duration duration) { held_->deadline(duration); }
   void progress() { held_->progress(); }
   void abort(const std::string& reason) { held_->abort(reason); }
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
-    return held_->collective(verb, in, out, root, reducer);
-  }
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    return held_->collective(verb, whole, shard, counts, root, reducer);
-  }
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) { return held_->all_to_all(in, sent, out, received); }
-  Work exchange(Memory out, int to, Memory in, int from, int tag) { return held_->exchange(out, to, in, from, tag); }
+  Work start(const Request& request) { return held_->start(request); }
   [[nodiscard]] AnyCalls split(int color, int key) { return held_->split(color, key); }
-  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
-    held_->complete_collective(verb, in, out, root, reducer);
-  }
-  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
-    held_->complete_collective(verb, whole, shard, counts, root, reducer);
-  }
-  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) { held_->complete_all_to_all(in, sent, out, received); }
   Region allocate(std::size_t bytes) { return held_->allocate(bytes); }
   [[nodiscard]] bool shares_memory() const { return held_->shares_memory(); }
   void begin_group() { held_->begin_group(); }
@@ -120,14 +106,8 @@ class AnyCalls {
     virtual void deadline(Duration) = 0;
     virtual void progress() = 0;
     virtual void abort(const std::string&) = 0;
-    virtual Work collective(Verb, Memory in, Memory out, int root, Reducer) = 0;
-    virtual Work collective(Verb, Memory whole, Memory shard, Counts, int root, Reducer) = 0;
-    virtual Work all_to_all(Memory in, Counts, Memory out, Counts) = 0;
-    virtual Work exchange(Memory out, int to, Memory in, int from, int tag) = 0;
+    virtual Work start(const Request&) = 0;
     virtual AnyCalls split(int color, int key) = 0;
-    virtual void complete_collective(Verb, Memory in, Memory out, int root, Reducer) = 0;
-    virtual void complete_collective(Verb, Memory whole, Memory shard, Counts, int root, Reducer) = 0;
-    virtual void complete_all_to_all(Memory in, Counts, Memory out, Counts) = 0;
     virtual Region allocate(std::size_t bytes) = 0;
     [[nodiscard]] virtual bool shares_memory() const = 0;
     virtual void begin_group() = 0;
@@ -144,26 +124,12 @@ class AnyCalls {
     void deadline(Duration duration) override { calls.deadline(duration); }
     void progress() override { calls.progress(); }
     void abort(const std::string& reason) override { calls.abort(reason); }
-    Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) override {
-      return Work{calls.collective(verb, in, out, root, reducer)};
+    Work start(const Request& request) override {
+      if (!request.waits_at_once) return Work{calls.start(request)};
+      complete(calls, request);
+      return {};
     }
-    Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) override {
-      return Work{calls.collective(verb, whole, shard, counts, root, reducer)};
-    }
-    Work all_to_all(Memory in, Counts sent, Memory out, Counts received) override {
-      return Work{calls.all_to_all(in, sent, out, received)};
-    }
-    Work exchange(Memory out, int to, Memory in, int from, int tag) override { return Work{calls.exchange(out, to, in, from, tag)}; }
     AnyCalls split(int color, int key) override { return AnyCalls{calls.split(color, key), name}; }
-    void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) override {
-      comm::complete_collective(calls, verb, in, out, root, reducer);
-    }
-    void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) override {
-      comm::complete_collective(calls, verb, whole, shard, counts, root, reducer);
-    }
-    void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) override {
-      comm::complete_all_to_all(calls, in, sent, out, received);
-    }
     Region allocate(std::size_t bytes) override { return allocate_region(calls, bytes); }
     [[nodiscard]] bool shares_memory() const override { return comm::shares_memory(calls); }
     void begin_group() override {
@@ -185,7 +151,7 @@ class Any : public BasicCommunicator<AnyCalls> {
  public:
   template <class Comm>
   requires Calls<typename Comm::Erased>
-  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release(), name_of<Comm>()}} {
+  explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release(), traits_of<Comm>.name}} {
     static_assert(!HasDeviceBuffers<Comm>,
                   "pdp: comm::Any is for communicators whose calls take memory of the host, and this one's take memory of a GPU; a program "
                   "that has both says launch::run for each");

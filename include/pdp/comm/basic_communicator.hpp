@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/communicator.hpp>
-#include <pdp/comm/message/member.hpp>
 
 namespace pdp::comm {
 
@@ -38,11 +38,7 @@ concept CombinesElements = Combines<O, std::remove_cv_t<std::ranges::range_value
 template <Calls C>
 class BasicCommunicator {
  public:
-  static constexpr bool fails_fast = requires { requires C::fails_fast; };
-  static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
-  static constexpr bool device_buffers = requires { requires C::device_buffers; };
-  static constexpr bool records_calls = requires { requires C::records_calls; };
-  static constexpr bool queues_messages = requires { requires C::queues_messages; };
+  static constexpr Traits traits = traits_of<C>;
   using Work = typename C::Work;
   using Erased = C;
 
@@ -61,27 +57,29 @@ class BasicCommunicator {
   /// Ends the world: every rank throws PeerLost with this rank and this reason from its next call on.
   void abort(const std::string& reason) { calls_.abort(reason); }
 
-  Work send_async(Elements auto&& values, int peer, int tag = 0) { return calls_.exchange(memory(values), peer, {}, nobody, tag); }
-  Work recv_async(WritableElements auto&& values, int peer, int tag = 0) { return calls_.exchange({}, nobody, memory(values), peer, tag); }
+  Work send_async(Elements auto&& values, int peer, int tag = 0) {
+    return calls_.start({.verb = Verb::send, .in = memory(values), .to = peer, .tag = tag});
+  }
+  Work recv_async(WritableElements auto&& values, int peer, int tag = 0) {
+    return calls_.start({.verb = Verb::send, .out = memory(values), .from = peer, .tag = tag});
+  }
   /// Both at once, so that ranks may exchange without an order.
   Work send_recv_async(Elements auto&& out, int to, WritableElements auto&& in, int from, int tag = 0) {
-    return calls_.exchange(memory(out), to, memory(in), from, tag);
+    return calls_.start({.verb = Verb::send, .in = memory(out), .out = memory(in), .to = to, .from = from, .tag = tag});
   }
 
-  Work barrier_async() { return calls_.collective(Verb::barrier, Memory{}, Memory{}, no_root); }
+  Work barrier_async() { return calls_.start({.verb = Verb::barrier}); }
   /// The root's values, on all ranks.
-  Work broadcast_async(WritableElements auto&& values, int root) {
-    return calls_.collective(Verb::broadcast, memory(values), memory(values), root);
-  }
+  Work broadcast_async(WritableElements auto&& values, int root) { return calls_.start(in_place(Verb::broadcast, values, root)); }
   /// In place on the root; the values of the others stay.
   template <WritableElements R>
   Work reduce_async(R&& values, CombinesElements<R> auto operation, int root) {
-    return calls_.collective(Verb::reduce, memory(values), memory(values), root, reducer(values, operation));
+    return calls_.start(in_place(Verb::reduce, values, root, reducer(values, operation)));
   }
   /// In place; the same bits on all ranks.
   template <WritableElements R>
   Work all_reduce_async(R&& values, CombinesElements<R> auto operation) {
-    return calls_.collective(Verb::all_reduce, memory(values), memory(values), no_root, reducer(values, operation));
+    return calls_.start(in_place(Verb::all_reduce, values, no_root, reducer(values, operation)));
   }
   /// This rank's shard of the reduction of `whole`. The shard may lie in its place within the whole.
   template <WritableElements R>
@@ -90,27 +88,27 @@ class BasicCommunicator {
   }
   template <WritableElements R>
   Work reduce_scatter_async(Elements auto&& whole, R&& shard, Counts counts, CombinesElements<R> auto operation) {
-    return calls_.collective(Verb::reduce_scatter, memory(whole), memory(shard), counts, no_root, reducer(shard, operation));
+    return calls_.start(in_shards(Verb::reduce_scatter, whole, shard, counts, no_root, reducer(shard, operation)));
   }
   /// The shards of all ranks, in the order of ranks. The shard may lie in its place within the whole.
   Work all_gather_async(Elements auto&& shard, WritableElements auto&& whole, Counts counts = {}) {
-    return calls_.collective(Verb::all_gather, memory(whole), memory(shard), counts, no_root);
+    return calls_.start(in_shards(Verb::all_gather, shard, whole, counts));
   }
   /// The shards of all ranks on the root; `whole` is not used elsewhere and may be empty there.
   Work gather_async(Elements auto&& shard, WritableElements auto&& whole, int root) { return gather_async(shard, whole, Counts{}, root); }
   Work gather_async(Elements auto&& shard, WritableElements auto&& whole, Counts counts, int root) {
-    return calls_.collective(Verb::gather, memory(whole), memory(shard), counts, root);
+    return calls_.start(in_shards(Verb::gather, shard, whole, counts, root));
   }
   /// Each rank's shard of the root's `whole`, which is not used elsewhere and may be empty there.
   Work scatter_async(Elements auto&& whole, WritableElements auto&& shard, int root) { return scatter_async(whole, shard, Counts{}, root); }
   Work scatter_async(Elements auto&& whole, WritableElements auto&& shard, Counts counts, int root) {
-    return calls_.collective(Verb::scatter, memory(whole), memory(shard), counts, root);
+    return calls_.start(in_shards(Verb::scatter, whole, shard, counts, root));
   }
   /// Shard p of `in` goes to rank p, and shard p of `out` comes from there. The two may not overlap.
-  Work all_to_all_async(Elements auto&& in, WritableElements auto&& out) { return calls_.all_to_all(memory(in), {}, memory(out), {}); }
+  Work all_to_all_async(Elements auto&& in, WritableElements auto&& out) { return all_to_all_async(in, Counts{}, out, Counts{}); }
   /// With shards of different size: what this rank sends to rank p must be what that one receives from here.
   Work all_to_all_async(Elements auto&& in, Counts sent, WritableElements auto&& out, Counts received) {
-    return calls_.all_to_all(memory(in), sent, memory(out), received);
+    return calls_.start(from_each_to_each(in, sent, out, received));
   }
 
   void send(Elements auto&& values, int peer, int tag = 0) { send_async(values, peer, tag).wait(); }
@@ -118,17 +116,15 @@ class BasicCommunicator {
   void send_recv(Elements auto&& out, int to, WritableElements auto&& in, int from, int tag = 0) {
     send_recv_async(out, to, in, from, tag).wait();
   }
-  void barrier() { complete_collective(calls_, Verb::barrier, Memory{}, Memory{}, no_root, Reducer{}); }
-  void broadcast(WritableElements auto&& values, int root) {
-    complete_collective(calls_, Verb::broadcast, memory(values), memory(values), root, Reducer{});
-  }
+  void barrier() { complete(calls_, {.verb = Verb::barrier}); }
+  void broadcast(WritableElements auto&& values, int root) { complete(calls_, in_place(Verb::broadcast, values, root)); }
   template <WritableElements R>
   void reduce(R&& values, CombinesElements<R> auto operation, int root) {
-    complete_collective(calls_, Verb::reduce, memory(values), memory(values), root, reducer(values, operation));
+    complete(calls_, in_place(Verb::reduce, values, root, reducer(values, operation)));
   }
   template <WritableElements R>
   void all_reduce(R&& values, CombinesElements<R> auto operation) {
-    complete_collective(calls_, Verb::all_reduce, memory(values), memory(values), no_root, reducer(values, operation));
+    complete(calls_, in_place(Verb::all_reduce, values, no_root, reducer(values, operation)));
   }
   template <WritableElements R>
   void reduce_scatter(Elements auto&& whole, R&& shard, CombinesElements<R> auto operation) {
@@ -136,22 +132,22 @@ class BasicCommunicator {
   }
   template <WritableElements R>
   void reduce_scatter(Elements auto&& whole, R&& shard, Counts counts, CombinesElements<R> auto operation) {
-    complete_collective(calls_, Verb::reduce_scatter, memory(whole), memory(shard), counts, no_root, reducer(shard, operation));
+    complete(calls_, in_shards(Verb::reduce_scatter, whole, shard, counts, no_root, reducer(shard, operation)));
   }
   void all_gather(Elements auto&& shard, WritableElements auto&& whole, Counts counts = {}) {
-    complete_collective(calls_, Verb::all_gather, memory(whole), memory(shard), counts, no_root, Reducer{});
+    complete(calls_, in_shards(Verb::all_gather, shard, whole, counts));
   }
   void gather(Elements auto&& shard, WritableElements auto&& whole, int root) { gather(shard, whole, Counts{}, root); }
   void gather(Elements auto&& shard, WritableElements auto&& whole, Counts counts, int root) {
-    complete_collective(calls_, Verb::gather, memory(whole), memory(shard), counts, root, Reducer{});
+    complete(calls_, in_shards(Verb::gather, shard, whole, counts, root));
   }
   void scatter(Elements auto&& whole, WritableElements auto&& shard, int root) { scatter(whole, shard, Counts{}, root); }
   void scatter(Elements auto&& whole, WritableElements auto&& shard, Counts counts, int root) {
-    complete_collective(calls_, Verb::scatter, memory(whole), memory(shard), counts, root, Reducer{});
+    complete(calls_, in_shards(Verb::scatter, whole, shard, counts, root));
   }
   void all_to_all(Elements auto&& in, WritableElements auto&& out) { all_to_all(in, Counts{}, out, Counts{}); }
   void all_to_all(Elements auto&& in, Counts sent, WritableElements auto&& out, Counts received) {
-    complete_all_to_all(calls_, memory(in), sent, memory(out), received);
+    complete(calls_, from_each_to_each(in, sent, out, received));
   }
 
   /// Starts all the calls that `start` makes together. Their Works outlive it, and are waited for after it: a backend may start none
@@ -175,8 +171,8 @@ class BasicCommunicator {
 
   /// Memory for `count` values, zero at first, as the backend likes it best. Every rank of this group must call it, with the same count.
   template <Element T>
-  [[nodiscard]] Registered<T, device_buffers> allocate(std::size_t count) {
-    return Registered<T, device_buffers>{allocate_region(calls_, count * sizeof(T))};
+  [[nodiscard]] Registered<T, traits.device_buffers> allocate(std::size_t count) {
+    return Registered<T, traits.device_buffers>{allocate_region(calls_, count * sizeof(T))};
   }
 
   /// Whether every rank of this group sees what allocate() gives to all of them: where there are several, on one host, in one process or
@@ -194,9 +190,19 @@ class BasicCommunicator {
   [[nodiscard]] const C& erased() const { return calls_; }
 
  private:
+  static Request in_place(Verb verb, WritableElements auto& values, int root, Reducer reducer = {}) {
+    return {.verb = verb, .in = memory(values), .out = memory(values), .root = root, .reducer = reducer};
+  }
+  static Request in_shards(Verb verb, Elements auto& in, WritableElements auto& out, Counts counts, int root = no_root,
+                           Reducer reducer = {}) {
+    return {.verb = verb, .in = memory(in), .out = memory(out), .counts = counts, .root = root, .reducer = reducer};
+  }
+  static Request from_each_to_each(Elements auto& in, Counts sent, WritableElements auto& out, Counts received) {
+    return {.verb = Verb::all_to_all, .in = memory(in), .out = memory(out), .counts = sent, .received = received};
+  }
   template <Elements R>
-  static Memory memory(R& elements) {
-    static_assert(!device_buffers || !lies_on_host<std::remove_cv_t<R>>,
+  static ErasedSpan memory(R& elements) {
+    static_assert(!traits.device_buffers || !lies_on_host<std::remove_cv_t<R>>,
                   "pdp: this communicator's calls take memory of a GPU, and were given memory of the host; put the values into a "
                   "cuda::Memory or into world.allocate<T>(count), or take a communicator of the host");
     using E = std::remove_cv_t<std::ranges::range_value_t<R>>;

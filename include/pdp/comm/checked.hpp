@@ -9,6 +9,8 @@
 
 #include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
@@ -26,33 +28,12 @@ class CheckedCalls : public WrappedCalls<C> {
 
   explicit CheckedCalls(C inner) : CheckedCalls{std::move(inner), std::make_shared<std::optional<Failure>>()} {}
 
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
-    compare(verb, in, root, reducer);
-    return inner_.collective(verb, in, out, root, reducer);
-  }
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    compare(verb, shard, counts, root, reducer);
-    return inner_.collective(verb, whole, shard, counts, root, reducer);
-  }
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-    compare(in, sent, received);
-    return inner_.all_to_all(in, sent, out, received);
-  }
-  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
-    compare(verb, in, root, reducer);
-    comm::complete_collective(inner_, verb, in, out, root, reducer);
-  }
-  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
-    compare(verb, shard, counts, root, reducer);
-    comm::complete_collective(inner_, verb, whole, shard, counts, root, reducer);
-  }
-  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-    compare(in, sent, received);
-    comm::complete_all_to_all(inner_, in, sent, out, received);
-  }
-  Work exchange(Memory out, int to, Memory in, int from, int tag) {
-    if (*failure_) (*failure_)->raise();
-    return inner_.exchange(out, to, in, from, tag);
+  Work start(const Request& request) {
+    if (request.verb == Verb::send)
+      check();
+    else
+      compare(request);
+    return inner_.start(request);
   }
   [[nodiscard]] CheckedCalls split(int color, int key) {
     compare({.verb = Verb::split}, {});
@@ -63,23 +44,20 @@ class CheckedCalls : public WrappedCalls<C> {
   CheckedCalls(C inner, std::shared_ptr<std::optional<Failure>> failure)
       : WrappedCalls<C>{std::move(inner)}, failure_{std::move(failure)}, calls_(as_size(inner_.size())) {}
 
-  void compare(Verb verb, Memory values, int root, const Reducer& reducer) {
-    compare({.count = values.count, .root = root, .verb = verb, .type = values.type, .reduction = reducer.reduction}, {});
+  /// Throws what has ended the world.
+  void check() const {
+    if (*failure_) (*failure_)->raise();
   }
-  void compare(Verb verb, Memory shard, Counts counts, int root, const Reducer& reducer) {
-    compare({.count = counts.empty() ? shard.count : total(counts),
-             .root = root,
-             .verb = verb,
-             .type = shard.type,
-             .reduction = reducer.reduction},
+  void compare(const Request& request) {
+    const ErasedSpan& values = has_shards(request.verb) ? request.shard() : request.in;
+    const Counts counts = has_shards(request.verb) ? request.counts : Counts{};
+    std::uint64_t count = counts.empty() ? values.count : total(counts);
+    if (request.verb == Verb::all_to_all) count = request.is_even() ? count / as_size(size()) : 0;
+    compare({.count = count, .root = request.root, .verb = request.verb, .type = values.type, .reduction = request.reducer.reduction},
             counts);
   }
-  void compare(Memory in, Counts sent, Counts received) {
-    const bool equal = sent.empty() && received.empty();
-    compare({.count = equal ? in.count / as_size(size()) : 0, .verb = Verb::all_to_all, .type = in.type}, {});
-  }
   void compare(Envelope call, Counts counts) {
-    if (*failure_) (*failure_)->raise();
+    check();
     call.sequence = ++sequence_;
     call.channel = counts.size();  // a mix of the counts
     for (const std::size_t count : counts) call.channel = (call.channel ^ count) * 0x9e3779b97f4a7c15ULL;
@@ -97,7 +75,7 @@ class CheckedCalls : public WrappedCalls<C> {
                     text("ranks of one group gave different counts to one call: ", describe(first), " on rank 0 and on rank ", other,
                          " (call ", first.sequence, " of its group); the counts say what each rank has, and are the same on all ranks")};
     }
-    if (*failure_) (*failure_)->raise();
+    check();
   }
 
   std::shared_ptr<std::optional<Failure>> failure_;  // of the world: its groups end with it

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pdp/comm/backend/work_handle.hpp>
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/join/store.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -20,6 +21,10 @@ namespace gloo {
 class Call;
 class Lane;
 class World;
+// What a WorkHandle does with its call.
+bool is_done(Lane& lane, Call& call);
+void finish(Lane& lane, Call& call);
+void drop(Lane& lane, Call& call) noexcept;
 }  // namespace gloo
 
 /// One rank of a group that Gloo connects. Gloo's collectives keep their caller until they are complete: blocking calls run on the caller's
@@ -28,35 +33,7 @@ class GlooCalls {
  public:
   static constexpr bool fails_fast = true;
 
-  /// A call in flight. Letting go of it before it is complete ends the world, as its memory would be written after its time.
-  class [[nodiscard]] Work {
-   public:
-    Work() = default;
-    Work(Work&& other) noexcept : lane_{other.lane_}, call_{std::exchange(other.call_, nullptr)} {}
-    Work& operator=(Work&& other) noexcept {
-      if (this != &other) {
-        if (pending()) abandon();
-        lane_ = other.lane_;
-        call_ = std::exchange(other.call_, nullptr);
-      }
-      return *this;
-    }
-    ~Work() {
-      if (pending()) abandon();
-    }
-
-    [[nodiscard]] bool pending() const { return call_ != nullptr; }
-    [[nodiscard]] bool done();
-    void wait();
-
-   private:
-    friend class GlooCalls;
-    Work(gloo::Lane& lane, gloo::Call& call) : lane_{&lane}, call_{&call} {}
-    void abandon() noexcept;
-
-    gloo::Lane* lane_ = nullptr;
-    gloo::Call* call_ = nullptr;
-  };
+  using Work = WorkHandle<gloo::Lane, gloo::Call>;
 
   /// All ranks of a world.
   explicit GlooCalls(std::shared_ptr<gloo::World> world);
@@ -72,13 +49,7 @@ class GlooCalls {
   void progress();
   void abort(const std::string& reason);
 
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {});
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {});
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received);
-  Work exchange(Memory out, int to, Memory in, int from, int tag);
-  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer);
-  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer);
-  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received);
+  Work start(const Request& request);
   /// Over the connections of the world.
   [[nodiscard]] GlooCalls split(int color, int key);
 
@@ -87,7 +58,6 @@ class GlooCalls {
 
   std::unique_ptr<gloo::Lane> lane_;
 };
-static_assert(BlockingCalls<GlooCalls>);
 
 /// Ranks that are processes, connected by Gloo over TCP: for programs that have Gloo already, or want to compare. A program links CMake's
 /// pdp::gloo, or Gloo and libcrypto.

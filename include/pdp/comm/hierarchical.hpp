@@ -6,6 +6,7 @@
 
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/hierarchical/transport.hpp>
+#include <pdp/comm/message/member.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/core/separate_compilation.hpp>

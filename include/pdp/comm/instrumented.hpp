@@ -59,29 +59,12 @@ class InstrumentedCalls : public WrappedCalls<C> {
   [[nodiscard]] const TrafficTable& table() const { return *table_; }
   void clear() { *table_ = {}; }
 
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {}) {
-    return counted(verb, in.bytes(), [&] { return inner_.collective(verb, in, out, root, reducer); });
-  }
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {}) {
-    return counted(verb, bytes_of(shard, counts), [&] { return inner_.collective(verb, whole, shard, counts, root, reducer); });
-  }
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-    return counted(Verb::all_to_all, in.bytes(), [&] { return inner_.all_to_all(in, sent, out, received); });
-  }
-  void complete_collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
-    const Stopwatch stopwatch{count(verb, in.bytes())};
-    comm::complete_collective(inner_, verb, in, out, root, reducer);
-  }
-  void complete_collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
-    const Stopwatch stopwatch{count(verb, bytes_of(shard, counts))};
-    comm::complete_collective(inner_, verb, whole, shard, counts, root, reducer);
-  }
-  void complete_all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-    const Stopwatch stopwatch{count(Verb::all_to_all, in.bytes())};
-    comm::complete_all_to_all(inner_, in, sent, out, received);
-  }
-  Work exchange(Memory out, int to, Memory in, int from, int tag) {
-    return counted(Verb::send, out.bytes() + in.bytes(), [&] { return inner_.exchange(out, to, in, from, tag); });
+  Work start(const Request& request) {
+    Traffic& traffic = (*table_)[as_size(request.verb)];
+    ++traffic.calls;
+    traffic.bytes += bytes_of(request);
+    const Stopwatch stopwatch{traffic};
+    return {inner_.start(request), traffic};
   }
   [[nodiscard]] InstrumentedCalls split(int color, int key) { return InstrumentedCalls{inner_.split(color, key), table_}; }
 
@@ -97,20 +80,11 @@ class InstrumentedCalls : public WrappedCalls<C> {
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   };
 
-  template <class Begin>
-  Work counted(Verb verb, std::size_t bytes, const Begin& begin) {
-    Traffic& traffic = count(verb, bytes);
-    const Stopwatch stopwatch{traffic};
-    return {begin(), traffic};
-  }
-  Traffic& count(Verb verb, std::size_t bytes) {
-    Traffic& traffic = (*table_)[as_size(verb)];
-    ++traffic.calls;
-    traffic.bytes += bytes;
-    return traffic;
-  }
-  [[nodiscard]] std::size_t bytes_of(Memory shard, Counts counts) const {
-    return (counts.empty() ? shard.count * as_size(size()) : total(counts)) * shard.element;
+  [[nodiscard]] std::size_t bytes_of(const Request& request) const {
+    if (request.verb == Verb::send) return request.in.bytes() + request.out.bytes();
+    if (!has_shards(request.verb)) return request.in.bytes();
+    const ErasedSpan& shard = request.shard();
+    return (request.counts.empty() ? shard.count * as_size(size()) : total(request.counts)) * shard.element;
   }
 
   std::shared_ptr<TrafficTable> table_;

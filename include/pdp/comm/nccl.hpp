@@ -2,25 +2,23 @@
 
 #include <memory>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 
+#include <pdp/comm/backend/device_calls.hpp>
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/join/store.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
-// The libraries' own: what ncclComm_t and cudaStream_t point to.
+// What ncclComm_t points to.
 struct ncclComm;
-struct CUstream_st;
 
 namespace pdp::comm {
 
 namespace nccl {
 struct Call;
 class Group;
-using Stream = CUstream_st*;  // cudaStream_t
+using Stream = DeviceStream;
 
 /// What a rank may want otherwise than it is without a word.
 struct Options {
@@ -28,78 +26,30 @@ struct Options {
   std::optional<int> local_rank{};  // on its host: it uses the device of this number, in turn; else the first that no rank has
   Stream caller = nullptr;          // the stream whose work calls come after; null: the default stream
 };
+
+// What a WorkHandle does with its call.
+bool is_done(Group& group, Call& call);
+void finish(Group& group, Call& call);
+void finish_on(Group& group, Call& call, Stream stream);
+void drop(Group& group, Call& call) noexcept;
 }  // namespace nccl
+
+extern template class DeviceCalls<nccl::Group, nccl::Call>;
 
 /// One rank of a group that NCCL connects. Calls run on a stream of their group, after all that the caller's stream held when they were
 /// made. Defined in pdp/comm/nccl/source.hpp.
-class NcclCalls {
+class NcclCalls : public DeviceCalls<nccl::Group, nccl::Call> {
  public:
-  static constexpr bool device_buffers = true;
   static constexpr bool records_calls = true;
   static constexpr bool queues_messages = true;
 
-  /// A call in flight on the device. Letting go of it before it is complete ends the world, as its memory would be written after its time.
-  class [[nodiscard]] Work {
-   public:
-    Work() = default;
-    Work(Work&& other) noexcept : call_{std::exchange(other.call_, nullptr)} {}
-    Work& operator=(Work&& other) noexcept {
-      if (this != &other) {
-        if (pending()) abandon();
-        call_ = std::exchange(other.call_, nullptr);
-      }
-      return *this;
-    }
-    ~Work() {
-      if (pending()) abandon();
-    }
+  using DeviceCalls::DeviceCalls;
 
-    [[nodiscard]] bool pending() const { return call_ != nullptr; }
-    [[nodiscard]] bool done();
-    /// Until the device has carried out the call.
-    void wait();
-    /// Lets the stream wait in place of this thread: what it is given from now on comes after the call. Nothing is pending then, and what
-    /// goes wrong later is thrown by a later call of the world. The memory is the stream's to order.
-    void wait_on(nccl::Stream stream);
-
-   private:
-    friend class NcclCalls;
-    explicit Work(nccl::Call& call) : call_{&call} {}
-    void abandon() noexcept;
-
-    nccl::Call* call_ = nullptr;
-  };
-
-  explicit NcclCalls(std::shared_ptr<nccl::Group> group);
-  NcclCalls(NcclCalls&&) noexcept;
-  NcclCalls& operator=(NcclCalls&&) noexcept;
-  ~NcclCalls();
-
-  [[nodiscard]] int rank() const;
-  [[nodiscard]] int size() const;
-  [[nodiscard]] int device() const;
-  [[nodiscard]] nccl::Stream caller() const;
-  void caller(nccl::Stream stream);
-  [[nodiscard]] Duration deadline() const;
-  void deadline(Duration duration);
-  /// Throws what has ended the world, NCCL's word of what is in flight included. The device needs no help.
-  void progress();
-  void abort(const std::string& reason);
-
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {});
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {});
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received);
-  Work exchange(Memory out, int to, Memory in, int from, int tag);
-  void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all);
   void begin_group();
   void end_group();
-  Region allocate(std::size_t bytes);
-  [[nodiscard]] NcclCalls split(int color, int key);
-
- private:
-  std::shared_ptr<nccl::Group> group_;
+  [[nodiscard]] NcclCalls split(int color, int key) { return NcclCalls{part(color, key)}; }
 };
-static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && DeviceCalls<NcclCalls>);
+static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && ExchangesRecords<NcclCalls>);
 
 /// Ranks with a GPU each, connected by NVIDIA's NCCL. A program links CMake's pdp::nccl, or has one source that includes
 /// pdp/comm/nccl/source.hpp, and links NCCL and the CUDA runtime.

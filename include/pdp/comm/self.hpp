@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/message/member.hpp>
 
 namespace pdp::comm {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/message/member.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/tcp/transport.hpp>
 #include <pdp/comm/thread.hpp>

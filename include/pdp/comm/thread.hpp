@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/message/member.hpp>
 #include <pdp/comm/thread/transport.hpp>
 
 namespace pdp::comm {

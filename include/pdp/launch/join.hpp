@@ -44,7 +44,7 @@ Start start(const Options& options) {
   static_assert(sizeof...(Comms) == 1 || (comm::Named<Comms> && ...),
                 "pdp: where a program has several communicators, each needs a name by which --comm chooses it: a member "
                 "static constexpr std::string_view name");
-  static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::name_of<Comms>()...};
+  static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::traits_of<Comms>.name...};
   // A communicator of devices connects threads itself.
   constexpr bool of_devices = sizeof...(Comms) == 1 && (comm::HasDeviceBuffers<Comms> && ...);
   const Connections known{names, of_devices ? names.front() : comm::Thread::name};
@@ -73,15 +73,15 @@ void set_deadline(Comm& world, const std::optional<comm::Duration>& deadline) {
 /// Throws ConfigError where the store's port is taken, Timeout where the job is not complete before place.timeout is over, UsageError where
 /// the communicator's own library says something else about this process than the environment does.
 template <class Comm>
-[[nodiscard]] Comm join(const Place& place) {
+[[nodiscard]] Comm join(const JobPlace& place) {
   open_standard_streams();
   report_file_size_limit();
   if constexpr (HasLauncher<Comm>) {
     Comm world = Comm::start();
     // An environment that does not know the launcher says nothing.
-    if ((place.rank != world.rank() || place.size != world.size()) && Place::given(environment))
+    if ((place.rank != world.rank() || place.size != world.size()) && JobPlace::given(environment))
       throw UsageError{text("the environment says that this process is rank ", place.rank, " of ", place.size, ", but ",
-                            comm::name_of<Comm>(), " says rank ", world.rank(), " of ", world.size(), "; start it with the ",
+                            comm::traits_of<Comm>.name, " says rank ", world.rank(), " of ", world.size(), "; start it with the ",
                             Comm::launcher, " of the library that it was built with, and without RANK and WORLD_SIZE")};
     detail::set_deadline(world, place.deadline);
     return world;
@@ -90,7 +90,7 @@ template <class Comm>
     Rendezvous rendezvous{place, deadline};
     Comm world = [&] {
       try {
-        rendezvous.agree_on(comm::name_of<Comm>());
+        rendezvous.agree_on(comm::traits_of<Comm>.name);
         rendezvous.warn_of_shared_cores();
         if constexpr (ConnectsByLocalRank<Comm>)
           return Comm::connect(rendezvous.store(), place.rank, place.size, deadline,
@@ -117,14 +117,14 @@ template <class Comm>
   }
 }
 
-/// Joins the job that the environment describes (see Place::from), for programs with a main and a command line of their own:
+/// Joins the job that the environment describes (see JobPlace::from), for programs with a main and a command line of their own:
 ///
 ///     auto world = pdp::launch::join<pdp::comm::Tcp>();
 ///
 /// The rank fails where it throws: its caller ends the process with an exit code that is not 0, and the others throw PeerLost.
 template <class Comm>
 [[nodiscard]] Comm join() {
-  const Place place = [] {
+  const JobPlace place = [] {
     try {
       return detail::start<Comm>(Options{}).place;
     } catch (...) {

@@ -50,7 +50,7 @@ int carry_out(Comm world, F& function, const Tell& tell) {
 }
 
 template <class Comm>
-comm::Any join_any(const Place& place) {
+comm::Any join_any(const JobPlace& place) {
   return comm::Any{join<Comm>(place)};
 }
 
@@ -184,7 +184,7 @@ template <class... Comms>
   };
   const std::string_view launcher = std::array{launcher_of(std::type_identity<Comms>{})...}[start.comm];
   if (launcher.empty()) throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
-  const std::string_view name = std::array{comm::name_of<Comms>()...}[start.comm];
+  const std::string_view name = std::array{comm::traits_of<Comms>.name...}[start.comm];
   throw UsageError{text("--ranks ", ranks, ": a program cannot start the ranks of ", name, " itself; start it by ", launcher, " -n ", ranks,
                         ", without --ranks")};
 }
@@ -193,7 +193,7 @@ template <class... Comms>
 
 /// Runs `function(world)` on every rank of a job and returns the exit code for main. Ranks are
 ///
-/// - this process alone, if others have started it as one of theirs (see Place::from);
+/// - this process alone, if others have started it as one of theirs (see JobPlace::from);
 /// - else processes or threads that are started here, if the options ask for some;
 /// - else this process, a world of one.
 ///

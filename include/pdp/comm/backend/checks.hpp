@@ -3,19 +3,26 @@
 #include <array>
 #include <numeric>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
-#include <pdp/comm/backend/calls.hpp>
-#include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/backend/request.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 
+/// A request that a rank has found nothing wrong with.
+struct CheckedRequest {
+  Envelope envelope;  // without what its group adds: channel, number and digest
+  Shards shards;      // of the whole; of all_to_all: that this rank sends
+  Shards received;    // of all_to_all
+};
+
 /// What a rank of a group finds wrong with a call before it begins: what cannot be right, whatever the other ranks do. All backends say it
 /// in the same words, and the group goes on after it.
-///
-/// Throws ConfigError for ranks, tags and memory that cannot be meant, ShapeError for sizes and types that do not fit together.
 struct CallChecks {
   /// Where the shards begin that a call was given counts for: memory for it, used again.
   using Begins = std::vector<std::size_t>;
@@ -23,29 +30,55 @@ struct CallChecks {
   int rank = 0;
   int size = 1;
 
-  void root(Verb verb, int root) const;
-  void one_type(Verb verb, const Memory& in, const Memory& out) const;
-  void message(const Memory& out, int to, const Memory& in, int from, int tag) const;
-  /// Gives the shards of a call that has one for each rank. `root`: of gather and scatter; elsewhere they have no whole.
-  [[nodiscard]] Shards shards(Verb verb, const Memory& whole, const Memory& shard, Counts counts, int root, Begins& begins) const;
-  /// Gives the shards that are sent and those that are received.
-  [[nodiscard]] std::pair<Shards, Shards> all_to_all(const Memory& in, Counts sent, const Memory& out, Counts received,
-                                                     std::array<Begins, 2>& begins) const;
+  /// Throws ConfigError for ranks, tags and memory that cannot be meant, ShapeError for sizes and types that do not fit together. The
+  /// shards may borrow `begins`.
+  [[nodiscard]] CheckedRequest check(const Request& request, std::array<Begins, 2>& begins) const;
 
  private:
+  void root(const Request& request) const;
+  void one_type(const Request& request) const;
+  void message(const Request& request) const;
   void peer(const char* does, int peer, int tag) const;
-  Shards cut(Verb verb, const Memory* whole, const Memory* shard, Counts counts, Begins& begins) const;
+  [[nodiscard]] Shards shards(const Request& request, Begins& begins) const;
+  void all_to_all(const Request& request, std::array<Begins, 2>& begins, CheckedRequest& checked) const;
+  Shards cut(Verb verb, const ErasedSpan* whole, const ErasedSpan* shard, Counts counts, Begins& begins) const;
 };
 
-inline void CallChecks::root(Verb verb, int root) const {
-  if (root < 0 || root >= size)
-    throw ConfigError{text(name(verb), " on rank ", rank, " names root ", root, ", but the group has ranks 0 to ", size - 1)};
+inline CheckedRequest CallChecks::check(const Request& request, std::array<Begins, 2>& begins) const {
+  const Verb verb = request.verb;
+  if (verb == Verb::send) {
+    message(request);
+    const ErasedSpan& either = request.to != no_peer ? request.in : request.out;
+    return {.envelope = {.count = either.count, .tag = request.tag, .verb = verb, .type = either.type}, .shards{}, .received{}};
+  }
+  CheckedRequest checked{
+      .envelope = {.count = request.in.count, .root = request.root, .verb = verb, .reduction = request.reducer.reduction},
+      .shards{},
+      .received{}};
+  if (verb == Verb::broadcast || verb == Verb::reduce) root(request);
+  if (has_shards(verb)) {
+    checked.shards = shards(request, begins[0]);
+    checked.envelope.count = request.counts.empty() ? request.shard().count : checked.shards.begin(size);
+  } else if (verb == Verb::all_to_all) {
+    // Ranks may differ in what they send if they say so for each; then only the messages show whether two agree.
+    all_to_all(request, begins, checked);
+    checked.envelope.count = request.is_even() ? request.in.count / as_size(size) : 0;
+  }
+  one_type(request);
+  checked.envelope.type = request.in.type;
+  return checked;
 }
 
-inline void CallChecks::one_type(Verb verb, const Memory& in, const Memory& out) const {
-  if (in.type != out.type)
-    throw ShapeError{
-        text(name(verb), " on rank ", rank, " reads ", name(in.type), " and writes ", name(out.type), "; both must be of one type")};
+inline void CallChecks::root(const Request& request) const {
+  if (request.root < 0 || request.root >= size)
+    throw ConfigError{
+        text(name(request.verb), " on rank ", rank, " names root ", request.root, ", but the group has ranks 0 to ", size - 1)};
+}
+
+inline void CallChecks::one_type(const Request& request) const {
+  if (request.in.type != request.out.type)
+    throw ShapeError{text(name(request.verb), " on rank ", rank, " reads ", name(request.in.type), " and writes ", name(request.out.type),
+                          "; both must be of one type")};
 }
 
 inline void CallChecks::peer(const char* does, int peer, int tag) const {
@@ -54,36 +87,36 @@ inline void CallChecks::peer(const char* does, int peer, int tag) const {
   if (tag < 0) throw ConfigError{text("rank ", rank, " cannot ", does, " rank ", peer, " with tag ", tag, "; tags are 0 or more")};
 }
 
-inline void CallChecks::message(const Memory& out, int to, const Memory& in, int from, int tag) const {
-  if (to != nobody) peer("send to", to, tag);
-  if (from != nobody) peer("receive from", from, tag);
-  if (to != nobody && from != nobody && in.type != out.type)
+inline void CallChecks::message(const Request& request) const {
+  const auto& [in, out, to, from] = std::tie(request.in, request.out, request.to, request.from);
+  if (to != no_peer) peer("send to", to, request.tag);
+  if (from != no_peer) peer("receive from", from, request.tag);
+  if (to != no_peer && from != no_peer && in.type != out.type)
     throw ShapeError{
-        text("send_recv on rank ", rank, " sends ", name(out.type), " and receives ", name(in.type), "; both must be of one type")};
+        text("send_recv on rank ", rank, " sends ", name(in.type), " and receives ", name(out.type), "; both must be of one type")};
 }
 
-inline Shards CallChecks::shards(Verb verb, const Memory& whole, const Memory& shard, Counts counts, int root, Begins& begins) const {
-  const bool rooted = verb == Verb::gather || verb == Verb::scatter;
-  if (rooted) this->root(verb, root);
-  return cut(verb, rooted && rank != root ? nullptr : &whole, &shard, counts, begins);
+inline Shards CallChecks::shards(const Request& request, Begins& begins) const {
+  const bool rooted = has_rooted_whole(request.verb);
+  if (rooted) root(request);
+  return cut(request.verb, rooted && rank != request.root ? nullptr : &request.whole(), &request.shard(), request.counts, begins);
 }
 
-inline std::pair<Shards, Shards> CallChecks::all_to_all(const Memory& in, Counts sent, const Memory& out, Counts received,
-                                                        std::array<Begins, 2>& begins) const {
-  const bool equal = sent.empty() && received.empty();
+inline void CallChecks::all_to_all(const Request& request, std::array<Begins, 2>& begins, CheckedRequest& checked) const {
+  const auto& [in, out] = std::tie(request.in, request.out);
+  const bool equal = request.is_even();
   if (equal && in.count != out.count)
     throw ShapeError{text("all_to_all on rank ", rank, " reads ", in.count, " elements and writes ", out.count, "; both must be as many")};
   if (in.data < out.data + out.bytes() && out.data < in.data + in.bytes())
     throw ConfigError{text("all_to_all on rank ", rank, " reads and writes the same memory; it cannot work in place")};
   const auto ranks = as_size(size);
-  const Memory one_in{.count = in.count / ranks}, one_out{.count = out.count / ranks};
-  const Shards sending = cut(Verb::all_to_all, &in, equal ? &one_in : nullptr, sent, begins[0]);
-  const Shards receiving = cut(Verb::all_to_all, &out, equal ? &one_out : nullptr, received, begins[1]);
-  return {sending, receiving};
+  const ErasedSpan one_in{.count = in.count / ranks}, one_out{.count = out.count / ranks};
+  checked.shards = cut(Verb::all_to_all, &in, equal ? &one_in : nullptr, request.counts, begins[0]);
+  checked.received = cut(Verb::all_to_all, &out, equal ? &one_out : nullptr, request.received, begins[1]);
 }
 
 /// `whole` and `shard`: null where this rank has none.
-inline Shards CallChecks::cut(Verb verb, const Memory* whole, const Memory* shard, Counts counts, Begins& begins) const {
+inline Shards CallChecks::cut(Verb verb, const ErasedSpan* whole, const ErasedSpan* shard, Counts counts, Begins& begins) const {
   const auto ranks = as_size(size);
   if (counts.empty() && shard != nullptr) {
     if (whole != nullptr && whole->count != shard->count * ranks)

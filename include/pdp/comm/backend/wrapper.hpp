@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/traits.hpp>
 
 namespace pdp::comm {
 
@@ -12,10 +13,8 @@ namespace pdp::comm {
 template <Calls C>
 class WrappedCalls {
  public:
-  static constexpr bool fails_fast = requires { requires C::fails_fast; };
-  static constexpr bool rank_ordered = requires { requires C::rank_ordered; };
-  static constexpr bool device_buffers = requires { requires C::device_buffers; };
-  static constexpr bool queues_messages = requires { requires C::queues_messages; };
+  static constexpr Traits traits = traits_of<C>;
+  static constexpr bool records_calls = false;
 
   [[nodiscard]] int rank() const { return inner_.rank(); }
   [[nodiscard]] int size() const { return inner_.size(); }
@@ -25,7 +24,7 @@ class WrappedCalls {
   void abort(const std::string& reason) { inner_.abort(reason); }
   Region allocate(std::size_t bytes) { return allocate_region(inner_, bytes); }
   [[nodiscard]] bool shares_memory() const { return comm::shares_memory(inner_); }
-  void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all) requires DeviceCalls<C> {
+  void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all) requires ExchangesRecords<C> {
     inner_.exchange_records(mine, all);
   }
   void begin_group() requires GroupsCalls<C> { inner_.begin_group(); }

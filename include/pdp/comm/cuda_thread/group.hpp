@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/checks.hpp>
 #include <pdp/comm/cuda_thread/parts.hpp>
 #include <pdp/comm/cuda_thread/rank.hpp>
 #include <pdp/core/cast.hpp>
@@ -34,17 +35,17 @@ class Group {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return as_int(ranks_.size()); }
   [[nodiscard]] Rank& owner() const { return *owner_; }
+  [[nodiscard]] Rank& common() const { return *owner_; }
   [[nodiscard]] const std::shared_ptr<Rank>& shared_owner() const { return owner_; }
   [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; }
   /// How many collectives there were.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
   /// Where shards begin, while a call is checked.
   [[nodiscard]] std::array<CallChecks::Begins, 2>& begins() { return begins_; }
 
   /// Throws ConfigError where the rank's GPU does not reach the memory.
-  void check_memory(Verb verb, const Memory& memory) const;
+  void check_memory(Verb verb, const ErasedSpan& memory) const;
   /// A call, to be filled in and given to one of the next two.
   [[nodiscard]] Call& fresh(const Envelope& envelope);
   Call& start(Call& call);
@@ -109,18 +110,18 @@ inline Group::~Group() {
   const std::lock_guard lock{own.giving};
   const cuda::OnDevice on{owner_->device(), std::nothrow};
   if (cudaStreamQuery(stream_) != cudaSuccess) {  // whoever fails is to wait for what it still has to do
-    static_cast<void>(cudaGetLastError());
+    cudaGetLastError();
     return;
   }
   std::erase(own.streams, stream_);
   cudaStreamDestroy(stream_);
 }
 
-inline void Group::check_memory(Verb verb, const Memory& memory) const {
+inline void Group::check_memory(Verb verb, const ErasedSpan& memory) const {
   if (memory.count == 0) return;
   cudaPointerAttributes found{};
   const bool known = cudaPointerGetAttributes(&found, memory.data) == cudaSuccess;
-  if (!known) static_cast<void>(cudaGetLastError());
+  if (!known) cudaGetLastError();
   if (!known || found.type == cudaMemoryTypeUnregistered)
     throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of the host; its calls take memory of GPU ", owner_->device(),
                            ": a cuda::Memory, or world.allocate<T>(count)")};
@@ -138,7 +139,7 @@ inline Call& Group::fresh(const Envelope& envelope) {
   call.in = call.out = {};
   for (auto& each : call.begins) each.clear();
   call.cut = call.received = {};
-  call.to = call.from = nobody;
+  call.to = call.from = no_peer;
   call.on_host = call.has_received = call.sent = false;
   call.found = nullptr;
   call.is_given.store(false, std::memory_order_relaxed);
@@ -164,19 +165,6 @@ inline Call& Group::start(Call& call) {
   show(call);
   for (int other = 0; other < size(); ++other)
     if (other != rank_) seat(other).bell.ring();
-  owner_->advance();
-  return call;
-}
-
-inline Call& Group::start_message(Call& call) {
-  call.users.store(call.from != nobody ? 1 : 0, std::memory_order_relaxed);
-  call.has_received = call.from == nobody;
-  call.sent = call.to == nobody;
-  messages_.push_back(&call);
-  if (!call.sent) {
-    show(call);
-    seat(call.to).bell.ring();
-  }
   owner_->advance();
   return call;
 }
@@ -268,77 +256,6 @@ inline bool Group::find_all(Call& call) {
   return has_all;
 }
 
-inline void Group::compare(const Call& call, const Call& theirs, int other) {
-  const int here = owner_->number(), there = rank_in_world(other);
-  if (call.envelope != theirs.envelope) owner_->fail(mismatch(call.envelope, here, theirs.envelope, there));
-  const auto fail = [&](const std::string& what) {
-    owner_->fail({Failure::Kind::mismatch, here,
-                  text("ranks of one group gave different counts to one call: ", describe(call.envelope), " (call ", call.envelope.sequence,
-                       " of its group): ", what)});
-  };
-  if (call.envelope.verb == Verb::all_to_all) {
-    const auto [sent, expected] = std::pair{theirs.cut.size(rank_), call.received.size(other)};
-    if (sent != expected) fail(text("rank ", there, " sends ", sent, " elements to rank ", here, ", which expects ", expected));
-  } else if (call.begins[0] != theirs.begins[0]) {
-    fail(text("those of rank ", here, " are not those of rank ", there, "; they say what each rank has, and are the same on all"));
-  }
-}
-
-/// All at once, so that messages of one pair and tag keep their order.
-inline void Group::find_messages() {
-  const std::lock_guard lock{world().mutex()};
-  for (Call* call : messages_) {
-    if (call->has_received || call->found != nullptr) continue;
-    std::vector<Call*>& shown = seat(call->from).shown;
-    const auto found = std::ranges::find_if(shown, [&](const Call* each) {
-      return each->envelope.channel == channel_ && each->envelope.tag == call->envelope.tag && each->to == rank_ && !each->is_given;
-    });
-    if (found == shown.end()) continue;
-    call->found = *found;
-    call->found->is_given = true;  // to this one
-  }
-}
-
-inline bool Group::advance_message(Call& call) {
-  bool moved = false;
-  if (!call.has_received && call.found != nullptr) {
-    Call& theirs = *call.found;
-    const auto words = [&](const Memory& memory) {
-      Envelope envelope = call.envelope;
-      envelope.count = memory.count;
-      envelope.type = memory.type;
-      return envelope;
-    };
-    if (theirs.out.type != call.in.type || theirs.out.count != call.in.count)
-      owner_->fail(mismatch(words(call.in), owner_->number(), words(theirs.out), rank_in_world(call.from)));
-    give(call, [&] {
-      follow(theirs.ready);
-      follow(call.ready);
-      Parts{call, rank_, owner_->device(), stream_}.copy(call.in, theirs.out);
-      mark(call.end);
-    });
-    theirs.taken.store(&call, std::memory_order_release);  // and is looked at no more
-    seat(call.from).bell.ring();
-    call.has_received = moved = true;
-  }
-  if (Call* const by = call.taken.load(std::memory_order_acquire); !call.sent && by != nullptr) {
-    give(call, [&] { follow(by->end); });
-    by->users.fetch_sub(1, std::memory_order_acq_rel);
-    call.sent = moved = true;
-  }
-  if (!call.sent || !call.has_received) {
-    if (!moved) check_peers(call);
-    return moved;
-  }
-  give(call, [&] { mark(call.through); });
-  {
-    const std::lock_guard lock{world().mutex()};
-    std::erase(owner_->seat().shown, &call);
-  }
-  call.state = State::closed;
-  return true;
-}
-
 template <class F>
 void Group::give(const Call& call, const F& f) {
   std::optional<Failure> refused;
@@ -358,45 +275,12 @@ void Group::give(const Call& call, const F& f) {
   owner_->check();
 }
 
-inline int Group::missing(const Call& call) const {
-  if (call.envelope.tag != Envelope::collective) return rank_in_world(call.has_received ? call.to : call.from);
-  for (int other = 0; other < size(); ++other)
-    if (const Call* const theirs = call.all[as_size(other)]; theirs == nullptr || !theirs->is_given)
-      if (other != rank_) return rank_in_world(other);
-  return -1;
-}
-
-inline void Group::check_peers(const Call& call) {
-  const auto lost = [&](int other, const char* does, const char* direction) {
-    const int there = rank_in_world(other);
-    owner_->fail({Failure::Kind::lost, there,
-                  text("rank ", owner_->number(), does, describe(call.envelope), direction, there,
-                       ", which has ended its part; all ranks must make the same calls")});
-  };
-  const auto is_gone = [this](int other) { return other != rank_ && seat(other).is_gone.load(std::memory_order_acquire); };
-  if (call.envelope.tag == Envelope::collective) {
-    for (int other = 0; other < size(); ++other)
-      if (is_gone(other) && !has_shown(call, other)) lost(other, " expects ", " from rank ");
-    return;
-  }
-  if (!call.sent && is_gone(call.to) && call.taken.load(std::memory_order_acquire) == nullptr) lost(call.to, " has ", " for rank ");
-  if (!call.has_received && is_gone(call.from)) {
-    find_messages();
-    if (call.found == nullptr) lost(call.from, " expects ", " from rank ");
-  }
-}
-
-inline bool Group::has_shown(const Call& call, int other) const {
-  if (const Call* const theirs = call.all[as_size(other)]; theirs != nullptr) return theirs->is_given;
-  return find(call, other) != nullptr;
-}
-
 inline bool Group::look(Call& call) {
   if (call.state == State::closed && call.on_host) call.state = State::complete;
   if (call.state != State::closed) return call.state == State::complete;
   const cudaError_t found = cudaEventQuery(call.through);
   if (found == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+    cudaGetLastError();  // else whoever asks next takes it for an error of his own
     return false;
   }
   if (found != cudaSuccess)
@@ -404,81 +288,6 @@ inline bool Group::look(Call& call) {
                   text("rank ", owner_->number(), ": ", describe(call.envelope), ": cudaEventQuery failed: ", cudaGetErrorString(found))});
   call.state = State::complete;
   return true;
-}
-
-inline bool Rank::advance() {
-  check();
-  bool moved = false;
-  for (Group* const group : groups_) moved = group->advance() || moved;
-  return moved;
-}
-
-inline bool Rank::has_come(Call& call, Call::State state) {
-  return call.state >= state || (call.state == Call::State::closed && call.group->look(call));
-}
-
-inline void Rank::wait(Call& call, Call::State state) {
-  constexpr std::chrono::milliseconds awake{1};
-  TimePoint begin = TimePoint::max();  // the clock is not asked where nothing is waited for
-  for (Waiting waiting;;) {
-    const std::uint32_t seen = seat().bell.rings();
-    const bool moved = advance();
-    if (has_come(call, state)) return;
-    if (moved) continue;
-    const TimePoint now = Clock::now();
-    if (begin == TimePoint::max()) begin = now;
-    if (now - begin >= deadline_) fail(timeout_of(call));
-    if (call.state < Call::State::closed)
-      seat().bell.wait(seen, later(begin, deadline_));
-    else if (waiting.look_again())
-      continue;
-    else if (now - begin < awake)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds{50});
-  }
-}
-
-inline bool Rank::done(Call& call) {
-  try {
-    advance();
-    return has_come(call, Call::State::complete);
-  } catch (const CommunicationError&) {
-    return true;
-  }
-}
-
-inline void Rank::finish(Call& call) {
-  wait(call, Call::State::complete);
-  rest(call);
-}
-
-inline void Rank::finish_on(Call& call, cudaStream_t stream) {
-  wait(call, Call::State::closed);
-  const cuda::OnDevice on{device()};
-  if (const cudaError_t result = cudaStreamWaitEvent(stream, call.through, 0); result != cudaSuccess)
-    fail({Failure::Kind::lost, number_,
-          text("rank ", number_, ": ", describe(call.envelope), ": cudaStreamWaitEvent failed: ", cudaGetErrorString(result))});
-  rest(call);
-}
-
-inline void Rank::abandon(Call& call) noexcept {
-  if (world_->failure() == nullptr && done(call) && world_->failure() == nullptr) return rest(call);
-  end({Failure::Kind::lost, number_,
-       text("rank ", number_, " gave up ", describe(call.envelope), " while it was in flight; its own error says why")});
-}
-
-inline Failure Rank::timeout_of(const Call& call) const {
-  const auto milliseconds = std::lround(std::chrono::duration<double>(deadline_).count() * 1000);
-  if (call.state == Call::State::closed)
-    return {Failure::Kind::timeout, number_,
-            text("rank ", number_, " waited ", milliseconds, " ms until the GPUs had carried out ", describe(call.envelope),
-                 ", which comes after all that the ranks' streams held before; either a stream waits for something else, or it needs a ",
-                 "longer deadline (PDP_DEADLINE=SECONDS)")};
-  return {Failure::Kind::timeout, number_,
-          text("rank ", number_, " waited ", milliseconds, " ms for ", describe(call.envelope), " and heard nothing from rank ",
-               call.group->missing(call),
-               "; either that rank makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")};
 }
 
 }  // namespace pdp::comm::cuda_thread

@@ -6,6 +6,7 @@
 
 #include <pdp/comm/cuda_thread/reductions.hpp>
 #include <pdp/comm/cuda_thread/world.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm::cuda_thread {
@@ -53,7 +54,7 @@ class Parts {
     }
   }
 
-  void copy(const Memory& to, const Memory& from) {
+  void copy(const ErasedSpan& to, const ErasedSpan& from) {
     if (to.data == from.data || to.count == 0) return;
     cuda::check("cudaMemcpyAsync", cudaMemcpyAsync(to.data, from.data, to.bytes(), cudaMemcpyDefault, stream_));
   }
@@ -68,23 +69,23 @@ class Parts {
     for (int step = 0; step < size; ++step) f((rank_ + step) % size);
   }
 
-  static Memory shard(const Memory& whole, const Shards& cut, int rank) {
+  static ErasedSpan shard(const ErasedSpan& whole, const Shards& cut, int rank) {
     return {whole.data + cut.begin(rank) * whole.element, cut.size(rank), whole.element, whole.type};
   }
   /// The elements that this rank combines of what all bring as much of.
-  [[nodiscard]] Memory slice(const Memory& whole) const {
+  [[nodiscard]] ErasedSpan slice(const ErasedSpan& whole) const {
     const int size = as_int(call_.all.size());
     return {whole.data + block_begin(whole.count, size, rank_) * whole.element, block_size(whole.count, size, rank_), whole.element,
             whole.type};
   }
 
-  void add_destination(const Memory& memory) { destinations_[count_++] = memory.data; }
+  void add_destination(const ErasedSpan& memory) { destinations_[count_++] = memory.data; }
   template <class Source>
   void reduce(const Source& source) {
     std::array<const std::byte*, cuda::most_sources> sources{};
     std::size_t elements = 0;
     for (std::size_t rank = 0; rank < call_.all.size(); ++rank) {
-      const Memory from = source(*call_.all[rank]);
+      const ErasedSpan from = source(*call_.all[rank]);
       sources[rank] = from.data;
       elements = from.count;
     }

@@ -11,7 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/cuda_thread/world.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/os/waiting.hpp>
 
 namespace pdp::comm::cuda_thread {
@@ -39,7 +42,7 @@ class Rank {
   /// A call that nobody looks at.
   [[nodiscard]] Call& fresh();
   /// Takes a call back whose owner is through with it.
-  void rest(Call& call) { resting_.push_back(&call); }
+  void rest(Call& call) { seat().calls.give_back(call); }
 
   /// Throws what has ended the world.
   void check() {
@@ -55,6 +58,8 @@ class Rank {
     quiesce();
   }
 
+  void abort(const std::string& reason) { end({Failure::Kind::lost, number_, reason}); }
+  void progress() { advance(); }
   /// Moves what can be moved without waiting, and says whether that was anything. Throws what has ended the world.
   bool advance();
   /// Waits until a call has come to a state: closed or complete.
@@ -82,24 +87,17 @@ class Rank {
   cudaStream_t caller_ = nullptr;
   Duration deadline_ = default_deadline;
   std::vector<Group*> groups_;
-  std::vector<Call*> resting_;
   bool is_quiet_ = false;
 };
 
 inline Call& Rank::fresh() {
   check();
-  const auto found = std::ranges::find_if(resting_, [](const Call* call) { return call->users.load(std::memory_order_acquire) == 0; });
-  if (found != resting_.end()) {
-    Call& call = **found;
-    resting_.erase(found);
-    return call;
-  }
-  Call& call = seat().calls.emplace_back();
-  resting_.reserve(seat().calls.size());  // so that taking one back never allocates
-  const cuda::OnDevice on{device()};
-  for (cudaEvent_t* event : {&call.ready, &call.end, &call.through})
-    cuda::check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(event, cudaEventDisableTiming));
-  return call;
+  const auto make_events = [this](Call& call) {
+    const cuda::OnDevice on{device()};
+    for (cudaEvent_t* event : {&call.ready, &call.end, &call.through})
+      cuda::check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+  };
+  return seat().calls.take(make_events, [](const Call& call) { return call.users.load(std::memory_order_acquire) == 0; });
 }
 
 inline void Rank::quiesce() noexcept {
@@ -112,7 +110,7 @@ inline void Rank::quiesce() noexcept {
     const cuda::OnDevice on{seat.device, std::nothrow};
     for (cudaStream_t stream : seat.streams)
       while (cudaStreamQuery(stream) == cudaErrorNotReady) {
-        static_cast<void>(cudaGetLastError());
+        cudaGetLastError();
         if (Clock::now() >= until) {
           is_quiet_ = false;  // whoever throws next waits again
           return;

@@ -2,75 +2,39 @@
 
 /// The definitions of what pdp/comm/cuda_thread.hpp declares, included by src/cuda_thread.cpp only, as they need the toolkit's headers.
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/device_calls.hpp>
+#include <pdp/comm/backend/members_of_color.hpp>
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/cuda_thread/calls.hpp>
+#include <pdp/comm/cuda_thread/group.hpp>
+#include <pdp/comm/cuda_thread/messages.hpp>
+#include <pdp/comm/cuda_thread/peers.hpp>
+#include <pdp/comm/cuda_thread/waits.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm {
 
-bool CudaThreadCalls::Work::done() { return !pending() || call_->group->owner().done(*call_); }
-void CudaThreadCalls::Work::wait() {
-  if (!pending()) return;
-  cuda_thread::Call& call = *std::exchange(call_, nullptr);
-  call.group->owner().finish(call);
-}
-void CudaThreadCalls::Work::wait_on(cuda_thread::Stream stream) {
-  if (!pending()) return;
-  cuda_thread::Call& call = *std::exchange(call_, nullptr);
-  call.group->owner().finish_on(call, stream);
-}
-void CudaThreadCalls::Work::abandon() noexcept {
-  cuda_thread::Call& call = *std::exchange(call_, nullptr);
-  call.group->owner().abandon(call);
-}
+namespace cuda_thread {
 
-CudaThreadCalls::CudaThreadCalls(std::shared_ptr<cuda_thread::Group> group) : group_{std::move(group)} {}
-CudaThreadCalls::CudaThreadCalls(CudaThreadCalls&&) noexcept = default;
-CudaThreadCalls& CudaThreadCalls::operator=(CudaThreadCalls&&) noexcept = default;
-CudaThreadCalls::~CudaThreadCalls() = default;
-
-int CudaThreadCalls::rank() const { return group_->rank(); }
-int CudaThreadCalls::size() const { return group_->size(); }
-int CudaThreadCalls::device() const { return group_->owner().device(); }
-cuda_thread::Stream CudaThreadCalls::caller() const { return group_->owner().caller(); }
-void CudaThreadCalls::caller(cuda_thread::Stream stream) { group_->owner().caller(stream); }
-Duration CudaThreadCalls::deadline() const { return group_->owner().deadline(); }
-void CudaThreadCalls::deadline(Duration duration) { group_->owner().deadline(duration); }
-void CudaThreadCalls::progress() { group_->owner().advance(); }
-void CudaThreadCalls::abort(const std::string& reason) {
-  if (!group_) return;  // one that was moved from has no world to end
-  group_->owner().end({Failure::Kind::lost, group_->owner().number(), reason});
-}
-
-CudaThreadCalls::Work CudaThreadCalls::collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
-  return Work{cuda_thread::begin(*group_, verb, in, out, root, reducer)};
-}
-CudaThreadCalls::Work CudaThreadCalls::collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
-  return Work{cuda_thread::begin(*group_, verb, whole, shard, counts, root, reducer)};
-}
-CudaThreadCalls::Work CudaThreadCalls::all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-  return Work{cuda_thread::begin(*group_, in, sent, out, received)};
-}
-CudaThreadCalls::Work CudaThreadCalls::exchange(Memory out, int to, Memory in, int from, int tag) {
-  return Work{cuda_thread::begin(*group_, out, to, in, from, tag)};
-}
-void CudaThreadCalls::exchange_records(std::span<const std::byte> mine, std::span<std::byte> all) {
-  group_->exchange_records(mine, all, Verb::all_gather);
-}
+bool is_done(Group& group, Call& call) { return group.owner().done(call); }
+void finish(Group& group, Call& call) { group.owner().finish(call); }
+void finish_on(Group& group, Call& call, Stream stream) { group.owner().finish_on(call, stream); }
+void drop(Group& group, Call& call) noexcept { group.owner().abandon(call); }
 
 /// Ordinary memory of the GPU, which those of the other ranks reach.
-Region CudaThreadCalls::allocate(std::size_t bytes) {
-  group_->owner().check();
+inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t bytes) {
+  group->owner().check();
   if (bytes == 0) return {};
-  const int device = this->device();
+  const int device = group->owner().device();
   const cuda::OnDevice on{device};
   void* memory = nullptr;
   cuda::check_room("cudaMalloc", cudaMalloc(&memory, bytes), device, bytes);
@@ -82,28 +46,17 @@ Region CudaThreadCalls::allocate(std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes, std::move(owner)};
 }
 
-CudaThreadCalls CudaThreadCalls::split(int color, int key) {
-  struct Record {
-    std::int32_t color, key, rank_in_world;
-  };
-  std::vector<Record> all(as_size(size()));
-  const Record mine{color, key, group_->rank_in_world(rank())};
-  group_->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::split);
-  std::vector<std::pair<int, int>> sorted;  // key, rank in this group
-  for (int other = 0; other < size(); ++other)
-    if (const Record& record = all[as_size(other)]; record.color == color) sorted.emplace_back(record.key, other);
-  std::ranges::sort(sorted);
-  std::vector<int> members;
-  int own = 0;
-  for (const auto& [member_key, member] : sorted) {
-    if (member == rank()) own = as_int(members.size());
-    members.push_back(all[as_size(member)].rank_in_world);
-  }
-  const std::uint64_t channel = group_->owner().world().channel(group_->channel(), group_->calls(), color);
-  return CudaThreadCalls{std::make_shared<cuda_thread::Group>(group_->shared_owner(), channel, std::move(members), own)};
+/// The part of a group whose ranks give the same colour.
+inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int color, int key) {
+  std::vector<ColorAndKey> all(as_size(group->size()));
+  const ColorAndKey mine{color, key};
+  group->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::split);
+  const std::vector<int> members = members_of_color(all, color);
+  std::vector<int> in_world;
+  for (const int member : members) in_world.push_back(group->rank_in_world(member));
+  const std::uint64_t channel = group->owner().world().channel(group->channel(), group->calls(), color);
+  return std::make_shared<Group>(group->shared_owner(), channel, std::move(in_world), place_among(members, group->rank()));
 }
-
-namespace cuda_thread {
 
 /// Lets the GPU of one rank reach memory of another's.
 inline void open(int rank, int from, int other_rank, int to) {
@@ -116,12 +69,14 @@ inline void open(int rank, int from, int other_rank, int to) {
   const cuda::OnDevice on{from};
   const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
   if (result == cudaErrorPeerAccessAlreadyEnabled)
-    static_cast<void>(cudaGetLastError());
+    cudaGetLastError();
   else
     cuda::check("cudaDeviceEnablePeerAccess", result);
 }
 
 }  // namespace cuda_thread
+
+template class DeviceCalls<cuda_thread::Group, cuda_thread::Call>;
 
 std::vector<CudaThread> CudaThread::world(int size) {
   if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -12,7 +11,9 @@
 #include <vector>
 
 #include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/backend/free_list.hpp>
 #include <pdp/comm/os/doorbell.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/cuda/detail/library.hpp>
 
@@ -35,13 +36,13 @@ struct Call {
 
   // What the others read: not written after the call was shown to them.
   Envelope envelope;  // with the channel of its group, and its number there
-  Memory in, out;
+  ErasedSpan in, out;
   std::array<CallChecks::Begins, 2> begins;  // of shards, where the call was given counts; of all_to_all: sent, received
   Shards cut, received;
-  int to = nobody, from = nobody;  // of a message, in the group
-  bool on_host = false;            // records of the host, to be copied at once
-  cudaEvent_t ready = nullptr;     // what the caller's stream held before the call
-  cudaEvent_t end = nullptr;       // this rank's part
+  int to = no_peer, from = no_peer;  // of a message, in the group
+  bool on_host = false;              // records of the host, to be copied at once
+  cudaEvent_t ready = nullptr;       // what the caller's stream held before the call
+  cudaEvent_t end = nullptr;         // this rank's part
 
   cudaEvent_t through = nullptr;  // all parts
 
@@ -64,7 +65,7 @@ class World {
     std::vector<Call*> shown;           // that not all of their group have seen yet, in their order; guarded by the world's mutex
     std::mutex giving;                  // held while the rank gives work to its streams
     std::vector<cudaStream_t> streams;  // of its groups, and of those that are gone and had something to do
-    std::deque<Call> calls;
+    FreeList<Call> calls;               // that the rank has made
   };
 
   explicit World(const std::vector<int>& devices) : seats_(devices.size()) {
@@ -78,7 +79,7 @@ class World {
     for (const Seat& seat : seats_)
       for (cudaStream_t stream : seat.streams) cudaStreamDestroy(stream);
     for (const Seat& seat : seats_)
-      for (const Call& call : seat.calls)
+      for (const Call& call : seat.calls.all())
         for (cudaEvent_t event : {call.ready, call.end, call.through})
           if (event != nullptr) cudaEventDestroy(event);
   }

@@ -10,7 +10,7 @@
 
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/gloo/links.hpp>
-#include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 #if __has_include(<gloo/context.h>)
@@ -28,7 +28,7 @@ namespace pdp::comm::gloo {
 struct Collective {
   Envelope envelope;
   std::uint64_t fingerprint = 0;  // of what all ranks must agree on; ranks that do not never meet
-  Memory in, out;
+  ErasedSpan in, out;
   Shards shards, received;  // of the whole; of an all_to_all, what is sent and what is received
   Reducer reducer;
 };
@@ -80,7 +80,7 @@ class Collectives {
   }
   /// f(pointer to a type as large as an element): Gloo takes the size of elements from a type.
   template <class F>
-  static void as_elements(const Memory& memory, F&& f) {
+  static void as_elements(const ErasedSpan& memory, F&& f) {
     switch (memory.element) {
       case 1:
         return f(reinterpret_cast<std::uint8_t*>(memory.data));
@@ -99,7 +99,7 @@ class Collectives {
       combine(static_cast<std::byte*>(into), static_cast<const std::byte*>(right), count * element);
     };
   }
-  void divide(const Collective& call, const Memory& sums) const {
+  void divide(const Collective& call, const ErasedSpan& sums) const {
     if (call.reducer.divide != nullptr) call.reducer.divide(sums.data, sums.bytes(), size_);
   }
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -131,7 +131,7 @@ class Collectives {
   /// The values of ranks other than the root stay as they are, so these reduce into memory beside them.
   void reduce(const Collective& call) {
     const bool root = rank_ == call.envelope.root;
-    Memory sums = call.out;
+    ErasedSpan sums = call.out;
     if (!root) sums.data = scratch(call.in.bytes());
     auto made = options<::gloo::ReduceOptions>(call);
     if (sums.data != call.in.data) as_elements(call.in, [&](auto* values) { made.setInput(values, call.in.count); });
@@ -143,7 +143,7 @@ class Collectives {
   }
 
   void all_gather(const Collective& call) const {
-    const Memory &shard = call.in, &whole = call.out;
+    const ErasedSpan &shard = call.in, &whole = call.out;
     const bool in_place = shard.data == whole.data + call.shards.begin(rank_) * whole.element;
     bool equal = true;
     for (int rank = 1; rank < size_; ++rank) equal = equal && call.shards.size(rank) == call.shards.size(0);
@@ -162,7 +162,7 @@ class Collectives {
   }
 
   void gather(const Collective& call) const {
-    const Memory &shard = call.in, &whole = call.out;
+    const ErasedSpan &shard = call.in, &whole = call.out;
     const std::uint64_t slot = slot_of(call, 0);
     if (rank_ != call.envelope.root) return send(shard, call.envelope.root, slot);
     Transfers transfers{*this, {}, whole};
@@ -173,7 +173,7 @@ class Collectives {
   }
 
   void scatter(const Collective& call) const {
-    const Memory &whole = call.in, &shard = call.out;
+    const ErasedSpan &whole = call.in, &shard = call.out;
     const std::uint64_t slot = slot_of(call, 0);
     if (rank_ != call.envelope.root) return receive(shard, call.envelope.root, slot);
     Transfers transfers{*this, whole, {}};
@@ -198,7 +198,7 @@ class Collectives {
 
   /// A ring. A block begins beside the rank that it is for, and each rank that it passes adds its own values.
   void reduce_scatter(const Collective& call) {
-    const Memory &whole = call.in, &shard = call.out;
+    const ErasedSpan &whole = call.in, &shard = call.out;
     const std::size_t element = whole.element, room = (call.shards.largest(size_) * element + 63) / 64 * 64;
     const std::uint64_t slot = slot_of(call, 0);
     const int right = (rank_ + 1) % size_, left = (rank_ + size_ - 1) % size_;
@@ -229,7 +229,7 @@ class Collectives {
   /// Messages between one rank's whole and others.
   class Transfers {
    public:
-    Transfers(const Collectives& group, const Memory& out, const Memory& in)
+    Transfers(const Collectives& group, const ErasedSpan& out, const ErasedSpan& in)
         : element_{std::max(out.element, in.element)}, out_{group.buffer(out)}, in_{group.buffer(in)} {}
     void send(int to, std::uint64_t slot, const Shards& shards) {
       if (shards.size(to) == 0) return;
@@ -252,13 +252,13 @@ class Collectives {
     int sends_ = 0, receives_ = 0;
   };
 
-  void send(const Memory& shard, int to, std::uint64_t slot) const {
+  void send(const ErasedSpan& shard, int to, std::uint64_t slot) const {
     if (shard.count == 0) return;
     const GlooBuffer out = buffer(shard);
     out->send(to, slot);
     out->waitSend(no_timeout);
   }
-  void receive(const Memory& shard, int from, std::uint64_t slot) const {
+  void receive(const ErasedSpan& shard, int from, std::uint64_t slot) const {
     if (shard.count == 0) return;
     const GlooBuffer in = buffer(shard);
     in->recv(from, slot);
@@ -267,7 +267,7 @@ class Collectives {
 
   /// Slots of Gloo's collectives have a number below 0x10 in their highest byte, those of the World 0xfe and 0xff, those of messages 0xf1.
   static std::uint64_t slot_of(const Collective& call, std::size_t count) { return (mix(call.fingerprint, count) >> 8) | 0xf0ULL << 56; }
-  [[nodiscard]] GlooBuffer buffer(const Memory& memory) const { return context_->createUnboundBuffer(memory.data, memory.bytes()); }
+  [[nodiscard]] GlooBuffer buffer(const ErasedSpan& memory) const { return context_->createUnboundBuffer(memory.data, memory.bytes()); }
   /// Aligned for any element; what was there before may be gone.
   std::byte* scratch(std::size_t bytes) {
     if (scratch_.size() < bytes) scratch_ = Region::ordinary(bytes);

@@ -10,8 +10,11 @@
 #include <string>
 #include <utility>
 
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/gloo/links.hpp>
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::gloo {
 

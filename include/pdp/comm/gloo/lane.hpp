@@ -1,8 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/backend/free_list.hpp>
 #include <pdp/comm/gloo/call.hpp>
 #include <pdp/comm/gloo/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
@@ -33,18 +35,10 @@ class Lane {
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] int rank() const { return group_ ? group_->rank : 0; }
   [[nodiscard]] int size() const { return group_ ? group_->size : 1; }
-  [[nodiscard]] CallChecks checks() const { return {rank(), size()}; }
 
-  /// The call that is made next, to be filled in. It is taken by start(), send_receive() or complete() only.
-  [[nodiscard]] Call& next();
-  /// Fills in what all collectives have; what they are about is there.
-  void identify(Call& call, Verb verb, std::size_t count, int root, Counts counts = {});
-  void start(Call& call);
-  /// start() and finish() in one.
-  void complete(Call& call);
-  /// A message to one rank, from another one, or both.
-  void exchange(Call& call, const Memory& out, int to, const Memory& in, int from, int tag);
-
+  /// Starts a call. Returns null if it is complete: if the caller waits at once, and no collective is in flight, this thread carries it
+  /// out.
+  Call* start(const Request& request);
   [[nodiscard]] bool done(Call& call);
   /// Waits until the call has ended, and takes it back.
   void finish(Call& call);
@@ -57,6 +51,11 @@ class Lane {
  private:
   static constexpr std::chrono::milliseconds looking{50};  // at a message that is let go of
 
+  /// Fills in what a collective is about.
+  void identify(Call& call, const Request& request, const CheckedRequest& checked);
+  void enqueue(Call& call);
+  /// A message to one rank, from another one, or both.
+  Call& exchange(const Request& request, const Envelope& envelope);
   void alone(const Collective& call) const;
   void carry_out(const Collective& call);
   void await(Call& call);
@@ -66,7 +65,7 @@ class Lane {
   void give_up(const Call& call) noexcept;
   void take_back(Call& call) {
     call.drop_messages();
-    idle_.push_back(&call);
+    calls_.give_back(call);
   }
 
   std::shared_ptr<World> world_;
@@ -74,8 +73,8 @@ class Lane {
   std::optional<Collectives> collectives_;
   std::uint64_t made_ = 0;  // collectives
 
-  std::deque<Call> calls_;  // a deque: calls may not move
-  std::vector<Call*> idle_;
+  FreeList<Call> calls_;
+  std::array<CallChecks::Begins, 2> begins_;  // of the shards of a request that is being checked
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -91,36 +90,53 @@ inline Lane::~Lane() {
   worker_.request_stop();
 }
 
-inline Call& Lane::next() {
+inline Call* Lane::start(const Request& request) {
   world_->check();
-  if (idle_.empty()) {
-    idle_.reserve(calls_.size() + 1);  // so that take_back() never allocates
-    idle_.push_back(&calls_.emplace_back());
+  const CheckedRequest checked = CallChecks{rank(), size()}.check(request, begins_);
+  if (request.verb == Verb::send) return &exchange(request, checked.envelope);
+  Call& call = calls_.take();
+  identify(call, request, checked);
+  if (!group_) {
+    alone(call.collective);
+  } else if (request.waits_at_once && in_flight_.load(std::memory_order_acquire) == 0) {
+    try {
+      const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
+      carry_out(call.collective);
+    } catch (...) {
+      calls_.give_back(call);
+      throw;
+    }
+  } else {
+    enqueue(call);
+    return &call;
   }
-  return *idle_.back();
+  if (!request.waits_at_once) return &call;
+  calls_.give_back(call);
+  return nullptr;
 }
 
-inline void Lane::identify(Call& call, Verb verb, std::size_t count, int root, Counts counts) {
+inline void Lane::identify(Call& call, const Request& request, const CheckedRequest& checked) {
+  std::swap(call.begins, begins_);  // that the shards borrow
   Collective& collective = call.collective;
-  collective.envelope = {.channel = group_ ? group_->links().channel() : 0,
-                         .sequence = ++made_,
-                         .count = count,
-                         .root = root,
-                         .verb = verb,
-                         .type = collective.in.type,
-                         .reduction = collective.reducer.reduction};
+  collective.in = request.in;
+  collective.out = request.out;
+  collective.shards = checked.shards;
+  collective.received = checked.received;
+  collective.reducer = request.reducer;
+  collective.envelope = checked.envelope;
+  collective.envelope.channel = group_ ? group_->links().channel() : 0;
+  collective.envelope.sequence = ++made_;
   const Envelope& envelope = collective.envelope;
   std::uint64_t mixed = mix(envelope.sequence, envelope.count);
   mixed = mix(mixed, static_cast<std::uint64_t>(envelope.root));
-  mixed = mix(mixed, static_cast<std::uint64_t>(verb) | static_cast<std::uint64_t>(envelope.type) << 8 |
+  mixed = mix(mixed, static_cast<std::uint64_t>(envelope.verb) | static_cast<std::uint64_t>(envelope.type) << 8 |
                          static_cast<std::uint64_t>(envelope.reduction) << 16);
-  for (const std::size_t each : counts) mixed = mix(mixed, each);
+  if (has_shards(envelope.verb))
+    for (const std::size_t each : request.counts) mixed = mix(mixed, each);
   collective.fingerprint = mixed;
 }
 
-inline void Lane::start(Call& call) {
-  idle_.pop_back();
-  if (!group_) return alone(call.collective);
+inline void Lane::enqueue(Call& call) {
   if (!worker_.joinable()) worker_ = std::jthread{[this](const std::stop_token& stop) { work(stop); }};
   call.state.store(Call::State::in_flight, std::memory_order_relaxed);
   call.next = nullptr;
@@ -133,39 +149,30 @@ inline void Lane::start(Call& call) {
   changed_.notify_all();
 }
 
-inline void Lane::complete(Call& call) {
-  if (!group_) return alone(call.collective);
-  if (in_flight_.load(std::memory_order_acquire) > 0) {
-    start(call);
-    return finish(call);
-  }
-  const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
-  carry_out(call.collective);
-}
-
-inline void Lane::exchange(Call& call, const Memory& out, int to, const Memory& in, int from, int tag) {
-  const auto slot = [tag](const Memory& memory) {
-    return (mix(mix(static_cast<std::uint64_t>(tag), memory.count), static_cast<std::uint64_t>(memory.type)) >> 8) | 0xf1ULL << 56;
+inline Call& Lane::exchange(const Request& request, const Envelope& envelope) {
+  const auto slot = [&](const ErasedSpan& memory) {
+    return (mix(mix(static_cast<std::uint64_t>(request.tag), memory.count), static_cast<std::uint64_t>(memory.type)) >> 8) | 0xf1ULL << 56;
   };
-  const Memory& either = to != nobody ? out : in;
-  call.collective.envelope = {.count = either.count, .tag = tag, .root = to != nobody ? to : from, .verb = Verb::send, .type = either.type};
+  Call& call = calls_.take();
+  call.collective.envelope = envelope;
+  call.collective.envelope.root = request.to != no_peer ? request.to : request.from;
   const Quiet quiet;
   try {
-    if (from != nobody) {
-      call.receiving = group_->links().buffer(in.data, in.bytes());
-      call.receiving->recv(from, slot(in), 0, in.bytes());
+    if (request.from != no_peer) {
+      call.receiving = group_->links().buffer(request.out.data, request.out.bytes());
+      call.receiving->recv(request.from, slot(request.out), 0, request.out.bytes());
     }
-    if (to != nobody) {
-      call.sending = group_->links().buffer(out.data, out.bytes());
-      call.sending->send(to, slot(out), 0, out.bytes());
+    if (request.to != no_peer) {
+      call.sending = group_->links().buffer(request.in.data, request.in.bytes());
+      call.sending->send(request.to, slot(request.in), 0, request.in.bytes());
     }
   } catch (const std::exception& error) {
     quiet.take();
-    call.drop_messages();
+    take_back(call);
     world_->explain(call.collective.envelope, group_->links(), error.what());
   }
   call.state.store(Call::State::in_flight, std::memory_order_relaxed);
-  idle_.pop_back();
+  return call;
 }
 
 inline bool Lane::done(Call& call) {

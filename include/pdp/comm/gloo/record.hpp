@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/failure.hpp>
 
 namespace pdp::comm::gloo {
 

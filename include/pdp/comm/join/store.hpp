@@ -9,9 +9,11 @@
 #include <system_error>
 #include <utility>
 
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/join/membership.hpp>
-#include <pdp/comm/message/transport.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 

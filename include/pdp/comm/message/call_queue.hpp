@@ -5,12 +5,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <pdp/comm/backend/free_list.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/message/call.hpp>
 #include <pdp/comm/message/probe.hpp>
 #include <pdp/comm/message/probe_log.hpp>
@@ -24,14 +25,20 @@ class CallQueue {
  public:
   /// What a group keeps here. Its address is the group's identity on this rank.
   struct Group {
-    std::vector<int> ranks;     // of the world, in the order of the group
-    std::uint64_t channel = 0;  // the same on all ranks of the group, and of no other group
-    std::uint64_t calls = 0;    // collectives so far
-    std::uint32_t made = 0;     // their digest
-    Call* first = nullptr;      // collectives in flight; the first one runs
+    CallQueue* queue = nullptr;  // that it is attached to
+    std::vector<int> ranks;      // of the world, in the order of the group
+    std::uint64_t channel = 0;   // the same on all ranks of the group, and of no other group
+    std::uint64_t calls = 0;     // collectives so far
+    std::uint32_t made = 0;      // their digest
+    Call* first = nullptr;       // collectives in flight; the first one runs
     Call* last = nullptr;
     std::vector<std::byte> scratch;                  // for the one that runs
     std::array<std::vector<std::size_t>, 2> begins;  // of shards, while a schedule is made
+
+    // What a WorkHandle does with its call.
+    friend bool is_done(Group& group, Call& call) { return group.queue->done(group, call); }
+    friend void finish(Group& group, Call& call) { group.queue->finish(group, call); }
+    friend void drop(Group& group, Call& call) noexcept { group.queue->abandon(group, call); }
   };
 
   CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline}, probes_{transport_.size()} {}
@@ -40,16 +47,19 @@ class CallQueue {
   [[nodiscard]] Duration deadline() const { return deadline_; }
   void deadline(Duration duration) { deadline_ = duration; }
 
-  void attach(Group& group) { groups_.push_back(&group); }
+  void attach(Group& group) {
+    group.queue = this;
+    groups_.push_back(&group);
+  }
   void detach(Group& group) {
     std::erase(groups_, &group);
     retired_[next_retired_++ % retired_.size()] = group.channel;
   }
 
   /// A call to be filled in and given to start(). It has been a collective before, if anything, so that it has the memory of one.
-  Call& fresh() { return fresh(collectives); }
+  Call& fresh() { return fresh(collectives_); }
   /// The same for start_message().
-  Call& fresh_message() { return fresh(messages); }
+  Call& fresh_message() { return fresh(messages_); }
 
   void start(Group& group, Call& call) {
     call.envelope.channel = group.channel;
@@ -88,24 +98,13 @@ class CallQueue {
 
   /// Waits until the call is complete, and takes it back. Throws what went wrong, which ends the world.
   void finish(Group& group, Call& call) {
-    TimePoint until = TimePoint::max();  // the clock is not asked where nothing is waited for
-    bool still = false;                  // no call has advanced since the last look
-    while (true) {
-      const Look look = step();
-      if (complete(group, call)) return recycle(call);
-      still = still && !look.advanced;
-      if (look.moved) continue;
-      const TimePoint now = Clock::now();
-      if (until == TimePoint::max()) until = later(now, deadline_);
-      if (now >= until) transport_.fail(timeout_of(group, call));
-      if constexpr (CarriesProbes<T>) {
-        if (!std::exchange(still, true)) probes_.begin(now);
-        find_deadlock(holding_up(group, call), now);
-        transport_.wait(std::min(until, probes_.next()));
-      } else {
-        transport_.wait(until);
-      }
+    try {
+      await(group, call);
+    } catch (...) {
+      abandon(group, call);
+      throw;
     }
+    recycle(call);
   }
 
   /// Ends the world for every rank.
@@ -125,18 +124,30 @@ class CallQueue {
   }
 
  private:
-  enum Kind : std::size_t { collectives, messages };
-
-  Call& fresh(Kind kind) {
+  Call& fresh(FreeList<Call>& calls) {
     if (const Failure* failure = transport_.failure()) failure->raise();
-    std::vector<Call*>& idle = idle_[kind];
-    if (idle.empty()) {
-      idle.reserve(calls_.size() + 1);  // so that recycle() never allocates
-      return calls_.emplace_back();
+    return calls.take();
+  }
+
+  void await(Group& group, Call& call) {
+    TimePoint until = TimePoint::max();  // the clock is not read before something is waited for
+    bool still = false;                  // no call has advanced since the last look
+    while (true) {
+      const Look look = step();
+      if (complete(group, call)) return;
+      still = still && !look.advanced;
+      if (look.moved) continue;
+      const TimePoint now = Clock::now();
+      if (until == TimePoint::max()) until = later(now, deadline_);
+      if (now >= until) transport_.fail(timeout_of(group, call));
+      if constexpr (CarriesProbes<T>) {
+        if (!std::exchange(still, true)) probes_.begin(now);
+        find_deadlock(holding_up(group, call), now);
+        transport_.wait(std::min(until, probes_.next()));
+      } else {
+        transport_.wait(until);
+      }
     }
-    Call& call = *idle.back();
-    idle.pop_back();
-    return call;
   }
 
   /// Whether the call is complete; a message is moved on here, a collective by run().
@@ -223,7 +234,7 @@ class CallQueue {
     return failure;
   }
 
-  void recycle(Call& call) { idle_[call.envelope.tag == Envelope::collective ? collectives : messages].push_back(&call); }
+  void recycle(Call& call) { (call.envelope.tag == Envelope::collective ? collectives_ : messages_).give_back(call); }
 
   /// Returns the call that must end or advance next before `call` can end: the collective of its group that runs, or the message itself.
   static const Call& holding_up(const Group& group, const Call& call) {
@@ -244,8 +255,7 @@ class CallQueue {
   std::array<std::uint64_t, 16> retired_{};  // channels of the last groups that have ended
   std::size_t next_retired_ = 0;
   ProbeLog probes_;
-  std::deque<Call> calls_;                  // a deque: calls may not move
-  std::array<std::vector<Call*>, 2> idle_;  // by Kind
+  FreeList<Call> collectives_, messages_;
 };
 
 }  // namespace pdp::comm

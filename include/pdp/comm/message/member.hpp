@@ -11,9 +11,12 @@
 
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/backend/members_of_color.hpp>
+#include <pdp/comm/backend/work_handle.hpp>
 #include <pdp/comm/message/algorithm/select.hpp>
 #include <pdp/comm/message/algorithm/two_level.hpp>
 #include <pdp/comm/message/call_queue.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
@@ -30,35 +33,7 @@ class Member {
   /// Ranks that share memory add in their order.
   static constexpr bool rank_ordered = GroupTransport<T> && !HostTransport<T>;
 
-  /// A call in flight. Letting go of it before it is complete ends the world, as its memory would be written after its time.
-  class [[nodiscard]] Work {
-   public:
-    Work() = default;
-    Work(Work&& other) noexcept : queue_{other.queue_}, group_{other.group_}, call_{std::exchange(other.call_, nullptr)} {}
-    Work& operator=(Work&& other) noexcept {
-      if (this != &other) {
-        abandon();
-        queue_ = other.queue_;
-        group_ = other.group_;
-        call_ = std::exchange(other.call_, nullptr);
-      }
-      return *this;
-    }
-    ~Work() { abandon(); }
-
-    [[nodiscard]] bool pending() const { return call_ != nullptr; }
-    [[nodiscard]] bool done();
-    void wait();
-
-   private:
-    friend class Member;
-    Work(Queue& queue, Group& group, Call& call) : queue_{&queue}, group_{&group}, call_{&call} {}
-    void abandon() noexcept;
-
-    Queue* queue_ = nullptr;
-    Group* group_ = nullptr;
-    Call* call_ = nullptr;
-  };
+  using Work = WorkHandle<Group, Call>;
 
   /// The world: all ranks of the transport. `deadline`: how long a call may wait.
   explicit Member(T transport, Duration deadline = default_deadline);
@@ -76,13 +51,7 @@ class Member {
   void progress();
   void abort(const std::string& reason);
 
-  /// A call in which every rank brings as much. `root`: -1 where there is none.
-  Work collective(Verb verb, Memory in, Memory out, int root, Reducer reducer = {});
-  /// A call with a shard for each rank. No counts: all are of one size.
-  Work collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer = {});
-  Work all_to_all(Memory in, Counts sent, Memory out, Counts received);
-  /// A message to one rank, from another one, or both; a peer of `nobody` leaves one out.
-  Work exchange(Memory out, int to, Memory in, int from, int tag);
+  Work start(const Request& request);
 
   /// The group of those ranks that give the same colour, ordered by key and then by rank.
   [[nodiscard]] Member split(int color, int key);
@@ -108,8 +77,8 @@ class Member {
   void prepare_to_meet() requires GroupTransport<T>;
   void select(Call& call, const algorithm::Extent& extent, std::size_t count);
 
-  Work begin(Verb verb, Memory in, Memory out, const algorithm::Extent& extent, std::size_t count, int root, Reducer reducer);
-  [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
+  Call& begin(const Request& request, const CheckedRequest& checked);
+  Call& begin_message(const Request& request, const CheckedRequest& checked);
   static std::uint64_t channel_of(std::uint64_t parent, std::uint64_t call, int color);
 
   std::shared_ptr<Queue> queue_;
@@ -162,20 +131,6 @@ Member<T>::~Member() {
 }
 
 template <Transport T>
-void Member<T>::Work::wait() {
-  if (pending()) queue_->finish(*group_, *call_);
-  call_ = nullptr;
-}
-template <Transport T>
-bool Member<T>::Work::done() {
-  return !pending() || queue_->done(*group_, *call_);
-}
-template <Transport T>
-void Member<T>::Work::abandon() noexcept {
-  if (pending()) queue_->abandon(*group_, *std::exchange(call_, nullptr));
-}
-
-template <Transport T>
 void Member<T>::progress() {
   queue_->progress();
 }
@@ -189,137 +144,57 @@ template <class E>
 void Member<T>::gather_from_all(const E& mine, std::vector<E>& all) {
   static_assert(std::is_trivially_copyable_v<E>);
   all.resize(group_->ranks.size());
-  const auto bytes = [](const auto* values, std::size_t count) {
-    return Memory{const_cast<std::byte*>(reinterpret_cast<const std::byte*>(values)), count * sizeof(E), 1, DType::byte};
-  };
-  collective(Verb::all_gather, bytes(all.data(), all.size()), bytes(&mine, 1), Counts{}, no_root).wait();
+  exchange_records(*this, std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}));
 }
 
 template <Transport T>
 Member<T> Member<T>::split(int color, int key) {
-  std::vector<std::array<std::int32_t, 2>> all;  // colour and key
+  std::vector<ColorAndKey> all;
   gather_from_all({color, key}, all);
-  std::vector<std::pair<int, int>> members;  // key, rank in this group
-  for (int rank = 0; rank < size(); ++rank)
-    if (const auto& [its_color, its_key] = all[as_size(rank)]; its_color == color) members.emplace_back(its_key, rank);
-  std::ranges::sort(members);
+  const std::vector<int> members = members_of_color(all, color);
   auto group = std::make_unique<Group>();
-  int rank_in_group = 0;
-  for (const auto& [member_key, rank] : members) {
-    if (rank == rank_) rank_in_group = as_int(group->ranks.size());
-    group->ranks.push_back(group_->ranks[as_size(rank)]);
-  }
+  for (const int rank : members) group->ranks.push_back(group_->ranks[as_size(rank)]);
   group->channel = channel_of(group_->channel, group_->calls, color);
-  Member made{queue_, std::move(group), rank_in_group};
+  Member made{queue_, std::move(group), place_among(members, rank_)};
   if constexpr (GroupTransport<T>) made.prepare_to_meet();
   return made;
 }
 
 template <Transport T>
-void Member<T>::prepare_to_meet() requires GroupTransport<T> {
-  T& transport = queue_->transport();
-  if (size() < 2) return;
-  if (transport.near(group_->ranks)) {
-    transport.add_group(place(), share(T::board_bytes, [](auto&) {}));
-    meets_ = true;
-  } else if constexpr (HostTransport<T>) {
-    std::vector<int> hosts, host_of;  // as the group's ranks meet them
-    for (const int rank : group_->ranks) {
-      const auto found = std::ranges::find(hosts, transport.host_of(rank));
-      host_of.push_back(as_int(found - hosts.begin()));
-      if (found == hosts.end()) hosts.push_back(transport.host_of(rank));
-    }
-    if (hosts.size() == host_of.size()) return;  // nobody is near anybody
-    const int host = host_of[as_size(rank_)];
-    host_part_ = std::make_unique<Member>(split(host, rank_));
-    levels_ = algorithm::Levels::of(std::move(host_of), rank_);
-  }
+typename Member<T>::Work Member<T>::start(const Request& request) {
+  const CheckedRequest checked = CallChecks{rank_, size()}.check(request, group_->begins);
+  return {*group_, request.verb == Verb::send ? begin_message(request, checked) : begin(request, checked)};
 }
 
 template <Transport T>
-template <class Prepare>
-auto Member<T>::share(std::size_t bytes, const Prepare& prepare) requires GroupTransport<T> {
-  using Shared = typename T::Shared;
-  Shared own = T::share(bytes);
-  prepare(own);
-  std::vector<SharedAddress> addresses;
-  gather_from_all(own.address(), addresses);
-  std::vector<Shared> all;
-  for (int rank = 0; rank < size(); ++rank) {
-    all.push_back(rank == rank_ ? std::move(own) : open_of(addresses[as_size(rank)], bytes));
-    if (rank != rank_) prepare(all.back());
-  }
-  collective(Verb::barrier, {}, {}, no_root).wait();  // after which nobody opens this rank's any more
-  all[as_size(rank_)].close();
-  return all;
-}
-
-template <Transport T>
-auto Member<T>::open_of(SharedAddress address, std::size_t bytes) requires GroupTransport<T> {
-  try {
-    return T::open(address, bytes);
-  } catch (const ConfigError&) {
-    // A process that has ended shares nothing any more; a little later this rank knows that it has.
-    for (const TimePoint until = Clock::now() + std::chrono::milliseconds{200}; Clock::now() < until;) queue_->transport().wait(until);
-    throw;
-  }
-}
-
-template <Transport T>
-Region Member<T>::allocate(std::size_t bytes) requires ArenaTransport<T> {
-  if (host_part_) {
-    const auto region = std::make_shared<Region>(host_part_->allocate(bytes));
-    return {region->data(), region->size(), region};  // some of the group do not see it
-  }
-  if (!meets_) return Region::ordinary(bytes);
-  // Before any memory is made: a rank that threw by itself would leave the others to open what is gone.
-  std::vector<std::size_t> asked;
-  gather_from_all(bytes, asked);
-  if (const auto other = std::ranges::find_if(asked, [&](std::size_t each) { return each != asked[0]; }); other != asked.end())
-    throw ConfigError{text("rank 0 of a group of ", size(), " asked for ", asked[0], " bytes of memory in common, and rank ",
-                           other - asked.begin(), " for ", *other, "; all ranks of a group must ask for as much")};
-  if (bytes == 0) return Region::ordinary(bytes);
-  const std::uint64_t number = channel_of(group_->channel, group_->calls, /*color*/ -1);
-  return queue_->transport().add_arena(place(), number, share(bytes, [](auto& memory) { memory.populate(); }));
-}
-
-template <Transport T>
-typename Member<T>::Work Member<T>::collective(Verb verb, Memory in, Memory out, int root, Reducer reducer) {
-  if (verb == Verb::broadcast || verb == Verb::reduce) checks().root(verb, root);
-  return begin(verb, in, out, {.count = in.count}, in.count, root, reducer);
-}
-
-template <Transport T>
-typename Member<T>::Work Member<T>::collective(Verb verb, Memory whole, Memory shard, Counts counts, int root, Reducer reducer) {
-  const Shards cut = checks().shards(verb, whole, shard, counts, root, group_->begins[0]);
-  const bool spreads = verb == Verb::scatter || verb == Verb::reduce_scatter;
-  return begin(verb, spreads ? whole : shard, spreads ? shard : whole, {.shards = cut}, counts.empty() ? shard.count : cut.begin(size()),
-               root, reducer);
-}
-
-template <Transport T>
-typename Member<T>::Work Member<T>::all_to_all(Memory in, Counts sent, Memory out, Counts received) {
-  const bool equal = sent.empty() && received.empty();
-  const auto [sending, receiving] = checks().all_to_all(in, sent, out, received, group_->begins);
-  // Ranks may differ in what they send where they say so for each; then only the messages show whether two agree.
-  return begin(Verb::all_to_all, in, out, {.shards = sending, .received = receiving}, equal ? in.count / as_size(size()) : 0, -1, {});
-}
-
-template <Transport T>
-typename Member<T>::Work Member<T>::begin(Verb verb, Memory in, Memory out, const algorithm::Extent& extent, std::size_t count, int root,
-                                          Reducer reducer) {
-  checks().one_type(verb, in, out);
+Call& Member<T>::begin(const Request& request, const CheckedRequest& checked) {
   Call& call = queue_->fresh();
-  call.envelope = {.channel = group_->channel, .count = count, .root = root, .verb = verb, .type = in.type, .reduction = reducer.reduction};
-  call.element = in.element;
-  select(call, extent, out.count);
-  call.buffers = {in.data, out.data, nullptr};
-  call.combine = reducer.combine;
-  call.divide = verb == Verb::reduce && rank_ != root ? nullptr : reducer.divide;
-  call.divisible = out.data;
-  call.divisible_bytes = out.count * out.element;
+  call.envelope = checked.envelope;
+  call.envelope.channel = group_->channel;
+  call.element = request.in.element;
+  select(call, {.count = request.in.count, .shards = checked.shards, .received = checked.received}, request.out.count);
+  call.buffers = {request.in.data, request.out.data, nullptr};
+  call.combine = request.reducer.combine;
+  call.divide = request.verb == Verb::reduce && rank_ != request.root ? nullptr : request.reducer.divide;
+  call.divisible = request.out.data;
+  call.divisible_bytes = request.out.bytes();
   queue_->start(*group_, call);
-  return Work{*queue_, *group_, call};
+  return call;
+}
+
+template <Transport T>
+Call& Member<T>::begin_message(const Request& request, const CheckedRequest& checked) {
+  Call& call = queue_->fresh_message();
+  call.envelope = checked.envelope;
+  call.element = (request.to != no_peer ? request.in : request.out).element;
+  call.schedule.clear();
+  if (request.to != no_peer) call.schedule.send(request.to, Step::Buffer::input, 0, request.in.count);
+  if (request.from != no_peer) call.schedule.receive(request.from, Step::Buffer::output, 0, request.out.count);
+  call.buffers = {request.in.data, request.out.data, nullptr};
+  call.combine = nullptr;
+  call.divide = nullptr;
+  queue_->start_message(*group_, call);
+  return call;
 }
 
 /// `count`: of the output.
@@ -344,23 +219,6 @@ void Member<T>::select(Call& call, const algorithm::Extent& extent, std::size_t 
   }
 }
 
-template <Transport T>
-typename Member<T>::Work Member<T>::exchange(Memory out, int to, Memory in, int from, int tag) {
-  checks().message(out, to, in, from, tag);
-  Call& call = queue_->fresh_message();
-  call.schedule.clear();
-  if (to != nobody) call.schedule.send(to, Step::Buffer::input, 0, out.count);
-  if (from != nobody) call.schedule.receive(from, Step::Buffer::output, 0, in.count);
-  const Memory& either = to != nobody ? out : in;
-  call.envelope = {.count = either.count, .tag = tag, .verb = Verb::send, .type = either.type};
-  call.buffers = {out.data, in.data, nullptr};
-  call.combine = nullptr;
-  call.divide = nullptr;
-  call.element = either.element;
-  queue_->start_message(*group_, call);
-  return Work{*queue_, *group_, call};
-}
-
 /// The same on all members, and with overwhelming probability on no other group: a mix of where the split was made and of its colour.
 template <Transport T>
 std::uint64_t Member<T>::channel_of(std::uint64_t parent, std::uint64_t call, int color) {
@@ -375,3 +233,5 @@ std::uint64_t Member<T>::channel_of(std::uint64_t parent, std::uint64_t call, in
 }
 
 }  // namespace pdp::comm
+
+#include <pdp/comm/message/member_memory.hpp>

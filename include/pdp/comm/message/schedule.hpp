@@ -87,39 +87,4 @@ class Schedule {
   std::span<const int> numbering_;
 };
 
-/// Where a block begins when `count` elements are cut in `parts` blocks whose sizes differ by one at the most.
-constexpr std::size_t block_begin(std::size_t count, int parts, int block) {
-  const std::size_t n = as_size(parts), b = as_size(block);
-  return count / n * b + (count % n < b ? count % n : b);
-}
-constexpr std::size_t block_size(std::size_t count, int parts, int block) {
-  return block_begin(count, parts, block + 1) - block_begin(count, parts, block);
-}
-
-/// How the whole of a call is cut into one shard for each rank: all of one size, or each of its own.
-class Shards {
- public:
-  constexpr Shards() = default;
-  constexpr explicit Shards(std::size_t each) : each_{each} {}
-  /// `begins`: of every shard in turn, and the end of the last one. Borrowed.
-  constexpr explicit Shards(std::span<const std::size_t> begins) : begins_{begins} {}
-
-  [[nodiscard]] constexpr std::size_t begin(int rank) const {
-    const auto r = as_size(rank);
-    return begins_.empty() ? r * each_ : begins_[r];
-  }
-  [[nodiscard]] constexpr std::size_t size(int rank) const { return begin(rank + 1) - begin(rank); }
-  [[nodiscard]] constexpr std::size_t largest(int ranks) const {
-    std::size_t most = 0;
-    for (int rank = 0; rank < ranks; ++rank) most = size(rank) > most ? size(rank) : most;
-    return most;
-  }
-
- private:
-  std::size_t each_ = 0;
-  std::span<const std::size_t> begins_{};
-};
-
-static_assert(block_begin(10, 4, 0) == 0 && block_begin(10, 4, 2) == 6 && block_begin(10, 4, 4) == 10);
-
 }  // namespace pdp::comm

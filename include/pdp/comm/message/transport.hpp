@@ -10,32 +10,12 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm {
-
-/// Why a world has ended before its time. It is told to every rank, and every rank throws it.
-struct Failure {
-  enum class Kind : unsigned char { lost, mismatch, timeout };
-
-  Kind kind = Kind::lost;
-  int rank = -1;  // of the world: the rank that is gone, or that found the fault
-  std::string message;
-
-  [[noreturn]] void raise() const {
-    switch (kind) {
-      case Kind::mismatch:
-        throw MismatchedCollective{message};
-      case Kind::timeout:
-        throw Timeout{message};
-      case Kind::lost:
-        break;
-    }
-    throw PeerLost{rank, message};
-  }
-};
 
 /// A message on its way out. It stays where it is, and its bytes stay as they are, until it is done or the transport has failed.
 struct SendRequest {
@@ -153,24 +133,5 @@ concept ArenaTransport = GroupTransport<T> &&
   memories.front().populate();
   { transport.add_arena(place, number, std::move(memories)) } -> std::same_as<Region>;
 };
-
-/// What both ranks say when their calls differ, or those that they have made before.
-inline Failure mismatch(const Envelope& one, int rank_of_one, const Envelope& other, int rank_of_other) {
-  const bool collective = one.tag == Envelope::collective;
-  const auto number = [collective](const Envelope& call) {
-    return collective ? text(" (call ", call.sequence, " of its group)") : std::string{};
-  };
-  Envelope later = one;
-  later.earlier = other.earlier;
-  later.bytes = other.bytes;  // of a message, or a part of the call
-  const std::string calls =
-      one.earlier != other.earlier && later == other
-          ? text("rank ", rank_of_one, " and rank ", rank_of_other, " both make ", describe(one), number(one),
-                 ", but not all before it were alike")
-          : text(describe(one), " on rank ", rank_of_one, number(one), ", ", describe(other), " on rank ", rank_of_other, number(other));
-  return {Failure::Kind::mismatch, rank_of_one,
-          text("ranks of one group have made different calls: ", calls,
-               "; every rank must make the same calls in the same order, with the same sizes, types and roots")};
-}
 
 }  // namespace pdp::comm

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/mpi/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
 #include <pdp/core/cast.hpp>
@@ -41,7 +44,8 @@ class Group {
   [[nodiscard]] MPI_Comm comm() const { return comm_; }
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
-  [[nodiscard]] CallChecks checks() const { return {rank_, size_}; }
+  /// Throws what is wrong with a request. The shards are borrowed until the next one is checked.
+  [[nodiscard]] CheckedRequest check(const Request& request) { return CallChecks{rank_, size_}.check(request, begins_); }
   /// The tag of messages that belong to a collective: the largest that MPI has. Those of users are below it.
   [[nodiscard]] int own_tag() const { return own_tag_; }
 
@@ -50,7 +54,6 @@ class Group {
     world_->check();
     Call& call = world_->fresh();
     call.reset(blocking);
-    call.group = this;
     return call;
   }
 
@@ -60,8 +63,8 @@ class Group {
     check(call, function,
           call.blocking ? blocking(arguments..., comm_) : in_flight(arguments..., comm_, &call.requests.emplace_back(MPI_REQUEST_NULL)));
   }
-  void send(Call& call, const Memory& memory, int peer, int tag);
-  void receive(Call& call, const Memory& memory, int peer, int tag);
+  void send(Call& call, const ErasedSpan& memory, int peer, int tag);
+  void receive(Call& call, const ErasedSpan& memory, int peer, int tag);
 
   /// Whether the call is complete. Throws what went wrong, which ends the world.
   bool look(Call& call);
@@ -98,9 +101,15 @@ class Group {
   int rank_ = 0;
   int size_ = 1;
   int own_tag_ = 32767;  // what every MPI has at least
+  std::array<CallChecks::Begins, 2> begins_;
 };
 
-inline void Group::send(Call& call, const Memory& memory, int peer, int tag) {
+// What a WorkHandle does with its call.
+inline bool is_done(Group& group, Call& call) { return group.done(call); }
+inline void finish(Group& group, Call& call) { group.finish(call); }
+inline void drop(Group& group, Call& call) noexcept { group.abandon(call); }
+
+inline void Group::send(Call& call, const ErasedSpan& memory, int peer, int tag) {
   MPI_Request& request = call.requests.emplace_back(MPI_REQUEST_NULL);
   const MPI_Datatype type = type_of(memory.type);
   if (memory.count <= as_size(world_->most))
@@ -109,7 +118,7 @@ inline void Group::send(Call& call, const Memory& memory, int peer, int tag) {
   check(call, "MPI_Isend", MPI_Isend(memory.data, 1, all.get(), peer, tag, comm_, &request));
 }
 
-inline void Group::receive(Call& call, const Memory& memory, int peer, int tag) {
+inline void Group::receive(Call& call, const ErasedSpan& memory, int peer, int tag) {
   call.expected.push_back({.request = call.requests.size(), .bytes = memory.bytes(), .peer = peer});
   MPI_Request& request = call.requests.emplace_back(MPI_REQUEST_NULL);
   const MPI_Datatype type = type_of(memory.type);

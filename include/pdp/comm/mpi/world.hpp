@@ -2,19 +2,18 @@
 
 #include <array>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/backend/free_list.hpp>
+#include <pdp/comm/backend/request.hpp>
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/mpi/session.hpp>
 #include <pdp/comm/mpi/types.hpp>
 
 namespace pdp::comm::mpi {
-
-class Group;
 
 /// A call that MPI carries out, and what is left to do after it. It is used again for later calls and keeps its memory, so a call like an
 /// earlier one allocates nothing of ours.
@@ -26,7 +25,6 @@ struct Call {
     int peer = -1;
   };
 
-  Group* group = nullptr;
   Envelope envelope;  // what the call is, for errors
   int peer = -1;      // of a message
   bool blocking = false;
@@ -37,16 +35,15 @@ struct Call {
   std::vector<Expected> expected;     // messages among them
 
   std::vector<std::byte> scratch;  // what MPI cannot read or write where it belongs
-  Memory result;                   // where a result belongs that is in scratch, or divided
+  ErasedSpan result;               // where a result belongs that is in scratch, or divided
   bool in_scratch = false;
   void (*divide)(std::byte*, std::size_t, int) = nullptr;
 
-  // As MPI reads them while the call is in flight.
-  std::array<CallChecks::Begins, 2> begins;
-  std::array<std::vector<int>, 2> tables;  // elements of each shard, and where it begins
+  // As MPI reads them while the call is in flight: elements of each shard, and where it begins.
+  std::array<std::vector<int>, 2> tables;
 
   /// Memory for as much.
-  Memory scratch_for(const Memory& values) {
+  ErasedSpan scratch_for(const ErasedSpan& values) {
     if (scratch.size() < values.bytes()) scratch.resize(values.bytes());
     return {scratch.data(), values.count, values.element, values.type};
   }
@@ -79,16 +76,8 @@ struct World {
     throw error;
   }
 
-  Call& fresh() {
-    if (idle.empty()) {
-      idle.reserve(calls.size() + 1);  // so that taking one back never allocates
-      return calls.emplace_back();
-    }
-    Call& call = *idle.back();
-    idle.pop_back();
-    return call;
-  }
-  void recycle(Call& call) { idle.push_back(&call); }
+  Call& fresh() { return calls.take(); }
+  void recycle(Call& call) { calls.give_back(call); }
 
   Session session;
   Operations operations;
@@ -96,8 +85,7 @@ struct World {
   Duration deadline = default_deadline;
   int ranks = 1;  // of the world
   std::exception_ptr failure;
-  std::deque<Call> calls;  // a deque: calls may not move
-  std::vector<Call*> idle;
+  FreeList<Call> calls;
 };
 
 }  // namespace pdp::comm::mpi

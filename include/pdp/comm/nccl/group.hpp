@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <span>
@@ -14,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/backend/checks.hpp>
+#include <pdp/comm/backend/request.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/nccl/handle.hpp>
 #include <pdp/comm/nccl/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
@@ -36,22 +36,18 @@ class Group {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return as_int(ranks_.size()); }
   [[nodiscard]] World& world() const { return *world_; }
+  [[nodiscard]] World& common() const { return *world_; }
   [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
   [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
-  [[nodiscard]] CallChecks checks() const { return {rank_, size()}; }
   [[nodiscard]] ncclComm_t comm() const { return handle_.get(); }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
 
   /// Throws ConfigError where the device does not reach the memory.
-  void check_memory(Verb verb, const Memory& memory) const;
+  void check_memory(Verb verb, const ErasedSpan& memory) const;
 
   /// Makes a call: `start` makes NCCL's calls for it, on stream(), after all that the caller's stream holds. `peer`: of a message.
   template <class F>
   Call& call(const Envelope& envelope, int peer, F&& start);
-  template <class F>
-  Call& collective(const Envelope& envelope, F&& start) {
-    return call(envelope, -1, std::forward<F>(start));
-  }
   /// Bytes of this rank's to all, from memory of the host to memory of the host.
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
   /// The communicator of the ranks that give the same colour, which is 0 or more.
@@ -85,11 +81,11 @@ class Group {
   void abandon(Call& call) noexcept;
 
   /// Waits until NCCL has put on the stream all that it was told: it takes no other call of this group before.
-  void settle();
+  void synchronise();
   /// After calls that were started together, where NCCL is still at it.
   void in_progress() { in_progress_ = !launching_.empty(); }
   /// Whether NCCL has put on the stream all that it was told.
-  bool settled();
+  bool is_synchronised();
   void abort() noexcept {
     launching_.clear();
     in_progress_ = false;
@@ -104,8 +100,8 @@ class Group {
   Call& fresh(const Envelope& envelope, int peer = -1);
   /// Marks on the caller's stream what the call comes after.
   void mark_ready(const Call& call);
-  void settle(const Call& call) {
-    wait(call, [this] { return settled(); });
+  void synchronise(const Call& call) {
+    wait(call, [this] { return is_synchronised(); });
   }
   template <class Look>
   void wait(const Call& call, const Look& look);
@@ -159,23 +155,9 @@ inline Group::~Group() {
   if (is_through) cudaStreamDestroy(stream_);
 }
 
-inline void Group::check_memory(Verb verb, const Memory& memory) const {
-  if (memory.count == 0) return;
-  cudaPointerAttributes found{};
-  const bool known = cudaPointerGetAttributes(&found, memory.data) == cudaSuccess;
-  if (!known) static_cast<void>(cudaGetLastError());
-  if (!known || found.type == cudaMemoryTypeUnregistered)
-    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of the host; NCCL's calls take memory of device ",
-                           world_->device(), ": from cudaMalloc, or world.allocate<T>(count)")};
-  if (found.type == cudaMemoryTypeDevice && found.device != world_->device())
-    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of device ", found.device,
-                           ", but this rank's calls run on device ", world_->device())};
-}
-
 inline Call& Group::fresh(const Envelope& envelope, int peer) {
   world_->check();
   Call& call = world_->fresh();
-  call.group = this;
   call.envelope = envelope;
   call.peer = peer;
   return call;
@@ -189,22 +171,22 @@ inline void Group::mark_ready(const Call& call) {
 template <class F>
 Call& Group::call(const Envelope& envelope, int peer, F&& start) {
   Call& call = fresh(envelope, peer);
-  if (!world_->together()) settle(call);
+  if (!world_->together()) synchronise(call);
   mark_ready(call);
   check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, call.ready, 0));
   call.state = Call::State::issued;
   launching_.push_back(&call);
   start(call);
-  if (!world_->together()) settled();
+  if (!world_->together()) is_synchronised();
   return call;
 }
 
-inline void Group::settle() {
+inline void Group::synchronise() {
   refuse_together({.verb = Verb::all_gather});
-  if (!launching_.empty()) settle(*launching_.front());
+  if (!launching_.empty()) synchronise(*launching_.front());
 }
 
-inline bool Group::settled() {
+inline bool Group::is_synchronised() {
   if (launching_.empty()) return true;
   if (in_progress_) {
     const ncclResult_t state = handle_.state();
@@ -228,7 +210,7 @@ inline void Group::check_in_flight() {
 
 inline bool Group::is_placed(Call& call) {
   if (call.state != Call::State::issued) return true;
-  return !world_->together() && settled();
+  return !world_->together() && is_synchronised();
 }
 
 inline bool Group::look(Call& call) {
@@ -236,7 +218,7 @@ inline bool Group::look(Call& call) {
   if (!is_placed(call)) return false;
   const cudaError_t found = cudaEventQuery(call.end);
   if (found == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+    cudaGetLastError();  // else whoever asks next takes it for an error of his own
     return false;
   }
   check(call, "cudaEventQuery", found);
@@ -300,138 +282,6 @@ inline void Group::abandon(Call& call) noexcept {
         PeerLost{world_->rank(), text("rank ", world_->rank(), " gave up ", describe(call.envelope),
                                       " while it was in flight, so that its memory would be written after its time")}));
   world_->recycle(call);
-}
-
-inline void Group::exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb) {
-  const Envelope envelope{.count = mine.size(), .verb = verb, .type = DType::byte};
-  refuse_together(envelope);
-  std::byte *const device = world_->staging().device(), *const host = world_->staging().host();
-  const auto ranks = as_size(size());
-  for (std::size_t at = 0; at < mine.size(); at += Staging::record) {
-    const std::size_t bytes = std::min(Staging::record, mine.size() - at), own = as_size(rank_) * bytes;
-    std::memcpy(host + own, mine.data() + at, bytes);
-    Call& call = collective(envelope, [&](const Call& made) {
-      check(made, "cudaMemcpyAsync", cudaMemcpyAsync(device + own, host + own, bytes, cudaMemcpyDefault, stream_));
-      check(made, "ncclAllGather", ncclAllGather(device + own, device, bytes, ncclUint8, comm(), stream_));
-    });
-    settle(call);
-    check(call, "cudaMemcpyAsync", cudaMemcpyAsync(host, device, ranks * bytes, cudaMemcpyDefault, stream_));
-    check(call, "cudaEventRecord", cudaEventRecord(call.end, stream_));
-    finish(call);
-    for (std::size_t rank = 0; rank < ranks; ++rank) std::memcpy(all.data() + rank * mine.size() + at, host + rank * bytes, bytes);
-  }
-}
-
-inline Handle Group::split(int color, int key) {
-  refuse_together({.verb = Verb::split});
-  Call& call = fresh({.verb = Verb::split});
-  settle(call);
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  made_ = std::make_unique<ncclComm_t>(nullptr);
-  // Of a communicator that its program has made to block, one that blocks, too: NCCL takes no calls of both kinds together.
-  if (const ncclResult_t result = ncclCommSplit(comm(), color, key, made_.get(), world_->is_own() ? &config : nullptr);
-      result != ncclSuccess && result != ncclInProgress)
-    fail(call, "ncclCommSplit", result);
-  wait(call, [this] { return handle_.state() == ncclSuccess; });  // it is there only then
-  Handle part{std::exchange(*made_, nullptr), world_->device(), true};
-  try {
-    wait(call, [&] {
-      const ncclResult_t state = part.state();
-      if (state != ncclSuccess && state != ncclInProgress) fail(call, "ncclCommSplit", state);
-      return state == ncclSuccess;
-    });
-  } catch (...) {
-    part.abort();
-    throw;
-  }
-  world_->recycle(call);
-  return part;
-}
-
-inline void* Group::enroll(void* memory, std::size_t bytes) {
-  void* registration = nullptr;
-  if (ncclCommRegister(comm(), memory, bytes, &registration) != ncclSuccess) return nullptr;  // it is only slower then
-  if (registration != nullptr) registrations_.push_back(registration);
-  return registration;
-}
-
-inline void Group::withdraw(void* registration) noexcept {
-  std::erase(registrations_, registration);
-  if (comm() != nullptr) ncclCommDeregister(comm(), registration);
-}
-
-inline void Group::fail(const std::string& during, int other, ncclResult_t result) {
-  const std::string what = text(during, " says: ", describe_error(result, comm()));
-  if (result != ncclRemoteError && result != ncclSystemError)
-    world_->fail(CommunicationError{text("rank ", world_->rank(), ": ", what, "; NCCL_DEBUG=INFO tells more")});
-  world_->fail(
-      PeerLost{other, text(other < 0 ? "a rank" : text("rank ", other), " is gone or out of reach, as rank ", world_->rank(),
-                           " found out in ", what, other < 0 ? "; NCCL does not say which rank," : ";", " its own output says why")});
-}
-
-inline void Group::time_out(const Call& call) {
-  const double seconds = std::chrono::duration<double>(world_->deadline()).count();
-  const int other = awaited(call);
-  world_->fail(Timeout{text("rank ", world_->rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
-                            other < 0 ? "; either a rank" : text(" and heard nothing from rank ", other, "; either that rank"),
-                            " has failed, makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")});
-}
-
-inline void World::check_in_flight() {
-  check();
-  for (Group* const group : groups_) group->check_in_flight();
-}
-
-inline void World::end(std::exception_ptr failure) noexcept {
-  if (failure_) return;
-  failure_ = std::move(failure);
-  for (; depth_ > 0; --depth_) ncclGroupEnd();
-  for (Group* const group : groups_) group->abort();
-  if (own_) quiesce();
-}
-
-inline void World::quiesce() const noexcept {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const bool is_known = cudaStreamIsCapturing(caller_, &status) == cudaSuccess;
-  static_cast<void>(cudaGetLastError());
-  if (!is_known || status != cudaStreamCaptureStatusNone) return;
-  const TimePoint until = Clock::now() + std::chrono::seconds{5};
-  for (const Group* const group : groups_)
-    while (cudaStreamQuery(group->stream()) == cudaErrorNotReady && Clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::microseconds{50});
-  static_cast<void>(cudaGetLastError());
-}
-
-inline void World::open() {
-  check();
-  const ncclResult_t result = ncclGroupStart();
-  if (result != ncclSuccess) fail(CommunicationError{text("rank ", rank_, ": ncclGroupStart says: ", ncclGetErrorString(result))});
-  ++depth_;
-}
-
-inline ncclResult_t World::close() {
-  --depth_;
-  return ncclGroupEnd();
-}
-
-inline void World::begin_together() {
-  check();
-  if (!together())
-    for (Group* const group : groups_) group->settle();
-  open();
-}
-
-inline void World::end_together() {
-  check();
-  const ncclResult_t result = close();
-  if (result != ncclSuccess && result != ncclInProgress)
-    fail(CommunicationError{text("rank ", rank_, ": calls that start together: ncclGroupEnd says: ", ncclGetErrorString(result))});
-  if (together()) return;
-  for (Group* const group : groups_) {
-    if (result == ncclInProgress) group->in_progress();
-    static_cast<void>(group->settled());
-  }
 }
 
 }  // namespace pdp::comm::nccl

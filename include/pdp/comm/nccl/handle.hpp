@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/nccl/library.hpp>
 
 namespace pdp::comm::nccl {
@@ -81,7 +81,7 @@ class Handle {
     if (comm == nullptr || !own_) return;
     try {
       std::packaged_task<void()> task{[by, comm, device = device_] {
-        static_cast<void>(cudaSetDevice(device));  // NCCL goes back to it
+        cudaSetDevice(device);  // NCCL goes back to it
         by(comm);
       }};
       end_ = task.get_future();

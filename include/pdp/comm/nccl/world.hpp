@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/backend/free_list.hpp>
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/nccl/library.hpp>
 #include <pdp/comm/nccl/staging.hpp>
@@ -23,7 +24,6 @@ struct Call {
     complete,
   };
 
-  Group* group = nullptr;
   Envelope envelope;  // what the call is, for errors
   int peer = -1;      // of a message, in the group
   State state = State::complete;
@@ -65,7 +65,8 @@ class World {
     if (failure_) std::rethrow_exception(failure_);
   }
   /// The same, after a look at what NCCL says of all that is in flight: nobody else asks for calls that a stream waits for.
-  void check_in_flight();
+  void progress();
+  void abort(const std::string& reason) { end(std::make_exception_ptr(PeerLost{rank_, reason})); }
   /// Ends the world of this rank: what is in flight is aborted. The first error stays.
   void end(std::exception_ptr failure) noexcept;
   template <class E>
@@ -75,7 +76,7 @@ class World {
   }
 
   [[nodiscard]] Call& fresh();
-  void recycle(Call& call) { idle_.push_back(&call); }
+  void recycle(Call& call) { calls_.give_back(call); }
 
   void add(Group& group) { groups_.push_back(&group); }
   void remove(Group& group) { std::erase(groups_, &group); }
@@ -99,29 +100,22 @@ class World {
   Staging staging_;
   Duration deadline_ = default_deadline;
   std::exception_ptr failure_;
-  std::deque<Call> calls_;  // a deque: calls may not move
-  std::vector<Call*> idle_;
+  FreeList<Call> calls_;
   std::vector<Group*> groups_;
   int depth_ = 0;
 };
 
 inline Call& World::fresh() {
-  if (idle_.empty()) {
-    idle_.reserve(calls_.size() + 1);  // so that taking one back never allocates
-    Call& call = calls_.emplace_back();
+  return calls_.take([this](Call& call) {
     const OnDevice on{device_};
     check_cuda("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&call.ready, cudaEventDisableTiming));
     check_cuda("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&call.end, cudaEventDisableTiming));
-    return call;
-  }
-  Call& call = *idle_.back();
-  idle_.pop_back();
-  return call;
+  });
 }
 
 inline World::~World() {
   if (may_be_at_work()) staging_.leave();
-  for (const Call& call : calls_)
+  for (const Call& call : calls_.all())
     for (cudaEvent_t event : {call.ready, call.end})
       if (event != nullptr) cudaEventDestroy(event);
 }

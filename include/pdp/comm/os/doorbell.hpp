@@ -10,7 +10,6 @@
 #include <ctime>
 
 #include <pdp/comm/clock.hpp>
-#include <pdp/comm/message/transport.hpp>
 
 namespace pdp::comm {
 

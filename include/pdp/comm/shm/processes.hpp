@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
 

@@ -21,25 +21,20 @@
 #include <asio/error.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
-#else
-#error "pdp over TCP needs standalone Asio (Debian: libasio-dev), and the CMake target pdp::tcp"
 #endif
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/handshake/client.hpp>
 #include <pdp/comm/join/handshake/explain.hpp>
 #include <pdp/comm/join/handshake/server.hpp>
-#include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/comm/tcp/line.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
 
-// The plain executor everywhere: each type of one costs a user's program a second to compile.
-using Executor = asio::io_context::executor_type;
-using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
-using Endpoint = asio::ip::tcp::endpoint;
-
 /// Connections of one rank that are being made: it dials, and is dialled. On each of them both ends prove that they belong to the job and
-/// which rank they are (see comm/handshake/); whoever does not within a few seconds is dropped, and the job takes no notice. All of it
+/// which rank they are (see comm/join/handshake/); whoever does not within a few seconds is dropped, and the job takes no notice. All of it
 /// happens on the thread that runs the context, and goes on while look_at_clock() is called.
 class Lines {
  public:
@@ -131,25 +126,6 @@ class Lines {
   static constexpr std::chrono::seconds patience_with_shortage{2};
   static constexpr std::ptrdiff_t strangers_at_once = 64;  // beyond one for each rank
 
-  /// A connection, from its first attempt.
-  struct Line {
-    enum class Stage { accepting, dialling, greeting, waiting, closed };
-
-    Line(asio::io_context& io, int whom) : socket{io}, rank{whom} {}
-
-    Socket socket;
-    int rank;  // whom it is dialled for, or -1: somebody who has come by himself
-    Purpose purpose = Purpose::data;
-    Endpoint endpoint;
-    Stage stage = Stage::accepting;
-    TimePoint until = TimePoint::max();  // when patience with a stranger ends, or the next attempt begins
-    std::variant<std::monostate, handshake::Server, handshake::Client> handshake;
-
-    [[nodiscard]] std::span<char> space() {
-      if (auto* const server = std::get_if<handshake::Server>(&handshake)) return server->space();
-      return std::get<handshake::Client>(handshake).space();
-    }
-  };
   struct Resume {  // one handler for everything
     Lines* lines;
     std::shared_ptr<Line> line;

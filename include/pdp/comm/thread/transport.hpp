@@ -15,6 +15,7 @@
 #include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/os/doorbell.hpp>
 #include <pdp/comm/thread/memory.hpp>
+#include <pdp/comm/thread/world.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm {
@@ -122,46 +123,8 @@ class ThreadTransport {
     if (bell.rings() == seen_) compare_calls();
   }
 
-  void send_probe(Probe probe, int peer, const SendRequest* send) {
-    {
-      Mailbox& taker = mailbox(send != nullptr ? peer : rank_);
-      const int sender = send != nullptr ? rank_ : peer;
-      const std::lock_guard lock{taker.mutex};
-      probe.received = taker.taken[as_size(sender)];
-      bool found = false;
-      for (const auto& [from, sent] : taker.sends) {
-        if (from != sender) continue;
-        const bool expected = sent->envelope.channel == probe.call.channel && sent->envelope.tag == probe.call.tag;
-        found = found || (send != nullptr ? sent == send : expected);
-        if (send == nullptr) ++probe.received;  // it lies here, and this rank does not wait for it
-      }
-      if (probe.kind != Probe::Kind::meeting && found != (send != nullptr)) return;  // what is asked for has just come about
-    }
-    Mailbox& to = mailbox(peer);
-    {
-      const std::lock_guard lock{to.mutex};
-      to.probes.push_back({probe, rank_});
-      to.probed.store(true, std::memory_order_relaxed);
-    }
-    to.bell.ring();
-  }
-  std::optional<ReceivedProbe> take_probe() {
-    Mailbox& own = mailbox(rank_);
-    if (!own.probed.load(std::memory_order_relaxed)) return std::nullopt;
-    const std::lock_guard lock{own.mutex};
-    // A message that came after the last look may let this rank go on: the probes wait until it has been taken.
-    for (const ReceiveRequest* receive : receives_)
-      if (find_message(own, *receive) != own.sends.end()) return std::nullopt;
-    while (!own.probes.empty()) {
-      const ReceivedProbe next = own.probes.front();
-      own.probes.erase(own.probes.begin());
-      const auto from = as_size(next.from);
-      const std::uint64_t now = next.probe.kind == Probe::Kind::send ? own.taken[from] : sent_[from];
-      if (next.probe.kind == Probe::Kind::meeting || next.probe.received == now) return next;
-    }
-    own.probed.store(false, std::memory_order_relaxed);
-    return std::nullopt;
-  }
+  void send_probe(Probe probe, int peer, const SendRequest* send);
+  std::optional<ReceivedProbe> take_probe();
 
   void fail(Failure failure) {
     {
@@ -178,42 +141,14 @@ class ThreadTransport {
   [[nodiscard]] const Failure* failure() const { return world_->failed.load(std::memory_order_acquire) ? &world_->failure : nullptr; }
 
  private:
-  /// What is on its way to one rank, with the rank it comes from.
-  struct Mailbox {
-    std::mutex mutex;
-    std::vector<std::pair<int, SendRequest*>> sends;
-    std::vector<std::uint64_t> taken;   // messages that the owner has received, by sender
-    std::vector<ReceivedProbe> probes;  // that the owner has not seen yet
-    std::vector<Envelope> calls;        // collectives that the owner has waited for in vain, when it last looked
-    std::atomic<bool> probed{false};    // whether there may be probes
-    std::atomic<bool> gone{false};
-    std::atomic<bool> meets{false};  // the owner is at values of other ranks
-    Doorbell bell;
-  };
-  struct World {
-    explicit World(int size) : mailboxes(as_size(size)), boards{thread::Memory::create(mailboxes.size() * sizeof(together::Board))} {
-      for (Mailbox& each : mailboxes) {
-        each.sends.reserve(in_flight);
-        each.calls.reserve(in_flight);
-        each.probes.reserve(in_flight);
-        each.taken.resize(mailboxes.size());
-      }
-    }
-    std::vector<Mailbox> mailboxes;
-    thread::Memory boards;     // of the world, one for each rank
-    std::atomic<int> left{0};  // ranks that are gone
-    std::mutex failing;
-    std::atomic<bool> failed{false};
-    Failure failure;
-  };
+  using Mailbox = thread::Mailbox;
+  using World = thread::World;
 
   static constexpr Duration patience = std::chrono::milliseconds{100};
-  /// Messages that there is room for from the start: how many meet in a mailbox is a matter of luck, and must not allocate in a later step.
-  static constexpr std::size_t in_flight = 64;
 
   ThreadTransport(std::shared_ptr<World> world, int rank) : world_{std::move(world)}, rank_{rank}, sent_(world_->mailboxes.size()) {
-    receives_.reserve(in_flight);
-    calls_.reserve(in_flight);
+    receives_.reserve(thread::in_flight);
+    calls_.reserve(thread::in_flight);
     std::vector<together::Partner<Doorbell>> all;
     auto* const boards = reinterpret_cast<together::Board*>(world_->boards.data());
     for (int peer = 0; peer < size(); ++peer) all.push_back({peer, boards + peer, &mailbox(peer).bell});
@@ -247,20 +182,9 @@ class ThreadTransport {
       }
     own.meets.store(false, std::memory_order_release);
     if (!wrong.message.empty()) end(std::move(wrong));
-    if (ended) meetings_.settle();
+    if (ended) meetings_.remove_ended();
     return moved;
   }
-  /// What others have sent in a call before this one and nobody expects, which tells more than the call itself.
-  [[nodiscard]] std::optional<Failure> find_earlier(const Envelope& call) {
-    Mailbox& own = mailbox(rank_);
-    const std::lock_guard lock{own.mutex};
-    for (const auto& [sender, send] : own.sends)
-      if (const Envelope& theirs = send->envelope;
-          theirs.tag == Envelope::collective && theirs.channel == call.channel && theirs.sequence < call.sequence)
-        return mismatch(call, rank_, theirs, sender);
-    return std::nullopt;
-  }
-
   /// Takes what has come for this rank and is expected.
   bool receive() {
     Mailbox& own = mailbox(rank_);
@@ -297,77 +221,15 @@ class ThreadTransport {
     receive.done = true;
   }
 
+  /// What others have sent in a call before this one and nobody expects, which tells more than the call itself.
+  [[nodiscard]] std::optional<Failure> find_earlier(const Envelope& call);
   /// A rank that has left can send nothing more, and take nothing.
-  void check_peers() {
-    const auto lost = [this](int peer, const char* does, const Envelope& call, const char* direction) {
-      end({Failure::Kind::lost, peer,
-           text("rank ", rank_, does, describe(call), direction, peer, ", which has ended its part; all ranks must make the same calls")});
-    };
-    for (const ReceiveRequest* receive : receives_)
-      if (mailbox(receive->peer).gone.load(std::memory_order_acquire) && !has_message(rank_, receive->peer))
-        lost(receive->peer, " expects ", receive->envelope, " from rank ");
-    for (auto* meeting : meetings_.active())
-      if (const int missing = meeting->missing();
-          missing >= 0 && mailbox(missing).gone.load(std::memory_order_acquire) && !meeting->ready())
-        lost(missing, " expects ", meeting->request()->envelope, " from rank ");
-    for (int peer = 0; peer < size(); ++peer)
-      if (mailbox(peer).gone.load(std::memory_order_acquire))
-        if (const auto send = has_message(peer, rank_)) lost(peer, " has ", *send, " for rank ");
-  }
+  void check_peers();
   /// The first message in the mailbox of a rank that comes from another one.
-  [[nodiscard]] std::optional<Envelope> has_message(int of, int from) const {
-    const std::lock_guard lock{mailbox(of).mutex};
-    for (const auto& [sender, send] : mailbox(of).sends)
-      if (sender == from) return send->envelope;
-    return std::nullopt;
-  }
-
+  [[nodiscard]] std::optional<Envelope> has_message(int of, int from) const;
   /// Ranks whose calls differ may all wait for a message that nobody sends, or for one of theirs to be taken, so that no message meets a
   /// receive that shows it. So a rank that has waited for long shows its calls, and looks at those that the others have shown.
-  void compare_calls() {
-    calls_.clear();
-    const auto add = [this](const Envelope& call) {
-      if (call.tag == Envelope::collective) calls_.push_back(call);
-    };
-    for (const ReceiveRequest* receive : receives_) add(receive->envelope);
-    for (const auto* meeting : meetings_.active()) add(meeting->request()->envelope);
-    for (Mailbox& each : world_->mailboxes) {
-      const std::lock_guard lock{each.mutex};
-      for (const auto& [sender, send] : each.sends)
-        if (sender == rank_) add(send->envelope);
-    }
-    {
-      const std::lock_guard lock{mailbox(rank_).mutex};
-      mailbox(rank_).calls = calls_;
-    }
-    Failure wrong;
-    const auto compare = [&](const Envelope& theirs, int other) {
-      for (Envelope mine : calls_) {
-        if (mine.channel != theirs.channel || mine.sequence != theirs.sequence) continue;
-        mine.bytes = theirs.bytes;  // of one message, not of the call
-        if (mine != theirs) wrong = mismatch(mine, rank_, theirs, other);
-      }
-    };
-    for (int other = 0; other < size(); ++other) {
-      if (other == rank_) continue;
-      const std::lock_guard lock{mailbox(other).mutex};
-      for (const Envelope& theirs : mailbox(other).calls) compare(theirs, other);
-    }
-    {
-      const std::lock_guard lock{mailbox(rank_).mutex};
-      for (const auto& [sender, send] : mailbox(rank_).sends)
-        if (send->envelope.tag == Envelope::collective) compare(send->envelope, sender);
-    }
-    // A rank that is in a later call has sent all that it ever will in earlier ones.
-    for (const ReceiveRequest* receive : receives_) {
-      if (receive->envelope.tag != Envelope::collective || has_message(rank_, receive->peer)) continue;
-      const std::lock_guard lock{mailbox(receive->peer).mutex};
-      for (const Envelope& theirs : mailbox(receive->peer).calls)
-        if (theirs.channel == receive->envelope.channel && theirs.sequence > receive->envelope.sequence)
-          wrong = mismatch(receive->envelope, rank_, theirs, receive->peer);
-    }
-    if (!wrong.message.empty()) end(std::move(wrong));
-  }
+  void compare_calls();
 
   [[noreturn]] void end(Failure failure) {
     fail(std::move(failure));
@@ -397,3 +259,6 @@ class ThreadTransport {
 static_assert(ArenaTransport<ThreadTransport> && CarriesProbes<ThreadTransport>);
 
 }  // namespace pdp::comm
+
+#include <pdp/comm/thread/peers.hpp>
+#include <pdp/comm/thread/probes.hpp>

@@ -17,8 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/membership.hpp>
-#include <pdp/comm/message/transport.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 

@@ -14,7 +14,7 @@
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/net/interface.hpp>
 #include <pdp/launch/net/slurm_node.hpp>
-#include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/place.hpp>
 
 namespace pdp::launch {
 
@@ -27,7 +27,7 @@ struct Reach {
   using NodeAddress =
       std::function<std::optional<std::string>(const Variables& variable, const std::string& node, comm::TimePoint deadline)>;
 
-  static Reach from(const Variables& variable, const Place& place, comm::TimePoint deadline, bool together, bool others_may_join = false,
+  static Reach from(const Variables& variable, const JobPlace& place, comm::TimePoint deadline, bool together, bool others_may_join = false,
                     const NodeAddress& node_address = slurm_node_address);
 };
 
@@ -49,7 +49,7 @@ inline std::string address_for_other_hosts(const std::vector<Address>& addresses
 
 /// The addresses of Slurm's node of rank 0, whose name this host may not know; then `store` becomes what Slurm has for it. Throws
 /// UsageError if there is nothing. If the servers of names do not answer, asks them again until the deadline.
-inline std::vector<Address> find_node(const Variables& variable, const Place& place, comm::TimePoint deadline,
+inline std::vector<Address> find_node(const Variables& variable, const JobPlace& place, comm::TimePoint deadline,
                                       const Reach::NodeAddress& node_address, std::string& store) {
   std::string why;
   bool later = false;
@@ -80,7 +80,7 @@ inline std::vector<Address> find_node(const Variables& variable, const Place& pl
 /// then Slurm says it. `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines
 /// could prove who they are; if so, a name in MASTER_ADDR that means this machine only gives way to its address for others. `deadline`: of
 /// the start, until which servers of names and Slurm may take to answer. Throws UsageError.
-inline Reach Reach::from(const Variables& variable, const Place& place, comm::TimePoint deadline, bool together, bool others_may_join,
+inline Reach Reach::from(const Variables& variable, const JobPlace& place, comm::TimePoint deadline, bool together, bool others_may_join,
                          const NodeAddress& node_address) {
   const char* wanted = variable("PDP_INTERFACE");
   std::optional<Address> own;

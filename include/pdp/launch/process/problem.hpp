@@ -3,7 +3,7 @@
 #include <exception>
 #include <string>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::launch {

@@ -19,7 +19,7 @@ inline void widen_thread_stacks() {
   if (::pthread_getattr_default_np(&attributes) != 0) return;
   std::size_t bytes = 0;
   if (::pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least && ::pthread_attr_setstacksize(&attributes, least) == 0)
-    static_cast<void>(::pthread_setattr_default_np(&attributes));
+    ::pthread_setattr_default_np(&attributes);
   ::pthread_attr_destroy(&attributes);
 }
 
@@ -30,8 +30,8 @@ inline void widen_process_stack() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted) return;  // RLIM_INFINITY is larger than all
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  static_cast<void>(::setrlimit(RLIMIT_STACK, &limit));
-  static_cast<void>(::getrlimit(RLIMIT_STACK, &limit));
+  ::setrlimit(RLIMIT_STACK, &limit);
+  ::getrlimit(RLIMIT_STACK, &limit);
   if (limit.rlim_cur < least)
     throw ConfigError{text("the stack of this process is limited to ", limit.rlim_cur / 1024, " KiB, but a rank needs ", least / 1024,
                            " KiB; raise the limit (ulimit -s), or run the ranks as threads (--threads), which have stacks of their own")};

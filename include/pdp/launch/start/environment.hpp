@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/host_name.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/launcher_variables.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
@@ -17,28 +19,6 @@
 #include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
-
-/// Who this process is, and where it finds the others.
-struct Place {
-  int rank = 0;
-  int size = 1;
-  std::optional<int> local_rank{};  // among the ranks on this machine, where somebody says
-  std::string master_address{};     // where the job's store is; empty in a world of one
-  std::uint16_t master_port = 0;
-  std::vector<std::uint16_t> more_ports{};              // where the store is if that port is taken
-  bool master_by_name = false;                          // its address is a name that the starter has for its host
-  std::string folder{};                                 // what the job's store is, instead of a place in the network
-  bool hosts_store = false;                             // whether this rank hosts it: rank 0, unless the launcher does
-  comm::Duration timeout = std::chrono::seconds{60};    // for the whole start
-  comm::Duration heartbeat = std::chrono::seconds{10};  // how long a rank may give no sign of life; zero: for ever
-  std::optional<comm::Duration> deadline{};             // of calls, if the environment sets one
-
-  static bool given(const Variables& variable);
-  static comm::Duration timeout_from(const Variables& variable);
-  static comm::Duration heartbeat_from(const Variables& variable);
-  static std::optional<comm::Duration> deadline_from(const Variables& variable);
-  static Place from(const Variables& variable = environment, std::string_view rendezvous = {}, bool has_store = true);
-};
 
 namespace detail {
 
@@ -60,21 +40,21 @@ inline constexpr std::string_view above_0 = "above 0 and at most 100000000";
 }  // namespace detail
 
 /// PDP_TIMEOUT: seconds for the whole start of a job, 60 unless set.
-inline comm::Duration Place::timeout_from(const Variables& variable) {
+inline comm::Duration JobPlace::timeout_from(const Variables& variable) {
   return detail::seconds_from(variable, "PDP_TIMEOUT", "that the start of the job may take", detail::above_0,
                               [](double seconds) { return seconds > 0; })
-      .value_or(Place{}.timeout);
+      .value_or(JobPlace{}.timeout);
 }
 
 /// PDP_HEARTBEAT: seconds for which a rank may give no sign of life before the job fails, 10 unless set; 0: for ever.
-inline comm::Duration Place::heartbeat_from(const Variables& variable) {
+inline comm::Duration JobPlace::heartbeat_from(const Variables& variable) {
   return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may give no sign of life", "from 1 to 100000000, or 0 for ever",
                               [](double seconds) { return seconds == 0 || seconds >= 1; })
-      .value_or(Place{}.heartbeat);
+      .value_or(JobPlace{}.heartbeat);
 }
 
 /// PDP_DEADLINE: seconds for which a call may wait for other ranks. Nothing if it is not set: then communicators keep their own, 5 minutes.
-inline std::optional<comm::Duration> Place::deadline_from(const Variables& variable) {
+inline std::optional<comm::Duration> JobPlace::deadline_from(const Variables& variable) {
   return detail::seconds_from(variable, "PDP_DEADLINE", "for which a call may wait for other ranks", detail::above_0,
                               [](double seconds) { return seconds > 0; });
 }
@@ -121,7 +101,7 @@ inline std::optional<Starter> find_starter(const Variables& variable) {
 }  // namespace detail
 
 /// Whether somebody has started this process as a rank. A process that mpirun or srun has started alone is free to start ranks of its own.
-inline bool Place::given(const Variables& variable) {
+inline bool JobPlace::given(const Variables& variable) {
   if (variable("RANK") != nullptr || variable("WORLD_SIZE") != nullptr || variable("LOCAL_RANK") != nullptr) return true;
   const std::optional<Starter> starter = detail::find_starter(variable);
   if (!starter) return false;
@@ -137,8 +117,8 @@ inline bool Place::given(const Variables& variable) {
 /// Where the ranks meet is said by `rendezvous`, a URL from the command line, else by PDP_RENDEZVOUS (see rendezvous_url.hpp); a place that
 /// it names wins over MASTER_ADDR and MASTER_PORT. PDP_STORE=launcher: whoever started the ranks hosts the store at that address and port.
 /// `has_store`: whether the ranks need a store to find each other. Where it is need not be known if the communicator connects without one.
-inline Place Place::from(const Variables& variable, std::string_view rendezvous, bool has_store) {
-  Place place;
+inline JobPlace JobPlace::from(const Variables& variable, std::string_view rendezvous, bool has_store) {
+  JobPlace place;
   place.timeout = timeout_from(variable);
   place.heartbeat = heartbeat_from(variable);
   place.deadline = deadline_from(variable);

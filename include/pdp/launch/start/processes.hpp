@@ -6,7 +6,7 @@
 
 #include <pdp/comm/join/store.hpp>
 #include <pdp/launch/options.hpp>
-#include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/start.hpp>
 
 /// What ranks that are processes need, whatever connects them. Defined in pdp/launch/start/source.hpp, which the
@@ -24,7 +24,7 @@ int run_processes(const Options& options);
 class Rendezvous {
  public:
   /// Throws ConfigError where the store's port is taken, Timeout where the store is not reached before the deadline.
-  Rendezvous(const Place& place, comm::TimePoint deadline);
+  Rendezvous(const JobPlace& place, comm::TimePoint deadline);
   Rendezvous(Rendezvous&&) = delete;
   ~Rendezvous();
 

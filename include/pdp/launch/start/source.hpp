@@ -27,6 +27,7 @@
 #include <pdp/launch/process/shared_cores.hpp>
 #include <pdp/launch/start/processes.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
+#include <pdp/launch/start/tell.hpp>
 #include <pdp/launch/store/file_store.hpp>
 #include <pdp/launch/store/in_process_store.hpp>
 #include <pdp/launch/store/store_protocol.hpp>
@@ -42,75 +43,6 @@ PDP_INLINE Start start_from_environment(const Options& options, const Connection
 
 namespace detail {
 
-/// The folder of this attempt at this job: attempts must not find what an earlier one has left.
-inline std::filesystem::path folder_of(const std::string& meeting, const comm::Job& job) {
-  std::filesystem::path folder = meeting;
-  if (const std::string name = job.name + '/' + job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
-  return folder;
-}
-
-/// Hosts the job's store on the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
-inline std::uint16_t host_store(std::optional<TcpStoreServer>& server, const std::string& host, std::span<const std::uint16_t> ports,
-                                int size, const Access& access, comm::TimePoint deadline) {
-  for (const std::uint16_t port : ports.first(ports.size() - 1)) {
-    try {
-      server.emplace(host, port, size, access, deadline);
-      return port;
-    } catch (const PortTaken&) {
-    }
-  }
-  server.emplace(host, ports.back(), size, access, deadline);
-  return ports.back();
-}
-
-/// The ports at one of which the job's store is, in the order in which its host tries them.
-inline std::vector<std::uint16_t> ports_of(const Place& place) {
-  std::vector<std::uint16_t> ports{place.master_port};
-  ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
-  return ports;
-}
-
-/// The environment without what only a rank that joins needs: a wrong value there may be the very reason that the others are to be told.
-inline const char* environment_to_tell(const char* name) {
-  const std::string_view word{name};
-  for (const char* not_needed : {"PDP_TIMEOUT", "PDP_HEARTBEAT", "PDP_DEADLINE", "PDP_INTERFACE", "LOCAL_RANK"})
-    if (word == not_needed) return nullptr;
-  const char* value = environment(name);
-  if (value == nullptr || (word == "PDP_STORE" && std::string_view{value} != "launcher") ||
-      (word == "PDP_INSECURE" && std::string_view{value} != "1"))
-    return nullptr;
-  return value;
-}
-
-/// Tells the other ranks of a job why it cannot start: through its store, which this process hosts meanwhile if its place says so. Takes
-/// twice time_to_tell at most, and what the system may take to resolve a name.
-inline void tell_job(const comm::Failure& failure, const Place& place, const Access& access) noexcept {
-  try {
-    if (!place.folder.empty()) return FileStore{folder_of(place.folder, access.job), {}, {}, time_to_tell}.fail(failure);
-    const comm::TimePoint deadline = comm::Clock::now() + time_to_tell;
-    const std::string host = Reach::from(environment_to_tell, place, deadline, access.together, access.others_may_join()).store;
-    const std::vector<std::uint16_t> ports = ports_of(place);
-    if (place.hosts_store) {
-      std::optional<TcpStoreServer> server;
-      host_store(server, host, ports, place.size, access, deadline);
-      server->fail(failure);
-      server->wait_until_told(1, comm::Clock::now() + time_to_tell);
-      return;
-    }
-    const std::uint16_t port = ports.size() == 1 ? ports.front() : StoreSearch{host, ports, place.rank, place.size, access}.port(deadline);
-    TcpStore{host, port, deadline, place.rank, place.size, access}.fail(failure);
-  } catch (...) {  // they find out by themselves, at their deadline
-  }
-}
-
-/// The same of a rank of the job.
-inline void tell_rank_failure(const comm::Failure& failure, const Place& place) noexcept {
-  try {
-    tell_job(failure, place, Access::from(environment_to_tell, place.size));
-  } catch (...) {  // this rank cannot prove that it belongs to the job
-  }
-}
-
 /// The variables that a launcher of several ranks shares with them. What its own starter says of places and steps holds for the launcher
 /// only.
 inline Variables variables_of_launcher(const Variables& variable) {
@@ -124,10 +56,10 @@ inline Variables variables_of_launcher(const Variables& variable) {
 
 /// The first of the ranks that the launcher of one of several machines starts, with the launcher itself as the host of the store on machine
 /// 0. Throws UsageError.
-inline Place place_of_launcher(const Options& options) {
+inline JobPlace place_of_launcher(const Options& options) {
   options.check();
   const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
-  Place place{.rank = options.node_rank * *options.local_processes(), .size = *options.processes()};
+  JobPlace place{.rank = options.node_rank * *options.local_processes(), .size = *options.processes()};
   place.folder = meeting.folder;
   if (!place.folder.empty()) return place;
   const bool at_place = meeting.kind == RendezvousUrl::Kind::tcp;
@@ -142,9 +74,9 @@ inline Place place_of_launcher(const Options& options) {
 PDP_INLINE int run_processes(const Options& options) {
   comm::raise_descriptor_limit();  // which the ranks inherit
   // What is wrong in these is said once, here, and not by every rank.
-  const comm::TimePoint deadline = comm::Clock::now() + Place::timeout_from(environment);
-  static_cast<void>(Place::heartbeat_from(environment));
-  static_cast<void>(Place::deadline_from(environment));
+  const comm::TimePoint deadline = comm::Clock::now() + JobPlace::timeout_from(environment);
+  static_cast<void>(JobPlace::heartbeat_from(environment));
+  static_cast<void>(JobPlace::deadline_from(environment));
   const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
   const bool in_folder = meeting.kind == RendezvousUrl::Kind::file, at_place = meeting.kind == RendezvousUrl::Kind::tcp;
   const int here = *options.local_processes();
@@ -168,7 +100,7 @@ PDP_INLINE int run_processes(const Options& options) {
   }
   if (!in_folder && options.node_rank == 0) {
     // Where the ranks look for it.
-    const Place place{.master_address = ranks.address, .master_port = ranks.port, .hosts_store = true};
+    const JobPlace place{.master_address = ranks.address, .master_port = ranks.port, .hosts_store = true};
     const Reach reach = Reach::from(environment, place, deadline, /*together*/ false, access.others_may_join());
     ranks.port = store.emplace(reach.store, ranks.port, ranks.size, access, deadline).port();
   }
@@ -201,7 +133,7 @@ struct Rendezvous::Ends {
   bool failed = false;
 
   /// Hosts the store, if this rank is to, and connects to it.
-  void open(const Place& place, const Access& access, comm::TimePoint deadline) {
+  void open(const JobPlace& place, const Access& access, comm::TimePoint deadline) {
     const Reach reach = Reach::from(environment, place, deadline, access.together, access.others_may_join());
     address = reach.own;
     if (!place.folder.empty()) {
@@ -219,7 +151,7 @@ struct Rendezvous::Ends {
   }
 };
 
-PDP_INLINE Rendezvous::Rendezvous(const Place& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
+PDP_INLINE Rendezvous::Rendezvous(const JobPlace& place, comm::TimePoint deadline) : ends_{std::make_unique<Ends>()} {
   ends_->rank = place.rank;
   if (place.size == 1) return;
   comm::raise_descriptor_limit();
@@ -292,13 +224,13 @@ PDP_INLINE void Rendezvous::fail() noexcept {
 
 PDP_INLINE void tell_others(const Options& options) noexcept {
   try {
-    if (options.nodes > 1 && !Place::given(environment)) {
-      const Place place = detail::place_of_launcher(options);
+    if (options.nodes > 1 && !JobPlace::given(environment)) {
+      const JobPlace place = detail::place_of_launcher(options);
       const comm::Failure failure =
           Problem::failure_at_start(place.rank, text("the launcher of machine ", options.node_rank, " (rank ", place.rank, ')'));
       detail::tell_job(failure, place, Access::from(detail::variables_of_launcher(detail::environment_to_tell), place.size));
     } else {
-      const Place place = Place::from(detail::environment_to_tell, options.rendezvous);
+      const JobPlace place = JobPlace::from(detail::environment_to_tell, options.rendezvous);
       if (place.size > 1) detail::tell_rank_failure(Problem::failure_at_start(place.rank), place);
     }
   } catch (...) {  // it is not known where they are

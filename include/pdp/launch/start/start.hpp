@@ -10,7 +10,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/launch/options.hpp>
-#include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/place.hpp>
 
 namespace pdp::launch {
 
@@ -29,7 +29,7 @@ struct Start {
   };
 
   Kind kind = Kind::rank;
-  Place place{};
+  JobPlace place{};
   std::size_t comm = 0;  // which of the program's communicators connects its ranks, unless they are threads
 
   static std::size_t choose(const Options& options, const Connections& known);
@@ -54,21 +54,21 @@ inline std::size_t Start::choose(const Options& options, const Connections& know
       text("--comm ", in_quotes(wanted), ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
 }
 
-/// Others who have started this process as a rank of theirs (see Place::given) win. Throws UsageError where options and variables
+/// Others who have started this process as a rank of theirs (see JobPlace::given) win. Throws UsageError where options and variables
 /// contradict themselves or each other, or ask for a communicator that the program does not have. `has_store`: whether the ranks meet in
 /// one.
 inline Start Start::from(const Options& options, const Connections& known, const Variables& variable, bool has_store) {
   options.check();
   const std::size_t comm = choose(options, known);
-  if (!Place::given(variable)) {
+  if (!JobPlace::given(variable)) {
     if (has_store && options.nodes == 1 && !detail::find_starter(variable)) refuse_rank_without_size(variable);
-    Place here;
-    here.deadline = Place::deadline_from(variable);
+    JobPlace here;
+    here.deadline = JobPlace::deadline_from(variable);
     if (options.threads) return {Kind::threads, here, comm};
     if (options.processes()) return {Kind::processes, {}, comm};
-    return {Kind::rank, Place::from(variable, options.rendezvous), comm};
+    return {Kind::rank, JobPlace::from(variable, options.rendezvous), comm};
   }
-  const Place place = Place::from(variable, options.rendezvous, has_store);
+  const JobPlace place = JobPlace::from(variable, options.rendezvous, has_store);
   const auto refuse = [&](int wanted, const char* what, const char* question) {
     throw UsageError{text("the command line asks for ", wanted, what, ", but this process is one of ", place.size,
                           " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)", question)};

@@ -93,7 +93,7 @@ class StoreSearch {
       return;
     }
     door.socket = std::move(socket);
-    door.shake.emplace(self_, comm::handshake::nobody);
+    door.shake.emplace(self_, comm::handshake::no_rank);
     door.until = comm::Clock::now() + door.patience;
   }
 

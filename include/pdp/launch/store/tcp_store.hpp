@@ -149,7 +149,7 @@ class TcpStore {
     // A connection may be one that the server has never seen, or that it has given up. A busy server may need longer than that.
     const comm::TimePoint soon = std::min(deadline_, comm::Clock::now() + patience_);
     const std::string whom = text("the job's store at ", place());
-    handshake::Client shake{self_, handshake::nobody};
+    handshake::Client shake{self_, handshake::no_rank};
     try {
       while (shake.stage() == Stage::greeted) hear(shake, soon);
       if (shake.stage() == Stage::invited) {

@@ -12,9 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <functional>
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,17 +32,14 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/launch/access/voucher.hpp>
 #include <pdp/launch/net/address.hpp>
+#include <pdp/launch/store/store_entries.hpp>
+#include <pdp/launch/store/store_guest.hpp>
+#include <pdp/launch/store/store_listener.hpp>
 #include <pdp/launch/store/store_protocol.hpp>
 
 namespace pdp::launch {
 
 namespace handshake = comm::handshake;
-
-/// The port at which a store was to listen belongs to another program.
-class PortTaken : public ConfigError {
- public:
-  using ConfigError::ConfigError;
-};
 
 /// Hosts the job's store, on a thread of its own, for as long as it lives. It listens at one address only. Who cannot prove that it is a
 /// rank of the job (see comm/join/handshake/server.hpp) is dropped, and so is who says nothing; the memory and the connections that all of
@@ -55,9 +50,9 @@ class TcpStoreServer {
   /// ConfigError where it cannot listen, and as Voucher does.
   explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0, int size = 1, const Access& access = {},
                           comm::TimePoint deadline = comm::Clock::now() + default_patience)
-      : listener_{listen(host, port)},
+      : listener_{listen_for_store(host, port)},
         voucher_{access, Address::of(listener_.get()), deadline},
-        self_{handshake::Self::of(handshake::Purpose::store, handshake::nobody, size, access.job)},
+        self_{handshake::Self::of(handshake::Purpose::store, handshake::no_rank, size, access.job)},
         key_{voucher_.membership(), handshake::Purpose::store},
         wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
         spare_{::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0)},
@@ -114,52 +109,12 @@ class TcpStoreServer {
   }
 
  private:
+  using Guest = StoreGuest;
+
   static constexpr std::chrono::seconds default_patience{60};
   static constexpr std::size_t most_guests = 4096;
   static constexpr std::size_t most_strangers = 128;  // beyond one for each rank
-  static constexpr std::size_t most_bytes = std::size_t{16} << 20;
-  static constexpr std::size_t entry_bytes = 128;     // that an entry takes beyond its key and value
-  static constexpr std::size_t counter_bytes = 20;    // of the longest number that a counter may grow to
   static constexpr std::chrono::seconds patience{5};  // with a guest that has not proved yet who it is
-
-  struct Guest {
-    comm::Descriptor socket;
-    comm::TimePoint since;
-    std::unique_ptr<handshake::Server> shake{};  // until it is over
-    int rank = handshake::nobody;                // then
-    bool closed = false;
-    std::string in{}, out{};
-    std::optional<std::pair<std::string, comm::TimePoint>> waits_for{};
-
-    [[nodiscard]] bool known() const { return rank != handshake::nobody; }
-  };
-
-  static comm::Descriptor listen(const std::string& host, std::uint16_t port) {
-    std::string why;
-    int error = 0;
-    for (const Address& address : resolve(host, port, why)) {
-      comm::Descriptor socket{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-      if (!socket) {
-        error = errno;
-        why = comm::describe_system_error(error);
-        continue;
-      }
-      const int on = 1;
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      if (::bind(socket.get(), address.get(), address.size) == 0 && ::listen(socket.get(), SOMAXCONN) == 0) return socket;
-      error = errno;
-      why = std::strerror(error);
-    }
-    const std::string place = text(host, ", port ", port);
-    if (error == EADDRINUSE)
-      throw PortTaken{text("the job's store cannot listen at ", place,
-                           ": the port is taken by another program, perhaps another job or an earlier one that has not ended; choose "
-                           "another port, the same for all ranks")};
-    if (error == EADDRNOTAVAIL)
-      throw ConfigError{text("the job's store cannot listen at ", place,
-                             ": this machine does not have that address; it must be an address of the machine on which rank 0 runs")};
-    throw ConfigError{text("the job's store cannot listen at ", place, ": ", why)};
-  }
 
   void serve(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -181,7 +136,7 @@ class TcpStoreServer {
       const comm::TimePoint now = comm::Clock::now();
       for (Guest& guest : guests_) {
         if (!guest.known() && now >= guest.since + patience) guest.closed = true;
-        if (guest.waits_for && now >= guest.waits_for->second) answer(guest, StoreMessage::Kind::absent);
+        if (guest.waits_for && now >= guest.waits_for->second) guest.answer(StoreMessage::Kind::absent);
       }
       guests_.remove_if([](const Guest& guest) { return guest.closed; });
       count_ranks();
@@ -205,52 +160,17 @@ class TcpStoreServer {
   void tell_failure() {
     if (failure().empty()) return;
     for (Guest& guest : guests_)
-      if (guest.waits_for) answer(guest, StoreMessage::Kind::failed, failure());
+      if (guest.waits_for) guest.answer(StoreMessage::Kind::failed, failure());
   }
   [[nodiscard]] std::string failure() {
     const std::lock_guard lock{mutex_};
     return failure_;
   }
 
-  void accept() {
-    for (int accepted = 0; accepted < 64 && guests_.size() < most_guests; ++accepted) {
-      comm::Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
-      const auto strange = [](const Guest& guest) { return !guest.known(); };
-      if (!socket) {
-        if (!comm::is_shortage(errno)) return;
-        // Strangers go soon, and ranks do not go before all have come.
-        if (std::ranges::none_of(guests_, strange)) refuse_more(errno);
-        ::poll(nullptr, 0, 10);  // the listener stays ready
-        return;
-      }
-      if (std::ranges::count_if(guests_, strange) >= static_cast<std::ptrdiff_t>(most_strangers) + self_.size)
-        guests_.erase(std::ranges::find_if(guests_, strange));
-      welcome(std::move(socket));
-    }
-  }
-
-  void refuse_more(int error) {
-    {
-      const std::lock_guard lock{mutex_};
-      if (std::ranges::count(has_come_, true) == self_.size) return;
-    }
-    fail({comm::Failure::Kind::lost, 0,
-          text("the job's store, which rank 0 (or the launcher) hosts, holds the connections of ", guests_.size(), " of ", self_.size,
-               " ranks and cannot take another one: ", comm::describe_system_error(error))});
-    tell_failure();
-    spare_.close();  // room for one guest at a time, who is told and leaves
-  }
-
-  void welcome(comm::Descriptor socket) {
-    Guest guest{.socket = std::move(socket), .since = comm::Clock::now()};
-    try {
-      guest.shake = std::make_unique<handshake::Server>(self_, key_, voucher_.grounds(), voucher_.credential());
-    } catch (const Error&) {  // no random bytes, now; it will come again
-      return;
-    }
-    guest.out = guest.shake->greeting();
-    flush(guests_.emplace_back(std::move(guest)));
-  }
+  void accept();
+  void refuse_more(int error);
+  void welcome(comm::Descriptor socket);
+  void get_acquainted(Guest& guest);
 
   void attend(Guest& guest, short events) {
     if ((events & ~POLLOUT) != 0 && !guest.known()) {
@@ -263,37 +183,7 @@ class TcpStoreServer {
       while (!guest.closed && take_request(guest)) {
       }
     }
-    flush(guest);
-  }
-
-  void get_acquainted(Guest& guest) {
-    using Stage = handshake::Server::Stage;
-    handshake::Server& shake = *guest.shake;
-    const std::span<char> space = shake.space();
-    const ssize_t read = ::recv(guest.socket.get(), space.data(), space.size(), 0);
-    if (read == 0 || (read < 0 && errno != EAGAIN && errno != EINTR)) guest.closed = true;
-    if (read <= 0) return;
-    shake.took(as_size(read));
-    if (shake.stage() == Stage::hearing) return;
-    const int rank = shake.theirs().from;
-    handshake::Verdict verdict = shake.verdict();
-    if (shake.stage() == Stage::asked &&
-        std::ranges::any_of(guests_, [rank](const Guest& other) { return other.rank == rank && !has_left(other); }))
-      verdict = handshake::Verdict::duplicate;
-    if (verdict != handshake::Verdict::stranger) guest.out += handshake::bytes_of(shake.answer(verdict));
-    flush(guest);
-    if (verdict != handshake::Verdict::welcome) {
-      guest.closed = true;
-      return;
-    }
-    guest.rank = rank;
-    guest.shake.reset();
-  }
-
-  /// Whether a guest has closed its connection, perhaps behind a request that has not been read yet.
-  static bool has_left(const Guest& guest) {
-    pollfd polled{.fd = guest.socket.get(), .events = POLLRDHUP, .revents = 0};
-    return guest.closed || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);
+    guest.flush();
   }
 
   /// Carries out one request if it is there as a whole. A guest speaks one at a time, so what it has sent is never more than one.
@@ -313,25 +203,25 @@ class TcpStoreServer {
     if (request.kind == StoreMessage::Kind::fail) {
       fail(comm::decode_failure(value));
       tell_failure();
-      answer(guest, StoreMessage::Kind::ok);
+      guest.answer(StoreMessage::Kind::ok);
       return true;
     }
     if (const std::string why = failure(); !why.empty()) {
-      answer(guest, StoreMessage::Kind::failed, why);
+      guest.answer(StoreMessage::Kind::failed, why);
       return true;
     }
     switch (request.kind) {
       case StoreMessage::Kind::set:
-        set(guest, key, value);
+        conclude(guest, key, entries_.set(key, value));
         break;
       case StoreMessage::Kind::wait:
-        if (const auto found = values_.find(key); found != values_.end())
-          answer(guest, StoreMessage::Kind::ok, found->second);
+        if (const std::string* const found = entries_.find(key))
+          guest.answer(StoreMessage::Kind::ok, *found);
         else
           guest.waits_for.emplace(key, comm::Clock::now() + std::chrono::milliseconds{request.milliseconds});
         break;
       case StoreMessage::Kind::add:
-        add(guest, key, value);
+        conclude(guest, key, entries_.add(key, value));
         break;
       default:
         guest.closed = true;
@@ -339,53 +229,13 @@ class TcpStoreServer {
     return true;
   }
 
-  void set(Guest& guest, const std::string& key, const std::string& value) {
-    if (const auto found = values_.find(key); found != values_.end())
-      return answer(guest, found->second == value ? StoreMessage::Kind::ok : StoreMessage::Kind::taken);
-    if (!make(key, value)) return answer(guest, StoreMessage::Kind::full);
-    answer(guest, StoreMessage::Kind::ok);
+  /// Answers a guest, and tells the value of a new entry to those who wait for it.
+  void conclude(Guest& guest, const std::string& key, const StoreEntries::Outcome& outcome) {
+    if (outcome.is_new)
+      for (Guest& other : guests_)
+        if (other.waits_for && other.waits_for->first == key) other.answer(StoreMessage::Kind::ok, *entries_.find(key));
+    guest.answer(outcome.kind, outcome.value);
   }
-
-  /// Answers what the counter is then; for what is no counter, what it is.
-  void add(Guest& guest, const std::string& key, const std::string& amount) {
-    auto found = values_.find(key);
-    try {
-      const std::string sum = std::to_string(added(key, found != values_.end() ? found->second : "0", added("amount", amount, 0)));
-      if (found != values_.end())
-        found->second = sum;
-      else if (!make(key, sum))
-        return answer(guest, StoreMessage::Kind::full);
-      answer(guest, StoreMessage::Kind::ok, sum);
-    } catch (const ConfigError&) {
-      answer(guest, StoreMessage::Kind::taken, found != values_.end() ? found->second : amount);
-    }
-  }
-
-  /// A new entry, and word of it to those who wait for it. False where there is no room.
-  bool make(const std::string& key, const std::string& value) {
-    const std::size_t bytes = key.size() + std::max(value.size(), counter_bytes) + entry_bytes;
-    if (bytes_ + bytes > most_bytes) return false;
-    bytes_ += bytes;
-    values_.emplace(key, value);
-    for (Guest& other : guests_)
-      if (other.waits_for && other.waits_for->first == key) answer(other, StoreMessage::Kind::ok, value);
-    return true;
-  }
-
-  void answer(Guest& guest, StoreMessage::Kind kind, std::string_view value = {}) {
-    guest.waits_for.reset();
-    guest.out += encode({.kind = kind}, {}, value);
-    flush(guest);
-  }
-
-  void flush(Guest& guest) {
-    if (guest.out.empty() || guest.closed) return;
-    const ssize_t sent = ::send(guest.socket.get(), guest.out.data(), guest.out.size(), MSG_NOSIGNAL);
-    if (sent > 0) guest.out.erase(0, as_size(sent));
-    if (sent < 0 && errno != EAGAIN && errno != EINTR) guest.closed = true;
-    if (guest.out.size() > most_unread) guest.closed = true;
-  }
-  static constexpr std::size_t most_unread = 2 * StoreMessage::longest_value;
 
   comm::Descriptor listener_;
   Voucher voucher_;
@@ -395,8 +245,7 @@ class TcpStoreServer {
   comm::Descriptor spare_;  // for a guest, where the process has no other any more
   std::list<Guest> guests_;
   std::vector<pollfd> polled_;
-  std::map<std::string, std::string, std::less<>> values_;
-  std::size_t bytes_ = 0;
+  StoreEntries entries_;
 
   // Between the server's thread and its owner's.
   std::mutex mutex_;
@@ -409,3 +258,5 @@ class TcpStoreServer {
 };
 
 }  // namespace pdp::launch
+
+#include <pdp/launch/store/store_entrance.hpp>

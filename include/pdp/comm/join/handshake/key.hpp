@@ -47,7 +47,7 @@ inline Mark mark_of(std::string_view kind, std::string_view name) {
 /// One end of connections, as it presents itself.
 struct Self {
   Purpose purpose{};
-  std::int32_t rank = nobody;
+  std::int32_t rank = no_rank;
   std::int32_t size = 0;
   Mark job{}, attempt{};
   Build build = Build::here();

@@ -48,7 +48,7 @@ enum class Verdict : std::uint32_t {
 };
 
 /// A process of no rank: the host of the store.
-inline constexpr std::int32_t nobody = -1;
+inline constexpr std::int32_t no_rank = -1;
 
 /// The server begins.
 struct Greeting {
@@ -61,8 +61,8 @@ struct Greeting {
   Build build{};
   Nonce nonce{};
   Mark job{}, attempt{};
-  std::int32_t rank = nobody;  // who is speaking
-  std::int32_t size = 0;       // of the world
+  std::int32_t rank = no_rank;  // who is speaking
+  std::int32_t size = 0;        // of the world
 };
 static_assert(sizeof(Greeting) == 136 && std::has_unique_object_representations_v<Greeting>);
 
@@ -78,11 +78,11 @@ struct Introduction {
 
   std::array<char, 8> magic = pdp;
   Purpose purpose{};
-  std::int32_t from = nobody;  // who is speaking
+  std::int32_t from = no_rank;  // who is speaking
   Build build{};
   Nonce nonce{};
   Mark job{}, attempt{};
-  std::int32_t to = nobody;
+  std::int32_t to = no_rank;
   std::int32_t size = 0;
   Tag tag{};  // of all that was said until here
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/shards.hpp>
 
 namespace pdp::comm::algorithm {
 

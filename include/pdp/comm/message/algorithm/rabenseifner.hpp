@@ -3,6 +3,7 @@
 #include <bit>
 
 #include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm::algorithm {

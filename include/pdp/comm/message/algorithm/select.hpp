@@ -11,6 +11,7 @@
 #include <pdp/comm/message/algorithm/ring.hpp>
 #include <pdp/comm/message/algorithm/table.hpp>
 #include <pdp/comm/operation.hpp>
+#include <pdp/comm/shards.hpp>
 
 namespace pdp::comm::algorithm {
 

@@ -193,75 +193,20 @@ class Connections {
       }
       ended = ended || request->done;
     }
-    if (ended) links_.meetings().settle();
+    if (ended) links_.meetings().remove_ended();
     return moved;
   }
   /// Ends the world over what others have sent in a call before this one and nobody expects, which tells more than the call itself.
-  void find_earlier(const Envelope& call) requires GroupLinks<L> {
-    for (Connection* each : open_) {
-      if (failure_) return;
-      if (!each->inbox.ended() && links_.unread(each->peer)) read(*each);
-      each->inbox.compare_earlier(call);
-      note_fault(*each);
-    }
-  }
+  void find_earlier(const Envelope& call) requires GroupLinks<L>;
   /// A rank that has said goodbye takes part no more.
-  void check_meetings() requires GroupLinks<L> {
-    const auto& active = links_.meetings().active();
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      const int missing = active[i]->missing();
-      if (missing < 0) continue;
-      active[i]->request()->missing = missing;
-      Connection& awaited = connection(missing);
-      if (!awaited.inbox.said_bye()) continue;
-      if (move_meetings() || failure_) return;
-      awaited.inbox.lost_after_bye(active[i]->request()->envelope);
-      note_fault(awaited);
-      if (failure_) return;
-    }
-  }
-
+  void check_meetings() requires GroupLinks<L>;
   /// Makes a fault of one connection the failure of the world. Where a peer seems to be gone, it may be that it has heard of a failure
   /// before this rank has, and has left: then another peer's word on it lies here unread.
-  void note_fault(Connection& faulty) {
-    if (failure_ || !faulty.inbox.fault()) return;
-    Connection* cause = &faulty;
-    if (!faulty.inbox.told() && faulty.inbox.fault()->kind == Failure::Kind::lost) {
-      if (links_.news()) {
-        hear_news();
-        if (failure_) return;
-      }
-      for (Connection* each : open_) {
-        if (each == &faulty || each->inbox.ended()) continue;
-        read(*each);
-        if (each->inbox.told()) cause = each;
-      }
-    }
-    fail(std::move(*cause->inbox.fault()));
-  }
-
+  void note_fault(Connection& faulty);
   /// Ranks whose calls differ may all wait for a message that nobody sends, so that no message meets a receive that shows it. So a rank
   /// that has waited for long says where, and compares with what the others have said. That of a peer with which there is no stream yet is
   /// asked for: it may have left.
-  void compare_calls() {
-    for (Connection& each : connections_)
-      if (!each.open && each.inbox.expects()) {
-        if (const Envelope* awaited = each.inbox.awaited(); awaited != nullptr) each.outbox.note(*awaited);
-        links_.want(each.peer);
-      }
-    for (Connection* each : open_) {
-      if constexpr (GroupLinks<L>)
-        for (const auto* meeting : links_.meetings().active()) {
-          each->outbox.note(meeting->request()->envelope);
-          each->inbox.compare(meeting->request()->envelope);
-        }
-      if (const Envelope* awaited = each->inbox.awaited(); awaited != nullptr) each->outbox.note(*awaited);
-      if (!each->outbox.empty()) write(*each);
-      for (const Connection& other : connections_) each->inbox.compare(other.inbox);
-      note_fault(*each);
-      if (failure_) return;
-    }
-  }
+  void compare_calls();
 
   /// Sleeps until a stream can be read, or written where that is wanted, and does it.
   bool sleep(TimePoint until) {
@@ -315,3 +260,5 @@ class Connections {
 };
 
 }  // namespace pdp::comm::stream
+
+#include <pdp/comm/message/stream/connection_faults.hpp>

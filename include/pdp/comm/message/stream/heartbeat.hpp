@@ -5,7 +5,9 @@
 #include <chrono>
 #include <string_view>
 
-#include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/failure.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::stream {
 

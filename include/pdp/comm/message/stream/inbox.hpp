@@ -43,36 +43,11 @@ class Inbox {
   }
   /// Compares what is expected here with the call in which another rank has waited for long, as it says itself, and with what it has sent
   /// and nobody expects. A peer that is in a later call has sent all that it ever will in earlier ones.
-  void compare(const Inbox& other) {
-    for (const ReceiveRequest* each = posted_.front(); each != nullptr && !fault_; each = each->next) {
-      const Envelope& mine = each->envelope;
-      if (mine.tag != Envelope::collective) continue;
-      for (const Stray* stray = other.strays_.front(); stray != nullptr && !fault_; stray = stray->next)
-        if (const Envelope& theirs = stray->envelope; theirs.tag == Envelope::collective && theirs.channel == mine.channel &&
-                                                      theirs.sequence == mine.sequence && !same_call(mine, theirs))
-          fault_ = mismatch(mine, rank_, theirs, other.peer_);
-      if (!other.waits_in_ || fault_ || mine.channel != other.waits_in_->channel) continue;
-      const Envelope& theirs = *other.waits_in_;
-      const bool too_late = &other == this && theirs.sequence > mine.sequence;
-      if (too_late || (mine.sequence == theirs.sequence && !same_call(mine, theirs))) fault_ = mismatch(mine, rank_, theirs, other.peer_);
-    }
-  }
+  void compare(const Inbox& other);
   /// Compares a call that needs no messages with those that the peer has sent, and with the one in which it has waited for long.
-  void compare(const Envelope& mine) {
-    const auto differs = [&](const Envelope& theirs) {
-      return theirs.tag == Envelope::collective && theirs.channel == mine.channel && theirs.sequence == mine.sequence &&
-             !same_call(mine, theirs);
-    };
-    for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
-      if (differs(each->envelope)) fault_ = mismatch(mine, rank_, each->envelope, peer_);
-    if (waits_in_ && !fault_ && differs(*waits_in_)) fault_ = mismatch(mine, rank_, *waits_in_, peer_);
-  }
+  void compare(const Envelope& mine);
   /// In a call in which the peer takes part, too: what it has sent in earlier ones should have been received by then.
-  void compare_earlier(const Envelope& mine) {
-    for (const Stray* each = strays_.front(); each != nullptr && !fault_; each = each->next)
-      if (each->envelope.tag == Envelope::collective && each->envelope.channel == mine.channel && each->envelope.sequence < mine.sequence)
-        fault_ = mismatch(mine, rank_, each->envelope, peer_);
-  }
+  void compare_earlier(const Envelope& mine);
   /// Messages that have arrived as a whole.
   [[nodiscard]] std::uint64_t received() const { return received_; }
   /// Probes of the peer that have arrived, in their order.
@@ -196,12 +171,7 @@ class Inbox {
     garbled();
   }
 
-  /// Messages of one call may differ in their length.
-  static bool same_call(Envelope one, const Envelope& other) {
-    one.bytes = other.bytes;
-    return one == other;
-  }
-
+  static bool is_same_call(Envelope one, const Envelope& other);
   /// Word of the first of the peer's calls that is known to differ.
   void refuse(const Envelope& mine, const Envelope& theirs) {
     compare_earlier(mine);
@@ -314,3 +284,5 @@ class Inbox {
 };
 
 }  // namespace pdp::comm::stream
+
+#include <pdp/comm/message/stream/inbox_compare.hpp>

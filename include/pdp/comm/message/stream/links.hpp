@@ -65,7 +65,7 @@ concept GroupLinks = Links<L> && requires(L& links, const L& observed, GroupRequ
   { links.meetings().active().front()->advance() } -> std::same_as<bool>;
   { links.meetings().active().front()->missing() } -> std::same_as<int>;
   links.meetings().active().front()->fault();
-  links.meetings().settle();
+  links.meetings().remove_ended();
   links.meetings().drop();
 };
 

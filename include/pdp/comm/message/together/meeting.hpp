@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,31 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/comm/message/schedule.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/message/together/board.hpp>
 #include <pdp/comm/message/together/in_place.hpp>
+#include <pdp/comm/message/together/partner.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm::together {
-
-/// What a rank knows of the memory that all ranks of its groups see.
-///
-/// - find(values, bytes): where they lie.
-/// - at(source, world_rank): the same place in that rank's part of the memory. It is known here, as this rank's own values lie in it, too.
-template <class S>
-concept Sources = requires(const S& sources, const std::byte* values, std::size_t bytes, const Source& source, int world_rank) {
-  { sources.find(values, bytes) } -> std::same_as<Source>;
-  { sources.at(source, world_rank) } -> std::same_as<std::byte*>;
-};
-
-/// A rank of a group, as the others see it. `bell`: rung when there may be something for it to do.
-template <class Bell>
-struct Partner {
-  int world_rank;
-  Board* board;
-  Bell* bell;
-};
 
 /// All-reduce and barrier of a group whose ranks share memory: one rank's part, moved on whenever it is asked to.
 ///

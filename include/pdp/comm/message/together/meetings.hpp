@@ -35,8 +35,8 @@ class Meetings {
   }
   /// Those that are under way, and those that have just ended.
   [[nodiscard]] const Active& active() const { return active_; }
-  /// Forgets those that have ended.
-  void settle() {
+  /// Removes those that have ended.
+  void remove_ended() {
     std::erase_if(active_, [](const auto* each) { return each->request() == nullptr; });
   }
   void drop() {

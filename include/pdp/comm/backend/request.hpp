@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+
+#include <pdp/comm/operation.hpp>
+#include <pdp/core/dtype.hpp>
+
+namespace pdp::comm {
+
+/// A span of elements whose type is erased. What a call only reads is never written through it.
+struct ErasedSpan {
+  std::byte* data = nullptr;
+  std::size_t count = 0;    // elements
+  std::size_t element = 1;  // bytes of one
+  DType type = DType::byte;
+
+  [[nodiscard]] std::size_t bytes() const { return count * element; }
+  /// `size` of the elements, from one of them on.
+  [[nodiscard]] ErasedSpan part(std::size_t begin, std::size_t size) const { return {data + begin * element, size, element, type}; }
+};
+
+/// How a call combines values of one type.
+struct Reducer {
+  Reduction reduction = Reduction::none;
+  Combine combine = nullptr;
+  void (*divide)(std::byte*, std::size_t, int) = nullptr;  // of an average, once the sum is complete
+};
+
+/// Elements of each rank's shard, if these differ; empty if all are of one size.
+using Counts = std::span<const std::size_t>;
+
+/// Elements of all shards.
+constexpr std::size_t total(Counts counts) {
+  std::size_t sum = 0;
+  for (const std::size_t count : counts) sum += count;
+  return sum;
+}
+
+/// No peer: skips that half of an exchange.
+inline constexpr int no_peer = std::numeric_limits<int>::min();
+/// The root of a call that has none.
+inline constexpr int no_root = -1;
+
+/// Whether a call combines values of several ranks.
+constexpr bool reduces(Verb verb) { return verb == Verb::reduce || verb == Verb::all_reduce || verb == Verb::reduce_scatter; }
+/// Whether a call cuts the whole of its input into shards, one for each rank.
+constexpr bool spreads(Verb verb) { return verb == Verb::reduce_scatter || verb == Verb::scatter; }
+/// Whether a call has a whole and a shard for each rank.
+constexpr bool has_shards(Verb verb) { return spreads(verb) || verb == Verb::all_gather || verb == Verb::gather; }
+/// Whether only the root of a call with shards has the whole.
+constexpr bool has_rooted_whole(Verb verb) { return verb == Verb::gather || verb == Verb::scatter; }
+
+/// One call of a group. Fields that its verb does not use keep their defaults.
+///
+/// - broadcast, reduce, all_reduce: `in` and `out` have as many elements on every rank, and may be the same memory.
+/// - reduce_scatter, scatter: `in` is the whole, `out` this rank's shard. all_gather, gather: the other way round.
+/// - all_to_all: a shard of `in` for each rank, and a shard of `out` from each.
+/// - send: a message of `in` to rank `to`, one from rank `from` into `out`, or both.
+struct Request {
+  Verb verb = Verb::barrier;
+  ErasedSpan in{};             // read
+  ErasedSpan out{};            // written
+  Counts counts{};             // of the shards; of all_to_all: of those that this rank sends
+  Counts received{};           // of all_to_all: of the shards that this rank receives
+  int root = no_root;          // of broadcast, reduce, gather and scatter
+  int to = no_peer;            // of a message
+  int from = no_peer;          // of a message
+  int tag = 0;                 // of a message
+  Reducer reducer{};           // of a reduction
+  bool waits_at_once = false;  // the caller does nothing before the call is complete, so a backend may complete it before it returns
+
+  [[nodiscard]] const ErasedSpan& whole() const { return spreads(verb) ? in : out; }
+  [[nodiscard]] const ErasedSpan& shard() const { return spreads(verb) ? out : in; }
+  /// Of all_to_all: whether all shards are of one size.
+  [[nodiscard]] bool is_even() const { return counts.empty() && received.empty(); }
+};
+
+}  // namespace pdp::comm

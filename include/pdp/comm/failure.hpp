@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include <pdp/core/error.hpp>
+
+namespace pdp::comm {
+
+/// Why a world has ended before its time. It is told to every rank, and every rank throws it.
+struct Failure {
+  enum class Kind : unsigned char { lost, mismatch, timeout };
+
+  Kind kind = Kind::lost;
+  int rank = -1;  // of the world: the rank that is gone, or that found the fault
+  std::string message;
+
+  [[noreturn]] void raise() const {
+    switch (kind) {
+      case Kind::mismatch:
+        throw MismatchedCollective{message};
+      case Kind::timeout:
+        throw Timeout{message};
+      case Kind::lost:
+        break;
+    }
+    throw PeerLost{rank, message};
+  }
+};
+
+}  // namespace pdp::comm

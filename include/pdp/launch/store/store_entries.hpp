@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <pdp/core/error.hpp>
+#include <pdp/launch/store/store_protocol.hpp>
+
+namespace pdp::launch {
+
+/// What a store holds: values, which are set once, and counters. The memory that they take together is bounded.
+class StoreEntries {
+ public:
+  /// What a request has come to.
+  struct Outcome {
+    StoreMessage::Kind kind = StoreMessage::Kind::ok;
+    std::string value{};
+    bool is_new = false;  // there was no entry of that key before
+  };
+
+  /// Null if there is none.
+  [[nodiscard]] const std::string* find(const std::string& key) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? nullptr : &found->second;
+  }
+
+  Outcome set(const std::string& key, const std::string& value) {
+    if (const std::string* const found = find(key)) return {.kind = *found == value ? StoreMessage::Kind::ok : StoreMessage::Kind::taken};
+    return make(key, value) ? Outcome{.is_new = true} : Outcome{.kind = StoreMessage::Kind::full};
+  }
+
+  /// Gives what the counter is then; for what is no counter, what it is.
+  Outcome add(const std::string& key, const std::string& amount) {
+    const auto found = values_.find(key);
+    const bool is_new = found == values_.end();
+    try {
+      std::string sum = std::to_string(added(key, is_new ? "0" : found->second, added("amount", amount, 0)));
+      if (!is_new)
+        found->second = sum;
+      else if (!make(key, sum))
+        return {.kind = StoreMessage::Kind::full};
+      return {.value = std::move(sum), .is_new = is_new};
+    } catch (const ConfigError&) {
+      return {.kind = StoreMessage::Kind::taken, .value = is_new ? amount : found->second};
+    }
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = std::size_t{16} << 20;
+  static constexpr std::size_t entry_bytes = 128;   // that an entry takes beyond its key and value
+  static constexpr std::size_t counter_bytes = 20;  // of the longest number that a counter may grow to
+
+  /// Makes a new entry. Returns false if there is no room.
+  bool make(const std::string& key, const std::string& value) {
+    const std::size_t bytes = key.size() + std::max(value.size(), counter_bytes) + entry_bytes;
+    if (bytes_ + bytes > most_bytes) return false;
+    bytes_ += bytes;
+    values_.emplace(key, value);
+    return true;
+  }
+
+  std::map<std::string, std::string, std::less<>> values_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace pdp::launch

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/join/handshake/message.hpp>
+#include <pdp/comm/join/handshake/server.hpp>
+#include <pdp/comm/os/descriptor.hpp>
+#include <pdp/core/cast.hpp>
+#include <pdp/launch/store/store_protocol.hpp>
+
+namespace pdp::launch {
+
+/// A connection to a store, from its first byte.
+struct StoreGuest {
+  comm::Descriptor socket;
+  comm::TimePoint since;
+  std::unique_ptr<comm::handshake::Server> shake{};  // until it is over
+  int rank = comm::handshake::no_rank;               // then
+  bool closed = false;
+  std::string in{}, out{};
+  std::optional<std::pair<std::string, comm::TimePoint>> waits_for{};
+
+  [[nodiscard]] bool known() const { return rank != comm::handshake::no_rank; }
+  /// Whether the guest has closed its connection, perhaps behind a request that has not been read yet.
+  [[nodiscard]] bool has_left() const {
+    pollfd polled{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
+    return closed || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);
+  }
+  void answer(StoreMessage::Kind kind, std::string_view value = {}) {
+    waits_for.reset();
+    out += encode({.kind = kind}, {}, value);
+    flush();
+  }
+  void flush() {
+    constexpr std::size_t most_unread = 2 * StoreMessage::longest_value;
+    if (out.empty() || closed) return;
+    const ssize_t sent = ::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL);
+    if (sent > 0) out.erase(0, as_size(sent));
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) closed = true;
+    if (out.size() > most_unread) closed = true;
+  }
+};
+
+}  // namespace pdp::launch
