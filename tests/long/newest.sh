@@ -67,7 +67,7 @@ sed -e 's/@MORE_HEADERS@//; s/@MORE_COMMUNICATORS@//; s/@GPUS@/no_gpus/' example
 sources=("$work/headers.cpp" examples/*.cpp examples/common/*.cpp)
 
 include=$work/root/usr/include
-options=(-std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror -DFMT_HEADER_ONLY -DASIO_NO_DEPRECATED -DR123_USE_SSE=0
+options=(-std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror -DFMT_HEADER_ONLY -DASIO_NO_DEPRECATED
   '-DPDP_EXAMPLE_DATA="."' -Iinclude -Iexamples "-I$work/generated" -isystem "$include" -isystem "$include/eigen3")
 compilers=(g++)
 if command -v clang++-16 >/dev/null; then compilers+=(clang++-16); fi
