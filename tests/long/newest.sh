@@ -74,7 +74,7 @@ if command -v clang++-16 >/dev/null; then compilers+=(clang++-16); fi
 
 # A header of the system's own in place of a new one would make this test say nothing.
 for compiler in "${compilers[@]}"; do
-  for source in "$work/headers.cpp" examples/common/flags.cpp; do
+  for source in "$work/headers.cpp" examples/common/mnist_flags.cpp; do
     "$compiler" "${options[@]}" -Wno-unused-command-line-argument -M "$source"
   done | tr -s ' \\' '\n' >"$work/used"
   for header in fmt/format.h asio/io_context.hpp eigen3/Eigen/Core nlohmann/json.hpp CLI/CLI.hpp; do
