@@ -1,4 +1,5 @@
-# Checks what every header under INCLUDE_DIR/pdp includes: cmake -D INCLUDE_DIR=include -P tests/layering/check.cmake
+# Checks what every header under INCLUDE_DIR/pdp includes, and the lists of headers, if LISTS names them:
+#   cmake -D INCLUDE_DIR=include -D LISTS=cmake/PdpHeaders.cmake -P tests/layering/check.cmake
 #
 #   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others; comm/nccl/ and comm/cuda_thread/ also cuda/;
 #   - pdp's headers are included as <pdp/...> and exist;
@@ -7,10 +8,14 @@
 #     reach what has a CMake target of its own but needs no library (comm/shm, parts of comm/tcp/ and comm/hierarchical/, ...), what a source.hpp
 #     holds, which is compiled once for a program, or testing/;
 #   - a source.hpp holds definitions: the header of its backend includes it (comm/tcp.hpp that of comm/tcp/), and a backend that connects
-#     processes that of launch/; no other header does.
+#     processes that of launch/; no other header does;
+#   - the lists are those that lists.cmake would write: every header, in the list of the component that it needs.
 cmake_minimum_required(VERSION 3.25)
-include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/PdpIncludes.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/scan.cmake")
 cmake_path(ABSOLUTE_PATH INCLUDE_DIR NORMALIZE)
+if(LISTS)
+  cmake_path(ABSOLUTE_PATH LISTS NORMALIZE)
+endif()
 
 # A room's own line is read first: it says what the room may know.
 set(room_core "")
@@ -120,6 +125,28 @@ else()
 endif()
 
 list(LENGTH pdp_all_headers count)
+if(LISTS)
+  include("${LISTS}")
+  cmake_path(GET LISTS FILENAME LISTS)
+  foreach(list IN LISTS pdp_header_lists)
+    set(listed_${list} "${pdp_${list}}")
+  endforeach()
+  pdp_classify_headers("${INCLUDE_DIR}")
+  foreach(list IN LISTS pdp_header_lists)
+    foreach(header IN LISTS pdp_${list})
+      if(NOT header IN_LIST listed_${list})
+        fault("${header} is not in pdp_${list} of ${LISTS}, where it belongs by what it includes")
+      endif()
+    endforeach()
+    foreach(header IN LISTS listed_${list})
+      if(NOT EXISTS "${INCLUDE_DIR}/${header}")
+        fault("${header} is in pdp_${list} of ${LISTS}, but does not exist")
+      elseif(NOT header IN_LIST pdp_${list})
+        fault("${header} is in pdp_${list} of ${LISTS}, where it does not belong by what it includes")
+      endif()
+    endforeach()
+  endforeach()
+endif()
 if(faults)
   message(FATAL_ERROR "layering: faults in ${INCLUDE_DIR}:\n${faults}")
 endif()
