@@ -135,6 +135,8 @@ set(pdp_headers
     pdp/data/loader.hpp
     pdp/data/mnist.hpp
     pdp/data/replace_file.hpp
+    pdp/data/safetensors_events.hpp
+    pdp/data/safetensors_header.hpp
     pdp/data/sampler.hpp
     pdp/data/shown.hpp
     pdp/engine/after_device.hpp
@@ -288,7 +290,7 @@ set(pdp_tcp_headers
 set(pdp_safetensors_headers
     pdp/checkpoint/safetensors.hpp
     pdp/data/safetensors.hpp
-    pdp/data/safetensors_header.hpp
+    pdp/data/safetensors_reader.hpp
     pdp/data/safetensors_writer.hpp)
 
 set(pdp_mpi_headers

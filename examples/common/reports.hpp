@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <pdp/pdp.hpp>
+#include <pdp/train/log.hpp>
 
 #include "flags.hpp"
 #include "parameters.hpp"
