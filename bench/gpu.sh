@@ -41,8 +41,8 @@ attempt() {
 build() {
   local -r objects=build/gpu-objects
   local program library
-  cmake -S . -B $objects -G Ninja -D CMAKE_BUILD_TYPE=Release -D PDP_WARNINGS_AS_ERRORS=ON -D PDP_ONEDNN=OFF -D CMAKE_DISABLE_FIND_PACKAGE_MPI=ON \
-    -D CMAKE_DISABLE_FIND_PACKAGE_Gloo=ON -D 'CMAKE_BUILD_RPATH=$ORIGIN/lib' &&
+  cmake -S . -B $objects -G Ninja -D CMAKE_BUILD_TYPE=Release -D PDP_WARNINGS_AS_ERRORS=ON -D PDP_LINK_ONEDNN=OFF -D PDP_WITH_CUDA=ON -D PDP_WITH_NCCL=ON \
+    -D PDP_WITH_MPI=OFF -D PDP_WITH_GLOO=OFF -D 'CMAKE_BUILD_RPATH=$ORIGIN/lib' &&
     cmake --build $objects --target "${programs[@]}" || return 1
   rm -rf $built
   mkdir -p $built/lib

@@ -41,9 +41,10 @@ endif()
 if(PDP_SANITIZE STREQUAL "thread")
   # ThreadSanitizer of g++ 12 and clang 16 stops at start-up where the kernel moves mappings by more than 28 bits.
   file(READ /proc/sys/vm/mmap_rnd_bits rnd_bits)
-  find_program(SETARCH setarch)
-  if(rnd_bits GREATER 28 AND SETARCH)
-    set(CMAKE_CROSSCOMPILING_EMULATOR ${SETARCH} -R)
+  find_program(PDP_SETARCH setarch)
+  mark_as_advanced(PDP_SETARCH)
+  if(rnd_bits GREATER 28 AND PDP_SETARCH)
+    set(CMAKE_CROSSCOMPILING_EMULATOR ${PDP_SETARCH} -R)
   endif()
 endif()
 
@@ -51,9 +52,16 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  find_program(CCACHE ccache)
-  if(CCACHE)
+  find_program(PDP_CCACHE ccache)
+  mark_as_advanced(PDP_CCACHE)
+  if(PDP_CCACHE)
     # The two sloppinesses are what ccache asks for where there is a precompiled header.
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${PDP_CCACHE})
   endif()
 endif()
+
+# pdp_escape_glob(<path> <out>): the path as file(GLOB) has to be given it: a folder may be named [b].
+function(pdp_escape_glob path out)
+  string(REGEX REPLACE "([[*?])" "[\\1]" path "${path}")
+  set(${out} "${path}" PARENT_SCOPE)
+endfunction()

@@ -1,6 +1,8 @@
 # Install rules: headers, the targets of each component in a file of their own, the configuration and the find modules.
 include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
 
+set(PDP_SOURCE_DIR "${CMAKE_INSTALL_DATADIR}/pdp/src")
 set(pdp_cmake_dir "${CMAKE_INSTALL_DATADIR}/cmake/pdp")
 
 foreach(target IN LISTS pdp_targets)
@@ -23,7 +25,7 @@ configure_package_config_file(
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake" COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(
   FILES "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake"
-        "${CMAKE_CURRENT_LIST_DIR}/PdpCompiled.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindRandom123.cmake"
+        "${CMAKE_CURRENT_LIST_DIR}/PdpComponents.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake"
         "${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake"
   DESTINATION "${pdp_cmake_dir}")
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/" DESTINATION "${PDP_SOURCE_DIR}")

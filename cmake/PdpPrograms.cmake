@@ -14,6 +14,6 @@ endif()
 
 # What multiplies: oneDNN where it is found, else Eigen.
 add_library(pdp_products INTERFACE)
-if(PDP_ONEDNN AND TARGET pdp_onednn)
+if(PDP_LINK_ONEDNN AND TARGET pdp_onednn)
   target_link_libraries(pdp_products INTERFACE pdp_onednn)
 endif()

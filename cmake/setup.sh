@@ -88,7 +88,6 @@ look() {
   need ccache "ccache" has ccache
   need libeigen3-dev "Eigen 3.4 or newer" has_header Eigen/Core
   need libfmt-dev "fmt 9 or newer" has_header fmt/format.h
-  need librandom123-dev "Random123" has_header Random123/philox.h
   need zlib1g-dev "zlib" has_header zlib.h
   need libssl-dev "OpenSSL 1.1.1 or newer" has_header openssl/hmac.h
   need libasio-dev "standalone Asio 1.22 or newer" has_header asio.hpp

@@ -10,7 +10,7 @@
 
 #include <pdp/pdp.hpp>
 
-#include "common/exercise_flags.hpp"
+#include "common/flags.hpp"
 #include "common/matrix.hpp"
 #include "common/run.hpp"
 

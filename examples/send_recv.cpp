@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdio>
 
-#include "common/exercise_flags.hpp"
+#include "common/flags.hpp"
 #include "common/run.hpp"
 
 using Tensor = std::array<float, 2>;

@@ -13,13 +13,11 @@
 
 #include <pdp/pdp.hpp>
 
+#include "common/flags.hpp"
 #include "common/parameters.hpp"
-#include "common/plan.hpp"
-#include "common/record.hpp"
+#include "common/reports.hpp"
 #include "common/run.hpp"
-#include "common/timeline.hpp"
 #include "common/toy_data.hpp"
-#include "common/toy_flags.hpp"
 #include "my_data_parallel.hpp"
 
 using examples::Samples, examples::ToyFlags, examples::TrainAndTest;
@@ -72,7 +70,7 @@ int main(int argc, char** argv) {
     if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
-    examples::Record record{flags.losses, world.rank()};
+    examples::Record record{flags, world.rank()};
     examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};
     const pdp::data::InMemory<std::int32_t> test{pdp::Shape{set.test.width}, set.test.x, set.test.y};
     const pdp::data::Rows rows = pdp::data::shard_rows(batch, trainer.share());

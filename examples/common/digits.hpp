@@ -4,25 +4,23 @@
 
 #include "flags.hpp"
 #include "parameters.hpp"
-#include "plan.hpp"
-#include "record.hpp"
-#include "timeline.hpp"
+#include "reports.hpp"
 
 namespace examples {
 
-/// What the programs that spread one model in several ways train: that of mnist_ddp.
+/// What the MNIST programs train.
 inline constexpr pdp::Task digit_classifier{
     pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 64},
                         pdp::nn::Relu{}, pdp::nn::Linear{64, 10}},
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 1e-3f}};
 
-/// Trains it, spread by a strategy, as the flags say: on the cores of this machine, or on a device.
+/// Trains it as the flags say, spread by a strategy, on the cores of this machine or on a device. `global_batch`: samples of a step.
 template <class World, pdp::strategy::Strategy S, class... Device>
 void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
   const pdp::data::Mnist digits{flags.data};
-  Record record{flags, world.rank()};
+  Record record{flags, world.rank(), flags.log};
   pdp::Trainer trainer{world, strategy, digit_classifier, options, device...};
   if (!flags.save.empty() && world.rank() == 0) check_writable(flags.save);
   if (!flags.load.empty()) trainer.set_parameters(load(flags.load), flags.load);

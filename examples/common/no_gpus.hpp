@@ -12,7 +12,7 @@ int run_on_gpus(const pdp::launch::Options&, F&&) {
   const pdp::launch::Problem problem{
       pdp::launch::Problem::Kind::root,
       "--device cuda: this program was built without GPUs; to build it with them, CMake must find the CUDA toolkit, nvcc (by PATH or "
-      "CUDACXX) and NCCL, without PDP_CUDA=OFF and without a sanitizer; or compute on the CPU"};
+      "CUDACXX) and NCCL, without PDP_WITH_CUDA=OFF and without a sanitizer; or compute on the CPU"};
   pdp::launch::Report::print(problem, -1);
   return problem.exit_code();
 }

@@ -13,7 +13,7 @@ macro(configure name)
   endif()
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -S "${copy}" -B "${copy}/build" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}"
-            -D PDP_CUDA=OFF -D PDP_BUILD_TESTS=ON -D PDP_BUILD_EXAMPLES=ON -D PDP_BUILD_BENCH=ON
+            -D PDP_WITH_CUDA=OFF -D PDP_BUILD_TESTS=ON -D PDP_BUILD_EXAMPLES=ON -D PDP_BUILD_BENCH=ON
     RESULT_VARIABLE result
     OUTPUT_VARIABLE said
     ERROR_VARIABLE said)
@@ -66,7 +66,7 @@ if(IS_ABSOLUTE "${crypto}")
     set(library "${WORK_DIR}/crypto/${name}/libcrypto.so")
     file(MAKE_DIRECTORY "${WORK_DIR}/crypto/${name}")
     file(CREATE_LINK "${crypto}" "${library}" SYMBOLIC)
-    foreach(pdp IN ITEMS "" "-DPDP_DIRECTORY=${WORK_DIR}/plain/pdp;-DPDP_CUDA=OFF")
+    foreach(pdp IN ITEMS "" "-DPDP_DIRECTORY=${WORK_DIR}/plain/pdp;-DPDP_WITH_CUDA=OFF")
       execute_process(
         COMMAND
           "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" --fresh -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"

@@ -1,3 +1,4 @@
+#include <pdp/core/philox.hpp>
 #include <pdp/core/random.hpp>
 
 #include <algorithm>
@@ -16,6 +17,8 @@ TEST_CASE("bits gives the known answers that Random123 publishes for philox4x32-
   CHECK(random_::bits({~0ull}, ~0ull, ~0ull) == random_::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(random_::bits({0x299f31d0'a4093822}, 0x85a308d3'243f6a88, 0x03707344'13198a2e) ==
         random_::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  static_assert(random_::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}) ==
+                random_::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
 TEST_CASE("a key depends on the seed and on every part, in their order, and is known at compile time", "[random]") {

@@ -1,16 +1,19 @@
-# Checks what every header under INCLUDE_DIR/pdp includes: cmake -D INCLUDE_DIR=include -P tests/layering/check.cmake
+# Checks what every header under INCLUDE_DIR/pdp includes, and the lists of headers, if LISTS names them:
+#   cmake -D INCLUDE_DIR=include -D LISTS=cmake/PdpHeaders.cmake -P tests/layering/check.cmake
 #
 #   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others; comm/nccl/ and comm/cuda_thread/ also cuda/;
 #   - pdp's headers are included as <pdp/...> and exist;
 #   - a header needs at most one optional component (tcp: Asio; safetensors: JSON; mpi: MPI; gloo: Gloo; cuda: CUDA; nccl: NCCL; onednn: oneDNN);
-#   - the umbrella pdp/pdp.hpp reaches every header that needs no optional component, and none that needs one; it need not
-#     reach what has a CMake target of its own but needs no library (comm/shm, parts of comm/tcp/ and comm/hierarchical/, ...), what a source.hpp
-#     holds, which is compiled once for a program, or testing/;
+#   - the umbrella pdp/pdp.hpp includes public headers only, at most 30, and reaches none that needs an optional component;
 #   - a source.hpp holds definitions: the header of its backend includes it (comm/tcp.hpp that of comm/tcp/), and a backend that connects
-#     processes that of launch/; no other header does.
+#     processes that of launch/; no other header does;
+#   - the lists are those that lists.cmake would write: every header, in the list of the component that it needs.
 cmake_minimum_required(VERSION 3.25)
-include("${CMAKE_CURRENT_LIST_DIR}/../../cmake/PdpIncludes.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/scan.cmake")
 cmake_path(ABSOLUTE_PATH INCLUDE_DIR NORMALIZE)
+if(LISTS)
+  cmake_path(ABSOLUTE_PATH LISTS NORMALIZE)
+endif()
 
 # A room's own line is read first: it says what the room may know.
 set(room_core "")
@@ -30,8 +33,6 @@ set(room_rpc core nn loss optim comm launch)
 set(room_checkpoint core data nn engine plan)
 set(room_train all)
 set(room_testing all)
-
-set(parts_of_components "^pdp/(cuda/|cpu/onednn\\.hpp|comm/cuda_thread|comm/gloo|comm/nccl|comm/hierarchical|comm/shm|comm/tcp|data/safetensors|checkpoint/|testing/)")
 
 set(faults "")
 macro(fault text)
@@ -90,14 +91,6 @@ foreach(header IN LISTS pdp_all_headers)
   endif()
 endforeach()
 
-set(compiled_once "")
-foreach(header IN LISTS pdp_all_headers)
-  if(header MATCHES "/source\\.hpp$")
-    pdp_closure("${header}" reached)
-    list(APPEND compiled_once ${reached})
-  endif()
-endforeach()
-
 if("pdp/pdp.hpp" IN_LIST pdp_all_headers)
   pdp_closure("pdp/pdp.hpp" umbrella)
   foreach(header IN LISTS umbrella)
@@ -105,21 +98,42 @@ if("pdp/pdp.hpp" IN_LIST pdp_all_headers)
       fault("pdp/pdp.hpp reaches ${header}, whose definitions need optional components")
     endif()
   endforeach()
-  foreach(header IN LISTS pdp_all_headers)
-    if(components_${header} AND header IN_LIST umbrella)
-      if(NOT header STREQUAL "pdp/pdp.hpp")
-        fault("pdp/pdp.hpp reaches ${header}, which needs the optional component ${components_${header}}")
-      endif()
-    elseif(NOT components_${header} AND NOT header IN_LIST umbrella AND NOT header IN_LIST compiled_once AND NOT header MATCHES
-                                                                                                              "${parts_of_components}")
-      fault("pdp/pdp.hpp does not include ${header}, which needs no optional component")
+  foreach(header IN LISTS umbrella)
+    if(components_${header} AND NOT header STREQUAL "pdp/pdp.hpp")
+      fault("pdp/pdp.hpp reaches ${header}, which needs the optional component ${components_${header}}")
     endif()
   endforeach()
+  list(LENGTH includes_pdp/pdp.hpp count)
+  if(count GREATER 30)
+    fault("pdp/pdp.hpp includes ${count} headers: it names public ones only, at most 30")
+  endif()
 else()
   fault("pdp/pdp.hpp, the umbrella, is missing")
 endif()
 
 list(LENGTH pdp_all_headers count)
+if(LISTS)
+  include("${LISTS}")
+  cmake_path(GET LISTS FILENAME LISTS)
+  foreach(list IN LISTS pdp_header_lists)
+    set(listed_${list} "${pdp_${list}}")
+  endforeach()
+  pdp_classify_headers("${INCLUDE_DIR}")
+  foreach(list IN LISTS pdp_header_lists)
+    foreach(header IN LISTS pdp_${list})
+      if(NOT header IN_LIST listed_${list})
+        fault("${header} is not in pdp_${list} of ${LISTS}, where it belongs by what it includes")
+      endif()
+    endforeach()
+    foreach(header IN LISTS listed_${list})
+      if(NOT EXISTS "${INCLUDE_DIR}/${header}")
+        fault("${header} is in pdp_${list} of ${LISTS}, but does not exist")
+      elseif(NOT header IN_LIST pdp_${list})
+        fault("${header} is in pdp_${list} of ${LISTS}, where it does not belong by what it includes")
+      endif()
+    endforeach()
+  endforeach()
+endif()
 if(faults)
   message(FATAL_ERROR "layering: faults in ${INCLUDE_DIR}:\n${faults}")
 endif()

@@ -21,11 +21,13 @@ function(sound_tree)
   header(pdp/data/safetensors.hpp "#  include <nlohmann/json.hpp>\n #include <pdp/core/shape.hpp>")
   header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>")
   header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -D "INCLUDE_DIR=${WORK_DIR}" -D "LISTS=${WORK_DIR}/lists.cmake" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/lists.cmake"
+                  COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
 function(check outcome text)
   execute_process(
-    COMMAND "${CMAKE_COMMAND}" -D "INCLUDE_DIR=${WORK_DIR}" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check.cmake"
+    COMMAND "${CMAKE_COMMAND}" -D "INCLUDE_DIR=${WORK_DIR}" -D "LISTS=${WORK_DIR}/lists.cmake" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/check.cmake"
     RESULT_VARIABLE result
     OUTPUT_VARIABLE output
     ERROR_VARIABLE output)
@@ -77,11 +79,28 @@ check(fails "pdp/pdp.hpp reaches pdp/comm/shm.hpp, whose definitions need option
 header(pdp/attic/old.hpp "")
 check(fails "the folder attic/ is not in the table of rooms")
 
-header(pdp/optim/adam.hpp "#include <pdp/core/shape.hpp>")
-check(fails "pdp/pdp.hpp does not include pdp/optim/adam.hpp, which needs no optional component")
+set(includes "")
+foreach(number RANGE 30)
+  header(pdp/optim/rule_${number}.hpp "")
+  string(APPEND includes "#include <pdp/optim/rule_${number}.hpp>\n")
+endforeach()
+header(pdp/pdp.hpp "${includes}")
+check(fails "pdp/pdp.hpp includes 31 headers: it names public ones only, at most 30")
 
 header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>\n#include <pdp/comm/tcp.hpp>")
 check(fails "pdp/pdp.hpp reaches pdp/comm/tcp.hpp, which needs the optional component tcp")
+
+header(pdp/core/view.hpp "")
+check(fails "pdp/core/view.hpp is not in pdp_headers of lists.cmake, where it belongs by what it includes")
+
+header(pdp/comm/tcp/frame.hpp "#include <asio.hpp>")
+check(fails "pdp/comm/tcp/frame.hpp is not in pdp_tcp_headers of lists.cmake")
+
+header(pdp/comm/tcp/frame.hpp "#include <asio.hpp>")
+check(fails "pdp/comm/tcp/frame.hpp is in pdp_headers of lists.cmake, where it does not belong by what it includes")
+
+file(REMOVE "${WORK_DIR}/pdp/comm/tcp/frame.hpp")
+check(fails "pdp/comm/tcp/frame.hpp is in pdp_headers of lists.cmake, but does not exist")
 
 header(pdp/train/all.hpp "#include <pdp/comm/tcp.hpp>\n#include <pdp/data/safetensors.hpp>")
 check(fails "pdp/train/all.hpp needs several optional components [tcp;safetensors]")

@@ -19,7 +19,7 @@ fi
 
 echo "building with $compiler"
 if ! { cmake -S . -B "$work/build" -G Ninja -D CMAKE_BUILD_TYPE=Debug -D "CMAKE_CXX_COMPILER=$compiler" -D CMAKE_CXX_FLAGS_DEBUG="-g1 -O1" \
-  -D PDP_BUILD_TESTS=ON -D PDP_BUILD_EXAMPLES=OFF -D PDP_ONEDNN=OFF -D PDP_SANITIZE=address -D PDP_BUILD_FUZZERS=ON &&
+  -D PDP_BUILD_TESTS=ON -D PDP_BUILD_EXAMPLES=OFF -D PDP_LINK_ONEDNN=OFF -D PDP_SANITIZE=address -D PDP_BUILD_FUZZERS=ON &&
   cmake --build "$work/build" --target fuzzers; } >"$work/log" 2>&1; then
   tail -n 40 "$work/log"
   echo "the fuzzers do not build" >&2

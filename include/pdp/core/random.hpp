@@ -1,7 +1,5 @@
 #pragma once
 
-#include <Random123/philox.h>
-
 #include <array>
 #include <cmath>
 #include <concepts>
@@ -12,11 +10,11 @@
 #include <string_view>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/philox.hpp>
 #include <pdp/core/shape.hpp>
 
 /// Random numbers without state: a number is a function of (key, element) alone. So it does not depend on which rank asks for it, in which
-/// order, or how the elements are cut. The generator is Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
-/// 2011.
+/// order, or how the elements are cut. The generator is Philox4x32-10.
 namespace pdp::random {
 
 /// Names one stream of numbers. Equal keys give equal numbers, on every platform.
@@ -52,16 +50,10 @@ constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
   return key;
 }
 
-using Block = std::array<std::uint32_t, 4>;
-
 /// The 128 bits at one place of the stream. The counter is `low` + 2^64 `high`.
-template <class Philox = r123::Philox4x32_R<10>>  // a template, so that a device may call it
 constexpr Block bits(Key key, std::uint64_t low, std::uint64_t high = 0) {
   const auto word = [](std::uint64_t value, int which) { return static_cast<std::uint32_t>(value >> (32 * which)); };
-  const typename Philox::ctr_type counter{{word(low, 0), word(low, 1), word(high, 0), word(high, 1)}};
-  const typename Philox::key_type philox_key{{word(key.value, 0), word(key.value, 1)}};
-  const auto words = Philox{}(counter, philox_key);
-  return {words.v[0], words.v[1], words.v[2], words.v[3]};
+  return philox({word(low, 0), word(low, 1), word(high, 0), word(high, 1)}, {word(key.value, 0), word(key.value, 1)});
 }
 
 /// Numbers that one block gives: four floats of 24 bits or two doubles of 53.

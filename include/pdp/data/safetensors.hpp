@@ -15,6 +15,7 @@
 #include <pdp/data/element_type.hpp>
 #include <pdp/data/input.hpp>
 #include <pdp/data/safetensors_header.hpp>
+#include <pdp/data/safetensors_reader.hpp>
 #include <pdp/data/safetensors_writer.hpp>
 
 /// The safetensors format (https://huggingface.co/docs/safetensors): the length of the header in 8 bytes, the header in JSON, the tensors.

@@ -1,11 +1,4 @@
-# What includes what under include/pdp. Used by the build, to give every header to the target that it needs, and by
-# tests/layering, which checks the rooms. Reads `#include` lines only; knows nothing of #if.
-
-# pdp_escape_glob(<path> <out>): the path as file(GLOB) has to be given it: a folder may be named [b].
-function(pdp_escape_glob path out)
-  string(REGEX REPLACE "([[*?])" "[\\1]" path "${path}")
-  set(${out} "${path}" PARENT_SCOPE)
-endfunction()
+# What includes what under include/pdp, for the tests and for lists.cmake. Reads `#include` lines only; knows nothing of #if.
 
 # pdp_scan_includes(<include dir>): sets in the caller, for each header H (a path such as pdp/core/shape.hpp),
 #   pdp_all_headers   every header, sorted
@@ -14,7 +7,7 @@ endfunction()
 #   quoted_H          what H includes between quotes
 #   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, cuda, nccl, onednn) whose library H includes itself
 macro(pdp_scan_includes include_dir)
-  pdp_escape_glob("${include_dir}" include_glob)
+  string(REGEX REPLACE "([[*?])" "[\\1]" include_glob "${include_dir}")  # a folder may be named [b]
   file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_glob}/pdp/*.hpp")
   list(SORT pdp_all_headers)
   foreach(header IN LISTS pdp_all_headers)
@@ -84,37 +77,33 @@ macro(pdp_components_of header out)
   endif()
 endmacro()
 
-# pdp_classify_headers(<include dir> <core> <launch> <tcp> <safetensors> <mpi> <gloo> <cuda> <nccl> <onednn>): splits the headers, as absolute paths.
-# A header needs what its definitions need. One that needs several components counts as tcp's; tests/layering refuses it.
-function(pdp_classify_headers include_dir core launch tcp safetensors mpi gloo cuda nccl onednn)
+# pdp_classify_headers(<include dir>): sets pdp_headers, pdp_<component>_headers for each optional component, and pdp_kernel_headers, as
+# cmake/PdpHeaders.cmake does. A header needs what its definitions need. One that needs several components counts as tcp's; check.cmake
+# refuses it.
+set(pdp_header_lists headers launch_headers tcp_headers safetensors_headers mpi_headers gloo_headers nccl_headers cuda_headers onednn_headers kernel_headers)
+function(pdp_classify_headers include_dir)
   pdp_scan_includes("${include_dir}")
   foreach(header IN LISTS pdp_all_headers)
     list(APPEND includes_${header} ${definitions_${header}})
   endforeach()
-  set(list_ "")
-  set(list_launch "")
-  set(list_tcp "")
-  set(list_safetensors "")
-  set(list_mpi "")
-  set(list_gloo "")
-  set(list_cuda "")
-  set(list_nccl "")
-  set(list_onednn "")
+  foreach(list IN LISTS pdp_header_lists)
+    set(found_${list} "")
+  endforeach()
   foreach(candidate IN LISTS pdp_all_headers)
     pdp_components_of("${candidate}" components)
     list(LENGTH components count)
     if(count GREATER 1)
       set(components tcp)
     endif()
-    list(APPEND list_${components} "${include_dir}/${candidate}")
+    if(components)
+      list(APPEND found_${components}_headers "${candidate}")
+    else()
+      list(APPEND found_headers "${candidate}")
+    endif()
   endforeach()
-  set(${core} ${list_} PARENT_SCOPE)
-  set(${launch} ${list_launch} PARENT_SCOPE)
-  set(${tcp} ${list_tcp} PARENT_SCOPE)
-  set(${safetensors} ${list_safetensors} PARENT_SCOPE)
-  set(${mpi} ${list_mpi} PARENT_SCOPE)
-  set(${gloo} ${list_gloo} PARENT_SCOPE)
-  set(${cuda} ${list_cuda} PARENT_SCOPE)
-  set(${nccl} ${list_nccl} PARENT_SCOPE)
-  set(${onednn} ${list_onednn} PARENT_SCOPE)
+  file(GLOB_RECURSE found_kernel_headers RELATIVE "${include_dir}" "${include_glob}/pdp/*.cuh")
+  list(SORT found_kernel_headers)
+  foreach(list IN LISTS pdp_header_lists)
+    set(pdp_${list} "${found_${list}}" PARENT_SCOPE)
+  endforeach()
 endfunction()

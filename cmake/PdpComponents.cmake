@@ -1,0 +1,120 @@
+# The components of pdp: what each needs, and what of it does not depend on a program's types and is compiled once for each build. Read by
+# pdp's own build, and by a project that finds an installed pdp.
+
+# In an order in which each comes after those that it needs.
+set(pdp_components launch shm tcp hierarchical safetensors mpi gloo nccl cuda onednn)
+
+# Of each component: other components that it needs; what find_package finds, the target that this gives, and its name for people; what
+# its users link besides; the sources in src/, and what they link.
+set(pdp_launch_package OpenSSL 1.1.1)
+set(pdp_launch_target OpenSSL::Crypto)
+set(pdp_launch_name "OpenSSL 1.1.1 or newer (libssl-dev)")
+set(pdp_launch_interface ${CMAKE_DL_LIBS})
+set(pdp_launch_sources launch.cpp)
+set(pdp_launch_libraries pdp::pdp OpenSSL::Crypto ${CMAKE_DL_LIBS})
+
+set(pdp_shm_needs launch)
+set(pdp_shm_sources shm.cpp)
+set(pdp_shm_libraries pdp::launch)
+
+set(pdp_tcp_needs launch)
+set(pdp_tcp_package Asio 1.22)
+set(pdp_tcp_target Asio::Asio)
+set(pdp_tcp_name "standalone Asio 1.22 or newer (libasio-dev)")
+set(pdp_tcp_sources tcp.cpp)
+set(pdp_tcp_libraries pdp::launch Asio::Asio)
+
+set(pdp_hierarchical_needs launch shm tcp)
+set(pdp_hierarchical_sources hierarchical.cpp)
+set(pdp_hierarchical_libraries pdp::shm pdp::tcp)
+
+set(pdp_safetensors_package nlohmann_json 3.10)
+set(pdp_safetensors_target nlohmann_json::nlohmann_json)
+set(pdp_safetensors_name "JSON for Modern C++ (nlohmann-json3-dev)")
+
+set(pdp_mpi_package MPI 3.0 COMPONENTS CXX)
+set(pdp_mpi_target MPI::MPI_CXX)
+set(pdp_mpi_name "an MPI library (libopenmpi-dev or libmpich-dev)")
+
+set(pdp_gloo_needs launch)
+set(pdp_gloo_package Gloo)
+set(pdp_gloo_target gloo)
+set(pdp_gloo_name "Gloo (libgloo-dev)")
+set(pdp_gloo_sources gloo.cpp)
+set(pdp_gloo_libraries pdp::launch gloo)
+
+set(pdp_nccl_needs launch)
+set(pdp_nccl_package NCCL 2.27)
+set(pdp_nccl_target NCCL::NCCL)
+set(pdp_nccl_name "the CUDA toolkit and NCCL 2.27 or newer")
+set(pdp_nccl_sources nccl.cpp)
+set(pdp_nccl_libraries pdp::launch NCCL::NCCL)
+
+set(pdp_cuda_package CUDAToolkit 12)
+set(pdp_cuda_target CUDA::cublasLt)
+set(pdp_cuda_name "the CUDA toolkit 12 or newer")
+set(pdp_cuda_interface CUDA::cudart)
+set(pdp_cuda_sources cuda.cu cuda_thread.cpp)
+set(pdp_cuda_libraries pdp::pdp CUDA::cublasLt CUDA::cudart)
+
+set(pdp_onednn_package oneDNN 2.0)
+set(pdp_onednn_target oneDNN::oneDNN)
+set(pdp_onednn_name "oneDNN 2.0 or newer (libdnnl-dev)")
+set(pdp_onednn_interface ${CMAKE_DL_LIBS})
+set(pdp_onednn_sources onednn.cpp)
+set(pdp_onednn_libraries pdp::pdp oneDNN::oneDNN ${CMAKE_DL_LIBS})
+
+# CMake 3.25 knows no C++20 in CUDA. The diagnostics are of host functions that templates could call on a device, and do not.
+set(pdp_cuda_options "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=20012,20014,20011,554>")
+
+# pdp_link_if_needed(<library file> <out>): sets <out> to what target_link_libraries takes to link the library only into programs that use
+# it. CMake passes such an item to the shell and the linker as it stands, so a path with other characters than these is linked always.
+function(pdp_link_if_needed library out)
+  if(library MATCHES "^[-A-Za-z0-9_./+@%:=]+$")
+    set(library "-Wl,--push-state,--as-needed,${library},--pop-state")
+  endif()
+  set(${out} "${library}" PARENT_SCOPE)
+endfunction()
+
+# pdp_find(<component> <out>): finds the package of a component. Sets <out> to its name for people if it is missing, else to "".
+macro(pdp_find component out)
+  set(${out} "")
+  if(pdp_${component}_package)
+    if(NOT DEFINED MPI_CXX_SKIP_MPICXX AND "${component}" STREQUAL "mpi")
+      set(MPI_CXX_SKIP_MPICXX TRUE)  # pdp uses MPI's C functions
+      find_package(${pdp_mpi_package} QUIET)
+      unset(MPI_CXX_SKIP_MPICXX)
+    else()
+      find_package(${pdp_${component}_package} QUIET)
+    endif()
+    # CMake makes MPI's target even if it finds no library.
+    if(NOT TARGET ${pdp_${component}_target} OR ("${component}" STREQUAL "mpi" AND NOT MPI_CXX_FOUND))
+      set(${out} "${pdp_${component}_name}")
+    endif()
+  endif()
+endmacro()
+
+# Warns if the project is compiled without optimisation because no build type was chosen.
+function(pdp_check_build_type)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
+    message(WARNING "pdp: CMAKE_BUILD_TYPE is not set, so programs are compiled without optimisation and train about 70 times slower. Say -D CMAKE_BUILD_TYPE=Release.")
+  endif()
+endfunction()
+
+# pdp_compile(<component> <source dir> <out>): adds the static library pdp_<component>_compiled, compiled with the options of the directory
+# that calls this, and sets <out> to what a program is to link. It is compiled only if a program links it.
+function(pdp_compile component source_dir out)
+  set(library pdp_${component}_compiled)
+  if(NOT TARGET ${library})  # where several directories of a project find pdp, the first one has made it
+    list(TRANSFORM pdp_${component}_sources PREPEND "${source_dir}/" OUTPUT_VARIABLE sources)
+    add_library(${library} STATIC EXCLUDE_FROM_ALL ${sources})
+    target_link_libraries(${library} PRIVATE ${pdp_${component}_libraries})
+    target_compile_options(${library} PRIVATE ${pdp_${component}_options})
+    # Shared libraries link it, too.
+    set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
+  if(component STREQUAL "onednn")  # weak references alone name it, for which linkers take nothing from an archive
+    set(library "$<LINK_LIBRARY:WHOLE_ARCHIVE,${library}>")
+  endif()
+  set(${out} "${library}" PARENT_SCOPE)
+endfunction()
