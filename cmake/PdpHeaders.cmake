@@ -6,6 +6,11 @@ set(pdp_headers
     pdp/comm/any.hpp
     pdp/comm/backend/calls.hpp
     pdp/comm/backend/checks.hpp
+    pdp/comm/backend/device_calls.hpp
+    pdp/comm/backend/free_list.hpp
+    pdp/comm/backend/members_of_color.hpp
+    pdp/comm/backend/request.hpp
+    pdp/comm/backend/work_handle.hpp
     pdp/comm/backend/wrapper.hpp
     pdp/comm/basic_communicator.hpp
     pdp/comm/checked.hpp
@@ -14,6 +19,7 @@ set(pdp_headers
     pdp/comm/cuda_thread.hpp
     pdp/comm/cuda_thread/reductions.hpp
     pdp/comm/envelope.hpp
+    pdp/comm/failure.hpp
     pdp/comm/gloo/quiet.hpp
     pdp/comm/gloo/record.hpp
     pdp/comm/hierarchical/hosts.hpp
@@ -38,13 +44,16 @@ set(pdp_headers
     pdp/comm/message/call.hpp
     pdp/comm/message/call_queue.hpp
     pdp/comm/message/member.hpp
+    pdp/comm/message/member_memory.hpp
     pdp/comm/message/probe.hpp
     pdp/comm/message/probe_log.hpp
     pdp/comm/message/schedule.hpp
+    pdp/comm/message/stream/connection_faults.hpp
     pdp/comm/message/stream/connections.hpp
     pdp/comm/message/stream/frame.hpp
     pdp/comm/message/stream/heartbeat.hpp
     pdp/comm/message/stream/inbox.hpp
+    pdp/comm/message/stream/inbox_compare.hpp
     pdp/comm/message/stream/links.hpp
     pdp/comm/message/stream/outbox.hpp
     pdp/comm/message/stream/probe_frame.hpp
@@ -56,6 +65,7 @@ set(pdp_headers
     pdp/comm/message/together/in_place.hpp
     pdp/comm/message/together/meeting.hpp
     pdp/comm/message/together/meetings.hpp
+    pdp/comm/message/together/partner.hpp
     pdp/comm/message/transport.hpp
     pdp/comm/operation.hpp
     pdp/comm/os/descriptor.hpp
@@ -65,6 +75,7 @@ set(pdp_headers
     pdp/comm/os/waiting.hpp
     pdp/comm/region.hpp
     pdp/comm/self.hpp
+    pdp/comm/shards.hpp
     pdp/comm/shm/arena.hpp
     pdp/comm/shm/bell.hpp
     pdp/comm/shm/connect.hpp
@@ -81,7 +92,11 @@ set(pdp_headers
     pdp/comm/tcp/transport.hpp
     pdp/comm/thread.hpp
     pdp/comm/thread/memory.hpp
+    pdp/comm/thread/peers.hpp
+    pdp/comm/thread/probes.hpp
     pdp/comm/thread/transport.hpp
+    pdp/comm/thread/world.hpp
+    pdp/comm/traits.hpp
     pdp/comm/work.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
@@ -139,22 +154,28 @@ set(pdp_headers
     pdp/data/safetensors_header.hpp
     pdp/data/sampler.hpp
     pdp/data/shown.hpp
-    pdp/engine/after_device.hpp
+    pdp/engine/batch.hpp
+    pdp/engine/batch_input.hpp
+    pdp/engine/boundary_memory.hpp
     pdp/engine/call_memory.hpp
     pdp/engine/channels.hpp
     pdp/engine/check_output.hpp
     pdp/engine/check_parameters.hpp
     pdp/engine/collect.hpp
     pdp/engine/engine.hpp
+    pdp/engine/executor.hpp
     pdp/engine/gradient_norm.hpp
-    pdp/engine/group_calls.hpp
+    pdp/engine/graph_cache.hpp
     pdp/engine/groups.hpp
-    pdp/engine/host_calls.hpp
     pdp/engine/in_flight.hpp
-    pdp/engine/non_finite_gradient.hpp
+    pdp/engine/message_tags.hpp
+    pdp/engine/predicted_output.hpp
     pdp/engine/program.hpp
     pdp/engine/recorded_splits.hpp
     pdp/engine/rounded.hpp
+    pdp/engine/row_count.hpp
+    pdp/engine/row_loss.hpp
+    pdp/engine/step_trace.hpp
     pdp/engine/timeline.hpp
     pdp/engine/unit_calls.hpp
     pdp/engine/unit_memory.hpp
@@ -169,6 +190,7 @@ set(pdp_headers
     pdp/launch/net/reach.hpp
     pdp/launch/net/slurm_node.hpp
     pdp/launch/options.hpp
+    pdp/launch/place.hpp
     pdp/launch/process/cores.hpp
     pdp/launch/process/local.hpp
     pdp/launch/process/problem.hpp
@@ -190,6 +212,8 @@ set(pdp_headers
     pdp/launch/store/file_store.hpp
     pdp/launch/store/in_process_store.hpp
     pdp/launch/store/pace.hpp
+    pdp/launch/store/store_entries.hpp
+    pdp/launch/store/store_listener.hpp
     pdp/launch/store/store_protocol.hpp
     pdp/loss/cross_entropy.hpp
     pdp/loss/loss.hpp
@@ -204,10 +228,12 @@ set(pdp_headers
     pdp/nn/layer.hpp
     pdp/nn/layer_requirements.hpp
     pdp/nn/layers.hpp
+    pdp/nn/layout.hpp
     pdp/nn/linear.hpp
     pdp/nn/multilayer_perceptron.hpp
     pdp/nn/outline.hpp
     pdp/nn/parameter.hpp
+    pdp/nn/parameter_memory.hpp
     pdp/nn/placement.hpp
     pdp/nn/repeat.hpp
     pdp/nn/residual.hpp
@@ -222,13 +248,15 @@ set(pdp_headers
     pdp/pdp.hpp
     pdp/plan/common_memory.hpp
     pdp/plan/cuts.hpp
+    pdp/plan/effects.hpp
     pdp/plan/exchanges.hpp
     pdp/plan/gradient_policy.hpp
     pdp/plan/instruction.hpp
+    pdp/plan/layout.hpp
     pdp/plan/liveness.hpp
+    pdp/plan/operation.hpp
     pdp/plan/plan.hpp
     pdp/plan/schedule.hpp
-    pdp/plan/unit_layout.hpp
     pdp/strategy/any_strategy.hpp
     pdp/strategy/data_parallel.hpp
     pdp/strategy/divides.hpp
@@ -244,19 +272,31 @@ set(pdp_headers
     pdp/testing/ranks.hpp
     pdp/testing/values.hpp
     pdp/train/agreement.hpp
+    pdp/train/checked_plan.hpp
+    pdp/train/dataset_checks.hpp
+    pdp/train/dataset_chunks.hpp
     pdp/train/describe.hpp
+    pdp/train/epoch_run.hpp
     pdp/train/log.hpp
     pdp/train/options.hpp
     pdp/train/print.hpp
+    pdp/train/print_epoch.hpp
     pdp/train/progress.hpp
     pdp/train/task.hpp
     pdp/train/timeline.hpp
     pdp/train/trainer.hpp
+    pdp/train/trainer_guides.hpp
     pdp/train/trainer_requirements.hpp
+    pdp/verify/clock.hpp
     pdp/verify/describe.hpp
+    pdp/verify/group_table.hpp
+    pdp/verify/messages.hpp
+    pdp/verify/rank.hpp
     pdp/verify/rehearsal.hpp
-    pdp/verify/timetable.hpp
+    pdp/verify/structure.hpp
+    pdp/verify/units.hpp
     pdp/verify/values.hpp
+    pdp/verify/verdict.hpp
     pdp/verify/verify.hpp)
 
 set(pdp_launch_headers
@@ -271,6 +311,9 @@ set(pdp_launch_headers
     pdp/comm/shm/source.hpp
     pdp/launch/access/voucher.hpp
     pdp/launch/start/source.hpp
+    pdp/launch/start/tell.hpp
+    pdp/launch/store/store_entrance.hpp
+    pdp/launch/store/store_guest.hpp
     pdp/launch/store/store_search.hpp
     pdp/launch/store/tcp_store.hpp
     pdp/launch/store/tcp_store_server.hpp)
@@ -281,6 +324,7 @@ set(pdp_tcp_headers
     pdp/comm/hierarchical/source.hpp
     pdp/comm/tcp.hpp
     pdp/comm/tcp/connect.hpp
+    pdp/comm/tcp/line.hpp
     pdp/comm/tcp/lines.hpp
     pdp/comm/tcp/mesh.hpp
     pdp/comm/tcp/pulses.hpp
@@ -296,10 +340,10 @@ set(pdp_safetensors_headers
 set(pdp_mpi_headers
     pdp/comm/mpi.hpp
     pdp/comm/mpi/calls.hpp
+    pdp/comm/mpi/collectives.hpp
     pdp/comm/mpi/group.hpp
     pdp/comm/mpi/session.hpp
     pdp/comm/mpi/types.hpp
-    pdp/comm/mpi/work.hpp
     pdp/comm/mpi/world.hpp)
 
 set(pdp_gloo_headers
@@ -318,18 +362,25 @@ set(pdp_nccl_headers
     pdp/comm/nccl/connect.hpp
     pdp/comm/nccl/devices.hpp
     pdp/comm/nccl/group.hpp
+    pdp/comm/nccl/group_failures.hpp
     pdp/comm/nccl/handle.hpp
     pdp/comm/nccl/library.hpp
+    pdp/comm/nccl/memory.hpp
+    pdp/comm/nccl/records.hpp
     pdp/comm/nccl/source.hpp
     pdp/comm/nccl/staging.hpp
-    pdp/comm/nccl/world.hpp)
+    pdp/comm/nccl/world.hpp
+    pdp/comm/nccl/world_groups.hpp)
 
 set(pdp_cuda_headers
     pdp/comm/cuda_thread/calls.hpp
     pdp/comm/cuda_thread/group.hpp
+    pdp/comm/cuda_thread/messages.hpp
     pdp/comm/cuda_thread/parts.hpp
+    pdp/comm/cuda_thread/peers.hpp
     pdp/comm/cuda_thread/rank.hpp
     pdp/comm/cuda_thread/source.hpp
+    pdp/comm/cuda_thread/waits.hpp
     pdp/comm/cuda_thread/world.hpp
     pdp/cuda/detail/devices.hpp
     pdp/cuda/detail/library.hpp

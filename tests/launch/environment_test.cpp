@@ -194,7 +194,8 @@ TEST_CASE("the command line's URL wins over that of the environment", "[launch][
   CHECK(third.master_address == "b");
   CHECK(launch::JobPlace::from(variables(settings), "env://").master_address == "10.0.0.1");
   CHECK_THROWS_WITH(launch::JobPlace::from(variables(settings), "tcp://b"), StartsWith("--rendezvous is 'tcp://b'"));
-  CHECK_THROWS_WITH(launch::JobPlace::from(variables({}), "tcp://b:2"), StartsWith("--rendezvous is given, but RANK and WORLD_SIZE are not"));
+  CHECK_THROWS_WITH(launch::JobPlace::from(variables({}), "tcp://b:2"),
+                    StartsWith("--rendezvous is given, but RANK and WORLD_SIZE are not"));
 }
 
 TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[launch][environment]") {

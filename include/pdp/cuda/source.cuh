@@ -32,7 +32,9 @@ __global__ void store(const __grid_constant__ Value value, unsigned size, unsign
 }
 
 __global__ void scale_loss(StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
-__global__ void apply_gradient_rule(StepNumbers* numbers, StepHistory* history, GradientRule rule) { pdp::apply_gradient_rule(*numbers, *history, rule); }
+__global__ void apply_gradient_rule(StepNumbers* numbers, StepHistory* history, GradientRule rule) {
+  pdp::apply_gradient_rule(*numbers, *history, rule);
+}
 
 }  // namespace kernel
 
