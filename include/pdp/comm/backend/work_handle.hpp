@@ -39,7 +39,7 @@ class [[nodiscard]] WorkHandle {
   /// Lets the stream wait in place of this thread: what it is given from now on comes after the call. Nothing is pending then, and an error
   /// that occurs later is thrown by a later call of the world. The memory is the stream's to order.
   template <class Stream>
-  void wait_on(Stream stream) requires requires(Owner& owner, Call& call) {
+  void wait_on(const Stream& stream) requires requires(Owner& owner, Call& call) {
     finish_on(owner, call, stream);
   }
   {
