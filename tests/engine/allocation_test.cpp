@@ -1,5 +1,7 @@
 #include "engine/allocations.hpp"
 
+#include <algorithm>
+
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
@@ -28,10 +30,10 @@ namespace {
 constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 10}}, pdp::loss::CrossEntropy{},
                          pdp::optim::Adam{}};
 
-/// Allocations of all ranks together in steps 4 to 23 of a fit: the loader's thread, the step and its messages. Step 3 is the first with
-/// fewer rows, for which oneDNN's kernels are made.
+/// Returns the allocations of all ranks together in steps 4 to 23 of a fit: the loader's thread, the step and its messages. Step 3 is the
+/// first with fewer rows, for which oneDNN's kernels are made.
 template <class Comm, class Strategy, class P = pdp::Float32>
-long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {}) {
+long allocations_in_one_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy, P precision) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
   const auto counts = pdp::testing::ranks<Comm>(ranks, [&](Comm& world) {
     const pdp::TrainerOptions options{.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite};
@@ -48,6 +50,16 @@ long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::Gradi
     return last - first;
   });
   return counts.front();
+}
+
+/// Returns the least of several fits. A rank that has waited for 100 ms asks for connections and sends probes, which allocates, and on a
+/// busy machine ranks wait that long. What a step itself allocates is in every fit.
+template <class Comm, class Strategy, class P = pdp::Float32>
+long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {}) {
+  long least = allocations_in_one_fit<Comm>(ranks, strategy, policy, precision);
+  for (int more = 0; more < 4 && least != 0; ++more)
+    least = std::min(least, allocations_in_one_fit<Comm>(ranks, strategy, policy, precision));
+  return least;
 }
 
 }  // namespace

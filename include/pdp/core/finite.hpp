@@ -81,7 +81,12 @@ constexpr T positive_infinity() {
 /// Returns NaN, also where the compiler assumes that there is none.
 template <class T>
 constexpr T not_a_number() {
-  return std::bit_cast<T>(static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1));
+  auto bits = static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1);
+#ifndef __CUDA_ARCH__
+  if constexpr (assumes_finite)
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang takes a constant that cannot be for no value at all
+#endif
+  return std::bit_cast<T>(bits);
 }
 
 static_assert(is_finite(0.0) && is_finite(-3.4e38f) && is_nan(not_a_number<float>()) && !is_finite(not_a_number<double>()));
