@@ -29,14 +29,14 @@ class BoundaryMemory {
     evaluation_ = slots_of(boundaries.evaluation, 1);
   }
 
-  [[nodiscard]] std::span<Slot> slots(bool training) { return training ? step_ : evaluation_; }
+  [[nodiscard]] std::span<Slot> slots_when(bool training) { return training ? step_ : evaluation_; }
   [[nodiscard]] const Slot& evaluation() const { return evaluation_.front(); }
 
   /// Cuts the rows of a batch in micro-batches. The input is read where it lies.
   void cut(Matrix<const T> x, bool training) {
     const auto& layers = model_.layers;
     Index first = 0;
-    for (Slot& slot : slots(training)) {
+    for (Slot& slot : slots_when(training)) {
       slot.rows = std::min(micro_rows_, x.rows - first);
       T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes over the batch
       slot.activations[0] = rows;

@@ -139,7 +139,7 @@ class Worker {
   /// product.
   template <class Between>
   void run_joined(const plan::Instruction& i, int count, Between&& between) {
-    const std::span<Slot> all = boundaries_.slots(true).subspan(as_size(i.micro_batch), as_size(count));
+    const std::span<Slot> all = boundaries_.slots_when(true).subspan(as_size(i.micro_batch), as_size(count));
     for (int layer = i.last - 1; layer >= i.first; --layer) {
       if (boundaries_.lie_together(all, layer)) {
         Index rows = 0;
@@ -226,7 +226,7 @@ class Worker {
     boundaries_.cut(batch_.x, training_);
   }
 
-  [[nodiscard]] Slot& slot(const plan::Instruction& i) { return boundaries_.slots(training_)[as_size(i.micro_batch)]; }
+  [[nodiscard]] Slot& slot(const plan::Instruction& i) { return boundaries_.slots_when(training_)[as_size(i.micro_batch)]; }
 
   /// The targets of a micro-batch's rows.
   [[nodiscard]] std::span<const Target> targets(const Slot& slot) const {
