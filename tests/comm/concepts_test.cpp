@@ -178,9 +178,8 @@ TEST_CASE("the concepts of comm accept what satisfies them and refuse what lacks
 
 TEST_CASE("a Trainer trains over a communicator that has what the concept asks for and nothing else", "[comm][concepts]") {
   const auto losses = [](auto world) {
-    constexpr pdp::Task task{.model = pdp::nn::Sequential{pdp::nn::Linear{4, 6}, pdp::nn::Tanh{}, pdp::nn::Linear{6, 3}},
-                             .loss = pdp::loss::CrossEntropy{},
-                             .optimizer = pdp::optim::Sgd{}};
+    constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Linear{4, 6}, pdp::nn::Tanh{}, pdp::nn::Linear{6, 3}}, pdp::loss::CrossEntropy{},
+                             pdp::optim::Sgd{}};
     pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, task, {.global_batch = 8, .seed = 1}};
     const std::vector<float> x = support::normal(8 * 4, 3);
     const std::vector<std::int32_t> labels{0, 1, 2, 0, 1, 2, 0, 1};
