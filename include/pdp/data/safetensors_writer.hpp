@@ -19,6 +19,7 @@
 #include <pdp/data/element_type.hpp>
 #include <pdp/data/replace_file.hpp>
 #include <pdp/data/safetensors_header.hpp>
+#include <pdp/data/shown.hpp>
 
 namespace pdp::data {
 

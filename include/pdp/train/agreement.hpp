@@ -23,6 +23,7 @@
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/strategy/strategy.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/strategy/strategy.hpp>
 #include <pdp/verify/rehearsal.hpp>
 
 namespace pdp::plan {

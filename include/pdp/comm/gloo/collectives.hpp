@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/envelope.hpp>
 #include <pdp/comm/gloo/links.hpp>
 #include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
