@@ -37,7 +37,7 @@ class CommandLine : public CLI::App {
   void threads(pdp::launch::Options& options);
   /// --device, for programs that examples::run_on_device runs.
   void device(std::string& device);
-  /// What programs that train report if they are asked to: --losses, --timeline and --plan.
+  /// Optional reports of programs that train: --losses, --timeline and --plan.
   void reports(std::string& losses, std::string& timeline, bool& plan);
 
   /// Reads the words, the last one first, then calls `check`, which throws if they do not fit together. Ends the program with 0 after

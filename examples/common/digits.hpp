@@ -8,7 +8,7 @@
 
 namespace examples {
 
-/// What the MNIST programs train.
+/// The model, loss and optimizer of the MNIST programs.
 inline constexpr pdp::Task digit_classifier{
     pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 64},
                         pdp::nn::Relu{}, pdp::nn::Linear{64, 10}},

@@ -8,7 +8,7 @@
 
 namespace examples {
 
-/// What every example that trains is told on the command line.
+/// The options of every example that trains.
 struct TrainingFlags {
   pdp::launch::Options launch;
   std::uint64_t seed = 0;
@@ -20,7 +20,7 @@ struct TrainingFlags {
   int micro_batches = 4;       // of a pipeline
 };
 
-/// What the MNIST examples are told.
+/// The options of the MNIST examples.
 struct Flags : TrainingFlags {
   int epochs = 3;
   std::int64_t batch_size = 128;                          // of a rank; the whole batch if it is scattered over devices
@@ -40,7 +40,7 @@ struct Takes {
   bool stage = false, pipelined = false, schedule = false, mesh = false;
 };
 
-/// What toy_mlp is told.
+/// The options of toy_mlp.
 struct ToyFlags : TrainingFlags {
   std::string strategy = "ddp";
   pdp::Index layers = 4;
@@ -57,7 +57,7 @@ struct ToyFlags : TrainingFlags {
   bool check = false;  // after each step, whether ranks hold the same parameters
 };
 
-/// What a program that multiplies matrices is told: C[m, n] = A[m, k] B[k, n].
+/// The options of a program that multiplies matrices: C[m, n] = A[m, k] B[k, n].
 struct ProductFlags {
   pdp::launch::Options launch;
   pdp::Index m = 1024;

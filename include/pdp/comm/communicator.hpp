@@ -32,7 +32,7 @@ concept PointToPoint = Group<C> && requires(C& group, std::span<const T> out, st
   requires Waitable<typename C::Work>;
 };
 
-/// What sharding needs: `whole` is size() equal shards, in the order of ranks.
+/// The condition of equal shards: `whole` has size() equal shards, in the order of ranks.
 template <class C, class T = float>
 concept HasReduceScatter = Group<C> && requires(C& group, std::span<const T> whole, std::span<T> shard) {
   { group.reduce_scatter_async(whole, shard, Sum{}) } -> std::same_as<typename C::Work>;

@@ -79,7 +79,7 @@ void exchange_records(C& calls, std::span<const std::byte> mine, std::span<std::
         .wait();
 }
 
-/// A backend that carries out calls one after another, unless it is told that some belong together: those between the two.
+/// A backend that carries out calls one after another, except those between begin_group() and end_group(), which belong together.
 template <class C>
 concept GroupsCalls = Calls<C> && requires(C& calls) {
   calls.begin_group();

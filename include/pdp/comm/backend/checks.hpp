@@ -24,7 +24,7 @@ struct CheckedRequest {
 /// What a rank of a group finds wrong with a call before it begins: what cannot be right, whatever the other ranks do. All backends say it
 /// in the same words, and the group goes on after it.
 struct CallChecks {
-  /// Where the shards begin that a call was given counts for: memory for it, used again.
+  /// Memory, used again for each call, for the places where the shards of different sizes begin.
   using Begins = std::vector<std::size_t>;
 
   int rank = 0;

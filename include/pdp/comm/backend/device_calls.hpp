@@ -9,7 +9,7 @@
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/backend/work_handle.hpp>
 
-// What cudaStream_t points to.
+// The type that cudaStream_t points to.
 struct CUstream_st;
 
 namespace pdp::comm {

@@ -10,7 +10,7 @@
 
 namespace pdp::comm {
 
-/// What a rank gives to split(): it goes with the ranks of the same colour, ordered by key and then by rank.
+/// The arguments of one rank for split(). The rank goes with the ranks of the same colour, ordered by key and then by rank.
 struct ColorAndKey {
   std::int32_t color = 0;
   std::int32_t key = 0;
