@@ -4,6 +4,10 @@
 # In an order in which each comes after those that it needs.
 set(pdp_components launch shm tcp hierarchical safetensors mpi gloo nccl cuda onednn)
 
+# What pdp::pdp itself compiles.
+set(pdp_core_sources core/comm.cpp core/cpu.cpp core/data.cpp core/launch.cpp core/plan.cpp core/train.cpp)
+set(pdp_core_libraries Eigen3::Eigen fmt::fmt Threads::Threads ZLIB::ZLIB)
+
 # Of each component: other components that it needs; what find_package finds, the target that this gives, and its name for people; what
 # its users link besides; the sources in src/, and what they link.
 set(pdp_launch_package OpenSSL 1.1.1)
@@ -110,6 +114,10 @@ function(pdp_compile component source_dir out)
     add_library(${library} STATIC EXCLUDE_FROM_ALL ${sources})
     target_link_libraries(${library} PRIVATE ${pdp_${component}_libraries})
     target_compile_options(${library} PRIVATE ${pdp_${component}_options})
+    if(component STREQUAL "core")  # pdp::pdp links it
+      target_include_directories(${library} PRIVATE "$<TARGET_PROPERTY:pdp::pdp,INTERFACE_INCLUDE_DIRECTORIES>")
+      target_compile_features(${library} PRIVATE cxx_std_20)
+    endif()
     # Shared libraries link it, too.
     set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()

@@ -1,13 +1,16 @@
 #pragma once
 
-/// pdp is header-only: the header of a backend that connects processes ends with its definitions, which are inline. They depend on no type
-/// of a program, so a program of several sources may compile them once instead:
+/// pdp is header-only: a header includes the definitions of what it declares, which are inline. Many of them depend on no type of a program,
+/// so a program may compile them once instead of in each of its sources:
 ///
-/// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/launch.cpp and the source of each backend
-///   that it uses, such as src/tcp.cpp.
-/// - PDP_SEPARATE_TCP does the same for one backend, and PDP_SEPARATE_LAUNCH for the start of processes. CMake's target pdp::tcp defines
-///   these two, and links libraries in which the definitions are compiled.
+/// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp, and, if its ranks are
+///   processes, src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp.
+/// - PDP_SEPARATE_CORE leaves out those of src/core, PDP_SEPARATE_LAUNCH those that start processes, and PDP_SEPARATE_TCP and its siblings
+///   those of one backend. CMake's targets define these (pdp::pdp the first, pdp::tcp the others), and link libraries that hold them.
+///
+/// The definitions of a header are in the folder source/ beside it, in a header of the same name; those of a backend in its source.hpp.
 #ifdef PDP_SEPARATE_COMPILATION
+#define PDP_SEPARATE_CORE 1
 #define PDP_SEPARATE_LAUNCH 1
 #define PDP_SEPARATE_SHM 1
 #define PDP_SEPARATE_TCP 1
