@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -20,8 +22,9 @@ class AnyCalls {
     AnyWork() = default;
     template <class W>
     requires(!std::same_as<W, AnyWork>) explicit AnyWork(W work) : table_{&table_of<W>} {
-      static_assert(sizeof(W) <= room && alignof(W) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<W>,
-                    "the Work of this backend does not fit into Any's");
+      static_assert(fits<W>,
+                    "pdp: the Work of this communicator does not fit into that of comm::Any: it must take at most 48 bytes, and "
+                    "its move constructor must be noexcept");
       ::new (static_cast<void*>(place_)) W{std::move(work)};
     }
     AnyWork(AnyWork&& other) noexcept { take(other); }
@@ -40,8 +43,11 @@ class AnyCalls {
       if (table_ != nullptr) table_->wait(place_);
     }
 
-   private:
     static constexpr std::size_t room = 48;
+    template <class W>
+    static constexpr bool fits = sizeof(W) <= room && alignof(W) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<W>;
+
+   private:
     struct Table {
       bool (*pending)(const std::byte*);
       bool (*done)(std::byte*);
@@ -76,17 +82,25 @@ class AnyCalls {
 
  public:
   using Work = AnyWork;
+  /// Whether a backend's Work fits into Any's.
+  template <class W>
+  static constexpr bool holds = AnyWork::fits<W>;
 
   /// `name`: of the backend, a literal; empty where it has none.
   template <class C>
   requires(!std::same_as<C, AnyCalls>) && Calls<C> explicit AnyCalls(C calls, std::string_view name = {})
-      : held_{std::make_unique<Of<C>>(std::move(calls), name)} {}
+      : held_{std::make_unique<Of<C, C>>(std::move(calls), name)} {}
+  /// Borrows the calls of a backend.
+  template <Calls C>
+  AnyCalls(std::reference_wrapper<C> calls, std::string_view name) : held_{std::make_unique<Of<C, C&>>(calls.get(), name)} {}
 
   [[nodiscard]] std::string_view name() const { return held_->name; }
   [[nodiscard]] int rank() const { return held_->rank(); }
   [[nodiscard]] int size() const { return held_->size(); }
   [[nodiscard]] Duration deadline() const { return held_->deadline(); }
   void deadline(Duration duration) { held_->deadline(duration); }
+  /// Throws ConfigError if the backend does not look for signs of life.
+  void heartbeat(Duration duration) { held_->heartbeat(duration); }
   void progress() { held_->progress(); }
   void abort(const std::string& reason) { held_->abort(reason); }
   Work start(const Request& request) { return held_->start(request); }
@@ -104,6 +118,7 @@ class AnyCalls {
     [[nodiscard]] virtual int size() const = 0;
     [[nodiscard]] virtual Duration deadline() const = 0;
     virtual void deadline(Duration) = 0;
+    virtual void heartbeat(Duration) = 0;
     virtual void progress() = 0;
     virtual void abort(const std::string&) = 0;
     virtual Work start(const Request&) = 0;
@@ -115,13 +130,21 @@ class AnyCalls {
 
     std::string_view name;
   };
-  template <Calls C>
+  /// `Kept`: C, or a reference to one that is borrowed.
+  template <Calls C, class Kept>
   struct Of final : Held {
-    Of(C made, std::string_view backend) : Held{backend}, calls{std::move(made)} {}
+    Of(Kept&& made, std::string_view backend) : Held{backend}, calls{std::forward<Kept>(made)} {}
     [[nodiscard]] int rank() const override { return calls.rank(); }
     [[nodiscard]] int size() const override { return calls.size(); }
     [[nodiscard]] Duration deadline() const override { return calls.deadline(); }
     void deadline(Duration duration) override { calls.deadline(duration); }
+    void heartbeat(Duration duration) override {
+      if constexpr (requires { calls.heartbeat(duration); })
+        calls.heartbeat(duration);
+      else
+        throw ConfigError{text("rank ", calls.rank(), ": a heartbeat was set, but ", name.empty() ? "this communicator" : name,
+                               " does not look for signs of life; remove the call")};
+    }
     void progress() override { calls.progress(); }
     void abort(const std::string& reason) override { calls.abort(reason); }
     Work start(const Request& request) override {
@@ -139,7 +162,7 @@ class AnyCalls {
       if constexpr (GroupsCalls<C>) calls.end_group();
     }
 
-    C calls;
+    Kept calls;
   };
 
   std::unique_ptr<Held> held_;
@@ -157,6 +180,11 @@ class Any : public BasicCommunicator<AnyCalls> {
                   "that has both says launch::run for each");
   }
   Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
+  /// Borrows a communicator: the calls of both are those of one group.
+  template <class Comm>
+  requires Calls<typename Comm::Erased> &&(!HasDeviceBuffers<Comm>)static Any borrow(Comm& world) {
+    return Any{BasicCommunicator{AnyCalls{std::ref(world.erased()), traits_of<Comm>.name}}};
+  }
   [[nodiscard]] Any split(int color, int key) { return BasicCommunicator::split(color, key); }
 
   /// Of the backend that it holds, such as "tcp"; empty where that has none.

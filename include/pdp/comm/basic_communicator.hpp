@@ -184,8 +184,7 @@ class BasicCommunicator {
 
   /// What a wrapper wraps; this is empty after it.
   [[nodiscard]] C release() { return std::move(calls_); }
-
- protected:
+  /// The calls below the typed verbs.
   [[nodiscard]] C& erased() { return calls_; }
   [[nodiscard]] const C& erased() const { return calls_; }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -54,20 +55,33 @@ comm::Any join_any(const JobPlace& place) {
   return comm::Any{join<Comm>(place)};
 }
 
+/// Whether a program's function is called with a comm::Any: where several communicators may be chosen, and where it takes one, as a generic
+/// function does. Then it is compiled once, for processes and for threads.
+template <class F, class... Comms>
+consteval bool takes_any() {
+  if constexpr (sizeof...(Comms) > 1)
+    return true;
+  else if constexpr ((comm::HasDeviceBuffers<Comms> || ...) || (comm::Alone<Comms> || ...) ||
+                     !(std::constructible_from<comm::Any, Comms> && ...))
+    return false;  // comm::Self goes with a GPU, too
+  else
+    return std::is_invocable_v<F&, comm::Any&>;
+}
+
 /// Ends the others, where their launcher does not by itself and no message could.
 template <class Comm>
 void end_job(int exit_code) {
   if constexpr (HasLauncher<Comm>) Comm::end_job(exit_code);
 }
 
-/// The communicator of a rank: a program's only one as it is, one of several in an Any.
-template <class Comm, class... Others>
+/// The communicator of a rank, as the function takes it.
+template <class F, class... Comms>
 auto join_chosen(const Start& start) {
-  if constexpr (sizeof...(Others) == 0) {
-    return join<Comm>(start.place);
-  } else {
-    constexpr std::array joins{&join_any<Comm>, &join_any<Others>...};
+  if constexpr (takes_any<F, Comms...>()) {
+    constexpr std::array joins{&join_any<Comms>...};
     return joins[start.comm](start.place);
+  } else {
+    return join<Comms...>(start.place);
   }
 }
 
@@ -97,7 +111,7 @@ int run_process(const Options& options, const Start& start, const Report& report
   }
   int code = 0;
   try {
-    code = carry_out(join_chosen<Comms...>(start), function, tell);
+    code = carry_out(join_chosen<F, Comms...>(start), function, tell);
   } catch (...) {
     const Problem problem = Problem::current();
     tell(problem, start.place.rank);
@@ -202,12 +216,13 @@ template <class... Comms>
 /// returned, if anything. Standard output that cannot be written is an error; if it, standard input or standard error is closed, /dev/null
 /// takes its place.
 ///
-/// Of several communicators, options.comm (--comm) names the one to use, and the first is used where it names none. `function` is compiled
-/// once then, and called with a comm::Any& that holds it; with comm::Thread in it where ranks are threads. A communicator of devices, such
-/// as comm::Nccl or comm::CudaThread, connects threads itself.
+/// `function` is called with a comm::Any& that holds the communicator, so that a generic function is compiled once; with a Comm& if it
+/// takes only that. If ranks are threads, they are connected by comm::Thread, or by a communicator of devices, such as comm::Nccl or
+/// comm::CudaThread, itself, which is always given as it is. Of several communicators, options.comm (--comm) names the one to use; the
+/// first is used if it names none.
 template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
-  using ThreadWorld = std::conditional_t<sizeof...(Others) == 0, comm::Thread, comm::Any>;
+  using ThreadWorld = std::conditional_t<detail::takes_any<F, Comm, Others...>(), comm::Any, comm::Thread>;
   open_standard_streams();
   report_file_size_limit();
   try {

@@ -22,6 +22,7 @@
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/engine/world.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
@@ -52,7 +53,7 @@ class Trainer {
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
   using World = std::type_identity_t<C>;  // no guide is deduced from the constructors: those below say what does not fit
-  using Engine = engine::Engine<C, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
+  using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
  public:
   using T = typename Engine::Input;  // of what is given to the model, and comes from it
@@ -75,7 +76,7 @@ class Trainer {
         input_{input_of(task.model, options)},
         model_{strategy::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
         plan_{checked_plan(device)},
-        engine_{world,
+        engine_{*world_,
                 plan_,
                 model_,
                 input_,
@@ -132,7 +133,7 @@ class Trainer {
                             options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
     for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
-      EpochRun run{epochs_, loader.steps(), fit.progress && world_.rank() == 0};
+      EpochRun run{epochs_, loader.steps(), fit.progress && world_->rank() == 0};
       std::optional<typename Engine::Pending> before;
       loader.start(epochs_);
       for (const auto* batch = loader.next(); batch != nullptr;) {
@@ -164,7 +165,7 @@ class Trainer {
   /// The same, with a line on standard output for each epoch.
   template <data::Dataset Data>
   void fit(const Data& data, const FitOptions& options) {
-    fit(data, options, [this](const Epoch& epoch) { print_epoch(world_, epoch); });
+    fit(data, options, [this](const Epoch& epoch) { print_epoch(*world_, epoch); });
   }
 
   /// Says what a dataset lacks.
@@ -176,7 +177,7 @@ class Trainer {
   /// Loss and accuracy over a dataset, of which each rank takes its share.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
-    check_agreement(world_, engine_.stage().device(),
+    check_agreement(*world_, engine_.stage().device(),
                     {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
     const Index outputs = detail::check_shapes(task_, input_, data);
     std::array<double, 3> sums{};
@@ -223,14 +224,14 @@ class Trainer {
     auto& stage = engine_.stage();
     const engine::Contributions from{stage.outline(), carried_out_plans(),
                                      Engine::has_masters ? plan::Sharding::state : plan::Sharding::parameters};
-    const auto all = engine::collect(world_, stage, from);
-    return world_.rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
+    const auto all = engine::collect(*world_, stage, from);
+    return world_->rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters of the model. Every rank makes this call, is given all parameters, and takes what it holds of them. Throws
   /// ConfigError on every rank if one was given others than rank 0, and FileError if they are those of another model; nothing is changed
   /// then. `source`: where they come from.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
-    check_agreement(world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
+    check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
@@ -241,17 +242,17 @@ class Trainer {
   /// this call.
   [[nodiscard]] engine::Timeline timeline() {
     if (engine_.times().empty()) return {};
-    return engine::collect_timeline(world_, engine_.stage().device(), carried_out_plans(), engine_.times());
+    return engine::collect_timeline(*world_, engine_.stage().device(), carried_out_plans(), engine_.times());
   }
 
   /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
-  void check_parameters() { engine::check_parameters(world_, engine_.stage(), plan_); }
+  void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 
  private:
   /// Compares what the ranks were given, and, before the first step with them, the parameters that several ranks hold.
   void agree(const CallArguments& given) {
-    check_agreement(world_, engine_.stage().device(), given);
-    if (!agreed_ && world_.size() > 1) check_parameters();
+    check_agreement(*world_, engine_.stage().device(), given);
+    if (!agreed_ && world_->size() > 1) check_parameters();
     agreed_ = true;
   }
 
@@ -267,21 +268,21 @@ class Trainer {
   }
 
   [[nodiscard]] plan::Plan checked_plan(const D& device) const {
-    Engine::check_device(world_, device);
-    check_agreement<P>(world_, device, task_, strategy_, model_, options_);
-    return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_.rank(), world_.size()});
+    Engine::check_device(*world_, device);
+    check_agreement<P>(*world_, device, task_, strategy_, model_, options_);
+    return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_->rank(), world_->size()});
   }
 
-  [[nodiscard]] auto host_calls() { return engine::HostCalls{world_, engine_.stage().device()}; }
+  [[nodiscard]] auto host_calls() { return engine::HostCalls{*world_, engine_.stage().device()}; }
 
   /// Of all ranks, as their engines carry them out.
   [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
-    return Engine::adapted(world_, strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_.size()));
+    return Engine::adapted(*world_, strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_->size()));
   }
 
   [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const { return detail::rows_of(x, input_.elements()); }
 
-  C& world_;
+  engine::World<C, D> world_;
   TaskType task_;
   TrainerOptions options_;
   S strategy_;
