@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/start/environment.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>

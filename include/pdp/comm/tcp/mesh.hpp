@@ -32,6 +32,7 @@
 #include <pdp/comm/tcp/lines.hpp>
 #include <pdp/comm/tcp/pulses.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
 

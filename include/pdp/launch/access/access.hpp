@@ -13,6 +13,7 @@
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/environment.hpp>
 
 namespace pdp::launch {

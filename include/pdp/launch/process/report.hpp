@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include <pdp/comm/os/descriptor.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/process/problem.hpp>
 #include <pdp/launch/start/environment.hpp>

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/start/slurm.hpp>
 #include <pdp/launch/start/starter.hpp>

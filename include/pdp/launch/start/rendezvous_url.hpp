@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/start/starter.hpp>

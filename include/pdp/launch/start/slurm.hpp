@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/host_list.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/start/starter.hpp>

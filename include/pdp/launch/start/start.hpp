@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/place.hpp>
 
