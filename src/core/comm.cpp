@@ -8,9 +8,11 @@
 #include <pdp/comm/join/source/store.hpp>
 #include <pdp/comm/message/source/member.hpp>
 #include <pdp/comm/message/source/probe.hpp>
+#include <pdp/comm/source/checked.hpp>
 #include <pdp/comm/source/clock.hpp>
 #include <pdp/comm/source/envelope.hpp>
 #include <pdp/comm/source/failure.hpp>
+#include <pdp/comm/source/instrumented.hpp>
 #include <pdp/comm/source/region.hpp>
 #include <pdp/comm/source/self.hpp>
 #include <pdp/comm/source/thread.hpp>

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <ctime>
 #include <limits>
-#include <mutex>
 
 #include <pdp/core/separate_compilation.hpp>
 
@@ -68,17 +66,6 @@ constexpr TimePoint later(TimePoint time, Duration by) {
 /// For how long to sleep at once when waiting until a point in time: what is left until then, a slice at most, and zero after it. The form
 /// that ppoll and futexes take.
 timespec time_left(TimePoint until);
-
-/// Waits on a condition variable until ready() is true. Returns false if it is not by the given time.
-template <class Ready>
-bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, TimePoint until, const Ready& ready) {
-  while (!ready()) {
-    const TimePoint now = Clock::now();
-    if (now >= until) return false;
-    changed.wait_for(lock, std::min<Duration>(until - now, Clock::slice));
-  }
-  return true;
-}
 
 static_assert(std::chrono::is_clock_v<Clock>);
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <pdp/comm/join/store.hpp>
+#include <pdp/comm/wait_until.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/store/store_protocol.hpp>
 
