@@ -15,6 +15,9 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/start/launcher_variables.hpp>
+#include <pdp/launch/start/slurm.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
 
