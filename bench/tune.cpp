@@ -23,6 +23,7 @@
 
 #include <fmt/format.h>
 
+#include <pdp/comm/message/algorithm/table.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>

@@ -3,9 +3,4 @@
 #define PDP_SEPARATE_COMPILATION
 #endif
 
-#include <pdp/comm/self.hpp>
-#include <pdp/comm/thread.hpp>
 #include <pdp/launch/start/source.hpp>
-
-template class pdp::comm::Member<pdp::comm::SelfTransport>;
-template class pdp::comm::Member<pdp::comm::ThreadTransport>;

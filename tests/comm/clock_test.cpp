@@ -1,4 +1,5 @@
 #include <pdp/comm/clock.hpp>
+#include <pdp/comm/wait_until.hpp>
 
 #include <atomic>
 #include <chrono>

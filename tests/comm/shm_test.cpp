@@ -1,5 +1,6 @@
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/shm/connect.hpp>
+#include <pdp/comm/thread.hpp>
 #include <pdp/core/random.hpp>
 
 #include <signal.h>

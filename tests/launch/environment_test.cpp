@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/environment.hpp>
 
 #include "catch.hpp"

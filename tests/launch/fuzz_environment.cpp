@@ -1,5 +1,6 @@
 #include <pdp/launch/access/access.hpp>
 #include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/start/number.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,3 +1,4 @@
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/host_name.hpp>
 
 #include "catch.hpp"

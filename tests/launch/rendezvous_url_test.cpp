@@ -1,5 +1,6 @@
 #include <string>
 
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
 
 #include "catch.hpp"

@@ -1,4 +1,5 @@
 #include <pdp/comm/instrumented.hpp>
+#include <pdp/comm/self.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/data/in_memory.hpp>

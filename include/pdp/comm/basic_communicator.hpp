@@ -11,6 +11,7 @@
 
 #include <pdp/comm/backend/calls.hpp>
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 

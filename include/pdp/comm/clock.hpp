@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <ctime>
 #include <limits>
-#include <mutex>
+
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -21,20 +21,7 @@ class RunningTime {
   static constexpr Duration longest_gap = std::chrono::seconds{1};
 
   /// The running time at a steady reading. Among threads it goes back by no more than 10 ms.
-  [[nodiscard]] Duration at(Duration steady) noexcept {
-    while (true) {
-      std::int64_t skipped = skipped_.load(std::memory_order_acquire);
-      std::int64_t last = last_.load(std::memory_order_acquire);
-      const std::int64_t now = steady.count() - skipped;
-      if (last == never || now - last <= longest_gap.count()) {
-        // Threads seldom write here, as the cache line is common to all.
-        while (last == never || now - last > resolution)
-          if (last_.compare_exchange_weak(last, now, std::memory_order_acq_rel)) break;
-        return Duration{std::max(now, last == never ? now : last)};
-      }
-      skipped_.compare_exchange_strong(skipped, skipped + (now - last - longest_gap.count()), std::memory_order_acq_rel);
-    }
-  }
+  [[nodiscard]] Duration at(Duration steady) noexcept;
 
  private:
   static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::min();
@@ -60,10 +47,10 @@ class Clock {
   /// The longest time for which a waiter may sleep before it looks at the clock again.
   static constexpr std::chrono::milliseconds slice{250};
 
-  [[nodiscard]] static time_point now() noexcept { return time_point{running_.at(std::chrono::steady_clock::now().time_since_epoch())}; }
+  [[nodiscard]] static time_point now() noexcept;
 
  private:
-  static inline RunningTime running_;  // of the process, as stops are
+  static RunningTime running_;  // of the process, as stops are
 };
 
 /// Of running time: what deadlines and timeouts are given in.
@@ -78,22 +65,12 @@ constexpr TimePoint later(TimePoint time, Duration by) {
 
 /// For how long to sleep at once when waiting until a point in time: what is left until then, a slice at most, and zero after it. The form
 /// that ppoll and futexes take.
-inline timespec time_left(TimePoint until) {
-  const std::int64_t left = std::min<Duration>(until - std::min(until, Clock::now()), Clock::slice).count();
-  return {.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
-}
-
-/// Waits on a condition variable until ready() is true. Returns false if it is not by the given time.
-template <class Ready>
-bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, TimePoint until, const Ready& ready) {
-  while (!ready()) {
-    const TimePoint now = Clock::now();
-    if (now >= until) return false;
-    changed.wait_for(lock, std::min<Duration>(until - now, Clock::slice));
-  }
-  return true;
-}
+timespec time_left(TimePoint until);
 
 static_assert(std::chrono::is_clock_v<Clock>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/source/clock.hpp>
+#endif

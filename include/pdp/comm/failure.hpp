@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -14,17 +14,11 @@ struct Failure {
   int rank = -1;  // of the world: the rank that is gone, or that found the fault
   std::string message;
 
-  [[noreturn]] void raise() const {
-    switch (kind) {
-      case Kind::mismatch:
-        throw MismatchedCollective{message};
-      case Kind::timeout:
-        throw Timeout{message};
-      case Kind::lost:
-        break;
-    }
-    throw PeerLost{rank, message};
-  }
+  [[noreturn]] void raise() const;
 };
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/source/failure.hpp>
+#endif

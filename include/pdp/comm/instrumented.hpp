@@ -2,13 +2,20 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include <pdp/comm/backend/calls.hpp>
+#include <pdp/comm/backend/request.hpp>
 #include <pdp/comm/backend/wrapper.hpp>
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/operation.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -21,6 +28,25 @@ struct Traffic {
 
 /// One entry for each verb.
 using TrafficTable = std::array<Traffic, verbs>;
+
+namespace detail {
+
+/// Bytes of the caller's memory that a call in a group of so many ranks is about.
+std::size_t bytes_of(const Request& request, int ranks);
+
+/// Adds the time for which it lives.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Traffic& traffic);
+  Stopwatch(Stopwatch&&) = delete;
+  ~Stopwatch();
+
+ private:
+  Traffic& traffic_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace detail
 
 /// Calls of another backend, counted. A group counts into the table of the world that it was split from.
 template <Calls C>
@@ -36,12 +62,12 @@ class InstrumentedCalls : public WrappedCalls<C> {
     [[nodiscard]] bool pending() const { return inner_.pending(); }
     [[nodiscard]] bool done() {
       if (!pending()) return true;
-      const Stopwatch stopwatch{*traffic_};
+      const detail::Stopwatch stopwatch{*traffic_};
       return inner_.done();
     }
     void wait() {
       if (!pending()) return;
-      const Stopwatch stopwatch{*traffic_};
+      const detail::Stopwatch stopwatch{*traffic_};
       inner_.wait();
     }
 
@@ -62,31 +88,13 @@ class InstrumentedCalls : public WrappedCalls<C> {
   Work start(const Request& request) {
     Traffic& traffic = (*table_)[as_size(request.verb)];
     ++traffic.calls;
-    traffic.bytes += bytes_of(request);
-    const Stopwatch stopwatch{traffic};
+    traffic.bytes += detail::bytes_of(request, size());
+    const detail::Stopwatch stopwatch{traffic};
     return {inner_.start(request), traffic};
   }
   [[nodiscard]] InstrumentedCalls split(int color, int key) { return InstrumentedCalls{inner_.split(color, key), table_}; }
 
  private:
-  class Stopwatch {
-   public:
-    explicit Stopwatch(Traffic& traffic) : traffic_{traffic} {}
-    Stopwatch(Stopwatch&&) = delete;
-    ~Stopwatch() { traffic_.time += std::chrono::steady_clock::now() - begin_; }
-
-   private:
-    Traffic& traffic_;
-    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  };
-
-  [[nodiscard]] std::size_t bytes_of(const Request& request) const {
-    if (request.verb == Verb::send) return request.in.bytes() + request.out.bytes();
-    if (!has_shards(request.verb)) return request.in.bytes();
-    const ErasedSpan& shard = request.shard();
-    return (request.counts.empty() ? shard.count * as_size(size()) : total(request.counts)) * shard.element;
-  }
-
   std::shared_ptr<TrafficTable> table_;
 };
 
@@ -106,3 +114,7 @@ class Instrumented : public BasicCommunicator<InstrumentedCalls<typename Comm::E
 };
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/source/instrumented.hpp>
+#endif

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -11,6 +9,7 @@
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -20,28 +19,13 @@ class Region {
   Region() = default;
   /// `owner` keeps the bytes, and gives them back when the last of its owners is gone. `parts`: those of each rank of the group, where
   /// this one sees them.
-  Region(std::byte* data, std::size_t size, std::shared_ptr<void> owner, std::vector<std::byte*> parts = {})
-      : owner_{std::move(owner)}, parts_{std::move(parts)}, data_{data}, size_{size} {}
-  Region(Region&& other) noexcept
-      : owner_{std::move(other.owner_)},
-        parts_{std::move(other.parts_)},
-        data_{std::exchange(other.data_, nullptr)},
-        size_{std::exchange(other.size_, 0)} {}
-  Region& operator=(Region&& other) noexcept {
-    owner_ = std::move(other.owner_);
-    parts_ = std::move(other.parts_);
-    data_ = std::exchange(other.data_, nullptr);
-    size_ = std::exchange(other.size_, 0);
-    return *this;
-  }
+  Region(std::byte* data, std::size_t size, std::shared_ptr<void> owner, std::vector<std::byte*> parts = {});
+  Region(Region&& other) noexcept;
+  Region& operator=(Region&& other) noexcept;
+  ~Region();
 
   /// Ordinary memory of this process, where a backend has none of its own.
-  static Region ordinary(std::size_t bytes) {
-    if (bytes == 0) return {};
-    auto* const data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
-    std::memset(data, 0, bytes);
-    return {data, bytes, std::shared_ptr<void>{data, [](void* memory) { ::operator delete (memory, std::align_val_t{alignment}); }}};
-  }
+  static Region ordinary(std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -91,3 +75,7 @@ class Registered {
 };
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/source/region.hpp>
+#endif

@@ -1,13 +1,15 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <pdp/comm/basic_communicator.hpp>
+#include <pdp/comm/clock.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/message/member.hpp>
+#include <pdp/comm/message/transport.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -18,20 +20,19 @@ class SelfTransport {
   [[nodiscard]] int size() const { return 1; }
   void post(SendRequest&) {}
   void post(ReceiveRequest&) {}
-  bool progress() {
-    if (failure_) failure_->raise();
-    return false;
-  }
-  void wait(TimePoint until) { std::this_thread::sleep_until(std::min(until, Clock::now() + Clock::slice)); }
-  void fail(Failure failure) {
-    if (!failure_) failure_ = std::make_unique<Failure>(std::move(failure));
-  }
+  bool progress();
+  void wait(TimePoint until);
+  void fail(Failure failure);
   [[nodiscard]] const Failure* failure() const { return failure_.get(); }
 
  private:
   std::unique_ptr<Failure> failure_;
 };
 static_assert(Transport<SelfTransport>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template class Member<SelfTransport>;
+#endif
 
 /// One rank alone. Every collective is a copy, or nothing.
 class Self : public BasicCommunicator<Member<SelfTransport>> {
@@ -40,7 +41,7 @@ class Self : public BasicCommunicator<Member<SelfTransport>> {
   static constexpr std::string_view name{"self"};
   static constexpr bool alone = true;
 
-  Self() : BasicCommunicator{Member{SelfTransport{}}} {}
+  Self();
   Self(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Self split(int color, int key) { return BasicCommunicator::split(color, key); }
 };
@@ -48,3 +49,7 @@ class Self : public BasicCommunicator<Member<SelfTransport>> {
 static_assert(Communicator<Self> && HasReduceScatter<Self> && FailsFast<Self> && Alone<Self>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/source/self.hpp>
+#endif

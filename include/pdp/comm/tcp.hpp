@@ -5,20 +5,13 @@
 
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/message/member.hpp>
-#include <pdp/comm/self.hpp>
 #include <pdp/comm/tcp/transport.hpp>
-#include <pdp/comm/thread.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
 #ifdef PDP_SEPARATE_TCP
 extern template class Member<TcpTransport>;
-#endif
-#ifdef PDP_SEPARATE_LAUNCH
-// Such a program may run its ranks as threads or as one as well.
-extern template class Member<ThreadTransport>;
-extern template class Member<SelfTransport>;
 #endif
 
 /// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or

@@ -7,8 +7,13 @@
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/message/member.hpp>
 #include <pdp/comm/thread/transport.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
+
+#ifdef PDP_SEPARATE_CORE
+extern template class Member<ThreadTransport>;
+#endif
 
 /// Ranks that are threads of one process.
 class Thread : public BasicCommunicator<Member<ThreadTransport>> {
@@ -16,18 +21,18 @@ class Thread : public BasicCommunicator<Member<ThreadTransport>> {
   /// What a command line calls it: --comm thread.
   static constexpr std::string_view name{"thread"};
 
-  explicit Thread(ThreadTransport transport) : BasicCommunicator{Member{std::move(transport)}} {}
+  explicit Thread(ThreadTransport transport);
   Thread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Thread split(int color, int key) { return BasicCommunicator::split(color, key); }
 
   /// All ranks of a new world; each goes to a thread of its own.
-  static std::vector<Thread> world(int size) {
-    std::vector<Thread> ranks;
-    for (ThreadTransport& transport : ThreadTransport::world(size)) ranks.emplace_back(std::move(transport));
-    return ranks;
-  }
+  static std::vector<Thread> world(int size);
 };
 
 static_assert(Communicator<Thread> && HasReduceScatter<Thread> && FailsFast<Thread>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/source/thread.hpp>
+#endif

@@ -7,6 +7,7 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/options.hpp>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pdp/comm/clock.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
@@ -40,5 +41,6 @@ struct JobPlace {
 using Place = JobPlace;
 
 }  // namespace pdp::launch
-
-#include <pdp/launch/start/environment.hpp>
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/start/source/environment.hpp>
+#endif

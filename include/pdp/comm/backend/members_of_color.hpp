@@ -1,12 +1,10 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -17,15 +15,13 @@ struct ColorAndKey {
 };
 
 /// The ranks of one colour, in the order of their new group. `all`: what each rank of the old one has given.
-inline std::vector<int> members_of_color(std::span<const ColorAndKey> all, int color) {
-  std::vector<int> members;
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    if (all[rank].color == color) members.push_back(as_int(rank));
-  std::ranges::stable_sort(members, {}, [all](int rank) { return all[as_size(rank)].key; });
-  return members;
-}
+std::vector<int> members_of_color(std::span<const ColorAndKey> all, int color);
 
 /// The place of a rank among these.
-inline int place_among(std::span<const int> members, int rank) { return as_int(std::ranges::find(members, rank) - members.begin()); }
+int place_among(std::span<const int> members, int rank);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/backend/source/members_of_color.hpp>
+#endif

@@ -6,6 +6,7 @@
 #include <pdp/comm/backend/device_calls.hpp>
 #include <pdp/comm/cuda_thread/group.hpp>
 #include <pdp/comm/shards.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::cuda_thread {
 

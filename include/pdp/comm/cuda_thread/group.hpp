@@ -15,6 +15,7 @@
 #include <pdp/comm/cuda_thread/parts.hpp>
 #include <pdp/comm/cuda_thread/rank.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::cuda_thread {
 

@@ -10,6 +10,7 @@
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/failure.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::cuda_thread {
 

@@ -19,6 +19,7 @@
 #include <pdp/comm/cuda_thread/peers.hpp>
 #include <pdp/comm/cuda_thread/waits.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm {

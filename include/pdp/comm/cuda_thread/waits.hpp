@@ -14,6 +14,7 @@
 #include <pdp/comm/cuda_thread/group.hpp>
 #include <pdp/comm/cuda_thread/rank.hpp>
 #include <pdp/comm/os/waiting.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::cuda_thread {
 

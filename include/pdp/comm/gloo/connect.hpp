@@ -14,6 +14,7 @@
 #include <pdp/comm/gloo/quiet.hpp>
 #include <pdp/comm/join/store.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 #if __has_include(<gloo/context.h>)
 #include <gloo/alltoall.h>

@@ -17,6 +17,7 @@
 #include <pdp/comm/gloo/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::gloo {
 

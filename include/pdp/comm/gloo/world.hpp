@@ -17,6 +17,7 @@
 #include <pdp/comm/gloo/quiet.hpp>
 #include <pdp/comm/gloo/record.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::gloo {
 

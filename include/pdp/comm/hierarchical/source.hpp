@@ -11,10 +11,12 @@
 #include <pdp/comm/hierarchical.hpp>
 #include <pdp/comm/hierarchical/hosts.hpp>
 #include <pdp/comm/hierarchical/links.hpp>
+#include <pdp/comm/message/source/member.hpp>
 #include <pdp/comm/message/stream/transport_source.hpp>
 #include <pdp/comm/shm/connect.hpp>
 #include <pdp/comm/tcp/connect.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {

@@ -1,19 +1,16 @@
 #pragma once
 
-#include <charconv>
 #include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/failure.hpp>
 #include <pdp/comm/join/membership.hpp>
-#include <pdp/core/cast.hpp>
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -38,17 +35,9 @@ concept Store = requires(S& store, std::string_view key, std::string_view value,
 };
 
 /// A failure as the value of an entry of a store.
-inline std::string encode(const Failure& failure) { return text(as_int(failure.kind), ' ', failure.rank, ' ', failure.message); }
+std::string encode(const Failure& failure);
 /// The failure in such a value. Words that are not in its form become the message.
-inline Failure decode_failure(std::string_view value) {
-  const char* const end = value.data() + value.size();
-  int kind = 0, rank = -1;
-  const auto first = std::from_chars(value.data(), end, kind);
-  const auto second = first.ptr == end ? first : std::from_chars(first.ptr + 1, end, rank);
-  if (first.ec != std::errc{} || second.ec != std::errc{} || second.ptr == end || kind < 0 || kind > as_int(Failure::Kind::timeout))
-    return {Failure::Kind::lost, -1, std::string{value}};
-  return {static_cast<Failure::Kind>(kind), rank, std::string{second.ptr + 1, end}};
-}
+Failure decode_failure(std::string_view value);
 
 /// A store of any type: what works with it need not know which, and is compiled once. Does not own it.
 class StoreView {
@@ -102,3 +91,7 @@ class StoreView {
 static_assert(Store<StoreView>);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/join/source/store.hpp>
+#endif

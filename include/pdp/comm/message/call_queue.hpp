@@ -12,9 +12,13 @@
 
 #include <pdp/comm/backend/free_list.hpp>
 #include <pdp/comm/clock.hpp>
+#include <pdp/comm/envelope.hpp>
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/message/call.hpp>
+#include <pdp/comm/message/call_group.hpp>
 #include <pdp/comm/message/probe.hpp>
 #include <pdp/comm/message/probe_log.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 
@@ -23,23 +27,7 @@ namespace pdp::comm {
 template <Transport T>
 class CallQueue {
  public:
-  /// What a group keeps here. Its address is the group's identity on this rank.
-  struct Group {
-    CallQueue* queue = nullptr;  // that it is attached to
-    std::vector<int> ranks;      // of the world, in the order of the group
-    std::uint64_t channel = 0;   // the same on all ranks of the group, and of no other group
-    std::uint64_t calls = 0;     // collectives so far
-    std::uint32_t made = 0;      // their digest
-    Call* first = nullptr;       // collectives in flight; the first one runs
-    Call* last = nullptr;
-    std::vector<std::byte> scratch;                  // for the one that runs
-    std::array<std::vector<std::size_t>, 2> begins;  // of shards, while a schedule is made
-
-    // What a WorkHandle does with its call.
-    friend bool is_done(Group& group, Call& call) { return group.queue->done(group, call); }
-    friend void finish(Group& group, Call& call) { group.queue->finish(group, call); }
-    friend void drop(Group& group, Call& call) noexcept { group.queue->abandon(group, call); }
-  };
+  using Group = CallGroup<T>;
 
   CallQueue(T transport, Duration deadline) : transport_{std::move(transport)}, deadline_{deadline}, probes_{transport_.size()} {}
 

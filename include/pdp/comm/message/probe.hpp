@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include <pdp/comm/failure.hpp>
 #include <pdp/comm/message/transport.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
@@ -45,22 +46,13 @@ concept CarriesProbes = Transport<T> && requires(T& transport, const Probe& prob
 };
 
 /// "receive of 8 float32 with tag 7", "send of 8 float32 with tag 7", "all_reduce of 3 float32".
-inline std::string describe(Probe::Kind kind, const Envelope& call) {
-  std::string words = describe(call);
-  if (kind == Probe::Kind::receive && call.tag != Envelope::collective)
-    words.replace(0, std::string_view{name(Verb::send)}.size(), "receive");
-  return words;
-}
+std::string describe(Probe::Kind kind, const Envelope& call);
 
 /// The failure of a world in which a probe has come back. `mine`: how its initiator waits for `next`, the first rank on the probe's way.
-inline Failure deadlock(const ReceivedProbe& back, Probe::Kind kind, const Envelope& mine, int next) {
-  const int rank = back.probe.initiator;
-  const std::string who = back.probe.ranks == 2 ? std::string{"two ranks wait for each other"}
-                                                : text(back.probe.ranks, " ranks wait for each other in a circle");
-  return {Failure::Kind::mismatch, rank,
-          text(who, ": rank ", rank, " for rank ", next, " (", describe(kind, mine), "), and rank ", back.from, " for rank ", rank, " (",
-               describe(back.probe.kind, back.probe.call),
-               "); every rank must make the same calls in the same order, and each message needs its send and its receive")};
-}
+Failure deadlock(const ReceivedProbe& back, Probe::Kind kind, const Envelope& mine, int next);
 
 }  // namespace pdp::comm
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/comm/message/source/probe.hpp>
+#endif

@@ -14,6 +14,7 @@
 #include <pdp/comm/mpi/group.hpp>
 #include <pdp/comm/shards.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 

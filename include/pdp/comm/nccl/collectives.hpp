@@ -7,6 +7,7 @@
 #include <pdp/comm/backend/device_calls.hpp>
 #include <pdp/comm/nccl/group.hpp>
 #include <pdp/comm/shards.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::nccl {
 

@@ -15,6 +15,7 @@
 #include <pdp/comm/nccl/devices.hpp>
 #include <pdp/comm/nccl/group.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::nccl {
 

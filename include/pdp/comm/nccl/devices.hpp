@@ -13,6 +13,7 @@
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/nccl/library.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/cuda/detail/devices.hpp>
 
 namespace pdp::comm::nccl {

@@ -19,6 +19,7 @@
 #include <pdp/comm/nccl/world.hpp>
 #include <pdp/comm/os/waiting.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::nccl {
 

@@ -13,6 +13,7 @@
 #include <pdp/comm/nccl/records.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::nccl {
 

@@ -20,6 +20,7 @@
 #include <pdp/comm/nccl/records.hpp>
 #include <pdp/comm/nccl/world_groups.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm {
 

@@ -11,6 +11,7 @@
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/nccl/library.hpp>
 #include <pdp/comm/nccl/staging.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::nccl {
 

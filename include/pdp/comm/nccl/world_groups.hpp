@@ -10,6 +10,7 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/nccl/group.hpp>
 #include <pdp/comm/nccl/world.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::nccl {
 

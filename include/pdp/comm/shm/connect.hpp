@@ -23,6 +23,7 @@
 #include <pdp/comm/shm/rings.hpp>
 #include <pdp/comm/shm/this_host.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
 

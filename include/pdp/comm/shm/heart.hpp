@@ -18,6 +18,7 @@
 #include <pdp/comm/message/stream/heartbeat.hpp>
 #include <pdp/comm/shm/segment.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
 

@@ -2,6 +2,7 @@
 
 /// The definitions of what pdp/comm/shm.hpp declares, included by that header or by one source; see pdp/core/separate_compilation.hpp.
 
+#include <pdp/comm/message/source/member.hpp>
 #include <pdp/comm/message/stream/transport_source.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/shm/connect.hpp>

@@ -12,6 +12,7 @@
 #include <pdp/comm/tcp/mesh.hpp>
 #include <pdp/comm/tcp/network.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
 

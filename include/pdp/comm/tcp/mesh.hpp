@@ -31,7 +31,9 @@
 #include <pdp/comm/tcp/acknowledged.hpp>
 #include <pdp/comm/tcp/lines.hpp>
 #include <pdp/comm/tcp/pulses.hpp>
+#include <pdp/comm/wait_until.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
 

@@ -24,6 +24,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/tcp/lines.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::tcp {
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include <pdp/comm/message/source/member.hpp>
 #include <pdp/comm/message/stream/transport_source.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/tcp/connect.hpp>

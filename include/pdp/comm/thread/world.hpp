@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +12,23 @@
 #include <pdp/comm/failure.hpp>
 #include <pdp/comm/message/probe.hpp>
 #include <pdp/comm/message/together/board.hpp>
+#include <pdp/comm/message/together/meetings.hpp>
+#include <pdp/comm/message/together/partner.hpp>
 #include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/os/doorbell.hpp>
 #include <pdp/comm/thread/memory.hpp>
 #include <pdp/core/cast.hpp>
 
 namespace pdp::comm::thread {
+
+/// Every thread sees all memory.
+struct OneSpace {
+  [[nodiscard]] static together::Source find(const std::byte* values, std::size_t) {
+    return {.memory = 1, .offset = reinterpret_cast<std::uintptr_t>(values)};
+  }
+  [[nodiscard]] static std::byte* at(const together::Source& source, int) { return reinterpret_cast<std::byte*>(source.offset); }
+};
+static_assert(together::Sources<OneSpace>);
 
 /// Messages that there is room for from the start: how many meet in a mailbox is a matter of luck, and must not allocate in a later step.
 inline constexpr std::size_t in_flight = 64;
@@ -33,6 +45,17 @@ struct Mailbox {
   std::atomic<bool> meets{false};  // the owner is at values of other ranks
   Doorbell bell;
 };
+
+/// The first message for a receive; own.sends.end() if there is none. The mailbox is locked.
+inline std::vector<std::pair<int, SendRequest*>>::iterator find_message(Mailbox& own, const ReceiveRequest& receive) {
+  return std::ranges::find_if(own.sends, [&](const auto& sent) {
+    return sent.first == receive.peer && sent.second->envelope.channel == receive.envelope.channel &&
+           sent.second->envelope.tag == receive.envelope.tag;
+  });
+}
+
+/// The groups of one rank that meet.
+class Meetings : public together::Meetings<OneSpace, Doorbell, Memory> {};
 
 /// What the ranks of a world have in common.
 struct World {

@@ -13,7 +13,11 @@
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/start/launcher_variables.hpp>
+#include <pdp/launch/start/slurm.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
 

@@ -19,6 +19,7 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/membership.hpp>
+#include <pdp/comm/wait_until.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 

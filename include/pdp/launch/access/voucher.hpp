@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/access/access.hpp>
 #include <pdp/launch/access/munge.hpp>
 #include <pdp/launch/access/shared_secret.hpp>

@@ -1,115 +1,21 @@
 #pragma once
 
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <netinet/in.h>
-
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::launch {
 
-namespace detail {
-
-/// The address of IPv4 that `host` spells, also in short forms (127.1) and other bases (0x7f000001), as the system takes them; nothing if
-/// it spells none. In the byte order of the machine.
-inline std::optional<std::uint32_t> parse_ipv4(const std::string& host) {
-  in_addr number{};
-  // inet_aton ignores what follows a space.
-  if (std::ranges::any_of(host, [](char letter) { return static_cast<unsigned char>(letter) <= ' '; })) return std::nullopt;
-  if (::inet_aton(host.c_str(), &number) == 0) return std::nullopt;
-  return ntohl(number.s_addr);
-}
-
-/// Why no machine has that address of IPv4; empty if one may have it.
-inline std::string_view why_no_host(std::uint32_t address) {
-  if (address == INADDR_ANY) return "which means any address of a machine";
-  if (address >> 24 == 0) return "which is an address of no machine (0.0.0.0/8 means this network)";
-  if (address >> 28 == 0xe || address == INADDR_BROADCAST) return "which is the address of a group of machines";
-  if (address >> 28 == 0xf) return "which is an address of no machine (240.0.0.0/4 is reserved)";
-  return {};
-}
-
-/// Whether `scope`, what follows the % of an address of IPv6, is an interface of this machine, or the number of one. Only addresses that
-/// hold for a link may name an interface; the system takes any number for the others.
-inline bool is_scope(const std::string& scope, bool of_link) {
-  if (of_link && ::if_nametoindex(scope.c_str()) != 0) return true;
-  unsigned index = 0;
-  const auto [end, error] = std::from_chars(scope.data(), scope.data() + scope.size(), index);
-  if (error != std::errc{} || end != scope.data() + scope.size()) return false;
-  std::array<char, IF_NAMESIZE> name{};
-  return !of_link || ::if_indextoname(index, name.data()) != nullptr;
-}
-
-/// Why no machine can be reached at `host`, which has a ':'; empty if one may be.
-inline std::string_view why_no_host6(const std::string& host) {
-  const std::size_t percent = std::min(host.find('%'), host.size());
-  in6_addr number{};
-  if (::inet_pton(AF_INET6, host.substr(0, percent).c_str(), &number) != 1) return "which is no address of IPv6, and a name has no ':'";
-  if (IN6_IS_ADDR_UNSPECIFIED(&number)) return "which means any address of a machine";
-  if (IN6_IS_ADDR_MULTICAST(&number)) return "which is the address of a group of machines";
-  if (IN6_IS_ADDR_V4MAPPED(&number)) {
-    std::uint32_t mapped = 0;
-    for (std::size_t i = 12; i < 16; ++i) mapped = mapped << 8 | number.s6_addr[i];
-    if (const std::string_view why = why_no_host(mapped); !why.empty()) return why;
-  }
-  const bool of_link = IN6_IS_ADDR_LINKLOCAL(&number);
-  if (percent == host.size())
-    return of_link ? "which holds for one link only, so an interface of this machine must follow, as in fe80::1%eth0" : "";
-  if (!is_scope(host.substr(percent + 1), of_link))
-    return of_link ? "but this machine has no interface as is named after the %"
-                   : "but only an address that begins with fe80: may name an interface after a %";
-  return {};
-}
-
-}  // namespace detail
-
 /// Whether a host is given by an address of IPv4 or IPv6, such as 10.0.0.1 or fe80::1%eth0, and not by a name.
-inline bool is_address(const std::string& host) {
-  in6_addr number{};
-  return detail::parse_ipv4(host) || ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &number) == 1;
-}
+bool is_address(const std::string& host);
 
 /// Throws UsageError, which begins with `given_for`, if no host can be reached by that name or address, so that it is not tried until a
 /// deadline: if it is malformed, an address that no machine has, or one that means every host, or many.
-inline void check_host(std::string_view given_for, const std::string& host) {
-  const auto refuse = [&](std::string_view why) {
-    throw UsageError{
-        text(given_for, " is ", in_quotes(host), ", ", why, "; it must be the name or address of the machine on which rank 0 runs")};
-  };
-  if (host.find(':') != std::string::npos) {
-    if (const std::string_view why = detail::why_no_host6(host); !why.empty()) refuse(why);
-    return;
-  }
-  if (const auto address = detail::parse_ipv4(host)) {
-    if (const std::string_view why = detail::why_no_host(*address); !why.empty()) refuse(why);
-    return;
-  }
-  constexpr std::size_t longest_name = 253, longest_label = 63;
-  const std::string_view name = std::string_view{host}.substr(0, host.ends_with('.') ? host.size() - 1 : host.size());
-  if (name.empty() || name.size() > longest_name) refuse("which is no name: one has 1 to 253 letters");
-  std::string_view label;
-  for (std::size_t begin = 0; begin <= name.size(); begin += label.size() + 1) {
-    label = name.substr(begin, name.find('.', begin) - begin);
-    if (label.empty() || label.size() > longest_label) refuse("which is no name: each of its parts has 1 to 63 letters");
-    const auto in_name = [](char letter) {
-      return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') || letter == '-' ||
-             letter == '_';
-    };
-    if (!std::ranges::all_of(label, in_name)) refuse("which has a letter that names and addresses do not have");
-  }
-  // No domain is a number (RFC 3696), so it was meant as an address.
-  if (std::ranges::all_of(label, [](char letter) { return letter >= '0' && letter <= '9'; }))
-    refuse("which is no address of IPv4: that is four numbers from 0 to 255");
-}
+void check_host(std::string_view given_for, const std::string& host);
 
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/net/source/host_name.hpp>
+#endif

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <pdp/comm/os/descriptor.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/address.hpp>
 
 namespace pdp::launch {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pdp/comm/clock.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/net/address.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/net/interface.hpp>

@@ -21,6 +21,7 @@
 #include <pdp/comm/join/membership.hpp>
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/process/process.hpp>
 #include <pdp/launch/process/signal_name.hpp>
 

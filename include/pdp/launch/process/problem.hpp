@@ -1,10 +1,9 @@
 #pragma once
 
-#include <exception>
 #include <string>
 
 #include <pdp/comm/failure.hpp>
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::launch {
 
@@ -24,39 +23,14 @@ struct Problem {
 
   /// Returns the failure to report to the other ranks if the exception that is being handled ends a rank while the job is starting. `who`:
   /// the part that has failed, if not the rank itself.
-  static comm::Failure failure_at_start(int rank, const std::string& who = {}) {
-    const std::string name = who.empty() ? text("rank ", rank) : who;
-    try {
-      throw;
-    } catch (const PeerLost& error) {
-      return {comm::Failure::Kind::lost, error.rank(), error.what()};
-    } catch (const Timeout& error) {
-      return {comm::Failure::Kind::timeout, rank, error.what()};
-    } catch (const std::exception& error) {
-      return {comm::Failure::Kind::lost, rank, text(name, " has failed while the job was starting: ", error.what())};
-    } catch (...) {
-      return {comm::Failure::Kind::lost, rank, text(name, " has failed while the job was starting")};
-    }
-  }
+  static comm::Failure failure_at_start(int rank, const std::string& who = {});
 
   /// Of the exception that is being handled.
-  static Problem current() noexcept {
-    try {
-      try {
-        throw;
-      } catch (const UsageError& error) {
-        return {Kind::usage, error.what()};
-      } catch (const PeerLost& error) {
-        return {Kind::consequence, error.what()};
-      } catch (const std::exception& error) {
-        return {Kind::root, error.what()};
-      } catch (...) {
-        return {Kind::root, "something was thrown that is no std::exception"};
-      }
-    } catch (...) {
-      return {};  // no memory for the words
-    }
-  }
+  static Problem current() noexcept;
 };
 
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/process/source/problem.hpp>
+#endif

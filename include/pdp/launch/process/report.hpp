@@ -1,18 +1,12 @@
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <charconv>
-#include <cstdio>
-#include <string>
+#include <cstddef>
 #include <string_view>
 
 #include <pdp/comm/os/descriptor.hpp>
-#include <pdp/core/standard_streams.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/process/problem.hpp>
-#include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
 
@@ -24,50 +18,24 @@ class Report {
   static constexpr char finished_letter = 'F';
   static constexpr std::size_t longest = 4000;  // what a pipe always takes at once
 
-  explicit Report(const Variables& environment) {
-    const char* words = environment(variable);
-    if (words == nullptr) return;
-    const std::string_view pair{words};
-    const char* end = pair.data() + pair.size();
-    int handle = -1;
-    pid_t launcher = 0;
-    const auto [colon, error] = std::from_chars(pair.data(), end, handle);
-    if (error != std::errc{} || colon == end || std::from_chars(colon + 1, end, launcher).ec != std::errc{}) return;
-    // A process that a rank has started has the variable too, but not the pipe.
-    struct stat status {};
-    if (launcher != ::getppid() || ::fstat(handle, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
-    ::fcntl(handle, F_SETFD, FD_CLOEXEC);
-    pipe_ = comm::Descriptor{handle};
-  }
+  explicit Report(const Variables& environment);
 
   /// Whether a launcher of pdp has started this process.
   [[nodiscard]] bool to_launcher() const { return static_cast<bool>(pipe_); }
 
-  void finished() const { write(finished_letter, {}); }
-  void problem(const Problem& problem, int rank, int size) const {
-    if (to_launcher())
-      write(static_cast<char>(problem.kind), problem.message);
-    else
-      print(problem, size > 1 ? rank : -1);
-  }
+  void finished() const;
+  void problem(const Problem& problem, int rank, int size) const;
   /// `rank` below 0: of none in particular.
-  static void print(const Problem& problem, int rank) {
-    const std::string message = printable(problem.message);  // of exceptions of any kind
-    const std::string line = rank < 0 ? text(message, '\n') : text("rank ", rank, ": ", message, '\n');
-    std::fflush(stdout);
-    clear_terminal_line();
-    std::fwrite(line.data(), 1, line.size(), stderr);  // at once, so that lines of several ranks do not mix
-  }
+  static void print(const Problem& problem, int rank);
 
  private:
-  void write(char letter, std::string_view words) const {
-    if (!pipe_) return;
-    std::string bytes{letter};
-    bytes += words.substr(0, longest);
-    [[maybe_unused]] const ssize_t written = ::write(pipe_.get(), bytes.data(), bytes.size());
-  }
+  void write(char letter, std::string_view words) const;
 
   comm::Descriptor pipe_;
 };
 
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/process/source/report.hpp>
+#endif

@@ -1,40 +1,20 @@
 #pragma once
 
-#include <pthread.h>
-#include <sys/resource.h>
-
-#include <algorithm>
-#include <cstddef>
-
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::launch {
 
 /// Gives each thread that this process starts from now on a stack of 8 MiB or more, as most systems give to a program: those of ranks, and
 /// those that run a dataset or multiply matrices. Without it, a thread has what `ulimit -s` says, or 128 KiB with musl, which is too little
 /// for a product of matrices. Memory is taken only for what a thread uses.
-inline void widen_thread_stacks() {
-  constexpr std::size_t least = 8 * 1024 * 1024;
-  pthread_attr_t attributes;
-  if (::pthread_getattr_default_np(&attributes) != 0) return;
-  std::size_t bytes = 0;
-  if (::pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least && ::pthread_attr_setstacksize(&attributes, least) == 0)
-    ::pthread_setattr_default_np(&attributes);
-  ::pthread_attr_destroy(&attributes);
-}
+void widen_thread_stacks();
 
 /// Makes room for the stack of a rank that is a process: raises the soft limit (ulimit -S -s) to 8 MiB, or to the hard limit. Throws
 /// ConfigError if that is less than 512 KiB, with which a product of matrices would end the process.
-inline void widen_process_stack() {
-  constexpr rlim_t wanted = 8 * 1024 * 1024, least = 512 * 1024;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted) return;  // RLIM_INFINITY is larger than all
-  limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  ::setrlimit(RLIMIT_STACK, &limit);
-  ::getrlimit(RLIMIT_STACK, &limit);
-  if (limit.rlim_cur < least)
-    throw ConfigError{text("the stack of this process is limited to ", limit.rlim_cur / 1024, " KiB, but a rank needs ", least / 1024,
-                           " KiB; raise the limit (ulimit -s), or run the ranks as threads (--threads), which have stacks of their own")};
-}
+void widen_process_stack();
 
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/process/source/stack.hpp>
+#endif

@@ -17,6 +17,7 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/access/access.hpp>
 #include <pdp/launch/access/voucher.hpp>

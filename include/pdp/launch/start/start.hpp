@@ -1,16 +1,14 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
-#include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/place.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
 
@@ -36,47 +34,8 @@ struct Start {
   static Start from(const Options& options, const Connections& known, const Variables& variable, bool has_store = true);
 };
 
-/// Which of a program's communicators the options ask for. Throws UsageError where it is none of them.
-inline std::size_t Start::choose(const Options& options, const Connections& known) {
-  const std::string& wanted = options.comm;
-  if (wanted.empty() || (options.threads && wanted == known.of_threads)) return 0;
-  if (options.threads)
-    throw UsageError{text("--threads ", *options.threads, " and --comm ", in_quotes(wanted),
-                          " exclude each other: what connects threads is --comm ", known.of_threads, "; leave one of the two out")};
-  const auto found = std::ranges::find(known.names, wanted);
-  if (found != known.names.end()) return as_size(found - known.names.begin());
-  if (wanted == known.of_threads)
-    throw UsageError{text("--comm ", wanted, " connects threads of one process, and needs --threads N, which says how many")};
-  std::string names;
-  for (std::size_t i = 0; i < known.names.size(); ++i)
-    names += text(i == 0 ? "" : i + 1 == known.names.size() ? " and " : ", ", known.names[i]);
-  throw UsageError{
-      text("--comm ", in_quotes(wanted), ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
-}
-
-/// Others who have started this process as a rank of theirs (see JobPlace::given) win. Throws UsageError where options and variables
-/// contradict themselves or each other, or ask for a communicator that the program does not have. `has_store`: whether the ranks meet in
-/// one.
-inline Start Start::from(const Options& options, const Connections& known, const Variables& variable, bool has_store) {
-  options.check();
-  const std::size_t comm = choose(options, known);
-  if (!JobPlace::given(variable)) {
-    if (has_store && options.nodes == 1 && !detail::find_starter(variable)) refuse_rank_without_size(variable);
-    JobPlace here;
-    here.deadline = JobPlace::deadline_from(variable);
-    if (options.threads) return {Kind::threads, here, comm};
-    if (options.processes()) return {Kind::processes, {}, comm};
-    return {Kind::rank, JobPlace::from(variable, options.rendezvous), comm};
-  }
-  const JobPlace place = JobPlace::from(variable, options.rendezvous, has_store);
-  const auto refuse = [&](int wanted, const char* what, const char* question) {
-    throw UsageError{text("the command line asks for ", wanted, what, ", but this process is one of ", place.size,
-                          " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)", question)};
-  };
-  if (const std::optional<int> wanted = options.processes(); wanted && *wanted != place.size)
-    refuse(*wanted, " ranks", "; who starts the ranks?");
-  if (options.threads) refuse(*options.threads, " threads", "");
-  return {Kind::rank, place, comm};
-}
-
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/start/source/start.hpp>
+#endif

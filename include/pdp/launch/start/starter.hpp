@@ -1,19 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::launch {
 
 /// Gives the value of an environment variable, or null: std::getenv, or a stand-in.
 using Variables = std::function<const char*(const char* name)>;
-inline const char* environment(const char* name) { return std::getenv(name); }
+const char* environment(const char* name);
 
 /// What has started the ranks of a job, as one of them sees it: the variables that say which rank this is, and how the ranks agree on the
 /// place of the job's store if MASTER_ADDR and MASTER_PORT do not say it.
@@ -40,13 +39,10 @@ inline constexpr int derived_ports = 20480;
 
 /// Ports for a job, the same wherever it is worked out. There are several, since any one may be taken: by another program, or by a job for
 /// which the same one was derived.
-inline std::vector<std::uint16_t> ports_of_job(std::string_view job) {
-  constexpr std::uint64_t ports_of_one_job = 8;
-  const std::uint64_t seed = random::hash(job);
-  std::vector<std::uint16_t> ports;
-  for (std::uint64_t i = 0; i < ports_of_one_job; ++i)
-    ports.push_back(static_cast<std::uint16_t>(first_derived_port + random::mix(seed + i) % derived_ports));
-  return ports;
-}
+std::vector<std::uint16_t> ports_of_job(std::string_view job);
 
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/start/source/starter.hpp>
+#endif

@@ -26,6 +26,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/store/store_protocol.hpp>
 
 namespace pdp::launch {

@@ -20,6 +20,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/store/tcp_store_server.hpp>
 
 namespace pdp::launch {

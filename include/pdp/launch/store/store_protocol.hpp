@@ -1,15 +1,13 @@
 #pragma once
 
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <type_traits>
 
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::launch {
 
@@ -39,21 +37,13 @@ struct StoreMessage {
 };
 static_assert(sizeof(StoreMessage) == 24 && std::is_trivially_copyable_v<StoreMessage>);
 
-inline std::string encode(StoreMessage message, std::string_view key, std::string_view value) {
-  message.key_bytes = static_cast<std::uint32_t>(key.size());
-  message.value_bytes = static_cast<std::uint32_t>(value.size());
-  std::string bytes(reinterpret_cast<const char*>(&message), sizeof message);
-  return bytes.append(key).append(value);
-}
+std::string encode(StoreMessage message, std::string_view key, std::string_view value);
 
 /// What a counter is after something is added to it. Throws ConfigError where it is no counter, or would be too large.
-inline std::int64_t added(std::string_view key, std::string_view counter, std::int64_t amount) {
-  std::int64_t sum = 0;
-  const auto [end, error] = std::from_chars(counter.data(), counter.data() + counter.size(), sum);
-  if (error != std::errc{} || end != counter.data() + counter.size() || __builtin_add_overflow(sum, amount, &sum))
-    throw ConfigError{text("'", key, "' in the job's store is no counter that ", amount, " can be added to; its value is ",
-                           in_quotes(counter.substr(0, 40)))};
-  return sum;
-}
+std::int64_t added(std::string_view key, std::string_view counter, std::int64_t amount);
 
 }  // namespace pdp::launch
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/launch/store/source/store_protocol.hpp>
+#endif

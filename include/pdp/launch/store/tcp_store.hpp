@@ -22,6 +22,7 @@
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/access/voucher.hpp>
 #include <pdp/launch/net/address.hpp>
 #include <pdp/launch/store/pace.hpp>

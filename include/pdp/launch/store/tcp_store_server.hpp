@@ -29,7 +29,9 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
+#include <pdp/comm/wait_until.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/launch/access/voucher.hpp>
 #include <pdp/launch/net/address.hpp>
 #include <pdp/launch/store/store_entries.hpp>

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <pdp/comm/join/handshake/client.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::handshake {
 

@@ -286,3 +286,4 @@ class Inbox {
 }  // namespace pdp::comm::stream
 
 #include <pdp/comm/message/stream/inbox_compare.hpp>
+#include <pdp/core/error.hpp>

@@ -10,11 +10,13 @@
 #include <pdp/comm/message/probe.hpp>
 #include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/thread/transport.hpp>
+#include <pdp/comm/thread/world.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
-inline void ThreadTransport::send_probe(Probe probe, int peer, const SendRequest* send) {
+PDP_INLINE void ThreadTransport::send_probe(Probe probe, int peer, const SendRequest* send) {
   {
     Mailbox& taker = mailbox(send != nullptr ? peer : rank_);
     const int sender = send != nullptr ? rank_ : peer;
@@ -38,13 +40,13 @@ inline void ThreadTransport::send_probe(Probe probe, int peer, const SendRequest
   to.bell.ring();
 }
 
-inline std::optional<ReceivedProbe> ThreadTransport::take_probe() {
+PDP_INLINE std::optional<ReceivedProbe> ThreadTransport::take_probe() {
   Mailbox& own = mailbox(rank_);
   if (!own.probed.load(std::memory_order_relaxed)) return std::nullopt;
   const std::lock_guard lock{own.mutex};
   // A message that came after the last look may let this rank go on: the probes wait until it has been taken.
   for (const ReceiveRequest* receive : receives_)
-    if (find_message(own, *receive) != own.sends.end()) return std::nullopt;
+    if (thread::find_message(own, *receive) != own.sends.end()) return std::nullopt;
   while (!own.probes.empty()) {
     const ReceivedProbe next = own.probes.front();
     own.probes.erase(own.probes.begin());

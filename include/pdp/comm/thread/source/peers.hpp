@@ -1,7 +1,7 @@
 #pragma once
 
-/// How a thread finds out that its calls are not those of others, or that one of these has left: the definitions of what transport.hpp,
-/// which includes it, declares for that.
+/// How a thread finds out that its calls are not those of others, or that one of these has left: definitions of what
+/// pdp/comm/thread/transport.hpp declares; see pdp/core/separate_compilation.hpp.
 
 #include <atomic>
 #include <mutex>
@@ -11,10 +11,13 @@
 #include <pdp/comm/failure.hpp>
 #include <pdp/comm/message/transport.hpp>
 #include <pdp/comm/thread/transport.hpp>
+#include <pdp/comm/thread/world.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
 
-inline std::optional<Failure> ThreadTransport::find_earlier(const Envelope& call) {
+PDP_INLINE std::optional<Failure> ThreadTransport::find_earlier(const Envelope& call) {
   Mailbox& own = mailbox(rank_);
   const std::lock_guard lock{own.mutex};
   for (const auto& [sender, send] : own.sends)
@@ -24,7 +27,7 @@ inline std::optional<Failure> ThreadTransport::find_earlier(const Envelope& call
   return std::nullopt;
 }
 
-inline void ThreadTransport::check_peers() {
+PDP_INLINE void ThreadTransport::check_peers() {
   const auto lost = [this](int peer, const char* does, const Envelope& call, const char* direction) {
     end({Failure::Kind::lost, peer,
          text("rank ", rank_, does, describe(call), direction, peer, ", which has ended its part; all ranks must make the same calls")});
@@ -32,7 +35,7 @@ inline void ThreadTransport::check_peers() {
   for (const ReceiveRequest* receive : receives_)
     if (mailbox(receive->peer).gone.load(std::memory_order_acquire) && !has_message(rank_, receive->peer))
       lost(receive->peer, " expects ", receive->envelope, " from rank ");
-  for (auto* meeting : meetings_.active())
+  for (auto* meeting : meetings_->active())
     if (const int missing = meeting->missing(); missing >= 0 && mailbox(missing).gone.load(std::memory_order_acquire) && !meeting->ready())
       lost(missing, " expects ", meeting->request()->envelope, " from rank ");
   for (int peer = 0; peer < size(); ++peer)
@@ -40,20 +43,20 @@ inline void ThreadTransport::check_peers() {
       if (const auto send = has_message(peer, rank_)) lost(peer, " has ", *send, " for rank ");
 }
 
-inline std::optional<Envelope> ThreadTransport::has_message(int of, int from) const {
+PDP_INLINE std::optional<Envelope> ThreadTransport::has_message(int of, int from) const {
   const std::lock_guard lock{mailbox(of).mutex};
   for (const auto& [sender, send] : mailbox(of).sends)
     if (sender == from) return send->envelope;
   return std::nullopt;
 }
 
-inline void ThreadTransport::compare_calls() {
+PDP_INLINE void ThreadTransport::compare_calls() {
   calls_.clear();
   const auto add = [this](const Envelope& call) {
     if (call.tag == Envelope::collective) calls_.push_back(call);
   };
   for (const ReceiveRequest* receive : receives_) add(receive->envelope);
-  for (const auto* meeting : meetings_.active()) add(meeting->request()->envelope);
+  for (const auto* meeting : meetings_->active()) add(meeting->request()->envelope);
   for (Mailbox& each : world_->mailboxes) {
     const std::lock_guard lock{each.mutex};
     for (const auto& [sender, send] : each.sends)

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include <pdp/comm/clock.hpp>
+
+namespace pdp::comm {
+
+/// Waits on a condition variable until ready() is true. Returns false if it is not by the given time.
+template <class Ready>
+bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, TimePoint until, const Ready& ready) {
+  while (!ready()) {
+    const TimePoint now = Clock::now();
+    if (now >= until) return false;
+    changed.wait_for(lock, std::min<Duration>(until - now, Clock::slice));
+  }
+  return true;
+}
+
+}  // namespace pdp::comm

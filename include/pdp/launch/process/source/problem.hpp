@@ -1,0 +1,48 @@
+#pragma once
+
+/// The definitions of what pdp/launch/process/problem.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <exception>
+#include <string>
+
+#include <pdp/comm/failure.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/launch/process/problem.hpp>
+
+namespace pdp::launch {
+
+PDP_INLINE comm::Failure Problem::failure_at_start(int rank, const std::string& who) {
+  const std::string name = who.empty() ? text("rank ", rank) : who;
+  try {
+    throw;
+  } catch (const PeerLost& error) {
+    return {comm::Failure::Kind::lost, error.rank(), error.what()};
+  } catch (const Timeout& error) {
+    return {comm::Failure::Kind::timeout, rank, error.what()};
+  } catch (const std::exception& error) {
+    return {comm::Failure::Kind::lost, rank, text(name, " has failed while the job was starting: ", error.what())};
+  } catch (...) {
+    return {comm::Failure::Kind::lost, rank, text(name, " has failed while the job was starting")};
+  }
+}
+
+PDP_INLINE Problem Problem::current() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const UsageError& error) {
+      return {Kind::usage, error.what()};
+    } catch (const PeerLost& error) {
+      return {Kind::consequence, error.what()};
+    } catch (const std::exception& error) {
+      return {Kind::root, error.what()};
+    } catch (...) {
+      return {Kind::root, "something was thrown that is no std::exception"};
+    }
+  } catch (...) {
+    return {};  // no memory for the words
+  }
+}
+
+}  // namespace pdp::launch

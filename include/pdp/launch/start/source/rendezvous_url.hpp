@@ -1,0 +1,66 @@
+#pragma once
+
+/// The definitions of what pdp/launch/start/rendezvous_url.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/launch/net/host_name.hpp>
+#include <pdp/launch/start/number.hpp>
+#include <pdp/launch/start/rendezvous_url.hpp>
+#include <pdp/launch/start/starter.hpp>
+
+namespace pdp::launch {
+
+/// Throws UsageError, which begins with `name`: what the URL was given for.
+PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string_view url) {
+  // It goes into messages, names of files and calls that end at a zero.
+  if (std::ranges::any_of(url, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == 127; }))
+    throw UsageError{text(name, " is a URL with control characters in it, such as the end of a line; it must have none")};
+  const auto refuse = [&](const auto&... why) { throw UsageError{text(name, " is ", in_quotes(url), ": ", why...)}; };
+  if (url.size() > longest) refuse("and goes on; it must have at most ", longest, " letters");
+  if (url == "env://") return {};
+
+  constexpr std::string_view file{"file://"}, tcp{"tcp://"};
+  if (url.starts_with(file)) {
+    const std::string_view path = url.substr(file.size());
+    if (!path.starts_with('/'))
+      refuse("the path must begin with '/', since the ranks may run in different folders, as in file:///shared/job-17");
+    if (path.find_first_not_of('/') == std::string_view::npos) refuse("the path must name a folder of this job's own, not the root");
+    return {.kind = Kind::file, .folder = std::string{path}};
+  }
+  if (!url.starts_with(tcp)) refuse("it must begin with env://, tcp:// or file://, as in tcp://10.0.0.1:29500");
+
+  std::string_view host, rest = url.substr(tcp.size());
+  if (rest.starts_with('[')) {
+    const std::size_t end = rest.find(']');
+    if (end == std::string_view::npos) refuse("there is no ']' after the address");
+    host = rest.substr(1, end - 1);
+    rest.remove_prefix(end + 1);
+    if (host.find(':') == std::string_view::npos) refuse("what is in brackets must be an address of IPv6, as in tcp://[fd00::1]:29500");
+  } else {
+    host = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(host.size());
+    if (std::ranges::count(rest, ':') > 1) refuse("an address of IPv6 must be in brackets, as in tcp://[fd00::1]:29500");
+  }
+  if (host.empty()) refuse("there is no host, as in tcp://10.0.0.1:29500");
+  if (host.find_first_of("/@?#[] ") != std::string_view::npos) refuse(in_quotes(host), " is no name or address of a host");
+  check_host(text("the host of ", name), std::string{host});
+  if (!rest.starts_with(':')) refuse("there must be a port after the host, as in tcp://10.0.0.1:29500");
+  const auto port = parse_number<int>(text("the port of ", name), rest.substr(1), 1, 65535);
+  return {.kind = Kind::tcp, .host = std::string{host}, .port = static_cast<std::uint16_t>(port)};
+}
+
+/// The option where one is given (--rendezvous), else PDP_RENDEZVOUS, else env://.
+PDP_INLINE RendezvousUrl RendezvousUrl::from(std::string_view option, const Variables& variable) {
+  if (!option.empty()) return parse("--rendezvous", option);
+  const char* url = variable("PDP_RENDEZVOUS");
+  return url != nullptr && *url != '\0' ? parse("PDP_RENDEZVOUS", url) : RendezvousUrl{};
+}
+
+}  // namespace pdp::launch
