@@ -13,6 +13,10 @@
 #include <pdp/cpu/source/parts.hpp>
 #include <pdp/cpu/source/rows.hpp>
 #include <pdp/cpu/source/tag.hpp>
+#include <pdp/engine/instances.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/optim/source/schedule.hpp>
 
 namespace pdp::cpu {
 
@@ -43,5 +47,16 @@ template void convert(const Cpu&, Matrix<const float>, Matrix<BFloat16>);
 template void convert(const Cpu&, Matrix<const BFloat16>, Matrix<float>);
 template void convert(const Cpu&, Matrix<const float>, Matrix<Float16>);
 template void convert(const Cpu&, Matrix<const Float16>, Matrix<float>);
+
+#define PDP_UPDATE(Rule, T)                                                                                                             \
+  template void update<optim::state_fields<Rule>>(const Cpu&, const Rule&, const StepNumbers*, std::span<T>, std::span<const T* const>, \
+                                                  std::span<T>, std::span<T* const>)
+PDP_UPDATE(optim::Sgd, float);
+PDP_UPDATE(optim::Sgd, double);
+PDP_UPDATE(optim::Adam, float);
+PDP_UPDATE(optim::Adam, double);
+PDP_UPDATE(optim::AdamW, float);
+PDP_UPDATE(optim::AdamW, double);
+#undef PDP_UPDATE
 
 }  // namespace pdp::cpu
