@@ -18,6 +18,20 @@
 #include <pdp/optim/sgd.hpp>
 #include <pdp/optim/source/schedule.hpp>
 
+namespace pdp {
+
+static_assert(Device<cpu::Cpu, float> && Device<cpu::Cpu, double>);
+
+}  // namespace pdp
+
+namespace pdp::optim {
+
+static_assert(Optimizer<Sgd> && needed_state_fields(Sgd{}) == 0 && needed_state_fields(Sgd{.momentum = 0.9f}) == 1);
+static_assert(Optimizer<Adam> && Optimizer<AdamW> && state_fields<Adam> == 2);
+static_assert(Schedule<Constant> && Schedule<Linear> && Schedule<Cosine> && Schedule<WarmUp<Cosine>>);
+
+}  // namespace pdp::optim
+
 namespace pdp::cpu {
 
 #define PDP_INSTANTIATE(T)                                                                                                              \

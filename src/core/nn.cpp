@@ -6,6 +6,12 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/instances.hpp>
 #include <pdp/loss/source/cross_entropy.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/column_parallel.hpp>
+#include <pdp/nn/exchange.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/source/block.hpp>
 #include <pdp/nn/source/column_parallel.hpp>
 #include <pdp/nn/source/divided.hpp>
@@ -16,6 +22,12 @@
 #include <pdp/nn/source/residual.hpp>
 
 namespace pdp::nn {
+
+static_assert(Layer<Linear> && Layer<Relu> && Layer<Tanh> && Layer<Flatten>);
+static_assert(is_view<Flatten> && !is_view<Relu> && works_in_place<Relu> && !works_in_place<Flatten>);
+static_assert(PlacedLayer<ColumnParallel> && PlacedLayer<RowParallel>);
+static_assert(PlacedLayer<Replicate> && PlacedLayer<AllReduce> && is_view<Replicate>);
+static_assert(Block<MultilayerPerceptron<Tanh>>);
 
 template class UnitArena<cpu::Cpu, float>;
 template class UnitArena<cpu::Cpu, double>;

@@ -14,11 +14,7 @@
 #include <pdp/cpu/tag.hpp>
 #include <pdp/cpu/update.hpp>
 
-namespace pdp {
-
-static_assert(Device<cpu::Cpu, float> && Device<cpu::Cpu, double>);
-
-namespace cpu {
+namespace pdp::cpu {
 
 /// How many cores this process may use; 0 where nobody knows.
 int usable_cores();
@@ -26,9 +22,7 @@ int usable_cores();
 /// What computes on this processor, in words.
 std::string describe(const Cpu& cpu);
 
-}  // namespace cpu
-
-}  // namespace pdp
+}  // namespace pdp::cpu
 
 #ifndef PDP_SEPARATE_CORE
 #include <pdp/cpu/source/cpu.hpp>

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memory>
-
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/cpu/tag.hpp>
@@ -24,7 +22,7 @@ void in_parts(const Cpu& cpu, Index count, Index least, void (*body)(const void*
 template <class Body>
 void in_parts(const Cpu& cpu, Index count, Index least, const Body& body) {
   const auto call = [](const void* context, Index begin, Index end) { (*static_cast<const Body*>(context))(begin, end); };
-  detail::in_parts(cpu, count, least, call, std::addressof(body));
+  detail::in_parts(cpu, count, least, call, &body);
 }
 
 }  // namespace pdp::cpu

@@ -65,8 +65,6 @@ struct ColumnParallel {
   [[nodiscard]] constexpr Linear own() const { return {in, out / part.count, bias, initializer}; }
 };
 
-static_assert(PlacedLayer<ColumnParallel>);
-
 }  // namespace pdp::nn
 
 #ifndef PDP_SEPARATE_CORE

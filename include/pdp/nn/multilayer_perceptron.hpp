@@ -54,8 +54,6 @@ class MultilayerPerceptron {
   Linear like_;
 };
 
-static_assert(Block<MultilayerPerceptron<Tanh>>);
-
 }  // namespace pdp::nn
 
 #ifndef PDP_SEPARATE_CORE

@@ -46,8 +46,6 @@ struct WarmUp {
   }
 };
 
-static_assert(Schedule<Constant> && Schedule<Linear> && Schedule<Cosine> && Schedule<WarmUp<Cosine>>);
-
 }  // namespace pdp::optim
 
 #ifndef PDP_SEPARATE_CORE
