@@ -4,3 +4,73 @@
 #endif
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/cpu/source/activation.hpp>
+#include <pdp/cpu/source/convert.hpp>
+#include <pdp/cpu/source/cpu.hpp>
+#include <pdp/cpu/source/gemm.hpp>
+#include <pdp/cpu/source/loss.hpp>
+#include <pdp/cpu/source/memory.hpp>
+#include <pdp/cpu/source/parts.hpp>
+#include <pdp/cpu/source/rows.hpp>
+#include <pdp/cpu/source/tag.hpp>
+#include <pdp/engine/instances.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/optim/source/schedule.hpp>
+
+namespace pdp {
+
+static_assert(Device<cpu::Cpu, float> && Device<cpu::Cpu, double>);
+
+}  // namespace pdp
+
+namespace pdp::optim {
+
+static_assert(Optimizer<Sgd> && needed_state_fields(Sgd{}) == 0 && needed_state_fields(Sgd{.momentum = 0.9f}) == 1);
+static_assert(Optimizer<Adam> && Optimizer<AdamW> && state_fields<Adam> == 2);
+static_assert(Schedule<Constant> && Schedule<Linear> && Schedule<Cosine> && Schedule<WarmUp<Cosine>>);
+
+}  // namespace pdp::optim
+
+namespace pdp::cpu {
+
+#define PDP_INSTANTIATE(T)                                                                                                              \
+  template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                           \
+  template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                 \
+  template void hyperbolic_tangent(const Cpu&, Matrix<const T>, Matrix<T>);                                                             \
+  template void hyperbolic_tangent_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
+  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                    \
+  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
+  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
+  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*); \
+  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>);                      \
+  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,      \
+                                               const double*, Matrix<T>, LossSums*);                                                    \
+  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*);                       \
+  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                   \
+  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                               \
+  template void sum_rows(const Cpu&, Matrix<const T>, T*, bool);                                                                        \
+  template void add(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                           \
+  template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                   \
+  template void copy(const Cpu&, Matrix<const T>, Matrix<T>);
+PDP_INSTANTIATE(float)
+PDP_INSTANTIATE(double)
+#undef PDP_INSTANTIATE
+
+template void convert(const Cpu&, Matrix<const float>, Matrix<BFloat16>);
+template void convert(const Cpu&, Matrix<const BFloat16>, Matrix<float>);
+template void convert(const Cpu&, Matrix<const float>, Matrix<Float16>);
+template void convert(const Cpu&, Matrix<const Float16>, Matrix<float>);
+
+#define PDP_UPDATE(Rule, T)                                                                                                             \
+  template void update<optim::state_fields<Rule>>(const Cpu&, const Rule&, const StepNumbers*, std::span<T>, std::span<const T* const>, \
+                                                  std::span<T>, std::span<T* const>)
+PDP_UPDATE(optim::Sgd, float);
+PDP_UPDATE(optim::Sgd, double);
+PDP_UPDATE(optim::Adam, float);
+PDP_UPDATE(optim::Adam, double);
+PDP_UPDATE(optim::AdamW, float);
+PDP_UPDATE(optim::AdamW, double);
+#undef PDP_UPDATE
+
+}  // namespace pdp::cpu

@@ -1,4 +1,5 @@
 #include <pdp/cpu/gemm.hpp>
+#include <pdp/cpu/onednn/product.hpp>
 
 #include <filesystem>
 #include <iterator>

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <sched.h>
-
 #include <string>
 
 #include <pdp/core/device.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/gemm.hpp>
@@ -15,27 +14,16 @@
 #include <pdp/cpu/tag.hpp>
 #include <pdp/cpu/update.hpp>
 
-namespace pdp {
-
-static_assert(Device<cpu::Cpu, float> && Device<cpu::Cpu, double>);
-
-namespace cpu {
+namespace pdp::cpu {
 
 /// How many cores this process may use; 0 where nobody knows.
-inline int usable_cores() {
-  cpu_set_t cores;
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
-}
+int usable_cores();
 
 /// What computes on this processor, in words.
-inline std::string describe(const Cpu& cpu) {
-  const char* const registers = cpu.simd() == Simd::avx512 ? "AVX-512" : cpu.simd() == Simd::avx2 ? "AVX2" : "vectors of 16 bytes";
-  const bool is_linked = onednn::is_linked();
-  return text("matrix products of floats by ", products_name(cpu),
-              is_linked ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers,
-              has_threads() ? text("; on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads") : std::string{});
-}
+std::string describe(const Cpu& cpu);
 
-}  // namespace cpu
+}  // namespace pdp::cpu
 
-}  // namespace pdp
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/cpu.hpp>
+#endif

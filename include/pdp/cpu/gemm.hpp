@@ -1,83 +1,33 @@
 #pragma once
 
-#include <Eigen/Core>
-#include <algorithm>
-#include <concepts>
 #include <string>
 
-#include <pdp/core/cast.hpp>
-#include <pdp/core/error.hpp>
 #include <pdp/core/matrix.hpp>
-#include <pdp/cpu/onednn/product.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/tag.hpp>
 
 namespace pdp::cpu {
 
 /// Whether oneDNN multiplies matrices of floats, and not Eigen.
-inline bool has_onednn(const Cpu& cpu) { return cpu.products == Products::best && onednn::is_linked(); }
-
-namespace detail {
-
-/// How far a product is cut: blocks whose packed copies fit on the stack, where Eigen then keeps them, so that a step allocates nothing.
-template <class T>
-struct Blocking : Eigen::internal::level3_blocking<T, T> {
-  Blocking(Index rows, Index cols, Index depth) {
-    constexpr Index most_bytes = EIGEN_STACK_ALLOCATION_LIMIT, width = 128, deep = most_bytes / width / as_index(sizeof(T));
-    this->m_mc = std::min(cols, width);  // Eigen computes the transpose of a row-major product
-    this->m_nc = std::min(rows, width);
-    this->m_kc = std::min(depth, deep);
-  }
-};
-
-/// c (+)= left right, through the routine of Eigen that its own BLAS is made from: expressions would compile for twice as long, and choose
-/// by size among kernels that a layer does not need. An operand is given as it lies; RowMajor or ColMajor says whether that is itself or
-/// its transpose.
-template <int Left, int Right, class T>
-void eigen_product(const T* left, Index left_stride, const T* right, Index right_stride, Matrix<T> c, Index depth, bool accumulate) {
-  if (!accumulate) std::fill_n(c.data, c.size(), T{});
-  Blocking<T> blocking{c.rows, c.cols, depth};
-  Eigen::internal::general_matrix_matrix_product<Index, T, Left, false, T, Right, false, Eigen::RowMajor, 1>::run(
-      c.rows, c.cols, depth, left, left_stride, right, right_stride, c.data, 1, c.cols, T{1}, blocking, nullptr);
-}
-
-template <int Left, int Right, class T>
-void product(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> c, Index depth, bool accumulate) {
-  if (c.size() == 0) return;
-  if (depth == 0) {
-    if (!accumulate) std::fill_n(c.data, c.size(), T{});
-    return;
-  }
-  if constexpr (std::same_as<T, float>)
-    if (has_onednn(cpu))
-      return onednn::product({left.data, left.cols, Left == Eigen::ColMajor}, {right.data, right.cols, Right == Eigen::ColMajor}, c, depth,
-                             accumulate, cpu.threads);
-  eigen_product<Left, Right>(left.data, left.cols, right.data, right.cols, c, depth, accumulate);
-}
-
-}  // namespace detail
+bool has_onednn(const Cpu& cpu);
 
 /// What multiplies matrices of floats, such as "oneDNN 2.6.3" or "Eigen 3.4.0".
-inline std::string products_name(const Cpu& cpu) {
-  if (has_onednn(cpu)) return onednn::name();
-  return text("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);
-}
+std::string products_name(const Cpu& cpu);
 
 /// c (+)= a b.
 template <class T>
-void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
-  detail::product<Eigen::RowMajor, Eigen::RowMajor>(cpu, a, b, c, a.cols, accumulate);
-}
+void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
 /// c (+)= a b^T.
 template <class T>
-void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
-  detail::product<Eigen::RowMajor, Eigen::ColMajor>(cpu, a, b, c, a.cols, accumulate);
-}
+void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
 /// c (+)= a^T b.
 template <class T>
-void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
-  detail::product<Eigen::ColMajor, Eigen::RowMajor>(cpu, a, b, c, a.rows, accumulate);
-}
+void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
 }  // namespace pdp::cpu
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/gemm.hpp>
+#endif

@@ -1,213 +1,44 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
 #include <span>
 
-#include <pdp/core/cast.hpp>
-#include <pdp/core/finite.hpp>
-#include <pdp/core/label.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
-#include <pdp/cpu/simd/elementary.hpp>
 #include <pdp/cpu/tag.hpp>
 
 namespace pdp::cpu {
-
-namespace detail {
-
-// These are inlined into the loops that call them, and so compiled for their registers; clang would leave some for those of its flags.
-
-/// The largest of a row.
-template <class V, class T>
-[[gnu::always_inline]] inline T largest(const T* x, Index count) {
-  T best = x[0];
-  Index i = 0;
-  if (count >= V::count) {
-    V most = V::load(x);
-    for (i = V::count; i + V::count <= count; i += V::count) most = where_greater(V::load(x + i), most, V::load(x + i), most);
-    best = most.largest();
-  }
-  for (; i < count; ++i) best = is_greater(x[i], best) ? x[i] : best;
-  return best;
-}
-/// In double: next to the 1 of a row's largest logit, what the others add would be lost, and with it the loss of a row that is nearly
-/// right.
-template <class T>
-double sum(const T* x, Index count) {
-  std::array<double, 4> sums{};  // side by side, as a compiler may not reorder a single one
-  Index i = 0;
-  for (; i + 4 <= count; i += 4)
-    for (Index lane = 0; lane < 4; ++lane) sums[as_size(lane)] += static_cast<double>(x[i + lane]);
-  for (; i < count; ++i) sums[0] += static_cast<double>(x[i]);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-/// to = function(x), of registers and of numbers. `to` may be x.
-template <class V, class T, class F>
-[[gnu::always_inline]] inline void transform(const T* x, Index count, T* to, F function) {
-  Index i = 0;
-  for (; i + V::count <= count; i += V::count) function(V::load(x + i)).store(to + i);
-  for (; i < count; ++i) to[i] = function(x[i]);
-}
-/// to = exp(x - less); `to` may be x.
-template <class V, class T>
-[[gnu::always_inline]] inline void exponentials(const T* x, T less, Index count, T* to) {
-  Index i = 0;
-  for (; i + V::count <= count; i += V::count) exp(V::load(x + i) - less).store(to + i);
-  if (i < count) exp(V::load(x + i, count - i) - less).store(to + i, count - i);
-}
-/// The sum of exp(x - less).
-template <class V, class T>
-[[gnu::always_inline]] inline double sum_of_exponentials(const T* x, T less, Index count) {
-  double total = 0;
-  alignas(V) T lanes[V::count];
-  for (Index i = 0; i < count; i += V::count) {
-    const Index some = std::min<Index>(V::count, count - i);
-    exponentials<V>(x + i, less, some, lanes);
-    total += sum(lanes, some);
-  }
-  return total;
-}
-
-}  // namespace detail
 
 /// Cross-entropy of the softmax of each row of logits against its class. The gradient is (softmax - one_hot) * *row_scale; none is computed
 /// into an empty matrix. The largest logit is taken off first, so that no exponential overflows. Throws LabelError if a class
 /// has no logit.
 template <class T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
-                           Matrix<T> gradient, LossSums* sums) {
-  const T scale = static_cast<T>(*row_scale);
-  for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, logits.cols));
-  with_simd(cpu.simd(), [=]<Simd S>() {
-    using V = Lanes<T, S>;
-    const Index width = logits.cols;
-    const bool writes = gradient.data != nullptr;
-    LossSums found;
-    if (writes) {  // the exponentials of all rows in one pass, as a row is often shorter than a register
-      for (Index r = 0; r < logits.rows; ++r) {
-        const T* const x = logits.row(r);
-        const T largest = detail::largest<V>(x, width);
-        detail::transform<V>(x, width, gradient.row(r), [largest](const auto& logit) { return logit - largest; });
-      }
-      detail::exponentials<V>(gradient.data, T{}, gradient.size(), gradient.data);
-    }
-    for (Index r = 0; r < logits.rows; ++r) {
-      const T* const x = logits.row(r);
-      const Index label = classes[as_size(r)];
-      const T largest = detail::largest<V>(x, width);
-      // Of equal logits the first counts.
-      if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
-      double total = 0;
-      if (writes) {
-        T* const g = gradient.row(r);
-        total = detail::sum(g, width);
-        const T factor = scale / static_cast<T>(total);
-        detail::transform<V>(g, width, g, [factor](const auto& each) { return each * factor; });
-        g[label] -= scale;
-      } else {
-        total = detail::sum_of_exponentials<V>(x, largest, width);
-      }
-      found.loss += std::log(total) + static_cast<double>(largest) - static_cast<double>(x[label]);
-    }
-    sums->loss += found.loss;
-    sums->correct += found.correct;
-  });
-}
+                           Matrix<T> gradient, LossSums* sums);
 
 /// What some columns of the logits, those from `first` on, say of each row's cross-entropy, in four numbers: the largest of them, the sum
 /// of the others' exponentials with that one taken off (its own is 1), the logit of the row's class (0 where it is not among them), and
 /// whether the largest is that.
 template <class T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<T> part) {
-  for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, columns));
-  with_simd(cpu.simd(), [=]<Simd S>() {
-    using V = Lanes<T, S>;
-    for (Index r = 0; r < logits.rows; ++r) {
-      const Index label = classes[as_size(r)] - first;
-      const T* const x = logits.row(r);
-      T* const known = part.row(r);
-      known[0] = detail::largest<V>(x, logits.cols);
-      const bool rules_all_out = is_infinite(known[0]) && is_negative(known[0]);
-      known[1] = rules_all_out ? T{} : static_cast<T>(detail::sum_of_exponentials<V>(x, known[0], logits.cols) - 1);
-      const bool is_here = label >= 0 && label < logits.cols;
-      known[2] = is_here ? x[label] : T{};
-      known[3] = static_cast<T>(is_here && !is_nan(known[0]) && x[label] == known[0] && std::find(x, x + label, known[0]) == x + label);
-    }
-  });
-}
+                  Matrix<T> part);
 
 /// softmax_cross_entropy of logits whose columns are divided, from what softmax_part has found of all of them, those from the first columns
 /// first. `logits`, `gradient`: the columns from `first` on. Sums are joined as in Milakov and Gimelshein, "Online normalizer calculation
 /// for softmax", arXiv:1805.02867.
 template <class T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums) {
-  const T scale = static_cast<T>(*row_scale);
-  with_simd(cpu.simd(), [=]<Simd S>() {
-    using V = Lanes<T, S>;
-    LossSums found;
-    for (Index r = 0; r < logits.rows; ++r) {
-      const Index label = classes[as_size(r)];
-      const T* best = parts.row(r);
-      for (Index other = r + logits.rows; other < parts.rows; other += logits.rows)
-        if (is_greater(parts.row(other)[0], best[0])) best = parts.row(other);
-      double total = 0, logit = 0;
-      for (Index other = r; other < parts.rows; other += logits.rows) {
-        const T* const known = parts.row(other);
-        total += (1 + static_cast<double>(known[1])) * std::exp(static_cast<double>(known[0]) - static_cast<double>(best[0]));
-        logit += static_cast<double>(known[2]);
-      }
-      if (gradient.data != nullptr) {
-        T* const g = gradient.row(r);
-        detail::exponentials<V>(logits.row(r), best[0], logits.cols, g);
-        const T factor = scale / static_cast<T>(total);
-        detail::transform<V>(g, logits.cols, g, [factor](const auto& each) { return each * factor; });
-        if (label >= first && label - first < logits.cols) g[label - first] -= scale;
-      }
-      found.correct += best[3] != 0 ? 1 : 0;
-      found.loss += std::log(total) + static_cast<double>(best[0]) - logit;
-    }
-    sums->loss += found.loss;
-    sums->correct += found.correct;
-  });
-}
+                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums);
 
 /// The squared error of each row, divided by its width. The gradient is 2 (output - target) / width * *row_scale; none is computed into an
 /// empty matrix.
 template <class T>
 void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, const double* row_scale, Matrix<T> gradient,
-                   LossSums* sums) {
-  const T scale = static_cast<T>(*row_scale);
-  with_simd(cpu.simd(), [=]<Simd S>() {
-    using V = Lanes<T, S>;
-    const T width = static_cast<T>(output.cols), factor = 2 * scale / width;
-    const bool writes = gradient.data != nullptr;
-    LossSums found;
-    for (Index r = 0; r < output.rows; ++r) {
-      const T *const x = output.row(r), *const y = target.row(r);
-      T* const g = writes ? gradient.row(r) : nullptr;
-      V squares{};
-      Index c = 0;
-      for (; c + V::count <= output.cols; c += V::count) {
-        const V error = V::load(x + c) - V::load(y + c);
-        squares = squares + error * error;
-        if (writes) (error * factor).store(g + c);
-      }
-      T sum = squares.sum();
-      for (; c < output.cols; ++c) {
-        const T error = x[c] - y[c];
-        sum += error * error;
-        if (writes) g[c] = error * factor;
-      }
-      found.loss += static_cast<double>(sum / width);
-    }
-    sums->loss += found.loss;
-    sums->correct += found.correct;
-  });
-}
+                   LossSums* sums);
 
 }  // namespace pdp::cpu
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/loss.hpp>
+#endif

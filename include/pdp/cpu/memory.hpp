@@ -9,6 +9,7 @@
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/tag.hpp>
 
@@ -63,9 +64,7 @@ void store(const Cpu&, const T& value, T* to) {
 
 /// Uniform in [-bound, bound), each by the number of its element.
 template <class T>
-void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[as_index(i)]);
-}
+void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values);
 
 /// A CPU keeps no record: the operations that body() calls are carried out there.
 template <class Body>
@@ -73,9 +72,11 @@ void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
   body();
 }
 
-inline void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
-inline void apply_gradient_rule(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
-  pdp::apply_gradient_rule(*numbers, *history, rule);
-}
+void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history);
+void apply_gradient_rule(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule);
 
 }  // namespace pdp::cpu
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/memory.hpp>
+#endif

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/simd/simd.hpp>
 
 namespace pdp::cpu {
@@ -23,11 +23,10 @@ struct Cpu {
 };
 
 /// Throws ConfigError for a number of threads that a rank cannot have.
-inline void check(const Cpu& cpu) {
-  constexpr int most = 1024;
-  if (cpu.threads < 1 || cpu.threads > most)
-    throw ConfigError{
-        text(cpu.threads, " threads a rank were asked for; a rank has at least one, and at most ", most, ", as in {.threads = 2}")};
-}
+void check(const Cpu& cpu);
 
 }  // namespace pdp::cpu
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/tag.hpp>
+#endif

@@ -13,6 +13,7 @@
 #include <pdp/engine/batch_input.hpp>
 #include <pdp/engine/boundary_memory.hpp>
 #include <pdp/engine/gradient_norm.hpp>
+#include <pdp/engine/instances.hpp>
 #include <pdp/engine/predicted_output.hpp>
 #include <pdp/engine/row_loss.hpp>
 #include <pdp/loss/loss.hpp>

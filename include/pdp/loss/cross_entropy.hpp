@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
-#include <pdp/core/cast.hpp>
-#include <pdp/core/label.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/loss/loss.hpp>
 
 namespace pdp::loss {
@@ -14,9 +14,7 @@ struct CrossEntropy {
   static constexpr bool has_classes = true;
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }
   /// Throws LabelError on a class that there is no output for.
-  void check(std::span<const Target> classes, Index outputs) const {
-    for (std::size_t row = 0; row < classes.size(); ++row) static_cast<void>(label_of(classes, as_index(row), outputs));
-  }
+  void check(std::span<const Target> classes, Index outputs) const;
 
   template <class D, class T>
   void operator()(const D& device, Matrix<const T> output, std::span<const Target> classes, const double* scale, Matrix<T> gradient,
@@ -40,3 +38,7 @@ struct CrossEntropy {
 };
 
 }  // namespace pdp::loss
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/loss/source/cross_entropy.hpp>
+#endif

@@ -55,7 +55,4 @@ struct Flatten : NoParameters {
   void backward_input(const D&, const State<T>&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>, T*) const {}
 };
 
-static_assert(Layer<Relu> && Layer<Tanh> && Layer<Flatten> && is_view<Flatten> && !is_view<Relu> && works_in_place<Relu> &&
-              !works_in_place<Flatten>);
-
 }  // namespace pdp::nn

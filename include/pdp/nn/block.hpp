@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/layer.hpp>
 
 namespace pdp::nn {
@@ -120,11 +121,8 @@ constexpr Flow flow(const B& block, const Shape& input) {
 }
 
 // Not constexpr on purpose: a compiler that must evaluate the call stops here, and shows this name and the numbers.
-[[noreturn]] inline void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected,
-                                                                                    Index found) {
-  throw ShapeError{text("layer ", at.str(), " (", layer, ") expects ", expected, " values a sample, but what comes before it gives ", found,
-                        "; make the two widths equal")};
-}
+[[noreturn]] void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected,
+                                                                             Index found);
 
 /// Throws ShapeError where a layer does not take what it is given; does not compile where that can be known by then.
 constexpr void check_widths(const Flow& flow) {
@@ -144,3 +142,7 @@ constexpr Index input_elements(const B& block) {
 }
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/block.hpp>
+#endif

@@ -1,16 +1,13 @@
 #pragma once
 
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
 
 // Not constexpr on purpose: a compiler that must evaluate the call stops here, and shows this name and the numbers.
-[[noreturn]] inline void a_width_cannot_be_divided_evenly(Index width, int ranks, const Path& at, const char* layer, const char* what) {
-  throw ShapeError{text("layer ", at.str(), " (", layer, ") has ", width, " ", what, ", which cannot be divided evenly over the ", ranks,
-                        " ranks of a tensor-parallel group; choose a width that is a multiple of ", ranks,
-                        ", or a tensor axis whose size divides it")};
-}
+[[noreturn]] void a_width_cannot_be_divided_evenly(Index width, int ranks, const Path& at, const char* layer, const char* what);
 
 /// Throws ShapeError where a width has no equal shares; does not compile where that can be known by then.
 constexpr void check_division(Index width, int ranks, const Path& at, const char* layer, const char* what) {
@@ -68,6 +65,8 @@ struct ColumnParallel {
   [[nodiscard]] constexpr Linear own() const { return {in, out / part.count, bias, initializer}; }
 };
 
-static_assert(PlacedLayer<ColumnParallel>);
-
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/column_parallel.hpp>
+#endif

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/exchange.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/row_parallel.hpp>
@@ -14,6 +15,14 @@ namespace pdp::nn {
 /// Whether the last of a model's layers may be divided by its outputs, so that each rank has some classes: its loss must be one that takes
 /// that.
 enum class Output { whole, may_be_sharded };
+
+namespace detail {
+
+// Not constexpr on purpose, as in block.hpp.
+[[noreturn]] void a_model_has_no_such_part(Part part);
+[[noreturn]] void a_model_has_nothing_to_divide();
+
+}  // namespace detail
 
 /// A rank's part of a model that is divided over a tensor-parallel group. A model that holds layers of tensor parallelism is divided where
 /// these say so. Another one is divided as in Shoeybi et al., "Megatron-LM", arXiv:1909.08053: of two Linear layers with nothing but
@@ -31,8 +40,7 @@ class Divided {
   using Leaves = std::conditional_t<says_itself, LeafTypes<Model>, typename detail::Union<LeafTypes<Model>, Added>::type>;
 
   constexpr Divided(const Model& model, Part part, Output output) : model_{model}, part_{part} {
-    if (part.count < 1 || part.index < 0 || part.index >= part.count)
-      throw ConfigError{text("part ", part.index, " of ", part.count, " of a model was asked for; parts count from 0")};
+    if (part.count < 1 || part.index < 0 || part.index >= part.count) detail::a_model_has_no_such_part(part);
     if constexpr (!says_itself)
       if (part.count > 1) choose(output);
     for_each_leaf({}, [this](const auto&, const Path&) { ++leaves_; });
@@ -86,9 +94,7 @@ class Divided {
     if (has_even_classes && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
     for (const Way way : ways_)
       if (way != Way::whole) return;
-    throw ConfigError{
-        "the model has nothing that tensor parallelism divides: two nn::Linear with only elementwise layers between them; choose another "
-        "strategy, or write nn::ColumnParallel and nn::RowParallel where they should be"};
+    detail::a_model_has_nothing_to_divide();
   }
   template <class Visit>
   constexpr void visit_linear(const Linear& whole, const Path& at, Way way, Visit&& visit) const {
@@ -115,3 +121,7 @@ class Divided {
 };
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/divided.hpp>
+#endif

@@ -60,6 +60,4 @@ constexpr Exchange exchange_of(const L& layer) {
     return Exchange::none;
 }
 
-static_assert(PlacedLayer<Replicate> && PlacedLayer<AllReduce> && is_view<Replicate>);
-
 }  // namespace pdp::nn

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <cmath>
-
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp::nn {
@@ -15,10 +14,7 @@ struct Initializer {
   double numerator = 0;
   Fan fan = Fan::in;
 
-  [[nodiscard]] double bound(Index fan_in, Index fan_out) const {
-    const double count = static_cast<double>(fan == Fan::in ? fan_in : fan_in + fan_out);
-    return count > 0 ? std::sqrt(numerator / count) : 0;
-  }
+  [[nodiscard]] double bound(Index fan_in, Index fan_out) const;
 
   friend constexpr bool operator==(const Initializer&, const Initializer&) = default;
 };
@@ -33,3 +29,7 @@ constexpr Initializer xavier_uniform{6, Initializer::Fan::in_and_out};
 constexpr Initializer zeros{0, Initializer::Fan::in};
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/initializer.hpp>
+#endif

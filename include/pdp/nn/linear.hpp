@@ -46,6 +46,4 @@ struct Linear {
   [[nodiscard]] constexpr Index weight_elements() const { return padded_parameter(in * out); }
 };
 
-static_assert(Layer<Linear>);
-
 }  // namespace pdp::nn

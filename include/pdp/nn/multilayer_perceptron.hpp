@@ -4,11 +4,19 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/linear.hpp>
 
 namespace pdp::nn {
+
+namespace detail {
+
+/// Throws ConfigError where no perceptron has such widths.
+void check_perceptron(const std::vector<Index>& widths);
+
+}  // namespace detail
 
 /// Linear layers with an activation between each two, whose number and widths may come from a command line: {784, 64, 10} is Linear{784,
 /// 64}, the activation, Linear{64, 10}. Its parameters have the names of the same layers in one Sequential: 0.weight, 2.weight, ...
@@ -20,10 +28,7 @@ class MultilayerPerceptron {
   /// `like`: what every Linear is but for its widths, as in {.bias = false}.
   explicit MultilayerPerceptron(std::vector<Index> widths, Activation activation = {}, Linear like = {})
       : widths_{std::move(widths)}, activation_{activation}, like_{like} {
-    if (widths_.size() < 2)
-      throw ConfigError{text("a MultilayerPerceptron was given ", widths_.size(), " widths; it takes at least 2, as in {784, 10}")};
-    for (const Index width : widths_)
-      if (width < 1) throw ConfigError{text("a MultilayerPerceptron was given a width of ", width, "; each must be at least 1")};
+    detail::check_perceptron(widths_);
     check_widths(flow(*this, Shape{}));
   }
 
@@ -49,6 +54,8 @@ class MultilayerPerceptron {
   Linear like_;
 };
 
-static_assert(Block<MultilayerPerceptron<Tanh>>);
-
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/multilayer_perceptron.hpp>
+#endif

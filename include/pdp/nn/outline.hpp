@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/exchange.hpp>
 
@@ -51,17 +52,8 @@ struct Outline {
 };
 
 // Not constexpr on purpose, like the check of widths.
-[[noreturn]] inline void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given) {
-  throw ConfigError{text("layer ", at.str(), " (", layer, ") does not take what comes before it, which is ", name(given),
-                         " over the ranks of a tensor-parallel group; put AllReduce behind what is partial (RowParallel), Replicate before "
-                         "ColumnParallel, and "
-                         "nothing but elementwise layers between ColumnParallel and RowParallel")};
-}
-[[noreturn]] inline void a_model_ends_in_what_no_loss_can_take(Placement given) {
-  throw ConfigError{text(
-      "the model's output is ", name(given), " over the ranks of a tensor-parallel group; ",
-      given == Placement::partial ? "end it with nn::AllReduce" : "take its last nn::Replicate away, or put nn::ColumnParallel behind it")};
-}
+[[noreturn]] void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given);
+[[noreturn]] void a_model_ends_in_what_no_loss_can_take(Placement given);
 
 /// Outlines a model for samples of a shape. Throws ShapeError where a layer does not take what it is given, and ConfigError where it does
 /// not take it as it lies over a tensor-parallel group.
@@ -89,3 +81,7 @@ constexpr Outline outline(const B& model, const Shape& input) {
 }
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/outline.hpp>
+#endif

@@ -7,6 +7,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/nn/initializer.hpp>
 
@@ -18,18 +19,16 @@ class Path {
   static constexpr int max_depth = 8;
 
   [[nodiscard]] constexpr Path child(Index number) const {
-    if (depth_ == max_depth) throw ConfigError{text("layers are nested deeper than ", max_depth, " containers; use fewer")};
+    if (depth_ == max_depth) layers_are_nested_too_deep();
     Path longer = *this;
     longer.at_[as_size(longer.depth_++)] = number;
     return longer;
   }
-  [[nodiscard]] std::string str() const {
-    std::string joined;
-    for (int i = 0; i < depth_; ++i) joined += text(i > 0 ? "." : "", at_[as_size(i)]);
-    return joined;
-  }
+  [[nodiscard]] std::string str() const;
 
  private:
+  [[noreturn]] static void layers_are_nested_too_deep();
+
   std::array<Index, max_depth> at_{};
   int depth_ = 0;
 };
@@ -66,11 +65,7 @@ struct Parameter {
     return other;
   }
   /// Of the whole tensor.
-  [[nodiscard]] std::vector<Index> file_shape() const {
-    const Index all_rows = rows * row_part.count, all_cols = cols * col_part.count;
-    if (cols == 0) return {all_rows};
-    return transposed ? std::vector<Index>{all_cols, all_rows} : std::vector<Index>{all_rows, all_cols};
-  }
+  [[nodiscard]] std::vector<Index> file_shape() const;
   [[nodiscard]] constexpr Index file_elements() const { return elements() * row_part.count * col_part.count; }
   /// The numbers that the elements of the tensor in memory have in a file, from `first` on.
   [[nodiscard]] constexpr random::Elements file_numbers(Index first) const {
@@ -82,10 +77,11 @@ struct Parameter {
   }
   [[nodiscard]] constexpr Index file_element(Index element) const { return file_numbers(element)[0]; }
   /// "0.weight"; "weight" where the layer is the whole model.
-  [[nodiscard]] std::string full_name() const {
-    const std::string at = layer.str();
-    return at.empty() ? name : text(at, ".", name);
-  }
+  [[nodiscard]] std::string full_name() const;
 };
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/parameter.hpp>
+#endif

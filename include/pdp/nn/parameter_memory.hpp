@@ -37,24 +37,7 @@ class UnitArena {
   UnitArena() = default;
   /// `keeps_whole`: the member of Run that says of which units the whole is kept.
   UnitArena(const D& device, const std::vector<Layout::Unit>& units, const Pieces& pieces, bool Run::*keeps_whole, const Spans& lent,
-            const Spans& lent_buffers) {
-    Index elements = 0;
-    for (std::size_t u = 0; u < units.size(); ++u)
-      if (piece(lent, u).empty()) elements += pieces.kept[u];
-    kept_ = allocate<E>(device, elements);
-    for (std::size_t number = 0; number < pieces.buffers.size(); ++number)
-      buffers_.push_back(allocate<E>(device, piece(lent_buffers, number).empty() ? pieces.buffers[number] : 0));
-    E* next = kept_.data();
-    for (std::size_t u = 0; u < units.size(); ++u) {
-      const Layout::Unit& unit = units[u];
-      E* const kept = piece(lent, u).empty() ? std::exchange(next, next + pieces.kept[u]) : lent[u].data();
-      const auto buffer = as_size(unit.run.buffer);
-      if (unit.run.*keeps_whole)
-        places_.push_back({kept, kept + unit.begin()});
-      else
-        places_.push_back({piece(lent_buffers, buffer).empty() ? buffers_[buffer].data() : lent_buffers[buffer].data(), kept});
-    }
-  }
+            const Spans& lent_buffers);
 
   [[nodiscard]] const Place& operator[](std::size_t unit) const { return places_[unit]; }
   /// All that is kept of the units, but for what is lent.
@@ -68,6 +51,27 @@ class UnitArena {
   std::vector<DeviceMemory<D, E>> buffers_;
   std::vector<Place> places_;  // of units
 };
+
+template <class D, class E>
+UnitArena<D, E>::UnitArena(const D& device, const std::vector<Layout::Unit>& units, const Pieces& pieces, bool Run::*keeps_whole,
+                           const Spans& lent, const Spans& lent_buffers) {
+  Index elements = 0;
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (piece(lent, u).empty()) elements += pieces.kept[u];
+  kept_ = allocate<E>(device, elements);
+  for (std::size_t number = 0; number < pieces.buffers.size(); ++number)
+    buffers_.push_back(allocate<E>(device, piece(lent_buffers, number).empty() ? pieces.buffers[number] : 0));
+  E* next = kept_.data();
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const Layout::Unit& unit = units[u];
+    E* const kept = piece(lent, u).empty() ? std::exchange(next, next + pieces.kept[u]) : lent[u].data();
+    const auto buffer = as_size(unit.run.buffer);
+    if (unit.run.*keeps_whole)
+      places_.push_back({kept, kept + unit.begin()});
+    else
+      places_.push_back({piece(lent_buffers, buffer).empty() ? buffers_[buffer].data() : lent_buffers[buffer].data(), kept});
+  }
+}
 
 /// The parameters that a rank holds, with their gradients, and, where T is of 16 bits, with their masters.
 template <class D, class T>
@@ -85,16 +89,7 @@ class ParameterMemory {
     [[nodiscard]] const Run& run() const { return layout.run; }
   };
 
-  ParameterMemory(const D& device, const Layout& layout, const Lent<T>& lent)
-      : values_{device, layout.units, layout.values, &Run::keeps_values, lent.values, lent.value_buffers},
-        gradients_{device, layout.units, layout.gradients, &Run::keeps_gradients, lent.gradients, lent.gradient_buffers} {
-    if constexpr (has_masters) masters_ = allocate<Master>(device, layout.updated());
-    Master* next = has_masters ? masters_.data() : nullptr;
-    for (std::size_t u = 0; u < layout.units.size(); ++u) {
-      units_.push_back({layout.units[u], values_[u].whole, values_[u].own, gradients_[u].whole, gradients_[u].own, next});
-      if constexpr (has_masters) next += layout.units[u].slice;
-    }
-  }
+  ParameterMemory(const D& device, const Layout& layout, const Lent<T>& lent);
 
   [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
   [[nodiscard]] const Unit& operator[](int unit) const { return units_[as_size(unit)]; }
@@ -107,5 +102,17 @@ class ParameterMemory {
   DeviceMemory<D, Master> masters_;
   std::vector<Unit> units_;
 };
+
+template <class D, class T>
+ParameterMemory<D, T>::ParameterMemory(const D& device, const Layout& layout, const Lent<T>& lent)
+    : values_{device, layout.units, layout.values, &Run::keeps_values, lent.values, lent.value_buffers},
+      gradients_{device, layout.units, layout.gradients, &Run::keeps_gradients, lent.gradients, lent.gradient_buffers} {
+  if constexpr (has_masters) masters_ = allocate<Master>(device, layout.updated());
+  Master* next = has_masters ? masters_.data() : nullptr;
+  for (std::size_t u = 0; u < layout.units.size(); ++u) {
+    units_.push_back({layout.units[u], values_[u].whole, values_[u].own, gradients_[u].whole, gradients_[u].own, next});
+    if constexpr (has_masters) next += layout.units[u].slice;
+  }
+}
 
 }  // namespace pdp::nn

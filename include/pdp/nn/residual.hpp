@@ -1,10 +1,18 @@
 #pragma once
 
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/layer_requirements.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
+
+namespace detail {
+
+// Not constexpr on purpose, as in block.hpp.
+[[noreturn]] void a_residual_block_gives_another_width_than_it_takes(Index in, Index out);
+
+}  // namespace detail
 
 /// y = x + block(x). The block's output must have the width of its input. To a schedule it is one layer, so a skip connection never crosses
 /// a boundary; what happens inside is kept with each batch in flight. He et al., "Deep residual learning for image recognition", CVPR 2016.
@@ -146,11 +154,7 @@ class Residual {
     const Flow through = flow(block_, Shape{in});
     check_widths(through);
     const Index out = through.shape.elements();
-    if (out != in) a_residual_block_gives_another_width_than_it_takes(in, out);
-  }
-  // Not constexpr on purpose, as in block.hpp.
-  [[noreturn]] static void a_residual_block_gives_another_width_than_it_takes(Index in, Index out) {
-    throw ShapeError{text("a Residual block takes ", in, " values a sample and gives ", out, "; the two must be equal, as they are added")};
+    if (out != in) detail::a_residual_block_gives_another_width_than_it_takes(in, out);
   }
 
   B block_;
@@ -161,3 +165,7 @@ template <class B>
 explicit Residual(Residual<B>) -> Residual<Residual<B>>;
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/residual.hpp>
+#endif

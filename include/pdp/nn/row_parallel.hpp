@@ -57,6 +57,4 @@ struct RowParallel {
   [[nodiscard]] constexpr Linear own() const { return {in / part.count, out, bias, initializer}; }
 };
 
-static_assert(PlacedLayer<RowParallel>);
-
 }  // namespace pdp::nn

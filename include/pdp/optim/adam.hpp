@@ -80,6 +80,4 @@ struct AdamW {
   }
 };
 
-static_assert(Optimizer<Adam> && Optimizer<AdamW> && state_fields<Adam> == 2);
-
 }  // namespace pdp::optim

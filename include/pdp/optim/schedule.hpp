@@ -1,10 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <numbers>
+
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::optim {
 
@@ -34,12 +33,7 @@ struct Linear {
 struct Cosine {
   std::int64_t steps = 1;
   float to = 0;
-  [[nodiscard]] float factor(std::int64_t step) const {
-    if (step >= steps) return to;
-    const double wave = std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps));
-    const double last = static_cast<double>(to);
-    return static_cast<float>(last + (1 - last) * (1 + wave) / 2);
-  }
+  [[nodiscard]] float factor(std::int64_t step) const;
 };
 
 /// From 1 / steps in step 0 along a line to 1 in step `steps` - 1; after that another schedule, from its own step 0.
@@ -52,6 +46,8 @@ struct WarmUp {
   }
 };
 
-static_assert(Schedule<Constant> && Schedule<Linear> && Schedule<Cosine> && Schedule<WarmUp<Cosine>>);
-
 }  // namespace pdp::optim
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/optim/source/schedule.hpp>
+#endif

@@ -27,6 +27,4 @@ struct Sgd {
   }
 };
 
-static_assert(Optimizer<Sgd> && needed_state_fields(Sgd{}) == 0 && needed_state_fields(Sgd{.momentum = 0.9f}) == 1);
-
 }  // namespace pdp::optim

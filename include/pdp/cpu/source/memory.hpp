@@ -1,0 +1,27 @@
+#pragma once
+
+/// The definitions of what pdp/cpu/memory.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <cstddef>
+#include <span>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/memory.hpp>
+#include <pdp/cpu/tag.hpp>
+
+namespace pdp::cpu {
+
+template <class T>
+void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[as_index(i)]);
+}
+
+PDP_INLINE void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history) { pdp::scale_loss(*numbers, *history); }
+PDP_INLINE void apply_gradient_rule(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule) {
+  pdp::apply_gradient_rule(*numbers, *history, rule);
+}
+
+}  // namespace pdp::cpu

@@ -1,0 +1,18 @@
+#pragma once
+
+/// The definitions of what pdp/cpu/tag.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/cpu/tag.hpp>
+
+namespace pdp::cpu {
+
+PDP_INLINE void check(const Cpu& cpu) {
+  constexpr int most = 1024;
+  if (cpu.threads < 1 || cpu.threads > most)
+    throw ConfigError{
+        text(cpu.threads, " threads a rank were asked for; a rank has at least one, and at most ", most, ", as in {.threads = 2}")};
+}
+
+}  // namespace pdp::cpu

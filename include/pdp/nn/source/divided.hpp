@@ -1,0 +1,25 @@
+#pragma once
+
+/// The definitions of what pdp/nn/divided.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/nn/divided.hpp>
+#include <pdp/nn/parameter.hpp>
+
+namespace pdp::nn {
+
+namespace detail {
+
+PDP_INLINE void a_model_has_no_such_part(Part part) {
+  throw ConfigError{text("part ", part.index, " of ", part.count, " of a model was asked for; parts count from 0")};
+}
+PDP_INLINE void a_model_has_nothing_to_divide() {
+  throw ConfigError{
+      "the model has nothing that tensor parallelism divides: two nn::Linear with only elementwise layers between them; choose another "
+      "strategy, or write nn::ColumnParallel and nn::RowParallel where they should be"};
+}
+
+}  // namespace detail
+
+}  // namespace pdp::nn

@@ -1,0 +1,37 @@
+// Compiled once for a program; see pdp/core/separate_compilation.hpp.
+#ifndef PDP_SEPARATE_COMPILATION
+#define PDP_SEPARATE_COMPILATION
+#endif
+
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/engine/instances.hpp>
+#include <pdp/loss/source/cross_entropy.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/column_parallel.hpp>
+#include <pdp/nn/exchange.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/nn/row_parallel.hpp>
+#include <pdp/nn/source/block.hpp>
+#include <pdp/nn/source/column_parallel.hpp>
+#include <pdp/nn/source/divided.hpp>
+#include <pdp/nn/source/initializer.hpp>
+#include <pdp/nn/source/multilayer_perceptron.hpp>
+#include <pdp/nn/source/outline.hpp>
+#include <pdp/nn/source/parameter.hpp>
+#include <pdp/nn/source/residual.hpp>
+
+namespace pdp::nn {
+
+static_assert(Layer<Linear> && Layer<Relu> && Layer<Tanh> && Layer<Flatten>);
+static_assert(is_view<Flatten> && !is_view<Relu> && works_in_place<Relu> && !works_in_place<Flatten>);
+static_assert(PlacedLayer<ColumnParallel> && PlacedLayer<RowParallel>);
+static_assert(PlacedLayer<Replicate> && PlacedLayer<AllReduce> && is_view<Replicate>);
+static_assert(Block<MultilayerPerceptron<Tanh>>);
+
+template class UnitArena<cpu::Cpu, float>;
+template class UnitArena<cpu::Cpu, double>;
+template class ParameterMemory<cpu::Cpu, float>;
+template class ParameterMemory<cpu::Cpu, double>;
+
+}  // namespace pdp::nn
