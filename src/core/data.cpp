@@ -3,4 +3,31 @@
 #define PDP_SEPARATE_COMPILATION
 #endif
 
+#include <cstdint>
+
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/source/error.hpp>
+#include <pdp/core/source/file_size_limit.hpp>
+#include <pdp/core/source/label.hpp>
+#include <pdp/core/source/random.hpp>
+#include <pdp/core/source/shape.hpp>
+#include <pdp/core/source/standard_streams.hpp>
+#include <pdp/data/source/dataset.hpp>
+#include <pdp/data/source/gzip.hpp>
+#include <pdp/data/source/idx.hpp>
+#include <pdp/data/source/in_memory.hpp>
+#include <pdp/data/source/input.hpp>
+#include <pdp/data/source/loader.hpp>
+#include <pdp/data/source/mnist.hpp>
+#include <pdp/data/source/replace_file.hpp>
+#include <pdp/data/source/sampler.hpp>
+#include <pdp/data/source/shown.hpp>
+
+namespace pdp::data {
+
+template class InMemory<std::int32_t>;
+template class InMemory<float>;
+template class detail::Prefetch<std::int32_t>;
+template class detail::Prefetch<float>;
+
+}  // namespace pdp::data

@@ -1,3 +1,4 @@
+#include <pdp/core/error.hpp>
 #include <pdp/core/standard_streams.hpp>
 
 #include <sys/stat.h>

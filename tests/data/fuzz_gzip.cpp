@@ -1,3 +1,4 @@
+#include <pdp/core/error.hpp>
 #include <pdp/data/gzip.hpp>
 
 #include <zlib.h>

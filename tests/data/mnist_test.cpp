@@ -1,5 +1,6 @@
 #include <sys/stat.h>
 
+#include <pdp/data/idx.hpp>
 #include <pdp/data/mnist.hpp>
 
 #include <algorithm>

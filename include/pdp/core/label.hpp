@@ -7,6 +7,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp {
@@ -15,12 +16,8 @@ namespace pdp {
 class LabelError : public ConfigError {
  public:
   /// `sample`: names it, as in "row 3 of a batch".
-  LabelError(const std::string& sample, Index row, std::int64_t label, Index outputs)
-      : ConfigError{text(sample, " is of class ", label, ", but the model gives ", outputs, " outputs, for classes 0 to ", outputs - 1,
-                         "; either the labels are damaged or the last layer is too narrow")},
-        row_{row},
-        label_{label},
-        outputs_{outputs} {}
+  LabelError(const std::string& sample, Index row, std::int64_t label, Index outputs);
+  ~LabelError() override;
 
   /// The row of the batch, from 0.
   [[nodiscard]] Index row() const noexcept { return row_; }
@@ -33,11 +30,19 @@ class LabelError : public ConfigError {
   Index outputs_;
 };
 
+namespace detail {
+[[noreturn, gnu::cold]] void refuse_label(Index row, std::int64_t label, Index logits);
+}  // namespace detail
+
 /// Returns the class of a row. Throws LabelError if there is no logit for it.
 inline Index label_of(std::span<const std::int32_t> classes, Index row, Index logits) {
   const std::int32_t label = classes[as_size(row)];
-  if (label < 0 || label >= logits) throw LabelError{text("row ", row, " of a batch"), row, label, logits};
+  if (label < 0 || label >= logits) detail::refuse_label(row, label, logits);
   return label;
 }
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/core/source/label.hpp>
+#endif

@@ -11,6 +11,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/philox.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 
 /// Random numbers without state: a number is a function of (key, element) alone. So it does not depend on which rank asks for it, in which
@@ -125,19 +126,10 @@ class Stream {
  public:
   explicit Stream(Key key) : key_{key} {}
 
-  std::uint64_t next() {
-    if (drawn_ % 2 == 0) block_ = bits(key_, drawn_ / 2);
-    const std::size_t low = 2 * (drawn_++ % 2);
-    return std::uint64_t{block_[low]} | std::uint64_t{block_[low + 1]} << 32;
-  }
+  std::uint64_t next();
 
   /// Every number of [0, bound) with the same probability. `bound` is 1 or more.
-  std::uint64_t below(std::uint64_t bound) {
-    const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 modulo bound: so many draws are refused, else small numbers come too often
-    std::uint64_t draw = next();
-    while (draw < surplus) draw = next();
-    return draw % bound;
-  }
+  std::uint64_t below(std::uint64_t bound);
 
  private:
   Key key_;
@@ -146,3 +138,7 @@ class Stream {
 };
 
 }  // namespace pdp::random
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/core/source/random.hpp>
+#endif

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp {
 
@@ -42,11 +43,10 @@ class Shape {
 };
 
 /// "[1, 28, 28]".
-inline std::string text(const Shape& shape) {
-  if (!shape.known()) return "[?]";
-  std::string joined = "[";
-  for (int axis = 0; axis < shape.rank(); ++axis) joined += text(axis > 0 ? ", " : "", shape[axis]);
-  return joined + "]";
-}
+std::string text(const Shape& shape);
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/core/source/shape.hpp>
+#endif

@@ -1,45 +1,27 @@
 #pragma once
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <string_view>
 
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp {
 
 /// Opens /dev/null on each of the descriptors 0 to 2 that is closed. Otherwise the next file or socket would get that number, and
 /// everything printed would go into it.
-inline void open_standard_streams() {
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
-    const int opened = ::open("/dev/null", O_RDWR);        // the lowest free number, and kept across exec
-    if (opened >= 0 && opened != stream) ::close(opened);  // another thread was faster
-  }
-}
+void open_standard_streams();
 
 /// Writes to standard output, and flushes it. Throws FileError if that fails, or an earlier write has failed. A closed standard output has
 /// no reader and is no error.
-inline void write_standard_output(std::string_view words) {
-  errno = 0;
-  std::fwrite(words.data(), 1, words.size(), stdout);
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  const int reason = errno;
-  if (::fcntl(STDOUT_FILENO, F_GETFD) < 0) return;
-  throw FileError{text("standard output cannot be written: ", reason != 0 ? std::strerror(reason) : "an earlier line is lost",
-                       "; redirect it to a place that has room, or to /dev/null")};
-}
+void write_standard_output(std::string_view words);
+
 /// Throws as write_standard_output() does, if what the program has printed so far cannot be written.
-inline void check_standard_output() { write_standard_output({}); }
+void check_standard_output();
 
 /// Clears the line of the terminal that standard error shows, on which a progress bar may stand. Writers call it before they print a line.
-inline void clear_terminal_line() {
-  constexpr std::string_view sequence = "\r\033[K";
-  if (::isatty(STDERR_FILENO) == 1) std::fwrite(sequence.data(), 1, sequence.size(), stderr);
-}
+void clear_terminal_line();
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/core/source/standard_streams.hpp>
+#endif

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp::data {
@@ -34,21 +35,23 @@ concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
   { data.gather(which, x, y) } -> std::same_as<void>;
 };
 
+namespace detail {
+/// The numbers of elements that a gather was given room for, and those of one sample.
+struct GatherSizes {
+  std::size_t x = 0, y = 0;
+  Index x_of_sample = 0, y_of_sample = 0;
+};
+void check_gather(Index samples, std::span<const Index> which, const GatherSizes& sizes);
+}  // namespace detail
+
 /// Throws ShapeError unless the spans of a gather fit the dataset and every number is one of a sample. For the datasets' own use.
 template <class D>
 void check_gather(const D& data, std::span<const Index> which, std::span<const float> x, std::span<const typename D::Target> y) {
-  const auto check = [&](const char* span, std::size_t found, const Shape& shape) {
-    const Index expected = as_index(which.size()) * shape.elements();
-    if (as_index(found) != expected)
-      throw ShapeError{text("gather of ", which.size(), " samples: expected ", expected, " elements in ", span, " (", shape.elements(),
-                            " for each sample), found ", found, ". Size the span by the number of samples that are asked for.")};
-  };
-  check("x", x.size(), data.sample_shape());
-  check("y", y.size(), data.target_shape());
-  for (const Index sample : which)
-    if (sample < 0 || sample >= data.size())
-      throw ShapeError{text("gather: expected sample numbers from 0 to ", data.size() - 1, ", found ", sample,
-                            ". Make the sampler with the size of this dataset.")};
+  detail::check_gather(data.size(), which, {x.size(), y.size(), data.sample_shape().elements(), data.target_shape().elements()});
 }
 
 }  // namespace pdp::data
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/data/source/dataset.hpp>
+#endif

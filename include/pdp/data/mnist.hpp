@@ -1,23 +1,14 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
-#include <string>
-#include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
-#include <pdp/core/cast.hpp>
-#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
-#include <pdp/data/idx.hpp>
-#include <pdp/data/shown.hpp>
 
 namespace pdp::data {
 
@@ -30,77 +21,21 @@ class Digits {
   static constexpr int classes = 10;
 
   /// Reads two IDX files. Throws FileError where they are not 28 x 28 images with a label from 0 to 9 for each.
-  Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file) {
-    IdxFile images{images_file};
-    IdxFile labels{labels_file};
-    check_extents(images, labels);  // before anything is unpacked
-    Bytes bytes{images.values(), labels.values()};
-    check_labels(bytes.labels, labels.name());
-    size_ = images.extents().front();
-    bytes_ = std::make_shared<const Bytes>(std::move(bytes));
-  }
+  Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file);
 
   [[nodiscard]] Index size() const { return size_; }
   [[nodiscard]] Shape sample_shape() const { return Shape{pixels}; }
   [[nodiscard]] Shape target_shape() const { return Shape{1}; }
 
-  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
-    check_gather(*this, which, x, y);
-    constexpr std::size_t ahead = 2, line = 64;  // rows lie anywhere: half of the time would go by waiting for the first bytes of each
-    for (std::size_t i = 0; i < which.size(); ++i) {
-      if (i + ahead < which.size())
-        for (std::size_t byte = 0; byte < pixels; byte += line) __builtin_prefetch(image(which[i + ahead]) + byte);
-      std::transform(image(which[i]), image(which[i]) + pixels, x.data() + i * pixels, [](std::uint8_t byte) { return normalised[byte]; });
-      y[i] = bytes_->labels[as_size(first_ + which[i])];
-    }
-  }
+  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const;
 
   /// The digits [first, last) of these.
-  [[nodiscard]] Digits part(Index first, Index last) const {
-    if (first < 0 || last < first || last > size_)
-      throw ShapeError{
-          text("expected a part of the ", size_, " digits, found [", first, ", ", last, "). Choose 0 <= first <= last <= size().")};
-    Digits digits{*this};
-    digits.first_ += first;
-    digits.size_ = last - first;
-    return digits;
-  }
+  [[nodiscard]] Digits part(Index first, Index last) const;
 
  private:
-  struct Bytes {
-    std::vector<std::uint8_t> images;  // [samples, 784]
-    std::vector<std::uint8_t> labels;  // [samples]
-  };
+  struct Bytes;
 
-  [[nodiscard]] const std::uint8_t* image(Index sample) const { return bytes_->images.data() + as_size((first_ + sample) * pixels); }
-
-  static constexpr std::array<float, 256> normalised = [] {
-    std::array<float, 256> values{};
-    for (std::size_t byte = 0; byte < values.size(); ++byte) values[byte] = (static_cast<float>(byte) / 255.0f - 0.1307f) / 0.3081f;
-    return values;
-  }();
-
-  static void check_extents(const IdxFile& images, const IdxFile& labels) {
-    if (images.extents().size() != 3 || images.extents()[1] != 28 || images.extents()[2] != 28) {
-      std::string found;
-      for (const Index extent : images.extents()) found += text(found.empty() ? "" : " x ", extent);
-      throw FileError{text(images.name(), ": expected images of 28 x 28 pixels (N x 28 x 28 bytes), found ", found, " bytes. ",
-                           "Give MNIST's image file; are images and labels swapped?")};
-    }
-    if (labels.extents().size() != 1)
-      throw FileError{text(labels.name(), ": expected labels in 1 dimension, found ", labels.extents().size(),
-                           " dimensions. Give MNIST's label file.")};
-    if (images.extents()[0] != labels.extents()[0])
-      throw FileError{text(labels.name(), ": expected ", images.extents()[0], " labels, one for each image of ", images.name(), ", found ",
-                           labels.extents()[0], ". Give two files of the same set.")};
-  }
-
-  static void check_labels(const std::vector<std::uint8_t>& labels, const std::string& name) {
-    for (std::size_t i = 0; i < labels.size(); ++i)
-      if (labels[i] >= classes)
-        throw FileError{text(name, ": expected labels from 0 to 9, found ", int{labels[i]}, " as label number ", i,
-                             ". The file is damaged or of another set: copy or download it again.")};
-  }
+  [[nodiscard]] const std::uint8_t* image(Index sample) const;
 
   std::shared_ptr<const Bytes> bytes_;
   Index first_ = 0;
@@ -112,137 +47,15 @@ class Digits {
 class Mnist {
  public:
   /// Throws FileError, which says what was looked for, where the folder or a file is missing or damaged.
-  explicit Mnist(const std::filesystem::path& folder) : Mnist{load(folder)} {}
+  explicit Mnist(const std::filesystem::path& folder);
 
   [[nodiscard]] Digits train() const { return train_; }
   [[nodiscard]] Digits test() const { return test_; }
 
  private:
-  using Path = std::filesystem::path;
-
   Mnist(Digits train, Digits test) : train_{std::move(train)}, test_{std::move(test)} {}
 
-  static Mnist load(const Path& folder) {
-    check_folder(folder);
-    const auto has = [&](const char* name) { return !find(folder, name).empty(); };
-    const auto read = [&](const char* images, const char* labels) { return Digits{need(folder, images), need(folder, labels)}; };
-    if (!has(train_images) && !has(train_labels) && !has(test_images) && !has(test_labels))
-      throw FileError{
-          text(folder.string(), ": expected the files of MNIST, found none of them", near_misses(folder), ". ", what_is_needed())};
-
-    const Digits published_test = read(test_images, test_labels);
-    // A training set with a slip in its names must not become a split of the test set without a word.
-    if (has(train_images) || has(train_labels) || !near_miss(folder, train_images).empty() || !near_miss(folder, train_labels).empty())
-      return {not_empty(read(train_images, train_labels), folder), not_empty(published_test, folder)};
-    const Index digits = published_test.size();
-    const Index split = digits * 9 / 10;
-    return {not_empty(published_test.part(0, split), folder), not_empty(published_test.part(split, digits), folder)};
-  }
-
-  static void check_folder(const Path& folder) {
-    std::error_code error;
-    const auto found = std::filesystem::status(folder, error);
-    if (is_unknown(error)) fail(folder, error);
-    if (!std::filesystem::exists(found))
-      throw FileError{
-          text(folder.string(), ": expected a folder with the files of MNIST, found that it does not exist. ", what_is_needed())};
-    if (!std::filesystem::is_directory(found))
-      throw FileError{text(folder.string(), ": expected a folder with the files of MNIST, found a file. Give the folder that holds it.")};
-  }
-
-  /// Whether an error leaves open what a path names: every one but those that say that nothing has the name.
-  static bool is_unknown(const std::error_code& error) {
-    return error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory;
-  }
-  [[noreturn]] static void fail(const Path& path, const std::error_code& error) {
-    throw FileError{text(path.string(), ": cannot find out whether it is there: ", error.message(), ". ",
-                         error == std::errc::permission_denied ? "Let this user search the folder that holds it (chmod u+x)"
-                                                               : "Check the path and its file system",
-                         ", or give another folder.")};
-  }
-
-  /// Returns the file's path, plain or .gz, or an empty one if neither is a file or a link to one. Throws FileError if the system cannot
-  /// tell.
-  static Path find(const Path& folder, const char* name) {
-    Path unknown;
-    std::error_code why;
-    for (const char* suffix : {"", ".gz"}) {
-      Path path = folder / text(name, suffix);
-      std::error_code error;
-      if (std::filesystem::is_regular_file(path, error)) return path;
-      if (!is_unknown(error) || why) continue;
-      unknown = std::move(path);
-      why = error;
-    }
-    if (why) fail(unknown, why);
-    return {};
-  }
-
-  static Path need(const Path& folder, const char* name) {
-    Path path = find(folder, name);
-    if (path.empty())
-      throw FileError{
-          text(folder.string(), ": expected ", name, " or ", name, ".gz, found neither", near_miss(folder, name), ". ", what_is_needed())};
-    return path;
-  }
-
-  /// Returns the part of a message about what is in the folder in place of the file, or nothing: a file whose name begins alike but for
-  /// case and punctuation, such as train-images.idx3-ubyte, or something of that name that is not a file.
-  static std::string near_miss(const Path& folder, const char* name) {
-    const std::string wanted = letters(name);
-    std::string nearest;
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
-      if (std::string found = entry->path().filename(); letters(found).starts_with(wanted) && (nearest.empty() || found < nearest))
-        nearest = std::move(found);
-    // A folder that may be searched but not listed still has its files.
-    if (is_unknown(error) && error != std::errc::permission_denied) fail(folder, error);
-    if (nearest.empty()) return {};
-    const Path path = folder / nearest;
-    const std::string but = text(", but ", detail::shown(nearest));
-    const auto there = std::filesystem::status(path, error);
-    if (is_unknown(error)) return text(but, ", which cannot be examined: ", error.message());
-    if (std::filesystem::is_regular_file(there))
-      return text(but, ": rename it to ", name, nearest.ends_with(".gz") ? ".gz" : "", " if it is that file");
-    if (!std::filesystem::is_directory(there)) return text(but, ", which is not a file");
-    const Path inside = find(path, name);
-    return text(but, ", which is a folder", inside.empty() ? "" : text(": move the file of this name in it out of it"));
-  }
-
-  static std::string near_misses(const Path& folder) {
-    std::string all;
-    for (const char* name : {train_images, train_labels, test_images, test_labels}) all += near_miss(folder, name);
-    return all;
-  }
-
-  /// Returns the letters and digits of a name, in lower case.
-  static std::string letters(std::string_view name) {
-    std::string kept;
-    for (const char letter : name) {
-      const bool upper = letter >= 'A' && letter <= 'Z';
-      if (upper || (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9'))
-        kept += static_cast<char>(upper ? letter - 'A' + 'a' : letter);
-    }
-    return kept;
-  }
-
-  static const Digits& not_empty(const Digits& digits, const Path& folder) {
-    if (digits.size() == 0)
-      throw FileError{
-          text(folder.string(), ": expected digits to train on and digits to test on, found too few for both. Give a larger set.")};
-    return digits;
-  }
-
-  static std::string what_is_needed() {
-    return text("Give a folder with ", test_images, " and ", test_labels, " (which are then split 9 : 1), or with ", train_images, " and ",
-                train_labels, " as well; each plain or with .gz. pdp ships 10,000 digits in examples/data/mnist of its repository, and ",
-                "installs them as share/pdp/mnist.");
-  }
-
-  static constexpr auto train_images = "train-images-idx3-ubyte";
-  static constexpr auto train_labels = "train-labels-idx1-ubyte";
-  static constexpr auto test_images = "t10k-images-idx3-ubyte";
-  static constexpr auto test_labels = "t10k-labels-idx1-ubyte";
+  static Mnist load(const std::filesystem::path& folder);
 
   Digits train_;
   Digits test_;
@@ -251,3 +64,7 @@ class Mnist {
 static_assert(Dataset<Digits>);
 
 }  // namespace pdp::data
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/data/source/mnist.hpp>
+#endif

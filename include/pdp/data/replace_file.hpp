@@ -1,30 +1,11 @@
 #pragma once
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <filesystem>
-#include <mutex>
-#include <set>
+#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <tuple>
-#include <utility>
 
-#include <pdp/core/cast.hpp>
-#include <pdp/core/error.hpp>
-#include <pdp/core/file_size_limit.hpp>
-#include <pdp/core/standard_streams.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::data {
 
@@ -38,198 +19,25 @@ namespace pdp::data {
 class ReplaceFile {
  public:
   /// Throws FileError where nothing can be written beside `path`, or `path` is a directory or a device.
-  explicit ReplaceFile(std::filesystem::path path) : path_{std::move(path)} {
-    std::error_code ignored;
-    const auto there = std::filesystem::status(path_, ignored);
-    if (path_.filename().empty() || (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)))
-      throw FileError{
-          text(path_.string(), ": expected the path of a file to write, found a directory or a device. Give a file name in a folder.")};
-    open_standard_streams();  // or the file becomes one of them
-    report_file_size_limit();
-    folder_path_ = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
-    folder_ = Descriptor{::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (folder_.get() < 0) fail("open its folder", errno);
-    if (!create_without_name()) create();
-    if (Searched::must_search(folder_.get(), path_) && remove_leftovers()) Searched::found_none(folder_.get(), path_);
-  }
-
+  explicit ReplaceFile(std::filesystem::path path);
   ReplaceFile(const ReplaceFile&) = delete;
   ReplaceFile& operator=(const ReplaceFile&) = delete;
-  ~ReplaceFile() {
-    if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
-  }
+  ~ReplaceFile();
 
   /// Appends. Throws FileError, e.g. on a full disk.
-  void write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail("write it", errno);
-      bytes = bytes.subspan(as_size(count));
-    }
-  }
+  void write(std::span<const std::byte> bytes);
 
   /// Puts the file in its place, on the disk. After a FileError the old file is there as it was (except where only the last step failed,
   /// the sync of the folder: then the new one is there whole, but might not survive a power cut).
-  void commit() {
-    if (::fsync(file_.get()) != 0) fail("write it to the disk", errno);
-    if (temporary_.empty()) give_name();
-    if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), path_.filename().c_str()) != 0)
-      fail("put the new file in its place", errno);
-    temporary_.clear();
-    if (::fsync(folder_.get()) != 0 && errno != EINVAL) fail("write its folder to the disk", errno);  // EINVAL: a file system without it
-  }
+  void commit();
 
  private:
-  class Descriptor {
-   public:
-    Descriptor() = default;
-    explicit Descriptor(int number) : number_{number} {}
-    Descriptor(Descriptor&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-      std::swap(number_, other.number_);
-      return *this;
-    }
-    ~Descriptor() {
-      if (number_ >= 0) ::close(number_);
-    }
-    [[nodiscard]] int get() const { return number_; }
-
-   private:
-    int number_ = -1;
-  };
-
-  /// The paths beside which this process has found no file of another writer. Listing a folder of a million files takes seconds on a
-  /// network file system, so it is not repeated for each save.
-  class Searched {
-   public:
-    static bool must_search(int folder, const std::filesystem::path& path) {
-      const std::scoped_lock lock{mutex};
-      if (process != ::getpid()) paths.clear();  // those of the process that has forked this one
-      return !paths.contains(key(folder, path));
-    }
-    static void found_none(int folder, const std::filesystem::path& path) {
-      constexpr std::size_t most = 1000;
-      const std::scoped_lock lock{mutex};
-      if (paths.size() == most) paths.clear();
-      process = ::getpid();
-      paths.insert(key(folder, path));
-    }
-
-   private:
-    using Key = std::tuple<dev_t, ino_t, std::string>;
-    static Key key(int folder, const std::filesystem::path& path) {
-      struct stat about {};
-      ::fstat(folder, &about);
-      return {about.st_dev, about.st_ino, path.string()};  // the path, too: a new folder may have the number of one that was removed
-    }
-
-    static inline std::mutex mutex;
-    static inline std::set<Key> paths;
-    static inline pid_t process = 0;
-  };
-
-  static constexpr int most_attempts = 1000;
-  static constexpr std::string_view ending = ".new";
-
-  /// This host, as the names of temporary files have it.
-  static std::string host_name() {
-    std::array<char, 33> name{};
-    ::gethostname(name.data(), name.size() - 1);
-    return name.data();
-  }
-  [[nodiscard]] std::string temporary_name(int attempt) const {
-    return text(path_.filename().string(), '.', host_name(), '.', ::getpid(), '.', attempt, ending);
-  }
-
-  /// Returns false where the file system has no files without a name.
-  bool create_without_name() {
-    file_ = Descriptor{::open(folder_path_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)};  // less the umask, as for any new file
-    if (file_.get() < 0 || ::access(own_path().c_str(), F_OK) != 0) return false;
-    if (::faccessat(folder_.get(), temporary_name(0).c_str(), F_OK, 0) != 0 && errno == ENAMETOOLONG)
-      fail("create a file beside it", errno);
-    ::flock(file_.get(), LOCK_EX | LOCK_NB);
-    return true;
-  }
-  [[nodiscard]] std::string own_path() const { return text("/proc/self/fd/", file_.get()); }
-
-  /// Gives the file without a name one that no other writer has.
-  void give_name() {
-    for (int attempt = 0; temporary_.empty(); ++attempt) {
-      std::string name = temporary_name(attempt);
-      if (::linkat(AT_FDCWD, own_path().c_str(), folder_.get(), name.c_str(), AT_SYMLINK_FOLLOW) == 0)
-        temporary_ = std::move(name);
-      else if (errno != EEXIST || attempt == most_attempts)
-        fail("create a file beside it", errno);
-    }
-  }
-
-  /// Creates the temporary under a name that no other writer has: another thread or process may be saving to the same path.
-  void create() {
-    for (int attempt = 0; temporary_.empty(); ++attempt) {
-      std::string name = temporary_name(attempt);
-      file_ = Descriptor{::openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-      if (file_.get() < 0) {
-        if (errno != EEXIST || attempt == most_attempts) fail("create a file beside it", errno);
-        continue;
-      }
-      // Another writer may have taken it for a leftover before it was locked.
-      const bool is_taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-      struct stat state {};
-      if (!is_taken && ::fstat(file_.get(), &state) == 0 && state.st_nlink > 0) temporary_ = std::move(name);
-    }
-  }
-
-  /// Removes what writers of this path left that ended before commit(), and returns whether no file of another writer remains. Some file
-  /// systems lock within one host only: from another host, a file must have been left alone for an hour, too.
-  [[nodiscard]] bool remove_leftovers() const {
-    constexpr time_t long_ago = 3600;
-    const std::string prefix = path_.filename().string() + '.', own_host = host_name();
-    struct stat own {};
-    if (::fstat(file_.get(), &own) != 0) return false;
-    bool none_remains = true;
-    std::error_code error;
-    for (std::filesystem::directory_iterator entry{folder_path_, error}, end; !error && entry != end; entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
-      const std::string_view host = host_in(name, prefix);
-      if (host.empty() || name == temporary_) continue;
-      const Descriptor left{::openat(folder_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
-      struct stat state {};
-      const bool is_left = left.get() >= 0 && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(left.get(), &state) == 0 &&
-                           S_ISREG(state.st_mode) && state.st_nlink == 1;
-      const bool is_removed =
-          is_left && (host == own_host || own.st_mtime - state.st_mtime > long_ago) && ::unlinkat(folder_.get(), name.c_str(), 0) == 0;
-      none_remains = none_remains && is_removed;
-    }
-    return none_remains && !error;
-  }
-  /// HOST of a name PREFIX HOST.PID.NUMBER.new; nothing if the name has another form.
-  static std::string_view host_in(std::string_view name, std::string_view prefix) {
-    if (!name.starts_with(prefix) || !name.ends_with(ending) || name.size() < prefix.size() + ending.size()) return {};
-    name = name.substr(prefix.size(), name.size() - prefix.size() - ending.size());
-    for (int field = 0; field < 2; ++field) {
-      const std::size_t dot = name.rfind('.');
-      if (dot == std::string_view::npos || dot + 1 == name.size()) return {};
-      if (!std::ranges::all_of(name.substr(dot + 1), [](char letter) { return letter >= '0' && letter <= '9'; })) return {};
-      name = name.substr(0, dot);
-    }
-    return name;
-  }
-
-  [[noreturn]] void fail(const char* action, int reason) const {
-    const char* advice = "Choose another path.";
-    if (reason == ENOENT || reason == ENOTDIR) advice = "Create the folder first, or choose another path.";
-    if (reason == EACCES || reason == EPERM || reason == EROFS) advice = "Choose a folder that this user may write to.";
-    if (reason == ENOSPC || reason == EDQUOT) advice = "Free some space or raise the limit, or choose another path.";
-    if (reason == EFBIG) advice = "Raise the limit of a file's size (ulimit -f), or choose another path.";
-    throw FileError{text(path_.string(), ": cannot ", action, ": ", std::generic_category().message(reason), ". ", advice)};
-  }
-
-  std::filesystem::path path_;
-  std::filesystem::path folder_path_;
-  std::string temporary_;  // its name in the folder; empty while it has none
-  Descriptor folder_;
-  Descriptor file_;
+  class NewFile;
+  std::unique_ptr<NewFile> file_;
 };
 
 }  // namespace pdp::data
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/data/source/replace_file.hpp>
+#endif

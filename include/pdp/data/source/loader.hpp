@@ -1,0 +1,144 @@
+#pragma once
+
+/// The definitions of what pdp/data/loader.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/data/dataset.hpp>
+#include <pdp/data/loader.hpp>
+#include <pdp/data/sampler.hpp>
+
+namespace pdp::data::detail {
+
+template <TargetElement Target>
+class Prefetch<Target>::State {
+ public:
+  State(const Source& source, Sampler sampler, Shard shard) : source_{source}, sampler_{std::move(sampler)}, shard_{shard} {
+    check_shard(shard_);
+    if (sampler_.samples() != source_.samples)
+      throw ConfigError{text("expected a sampler over the ", source_.samples, " samples of the dataset, found one over ",
+                             sampler_.samples(), ". Make it with the dataset's size().")};
+    const Index rows = sampler_.largest_share(shard_);
+    for (Slot& slot : slots_) {
+      slot.x.resize(as_size(rows * source_.x_of_sample));
+      slot.y.resize(as_size(rows * source_.y_of_sample));
+    }
+    worker_ = std::jthread{[this](std::stop_token stop) { work(stop); }};
+  }
+
+  [[nodiscard]] Index steps() const { return sampler_.steps(); }
+
+  void start(Index epoch) {
+    std::unique_lock lock{mutex_};
+    steps_ = 0;  // no further gather begins
+    changed_.wait(lock, [this] { return !gathering_; });
+    sampler_.start(epoch);
+    gathered_ = given_ = returned_ = 0;
+    error_ = nullptr;
+    steps_ = sampler_.steps();
+    started_ = true;
+    changed_.notify_all();
+  }
+
+  const Batch<Target>* next() {
+    std::unique_lock lock{mutex_};
+    if (!started_) throw ConfigError{"the loader has no epoch to read. Call start(epoch) before next()."};
+    returned_ = given_;
+    changed_.notify_all();
+    if (given_ == steps_) return nullptr;
+    changed_.wait(lock, [this] { return gathered_ > given_ || error_; });
+    if (gathered_ == given_) std::rethrow_exception(error_);
+    return &slot(given_++).batch;
+  }
+
+ private:
+  struct Slot {
+    std::vector<float> x;
+    std::vector<Target> y;
+    Batch<Target> batch;
+  };
+
+  Slot& slot(Index step) { return slots_[as_size(step) % slots_.size()]; }
+
+  void work(std::stop_token stop) {
+    std::unique_lock lock{mutex_};
+    const auto slot_is_free = [this] { return gathered_ < steps_ && gathered_ - returned_ < as_index(slots_.size()) && !error_; };
+    while (changed_.wait(lock, stop, slot_is_free) && !stop.stop_requested()) {
+      const Index step = gathered_;
+      gathering_ = true;
+      lock.unlock();  // while gathering_, nobody else touches the sampler's order or this slot
+      std::exception_ptr thrown;
+      try {
+        gather(step);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      lock.lock();
+      gathering_ = false;
+      if (thrown)
+        error_ = std::move(thrown);
+      else
+        ++gathered_;
+      changed_.notify_all();
+    }
+  }
+
+  void gather(Index step) {
+    Slot& to = slot(step);
+    const auto which = sampler_.share(step, shard_);
+    const std::span x = std::span{to.x}.first(which.size() * as_size(source_.x_of_sample));
+    const std::span y = std::span{to.y}.first(which.size() * as_size(source_.y_of_sample));
+    source_.gather(source_.data, which, x, y);
+    to.batch = {x, y, step, as_index(which.size()), as_index(sampler_.batch(step).size()), which};
+  }
+
+  Source source_;
+  Sampler sampler_;
+  Shard shard_;
+  std::array<Slot, 2> slots_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable_any changed_;
+  Index steps_ = 0;     // of the epoch that was started
+  Index gathered_ = 0;  // shares of it that were made
+  Index given_ = 0;     // that next() has handed out
+  Index returned_ = 0;  // that the caller is done with
+  bool gathering_ = false;
+  bool started_ = false;
+  std::exception_ptr error_;  // of share number gathered_
+
+  std::jthread worker_;  // last, so that it has ended before the rest goes
+};
+
+template <TargetElement Target>
+Prefetch<Target>::Prefetch(const Source& source, Sampler sampler, Shard shard)
+    : state_{std::make_unique<State>(source, std::move(sampler), shard)} {}
+template <TargetElement Target>
+Prefetch<Target>::~Prefetch() = default;
+
+template <TargetElement Target>
+Index Prefetch<Target>::steps() const {
+  return state_->steps();
+}
+template <TargetElement Target>
+void Prefetch<Target>::start(Index epoch) {
+  state_->start(epoch);
+}
+template <TargetElement Target>
+const Batch<Target>* Prefetch<Target>::next() {
+  return state_->next();
+}
+
+}  // namespace pdp::data::detail
