@@ -10,6 +10,8 @@ set(pdp_headers
     pdp/comm/backend/free_list.hpp
     pdp/comm/backend/members_of_color.hpp
     pdp/comm/backend/request.hpp
+    pdp/comm/backend/source/checks.hpp
+    pdp/comm/backend/source/members_of_color.hpp
     pdp/comm/backend/work_handle.hpp
     pdp/comm/backend/wrapper.hpp
     pdp/comm/basic_communicator.hpp
@@ -28,6 +30,7 @@ set(pdp_headers
     pdp/comm/join/handshake/build.hpp
     pdp/comm/join/membership.hpp
     pdp/comm/join/roll_call.hpp
+    pdp/comm/join/source/store.hpp
     pdp/comm/join/store.hpp
     pdp/comm/message/algorithm/binomial.hpp
     pdp/comm/message/algorithm/dissemination.hpp
@@ -42,12 +45,14 @@ set(pdp_headers
     pdp/comm/message/algorithm/table.hpp
     pdp/comm/message/algorithm/two_level.hpp
     pdp/comm/message/call.hpp
+    pdp/comm/message/call_group.hpp
     pdp/comm/message/call_queue.hpp
     pdp/comm/message/member.hpp
-    pdp/comm/message/member_memory.hpp
     pdp/comm/message/probe.hpp
     pdp/comm/message/probe_log.hpp
     pdp/comm/message/schedule.hpp
+    pdp/comm/message/source/member.hpp
+    pdp/comm/message/source/probe.hpp
     pdp/comm/message/stream/connection_faults.hpp
     pdp/comm/message/stream/connections.hpp
     pdp/comm/message/stream/frame.hpp
@@ -87,16 +92,27 @@ set(pdp_headers
     pdp/comm/shm/segment.hpp
     pdp/comm/shm/this_host.hpp
     pdp/comm/shm/transport.hpp
+    pdp/comm/source/checked.hpp
+    pdp/comm/source/clock.hpp
+    pdp/comm/source/envelope.hpp
+    pdp/comm/source/failure.hpp
+    pdp/comm/source/instrumented.hpp
+    pdp/comm/source/region.hpp
+    pdp/comm/source/self.hpp
+    pdp/comm/source/thread.hpp
     pdp/comm/tcp/acknowledged.hpp
     pdp/comm/tcp/network.hpp
     pdp/comm/tcp/transport.hpp
     pdp/comm/thread.hpp
     pdp/comm/thread/memory.hpp
-    pdp/comm/thread/peers.hpp
-    pdp/comm/thread/probes.hpp
+    pdp/comm/thread/source/memory.hpp
+    pdp/comm/thread/source/peers.hpp
+    pdp/comm/thread/source/probes.hpp
+    pdp/comm/thread/source/transport.hpp
     pdp/comm/thread/transport.hpp
     pdp/comm/thread/world.hpp
     pdp/comm/traits.hpp
+    pdp/comm/wait_until.hpp
     pdp/comm/work.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
@@ -113,6 +129,12 @@ set(pdp_headers
     pdp/core/random.hpp
     pdp/core/separate_compilation.hpp
     pdp/core/shape.hpp
+    pdp/core/source/error.hpp
+    pdp/core/source/file_size_limit.hpp
+    pdp/core/source/label.hpp
+    pdp/core/source/random.hpp
+    pdp/core/source/shape.hpp
+    pdp/core/source/standard_streams.hpp
     pdp/core/standard_streams.hpp
     pdp/core/step_state.hpp
     pdp/core/version.hpp
@@ -131,6 +153,15 @@ set(pdp_headers
     pdp/cpu/simd/elementary.hpp
     pdp/cpu/simd/lanes.hpp
     pdp/cpu/simd/simd.hpp
+    pdp/cpu/source/activation.hpp
+    pdp/cpu/source/convert.hpp
+    pdp/cpu/source/cpu.hpp
+    pdp/cpu/source/gemm.hpp
+    pdp/cpu/source/loss.hpp
+    pdp/cpu/source/memory.hpp
+    pdp/cpu/source/parts.hpp
+    pdp/cpu/source/rows.hpp
+    pdp/cpu/source/tag.hpp
     pdp/cpu/tag.hpp
     pdp/cpu/update.hpp
     pdp/cuda/detail/reduce.hpp
@@ -154,6 +185,16 @@ set(pdp_headers
     pdp/data/safetensors_header.hpp
     pdp/data/sampler.hpp
     pdp/data/shown.hpp
+    pdp/data/source/dataset.hpp
+    pdp/data/source/gzip.hpp
+    pdp/data/source/idx.hpp
+    pdp/data/source/in_memory.hpp
+    pdp/data/source/input.hpp
+    pdp/data/source/loader.hpp
+    pdp/data/source/mnist.hpp
+    pdp/data/source/replace_file.hpp
+    pdp/data/source/sampler.hpp
+    pdp/data/source/shown.hpp
     pdp/engine/batch.hpp
     pdp/engine/batch_input.hpp
     pdp/engine/boundary_memory.hpp
@@ -168,6 +209,7 @@ set(pdp_headers
     pdp/engine/graph_cache.hpp
     pdp/engine/groups.hpp
     pdp/engine/in_flight.hpp
+    pdp/engine/instances.hpp
     pdp/engine/message_tags.hpp
     pdp/engine/predicted_output.hpp
     pdp/engine/program.hpp
@@ -180,6 +222,7 @@ set(pdp_headers
     pdp/engine/unit_calls.hpp
     pdp/engine/unit_memory.hpp
     pdp/engine/worker.hpp
+    pdp/engine/world.hpp
     pdp/launch/access/access.hpp
     pdp/launch/access/munge.hpp
     pdp/launch/access/shared_secret.hpp
@@ -189,6 +232,7 @@ set(pdp_headers
     pdp/launch/net/interface.hpp
     pdp/launch/net/reach.hpp
     pdp/launch/net/slurm_node.hpp
+    pdp/launch/net/source/host_name.hpp
     pdp/launch/options.hpp
     pdp/launch/place.hpp
     pdp/launch/process/cores.hpp
@@ -198,8 +242,13 @@ set(pdp_headers
     pdp/launch/process/report.hpp
     pdp/launch/process/shared_cores.hpp
     pdp/launch/process/signal_name.hpp
+    pdp/launch/process/source/cores.hpp
+    pdp/launch/process/source/problem.hpp
+    pdp/launch/process/source/report.hpp
+    pdp/launch/process/source/stack.hpp
     pdp/launch/process/stack.hpp
     pdp/launch/run.hpp
+    pdp/launch/source/options.hpp
     pdp/launch/start/environment.hpp
     pdp/launch/start/host_list.hpp
     pdp/launch/start/launcher_variables.hpp
@@ -207,11 +256,19 @@ set(pdp_headers
     pdp/launch/start/processes.hpp
     pdp/launch/start/rendezvous_url.hpp
     pdp/launch/start/slurm.hpp
+    pdp/launch/start/source/environment.hpp
+    pdp/launch/start/source/launcher_variables.hpp
+    pdp/launch/start/source/rendezvous_url.hpp
+    pdp/launch/start/source/slurm.hpp
+    pdp/launch/start/source/start.hpp
+    pdp/launch/start/source/starter.hpp
     pdp/launch/start/start.hpp
     pdp/launch/start/starter.hpp
     pdp/launch/store/file_store.hpp
     pdp/launch/store/in_process_store.hpp
     pdp/launch/store/pace.hpp
+    pdp/launch/store/source/in_process_store.hpp
+    pdp/launch/store/source/store_protocol.hpp
     pdp/launch/store/store_entries.hpp
     pdp/launch/store/store_listener.hpp
     pdp/launch/store/store_protocol.hpp
@@ -219,6 +276,7 @@ set(pdp_headers
     pdp/loss/loss.hpp
     pdp/loss/loss_requirements.hpp
     pdp/loss/mean_squared_error.hpp
+    pdp/loss/source/cross_entropy.hpp
     pdp/nn/activation.hpp
     pdp/nn/block.hpp
     pdp/nn/column_parallel.hpp
@@ -239,12 +297,21 @@ set(pdp_headers
     pdp/nn/residual.hpp
     pdp/nn/row_parallel.hpp
     pdp/nn/sequential.hpp
+    pdp/nn/source/block.hpp
+    pdp/nn/source/column_parallel.hpp
+    pdp/nn/source/divided.hpp
+    pdp/nn/source/initializer.hpp
+    pdp/nn/source/multilayer_perceptron.hpp
+    pdp/nn/source/outline.hpp
+    pdp/nn/source/parameter.hpp
+    pdp/nn/source/residual.hpp
     pdp/nn/stage.hpp
     pdp/optim/adam.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/requirements.hpp
     pdp/optim/schedule.hpp
     pdp/optim/sgd.hpp
+    pdp/optim/source/schedule.hpp
     pdp/pdp.hpp
     pdp/plan/common_memory.hpp
     pdp/plan/cuts.hpp

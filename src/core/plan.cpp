@@ -1,6 +1,0 @@
-// Compiled once for a program; see pdp/core/separate_compilation.hpp.
-#ifndef PDP_SEPARATE_COMPILATION
-#define PDP_SEPARATE_COMPILATION
-#endif
-
-#include <pdp/core/separate_compilation.hpp>
