@@ -1,3 +1,4 @@
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/environment.hpp>
 
 #include "command_line.hpp"

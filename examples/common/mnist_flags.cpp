@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/environment.hpp>
 #include <pdp/strategy/mesh.hpp>
 

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/environment.hpp>
 
 #include "command_line.hpp"

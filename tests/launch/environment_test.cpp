@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <pdp/core/error.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/environment.hpp>
 
 #include "catch.hpp"

@@ -1,4 +1,5 @@
 #include <pdp/launch/access/access.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/environment.hpp>
 #include <pdp/launch/start/number.hpp>
 

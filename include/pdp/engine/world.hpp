@@ -12,7 +12,7 @@ namespace pdp::engine {
 template <class C, class D>
 inline constexpr bool calls_through_any = false;
 template <comm::Communicator C, class D>
-requires(D::uses_host_memory && !comm::HasDeviceBuffers<C> && !std::same_as<C, comm::Any> && requires {
+requires(D::uses_host_memory && !comm::HasDeviceBuffers<C> && !comm::QueuesMessages<C> && !std::same_as<C, comm::Any> && requires {
   requires comm::Calls<typename C::Erased>;
   requires comm::AnyCalls::holds<typename C::Work>;
 }) inline constexpr bool calls_through_any<C, D> = true;
@@ -38,8 +38,6 @@ class World<C, D> {
   explicit World(C& world) : world_{comm::Any::borrow(world)} {}
   [[nodiscard]] Comm& operator*() { return world_; }
   [[nodiscard]] Comm* operator->() { return &world_; }
-  [[nodiscard]] const Comm& operator*() const { return world_; }
-  [[nodiscard]] const Comm* operator->() const { return &world_; }
 
  private:
   comm::Any world_;

@@ -61,9 +61,9 @@ template <class F, class... Comms>
 consteval bool takes_any() {
   if constexpr (sizeof...(Comms) > 1)
     return true;
-  else if constexpr ((comm::HasDeviceBuffers<Comms> || ...) || (comm::Alone<Comms> || ...) ||
+  else if constexpr (((comm::HasDeviceBuffers<Comms> || comm::QueuesMessages<Comms> || comm::Alone<Comms>) || ...) ||
                      !(std::constructible_from<comm::Any, Comms> && ...))
-    return false;  // comm::Self goes with a GPU, too
+    return false;  // what an Any does not tell of these must be known
   else
     return std::is_invocable_v<F&, comm::Any&>;
 }

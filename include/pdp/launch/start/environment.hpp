@@ -3,7 +3,6 @@
 #include <optional>
 
 #include <pdp/core/separate_compilation.hpp>
-#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
