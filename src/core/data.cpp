@@ -3,8 +3,13 @@
 #define PDP_SEPARATE_COMPILATION
 #endif
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include <pdp/checkpoint/source/parameters.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/source/error.hpp>
 #include <pdp/core/source/file_size_limit.hpp>
@@ -31,3 +36,16 @@ template class detail::Prefetch<std::int32_t>;
 template class detail::Prefetch<float>;
 
 }  // namespace pdp::data
+
+namespace pdp::checkpoint {
+
+template void put(Tensor&, const nn::Parameter&, std::span<const float>);
+template void put(Tensor&, const nn::Parameter&, std::span<const double>);
+template Tensor detail::tensor_out_of(std::span<const float>, const engine::Contributions&, const nn::Parameter&, int);
+template Tensor detail::tensor_out_of(std::span<const double>, const engine::Contributions&, const nn::Parameter&, int);
+template std::vector<float> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;
+template std::vector<double> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;
+template std::vector<Float16> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;
+template std::vector<BFloat16> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;
+
+}  // namespace pdp::checkpoint
