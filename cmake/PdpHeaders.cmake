@@ -3,6 +3,7 @@
 
 set(pdp_headers
     pdp/checkpoint/parameters.hpp
+    pdp/checkpoint/source/parameters.hpp
     pdp/comm/any.hpp
     pdp/comm/backend/calls.hpp
     pdp/comm/backend/checks.hpp

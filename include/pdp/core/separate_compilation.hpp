@@ -1,7 +1,7 @@
 #pragma once
 
-/// pdp is header-only: a header includes the definitions of what it declares, which are inline. Many of them depend on no type of a program,
-/// so a program may compile them once instead of in each of its sources:
+/// pdp is header-only: a header includes the definitions of what it declares, which are inline. Many of them depend on no type of a
+/// program, so a program may compile them once instead of in each of its sources:
 ///
 /// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp, and, if its ranks are
 ///   processes, src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp.
