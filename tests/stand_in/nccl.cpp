@@ -118,6 +118,7 @@ void carry_out(const std::vector<const Operation*>& ranks) {
   Traffic& all = traffic_of_all();
   (zero_copy ? all.registered : all.other) += bytes;
   const auto sum = [&](std::size_t offset) {
+    if (size == 1 && first.by == ncclAvg) misuse("an average of one rank, whose last elements NCCL before 2.29.7 does not write");
     std::vector<std::byte> total{ranks[0]->in + offset, ranks[0]->in + offset + bytes};
     for (std::size_t rank = 1; rank < size; ++rank) combine(total, ranks[rank]->in + offset, first.type, first.by);
     if (first.by == ncclAvg) with_type(first.type, [&]<class T>(T) { pdp_comm::divide<T>(total.data(), bytes, static_cast<int>(size)); });

@@ -150,6 +150,8 @@ class Maker {
 
 inline ncclRedOp_t operation(const Group& group, const Request& request) {
   if (!reduces(request.verb)) return ncclNumOps;
+  // The average of one rank's values is these values. NCCL before 2.29.7 does not write all of them (NVIDIA/nccl issue 1950).
+  if (group.size() == 1 && request.reducer.reduction == Reduction::average) return ncclSum;
   const ncclRedOp_t found = operation_of(request.reducer.reduction);
   if (found == ncclNumOps)
     throw ConfigError{text(name(request.verb), " on rank ", group.rank(), ": NCCL has no ", name(request.reducer.reduction),
