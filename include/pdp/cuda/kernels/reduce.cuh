@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include <pdp/core/dtype.hpp>
@@ -34,19 +35,19 @@ __global__ void __launch_bounds__(block_threads)
 }  // namespace kernel
 
 template <class T, class Operation>
-void reduce(int device, Stream stream, std::span<const T* const> sources, std::span<T* const> destinations, Index count, int divisor) {
+void reduce(int device, Stream stream, std::span<const std::byte* const> sources, std::span<std::byte* const> destinations, Index count,
+            int divisor) {
   if (sources.empty() || sources.size() > most_sources || destinations.size() > most_sources)
     throw ConfigError{text("a reduction on a GPU takes the values of 1 to ", most_sources,
                            " ranks, for as many; it was asked for those of ", sources.size(), " for ", destinations.size())};
   if (count == 0) return;
-  const auto places = []<class P>(std::span<P* const> from) {
-    kernel::Places<Stored<P>> all{};
-    for (P* const each : from) all.at[all.count++] = stored(each);
-    return all;
-  };
+  kernel::Places<const Stored<T>> from{};
+  for (const std::byte* const each : sources) from.at[from.count++] = reinterpret_cast<const Stored<T>*>(each);
+  kernel::Places<Stored<T>> to{};
+  for (std::byte* const each : destinations) to.at[to.count++] = reinterpret_cast<Stored<T>*>(each);
   constexpr unsigned most_blocks = 4 * 1024;
-  launch_on(device, stream, kernel::reduce<Operation, Stored<T>>, blocks_for(count, block_threads, most_blocks), block_threads,
-            places(sources), places(destinations), count, divisor);
+  launch_on(device, stream, kernel::reduce<Operation, Stored<T>>, blocks_for(count, block_threads, most_blocks), block_threads, from, to,
+            count, divisor);
 }
 
 }  // namespace pdp::cuda
