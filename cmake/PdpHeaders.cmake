@@ -455,6 +455,7 @@ set(pdp_cuda_headers
     pdp/cuda/detail/pool.hpp
     pdp/cuda/detail/products.hpp
     pdp/cuda/detail/readings.hpp
+    pdp/cuda/detail/side_stream.hpp
     pdp/cuda/detail/staging.hpp
     pdp/cuda/detail/state.hpp)
 

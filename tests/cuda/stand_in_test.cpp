@@ -302,6 +302,74 @@ TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it 
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_BIAS) == 0);
 }
 
+TEST_CASE_METHOD(Fixture, "the gradient of a weight is computed beside that of the layer's input, unless it may not be", "[cuda]") {
+  const bool overlapped = GENERATE(true, false);
+  const Device device{{.overlapped_weight_gradients = overlapped}};
+  const gpu::Copy<float> x{device, {1, 2}}, weight{device, {5, 6}}, gradient_y{device, {3}};
+  gpu::Copy<float> gradient_x{device, {0, 0}}, gradient_weight{device, {0, 0}};
+  if (overlapped) stand_in::settings().products_to_meet = 2;
+  gemm_nt(device, gradient_y.matrix(1, 1), weight.matrix(2, 1), gradient_x.matrix(1, 2), false);
+  gemm_tn(device, x.matrix(1, 2), gradient_y.matrix(1, 1), gradient_weight.matrix(2, 1), false);
+  CHECK(gradient_x.values() == std::vector<float>{15, 18});
+  CHECK(gradient_weight.values() == std::vector<float>{3, 6});
+  CHECK(stand_in::products_have_met() == overlapped);
+}
+
+TEST_CASE_METHOD(Fixture, "what comes after the gradient of a weight waits for it where it needs to", "[cuda]") {
+  const Device device;
+  gpu::Copy<float> x{device, {1, 2}}, gradient_y{device, {3}}, gradient_weight{device, {0, 0}}, ones{device, {1, 1}}, one{device, {1}};
+  stand_in::settings().product_milliseconds = 20;  // a thing that does not wait comes before it
+  const auto compute = [&] {
+    gemm_tn(device, std::as_const(x).matrix(1, 2), std::as_const(gradient_y).matrix(1, 1), gradient_weight.matrix(2, 1), false);
+  };
+  const std::vector<float> expected{3, 6};
+  SECTION("who reads the gradient") {
+    compute();
+    gpu::Copy<float> sum{device, {0, 0}};
+    add(device, std::as_const(gradient_weight).matrix(1, 2), std::as_const(ones).matrix(1, 2), sum.matrix(1, 2));
+    CHECK(sum.values() == std::vector<float>{4, 7});
+  }
+  SECTION("who writes over the gradient of the output") {
+    compute();
+    relu_backward(device, std::as_const(one).matrix(1, 1), std::as_const(one).matrix(1, 1), gradient_y.matrix(1, 1));
+    CHECK(gradient_weight.values() == expected);
+    CHECK(gradient_y.values() == std::vector<float>{1});
+  }
+  SECTION("who writes over the input") {
+    compute();
+    add(device, std::as_const(ones).matrix(1, 2), std::as_const(ones).matrix(1, 2), x.matrix(1, 2));
+    CHECK(gradient_weight.values() == expected);
+    CHECK(x.values() == std::vector<float>{2, 2});
+  }
+  SECTION("who copies it, or gives its memory back") {
+    compute();
+    const gpu::Copy<float> copied{device, {0, 0}};
+    copy(device, std::as_const(gradient_weight).matrix(1, 2), pdp::Matrix<float>{const_cast<float*>(copied.read().data()), 1, 2});
+    CHECK(copied.values() == expected);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "a model whose gradients of weights run beside others learns the same bits", "[cuda]") {
+  const auto learn = [&](bool overlapped, bool graphs) {
+    pdp::comm::Self self;
+    pdp::Trainer trainer{self,
+                         pdp::strategy::Single{},
+                         tasks::residual_classifier(2),
+                         {.global_batch = 16, .seed = 3},
+                         Device{{.overlapped_weight_gradients = overlapped, .graphs = graphs}}};
+    std::vector<double> losses;
+    for (int step = 0; step < 5; ++step)
+      losses.push_back(
+          trainer.step(support::normal(16 * tasks::samples(1).sample_shape().elements(), step), std::vector<std::int32_t>(16, step % 4))
+              .loss);
+    return losses;
+  };
+  const std::vector<double> expected = learn(false, false);
+  stand_in::settings().product_milliseconds = 1;
+  CHECK(learn(true, false) == expected);
+  CHECK(learn(true, true) == expected);
+}
+
 TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases and their gradients are computed on the way of the products, where cuBLASLt can", "[cuda]",
                           pdp::Float32, pdp::MixedBfloat16, pdp::MixedFloat16) {
   struct Case {

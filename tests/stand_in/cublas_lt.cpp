@@ -192,6 +192,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     misuse("cublasLtMatmul with a bias that is not of a device");
   ++everything().products[desc->epilogue];
   stream_here(stream, "cublasLtMatmul").enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock& own) {
+    Everything& all = everything();
+    if (const int wanted = settings().products_to_meet; wanted > 0) {
+      all.products_met = all.products_met || ++all.products_at_work >= wanted;
+      all.changed.notify_all();
+      all.changed.wait_for(own, std::chrono::seconds{10}, [&] { return all.products_met; });
+      --all.products_at_work;
+    }
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings().product_milliseconds};
     everything().changed.wait_until(own, end, [end] { return std::chrono::steady_clock::now() >= end; });
     const bool is_tf32 = product.compute == CUBLAS_COMPUTE_32F_FAST_TF32;

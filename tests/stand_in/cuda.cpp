@@ -34,9 +34,11 @@ void reset() {
   settings().epilogues = true;
   settings().epilogues_run = true;
   settings().product_milliseconds = 0;
+  settings().products_to_meet = 0;
   {
     const std::lock_guard lock{everything().mutex};
     everything().products.clear();
+    everything().products_met = false;
     everything().graphs_launched = 0;
     everything().in_use.clear();
   }
@@ -74,6 +76,10 @@ int& current_device() {
 bool is_in_use(int device) {
   const std::lock_guard lock{everything().mutex};
   return everything().in_use.contains(device);
+}
+bool products_have_met() {
+  const std::lock_guard lock{everything().mutex};
+  return everything().products_met;
 }
 int products(int epilogue) {
   const std::lock_guard lock{everything().mutex};

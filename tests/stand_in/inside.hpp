@@ -75,6 +75,8 @@ struct Everything {
   std::map<int, cudaStream_t> default_streams;
   std::set<std::pair<int, int>> peers;  // devices, and those whose memory they have been given
   std::map<int, int> products;          // of cuBLASLt, by their epilogue
+  int products_at_work = 0;
+  bool products_met = false;  // as many as are to
   int graphs_launched = 0;
   std::set<int> in_use;  // devices
   int live = 0;

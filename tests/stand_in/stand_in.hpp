@@ -35,8 +35,10 @@ struct Settings {
   std::atomic<cudaError_t> kernels{cudaSuccess};  // what is said of the program's kernels
   std::atomic<bool> reach{true};                  // whether devices reach each other's memory
   std::atomic<int> product_milliseconds{0};       // that a product of cuBLASLt takes, while other streams go on
-  std::atomic<bool> epilogues{true};              // whether cuBLASLt can do more than a product
-  std::atomic<bool> epilogues_run{true};          // where it finds an algorithm for that, whether it carries it out
+  /// How many products are to be at work at the same time: each waits until they have been, for 10 s at most.
+  std::atomic<int> products_to_meet{0};
+  std::atomic<bool> epilogues{true};      // whether cuBLASLt can do more than a product
+  std::atomic<bool> epilogues_run{true};  // where it finds an algorithm for that, whether it carries it out
   /// By device: whether NCCL has no memory there, registers none, and what it says of the communicators at any time.
   std::array<std::atomic<bool>, 8> full{}, refuses_registration{};
   std::array<std::atomic<ncclResult_t>, 8> error{};
@@ -53,6 +55,8 @@ std::size_t bytes(int device);
 
 /// How often a product with this epilogue of cuBLASLt was begun, or recorded, since the last reset().
 int products(int epilogue);
+/// Whether as many products as are to were at work at the same time since the last reset().
+bool products_have_met();
 /// How many graphs were launched since the last reset().
 int graphs_launched();
 

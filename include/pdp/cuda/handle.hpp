@@ -19,6 +19,8 @@ struct DeviceOptions {
   bool fused_relu = false;
   /// A product sums up the gradient of a bias on its way. Where cuBLASLt's kernels for that are slower than a product and a sum, false.
   bool fused_bias_gradient = true;
+  /// Gradients of weights are computed on a second stream, beside the gradients of the layers before.
+  bool overlapped_weight_gradients = true;
   /// A step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do, and no messages
   /// travel. Over comm::CudaThread, whose calls the host takes a part in, none is.
   bool graphs = true;
@@ -45,7 +47,8 @@ class Device {
   /// Whether steps are recorded as graphs.
   [[nodiscard]] bool records() const;
   [[nodiscard]] Stream stream() const;
-  /// Gives the stream what waits for the operation after it, as a product does; for those who have the stream already.
+  /// Gives the stream what waits for the operation after it, as a product does, and lets it wait for the gradients of weights; for those
+  /// who have the stream already.
   void begin_all() const;
   /// Whether all that was called is carried out. Throws DeviceError where something has failed.
   [[nodiscard]] bool is_idle() const;

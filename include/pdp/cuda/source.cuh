@@ -68,7 +68,7 @@ Device::Device(const DeviceOptions& options) : state_{(check_device(options), st
 int Device::index() const { return state_->options().index; }
 bool Device::records() const { return state_->options().graphs; }
 Stream Device::stream() const { return state_->stream(); }
-void Device::begin_all() const { static_cast<void>(state_->stream()); }
+void Device::begin_all() const { state_->begin_all(); }
 bool Device::is_idle() const {
   const OnDevice on{index()};
   return is_reached("cudaStreamQuery", cudaStreamQuery(state_->stream()));

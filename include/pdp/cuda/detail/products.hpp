@@ -47,9 +47,9 @@ class Products {
   Products(int device, bool tf32) : device_{device}, tf32_{tf32} {
     const OnDevice on{device};
     check_cublas("cublasLtCreate", cublasLtCreate(&handle_));
-    if (const cudaError_t result = cudaMalloc(&workspace_, workspace_bytes); result != cudaSuccess) {
+    if (const cudaError_t result = cudaMalloc(&workspaces_, streams * workspace_bytes); result != cudaSuccess) {
       cublasLtDestroy(handle_);
-      check_room("cudaMalloc", result, device, workspace_bytes);
+      check_room("cudaMalloc", result, device, streams * workspace_bytes);
     }
   }
   Products(const Products&) = delete;
@@ -57,12 +57,16 @@ class Products {
   ~Products() {
     const OnDevice on{device_, std::nothrow};
     plans_.clear();
-    cudaFree(workspace_);
+    cudaFree(workspaces_);
     cublasLtDestroy(handle_);
   }
 
-  /// `bias`: what is added or summed up, as the form says. Gives false, and does nothing, where cuBLASLt cannot do that on its way.
-  bool run(ProductForm form, const void* left, const void* right, void* c, void* bias, cudaStream_t stream) {
+  /// How many streams products may run on at the same time.
+  static constexpr std::size_t streams = 2;
+
+  /// `bias`: what is added or summed up, as the form says. `number`: of the stream. Gives false, and does nothing, where cuBLASLt cannot
+  /// do that on its way.
+  bool run(ProductForm form, const void* left, const void* right, void* c, void* bias, cudaStream_t stream, std::size_t number) {
     const OnDevice on{device_};
     const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none, has_bias = bias != nullptr;
     if (has_bias && reinterpret_cast<std::uintptr_t>(bias) % bias_alignment != 0) return false;
@@ -73,8 +77,9 @@ class Products {
     Plan& plan = *found->second;
     if (has_bias) set_bias(plan.product.get(), bias);
     const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
+    std::byte* const workspace = static_cast<std::byte*>(workspaces_) + number * workspace_bytes;
     const cublasStatus_t status = cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
-                                                 plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_, workspace_bytes, stream);
+                                                 plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace, workspace_bytes, stream);
     if (has_epilogue && cannot(status)) {
       found->second.reset();
       return false;
@@ -194,7 +199,7 @@ class Products {
   int device_;
   bool tf32_;
   cublasLtHandle_t handle_ = nullptr;
-  void* workspace_ = nullptr;
+  void* workspaces_ = nullptr;
   std::map<ProductForm, std::optional<Plan>> plans_;
 };
 

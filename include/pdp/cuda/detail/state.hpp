@@ -1,13 +1,18 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
+#include <pdp/core/cast.hpp>
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/cuda/detail/library.hpp>
 #include <pdp/cuda/detail/pool.hpp>
 #include <pdp/cuda/detail/products.hpp>
 #include <pdp/cuda/detail/readings.hpp>
+#include <pdp/cuda/detail/side_stream.hpp>
 #include <pdp/cuda/detail/staging.hpp>
 #include <pdp/cuda/handle.hpp>
 
@@ -51,13 +56,29 @@ class State {
   [[nodiscard]] Pool& pool() { return pool_; }
   /// The stream, for what comes after all that was called.
   [[nodiscard]] cudaStream_t stream() {
-    begin_product();
+    begin_all();
+    side_.unmark();
     return stream_;
+  }
+  /// The same for an operation that reads and writes this alone, which may run beside gradients of weights.
+  [[nodiscard]] cudaStream_t stream(std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
+    begin_product();
+    side_.join(stream_, reads, writes);
+    side_.unmark();
+    return stream_;
+  }
+  /// Begins the product that waits, if one does, and lets the stream wait for gradients of weights.
+  void begin_all() {
+    begin_product();
+    side_.join(stream_);
   }
   [[nodiscard]] cudaStream_t stream_as_it_is() const { return stream_; }
 
-  /// Forgets a product that waits.
-  void forget() { waiting_.reset(); }
+  /// Forgets a product that waits, and those that the stream has not waited for.
+  void forget() {
+    waiting_.reset();
+    side_.forget();
+  }
 
   /// Adds a row to each of so many rows of a matrix, on a stream of a device.
   using AddRow = void(int device, cudaStream_t stream, const void* row, void* matrix, Index rows, Index cols);
@@ -110,17 +131,43 @@ class State {
   void begin_product() {
     if (!waiting_) return;
     Product product = *std::exchange(waiting_, std::nullopt);
-    if (products_.run(product.form, product.left, product.right, product.c, product.bias, stream_)) return;
+    if (run(product)) return;
+    const void* const row = std::exchange(product.bias, nullptr);
     product.form.epilogue = ProductForm::Epilogue::none;
-    products_.run(product.form, product.left, product.right, product.c, nullptr, stream_);
-    product.add_row(options_.index, stream_, product.bias, product.c, product.form.rows, product.form.cols);
+    run(product);
+    product.add_row(options_.index, stream_, row, product.c, product.form.rows, product.form.cols);
   }
   bool begin_with(ProductForm::Epilogue epilogue, void* bias) {
     Product product = *waiting_;
     product.form.epilogue = epilogue;
-    if (!products_.run(product.form, product.left, product.right, product.c, bias, stream_)) return false;
+    product.bias = bias;
+    if (!run(product)) return false;
     waiting_.reset();
     return true;
+  }
+  /// As Products::run(). The gradient of a weight, whose left operand is transposed, runs beside the gradient of the layer's input, and
+  /// beside what comes after that, unless the options forbid it.
+  bool run(const Product& product) {
+    const ProductForm& form = product.form;
+    const auto bytes = [](const void* data, Index elements, DType type) {
+      return Bytes{static_cast<const std::byte*>(data), as_size(elements) * (type == DType::float32 ? sizeof(float) : sizeof(BFloat16))};
+    };
+    const Bytes left = bytes(product.left, form.rows * form.depth, form.type),
+                right = bytes(product.right, form.depth * form.cols, form.type), c = bytes(product.c, form.rows * form.cols, form.result);
+    const Bytes bias = product.bias != nullptr ? bytes(product.bias, form.cols, form.result) : Bytes{};
+    const OnDevice on{options_.index};
+    if (options_.overlapped_weight_gradients && form.left_is_transposed) {
+      side_.follow(stream_, left, right);
+      if (!products_.run(form, product.left, product.right, product.c, product.bias, side_.stream(), 1)) return false;
+      side_.add({left, right}, {c, bias});
+      return true;
+    }
+    side_.join(stream_, {left, right, bias}, {c});
+    if (form.right_is_transposed)
+      side_.mark(stream_, product.left, c);
+    else
+      side_.unmark();
+    return products_.run(form, product.left, product.right, product.c, product.bias, stream_, 0);
   }
 
   void release() noexcept {
@@ -135,6 +182,7 @@ class State {
   Partials partials_;
   Pool pool_{options_.index};
   Products products_{options_.index, options_.tf32};
+  SideStream side_{options_.index};  // goes before the products, whose memory it may still use
   Staging staging_{options_.index};
   Readings readings_{options_.index};
   std::optional<Product> waiting_;

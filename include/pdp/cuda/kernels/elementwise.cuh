@@ -88,6 +88,16 @@ template <class Body>
 void for_each_element(const Device& device, Index count, const Body& body) {
   for_each_element(device.index(), device.state().stream(), count, body);
 }
+/// No lambda: nvcc would compile it for GPUs, too, and has no Float16 there.
+template <class T>
+Bytes bytes_of(const Matrix<T>& matrix) {
+  return {reinterpret_cast<const std::byte*>(matrix.data), static_cast<std::size_t>(stored(matrix).size()) * sizeof(T)};
+}
+/// The same where body(i) reads elements of these matrices and writes one of another, in backward, beside gradients of weights.
+template <class T, class Body>
+void for_each_element(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out, const Body& body) {
+  for_each_element(device.index(), device.state().stream({bytes_of(left), bytes_of(right)}, {bytes_of(out)}), stored(out).size(), body);
+}
 
 template <Computed T>
 void relu(const Device& device, Matrix<const T> x, Matrix<T> y) {
@@ -96,7 +106,7 @@ void relu(const Device& device, Matrix<const T> x, Matrix<T> y) {
 }
 template <Computed T>
 void relu_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
-  for_each_element(device, stored(y).size(),
+  for_each_element(device, y, gradient_y, gradient_x,
                    kernel::ReluBackward<Stored<T>>{stored(y.data), stored(gradient_y.data), stored(gradient_x.data)});
 }
 template <Computed T>
@@ -105,12 +115,12 @@ void hyperbolic_tangent(const Device& device, Matrix<const T> x, Matrix<T> y) {
 }
 template <Computed T>
 void hyperbolic_tangent_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
-  for_each_element(device, stored(y).size(),
+  for_each_element(device, y, gradient_y, gradient_x,
                    kernel::TanhBackward<Stored<T>>{stored(y.data), stored(gradient_y.data), stored(gradient_x.data)});
 }
 template <Computed T>
 void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out) {
-  for_each_element(device, stored(out).size(), kernel::Add<Stored<T>>{stored(left.data), stored(right.data), stored(out.data)});
+  for_each_element(device, left, right, out, kernel::Add<Stored<T>>{stored(left.data), stored(right.data), stored(out.data)});
 }
 template <Computed T>
 void add_row_on(int device, cudaStream_t stream, const void* row, void* matrix, Index rows, Index cols) {

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <new>
+#include <span>
+#include <vector>
+
+#include <pdp/cuda/detail/library.hpp>
+
+namespace pdp::cuda {
+
+using Bytes = std::span<const std::byte>;
+
+/// A second stream of a device, for products whose result is needed late: the gradients of weights. It remembers what they read and write
+/// until the main stream waits for them, so that an operation of the main stream waits only if it writes what they read or write, or reads
+/// what they write.
+class SideStream {
+ public:
+  explicit SideStream(int device) : device_{device} {
+    const OnDevice on{device};
+    try {
+      check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+      for (cudaEvent_t* const event : {&begin_, &end_})
+        check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
+  ~SideStream() { release(); }
+
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+
+  /// The next operation of the main stream reads `input` and writes `output`. Until unmark(), products of `input` wait for what came before
+  /// it alone.
+  void mark(cudaStream_t main, const void* input, Bytes output) {
+    check("cudaEventRecord", cudaEventRecord(begin_, main));
+    marked_ = input;
+    marked_output_ = output;
+  }
+  void unmark() { marked_ = nullptr; }
+
+  /// Lets the side stream wait for what a product of these operands reads.
+  void follow(cudaStream_t main, Bytes left, Bytes right) {
+    if (marked_ != right.data() || overlap(marked_output_, left)) check("cudaEventRecord", cudaEventRecord(begin_, main));
+    unmark();
+    check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, begin_, 0));
+  }
+  /// A product was given to the side stream.
+  void add(std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
+    check("cudaEventRecord", cudaEventRecord(end_, stream_));
+    reads_.insert(reads_.end(), reads);
+    writes_.insert(writes_.end(), writes);
+  }
+
+  /// Lets the main stream wait for the side stream if an operation that reads and writes this must.
+  void join(cudaStream_t main, std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
+    const auto meet = [](std::initializer_list<Bytes> these, const std::vector<Bytes>& those) {
+      return std::ranges::any_of(these,
+                                 [&](Bytes each) { return std::ranges::any_of(those, [&](Bytes other) { return overlap(each, other); }); });
+    };
+    if (meet(reads, writes_) || meet(writes, reads_) || meet(writes, writes_)) join(main);
+  }
+  void join(cudaStream_t main) {
+    if (writes_.empty()) return;
+    check("cudaStreamWaitEvent", cudaStreamWaitEvent(main, end_, 0));
+    forget();
+  }
+  /// Of products that a graph would have had which is not made.
+  void forget() {
+    unmark();
+    reads_.clear();
+    writes_.clear();
+  }
+
+ private:
+  static bool overlap(Bytes a, Bytes b) {
+    return std::less<>{}(a.data(), b.data() + b.size()) && std::less<>{}(b.data(), a.data() + a.size());
+  }
+  void release() noexcept {
+    const OnDevice on{device_, std::nothrow};
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+    for (cudaEvent_t event : {begin_, end_})
+      if (event != nullptr) cudaEventDestroy(event);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  int device_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;  // what the products wait for, and the last of them
+  const void* marked_ = nullptr;
+  Bytes marked_output_;
+  std::vector<Bytes> reads_, writes_;  // of products that the main stream has not waited for
+};
+
+}  // namespace pdp::cuda
