@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/launch/start/environment.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/testing/equivalence.hpp>
