@@ -185,10 +185,5 @@ int main(int argc, char** argv) {
   }
   pdp::launch::Options options;
   options.ranks = settings.ranks;
-  return pdp::launch::run<comm::Tcp>(options, [&](auto& world) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(world)>, comm::Tcp>)
-      tune(world, settings);
-    else
-      throw pdp::UsageError{"the table is for processes; use --ranks"};
-  });
+  return pdp::launch::run<comm::Tcp>(options, [&](comm::Tcp& world) { tune(world, settings); });
 }
