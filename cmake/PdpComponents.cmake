@@ -5,7 +5,7 @@
 set(pdp_components launch shm tcp hierarchical safetensors mpi gloo nccl cuda onednn)
 
 # What pdp::pdp itself compiles.
-set(pdp_core_sources core/comm.cpp core/cpu.cpp core/data.cpp core/launch.cpp core/nn.cpp)
+set(pdp_core_sources core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/train.cpp)
 set(pdp_core_libraries Eigen3::Eigen fmt::fmt Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 
 # Of each component: other components that it needs; what find_package finds, the target that this gives, and its name for people; what

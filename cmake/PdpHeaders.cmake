@@ -218,6 +218,13 @@ set(pdp_headers
     pdp/engine/rounded.hpp
     pdp/engine/row_count.hpp
     pdp/engine/row_loss.hpp
+    pdp/engine/slice_sums.hpp
+    pdp/engine/source/batch.hpp
+    pdp/engine/source/channels.hpp
+    pdp/engine/source/collect.hpp
+    pdp/engine/source/program.hpp
+    pdp/engine/source/recorded_splits.hpp
+    pdp/engine/source/timeline.hpp
     pdp/engine/step_trace.hpp
     pdp/engine/timeline.hpp
     pdp/engine/unit_calls.hpp
@@ -302,11 +309,13 @@ set(pdp_headers
     pdp/nn/source/column_parallel.hpp
     pdp/nn/source/divided.hpp
     pdp/nn/source/initializer.hpp
+    pdp/nn/source/layout.hpp
     pdp/nn/source/multilayer_perceptron.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
     pdp/nn/source/residual.hpp
     pdp/nn/stage.hpp
+    pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/requirements.hpp
@@ -325,6 +334,10 @@ set(pdp_headers
     pdp/plan/operation.hpp
     pdp/plan/plan.hpp
     pdp/plan/schedule.hpp
+    pdp/plan/source/common_memory.hpp
+    pdp/plan/source/gradient_policy.hpp
+    pdp/plan/source/layout.hpp
+    pdp/plan/source/liveness.hpp
     pdp/strategy/any_strategy.hpp
     pdp/strategy/data_parallel.hpp
     pdp/strategy/divides.hpp
@@ -333,7 +346,9 @@ set(pdp_headers
     pdp/strategy/pipeline.hpp
     pdp/strategy/requirements.hpp
     pdp/strategy/single.hpp
+    pdp/strategy/source/strategy_ref.hpp
     pdp/strategy/strategy.hpp
+    pdp/strategy/strategy_ref.hpp
     pdp/strategy/tensor_parallel.hpp
     pdp/strategy/zero.hpp
     pdp/testing/equivalence.hpp
@@ -345,11 +360,22 @@ set(pdp_headers
     pdp/train/dataset_chunks.hpp
     pdp/train/describe.hpp
     pdp/train/epoch_run.hpp
+    pdp/train/instances.hpp
     pdp/train/log.hpp
     pdp/train/options.hpp
     pdp/train/print.hpp
     pdp/train/print_epoch.hpp
     pdp/train/progress.hpp
+    pdp/train/source/agreement.hpp
+    pdp/train/source/checked_plan.hpp
+    pdp/train/source/describe.hpp
+    pdp/train/source/epoch_run.hpp
+    pdp/train/source/log.hpp
+    pdp/train/source/options.hpp
+    pdp/train/source/print.hpp
+    pdp/train/source/print_epoch.hpp
+    pdp/train/source/progress.hpp
+    pdp/train/source/timeline.hpp
     pdp/train/task.hpp
     pdp/train/timeline.hpp
     pdp/train/trainer.hpp
@@ -361,6 +387,7 @@ set(pdp_headers
     pdp/verify/messages.hpp
     pdp/verify/rank.hpp
     pdp/verify/rehearsal.hpp
+    pdp/verify/source/describe.hpp
     pdp/verify/structure.hpp
     pdp/verify/units.hpp
     pdp/verify/values.hpp

@@ -41,8 +41,10 @@ namespace pdp::checkpoint {
 
 template void put(Tensor&, const nn::Parameter&, std::span<const float>);
 template void put(Tensor&, const nn::Parameter&, std::span<const double>);
-template Tensor detail::tensor_out_of(std::span<const float>, const engine::Contributions&, const nn::Parameter&, int);
-template Tensor detail::tensor_out_of(std::span<const double>, const engine::Contributions&, const nn::Parameter&, int);
+template std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>&, const engine::Contributions&,
+                                               const std::vector<float>&);
+template std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>&, const engine::Contributions&,
+                                               const std::vector<double>&);
 template std::vector<float> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;
 template std::vector<double> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;
 template std::vector<Float16> detail::Import::values(const nn::Parameter&, Index, std::size_t) const;

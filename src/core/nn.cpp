@@ -4,7 +4,6 @@
 #endif
 
 #include <pdp/core/separate_compilation.hpp>
-#include <pdp/engine/instances.hpp>
 #include <pdp/loss/source/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/column_parallel.hpp>
@@ -16,6 +15,7 @@
 #include <pdp/nn/source/column_parallel.hpp>
 #include <pdp/nn/source/divided.hpp>
 #include <pdp/nn/source/initializer.hpp>
+#include <pdp/nn/source/layout.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>
@@ -28,10 +28,5 @@ static_assert(is_view<Flatten> && !is_view<Relu> && works_in_place<Relu> && !wor
 static_assert(PlacedLayer<ColumnParallel> && PlacedLayer<RowParallel>);
 static_assert(PlacedLayer<Replicate> && PlacedLayer<AllReduce> && is_view<Replicate>);
 static_assert(Block<MultilayerPerceptron<Tanh>>);
-
-template class UnitArena<cpu::Cpu, float>;
-template class UnitArena<cpu::Cpu, double>;
-template class ParameterMemory<cpu::Cpu, float>;
-template class ParameterMemory<cpu::Cpu, double>;
 
 }  // namespace pdp::nn

@@ -22,10 +22,11 @@ TEST_CASE("Layers visits the leaf of each number, once, as its own type, with it
   const Sequential model{Linear{2, 3}, Tanh{}, Repeat{2, Sequential{Residual{Tanh{}}, Linear{3, 3}}}, nn::Relu{}, Linear{3, 9}};
   const nn::Layers<Sequential<Linear, Tanh, Repeat<Sequential<Residual<Tanh>, Linear>>, nn::Relu, Linear>> layers{model};
 
-  std::vector<std::string> seen;
+  std::vector<std::string> paths, seen;
+  nn::for_each_leaf(model, {}, [&](const auto&, const nn::Path& path) { paths.push_back(path.str()); });
   for (int number = 0; number < layers.size(); ++number)
     layers.visit(number, [&]<class L>(const L& layer) {
-      std::string entry = layers.path(number).str() + " " + L::name;
+      std::string entry = paths.at(static_cast<std::size_t>(number)) + " " + L::name;
       if constexpr (std::same_as<L, Linear>) entry += " " + std::to_string(layer.out);
       seen.push_back(entry);
     });
@@ -36,7 +37,7 @@ TEST_CASE("Layers visits the leaf of each number, once, as its own type, with it
 TEST_CASE("Layers of a single layer are that layer", "[nn]") {
   const nn::Layers<Linear> layers{Linear{4, 3}};
   CHECK(layers.size() == 1);
-  CHECK(layers.path(0).str().empty());
+  nn::for_each_leaf(Linear{4, 3}, {}, [&](const auto&, const nn::Path& path) { CHECK(path.str().empty()); });
   int visits = 0;
   layers.visit(0, [&](const Linear& layer) { visits += layer.in == 4 && layer.out == 3 ? 1 : 100; });
   CHECK(visits == 1);

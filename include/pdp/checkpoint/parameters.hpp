@@ -12,6 +12,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/nn/parameter.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 
 namespace pdp::engine {
 class Contributions;
@@ -35,10 +36,6 @@ template <class T>
 void put(Tensor& tensor, const nn::Parameter& parameter, std::span<const T> values);
 
 namespace detail {
-
-/// A whole parameter of a layer out of the values of all ranks.
-template <class T>
-Tensor tensor_out_of(std::span<const T> all, const engine::Contributions& from, const nn::Parameter& parameter, int layer);
 
 /// Tensors from elsewhere that become a model's parameters.
 class Import {
@@ -64,29 +61,24 @@ class Import {
 }  // namespace detail
 
 /// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices or parts of them only.
-template <class Stage>
-[[nodiscard]] std::vector<Tensor> export_parameters(Stage& stage) {
-  using T = typename Stage::Master;
+template <class D, class T>
+[[nodiscard]] std::vector<Tensor> export_parameters(nn::StageParameters<D, T>& stage) {
+  using Master = Accumulated<T>;
   if (!stage.keeps_whole_units())
     throw ConfigError{"this rank keeps slices of the parameters only; Trainer::parameters() brings them together"};
   std::vector<Tensor> tensors;
-  stage.for_each_master([&](const nn::Parameter& parameter, std::span<T> values) {
+  stage.for_each_master([&](const nn::Parameter& parameter, std::span<Master> values) {
     if (parameter.is_divided()) throw ConfigError{"this rank has parts of the parameters only; Trainer::parameters() brings them together"};
-    const auto& read = on_host(stage.device(), std::span<const T>{values});
-    put(tensors.emplace_back(tensor_of(parameter)), parameter, std::span<const T>{read});
+    const auto& read = on_host(stage.device(), std::span<const Master>{values});
+    put(tensors.emplace_back(tensor_of(parameter)), parameter, std::span<const Master>{read});
   });
   return tensors;
 }
 
-/// All parameters of a model, in its order, out of what its ranks have given.
-template <class Stage, class T>
-[[nodiscard]] std::vector<Tensor> export_parameters(const Stage& stage, const engine::Contributions& from, const std::vector<T>& all) {
-  std::vector<Tensor> tensors;
-  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
-    tensors.push_back(detail::tensor_out_of(std::span<const T>{all}, from, parameter, layer));
-  });
-  return tensors;
-}
+/// Returns all parameters of a model, in its order, out of what its ranks have given.
+template <class T>
+[[nodiscard]] std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>& model, const engine::Contributions& from,
+                                                    const std::vector<T>& all);
 
 /// A hash of tensors, whatever their order; the same on every processor.
 [[nodiscard]] std::int64_t hash_of(const std::vector<Tensor>& tensors);
@@ -97,14 +89,14 @@ std::string shape_text(const std::vector<Index>& shape);
 ///
 /// Throws FileError, and changes nothing, unless the tensors are exactly the parameters of the model. Further tensors whose elements are
 /// not float32, such as counters and masks, are no parameters of pdp's and are ignored.
-template <class Stage>
-void import_parameters(Stage& stage, const std::vector<Tensor>& tensors, std::string_view source) {
+template <class D, class T>
+void import_parameters(nn::StageParameters<D, T>& stage, const std::vector<Tensor>& tensors, std::string_view source) {
   detail::Import imported{tensors, source};
-  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int) { imported.check(parameter); });
+  for (const nn::LayerParameter& each : stage.of_model()) imported.check(each.parameter);
   imported.check_rest();
-  stage.for_each_kept([&]<class T>(const nn::Parameter& parameter, Index first, std::span<T> values) {
-    const std::vector<T> kept = imported.template values<T>(parameter, first, values.size());
-    upload(stage.device(), std::span<const T>{kept}, values.data());
+  stage.for_each_kept([&]<class E>(const nn::Parameter& parameter, Index first, std::span<E> values) {
+    const std::vector<E> kept = imported.template values<E>(parameter, first, values.size());
+    upload(stage.device(), std::span<const E>{kept}, values.data());
   });
 }
 

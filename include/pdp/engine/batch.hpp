@@ -4,6 +4,7 @@
 #include <span>
 
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::engine {
 
@@ -41,4 +42,13 @@ struct Limits {
   std::uint64_t seed = 0;
 };
 
+/// Throws ShapeError unless a batch has at most `limit` rows, and `width` values in each.
+void check_batch(Index rows, Index cols, Index limit, Index width);
+/// Throws ShapeError unless a batch has `width` target elements for each row.
+void check_targets(Index rows, Index elements, Index width);
+
 }  // namespace pdp::engine
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/engine/source/batch.hpp>
+#endif

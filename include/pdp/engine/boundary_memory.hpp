@@ -21,63 +21,75 @@ class BoundaryMemory {
   using Slot = nn::Slot<T>;
 
   /// `micro_rows`: of a full micro-batch.
-  BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows)
-      : model_{model}, micro_rows_{micro_rows} {
-    const plan::Boundaries boundaries{model, plan};
-    memory_ = allocate<T>(device, boundaries.row_elements() * micro_rows);
-    step_ = slots_of(boundaries.step, plan.micro_batches);
-    evaluation_ = slots_of(boundaries.evaluation, 1);
-  }
+  BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows);
 
   [[nodiscard]] std::span<Slot> slots_when(bool training) { return training ? step_ : evaluation_; }
   [[nodiscard]] const Slot& evaluation() const { return evaluation_.front(); }
 
   /// Cuts the rows of a batch in micro-batches. The input is read where it lies.
-  void cut(Matrix<const T> x, bool training) {
-    const auto& layers = model_.layers;
-    Index first = 0;
-    for (Slot& slot : slots_when(training)) {
-      slot.rows = std::min(micro_rows_, x.rows - first);
-      T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes over the batch
-      slot.activations[0] = rows;
-      for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
-      first += slot.rows;
-    }
-  }
+  void cut(Matrix<const T> x, bool training);
 
   /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
-  [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const {
-    if (model_.layers[as_size(layer)].saved > 0) return false;
-    const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
-      const auto b = as_size(boundary);
-      for (std::size_t m = 1; m < all.size(); ++m)
-        if (all[m].rows > 0 && (all[m].*tensors)[b] != (all[m - 1].*tensors)[b] + all[m - 1].rows * model_.width(boundary)) return false;
-      return true;
-    };
-    return follow(&Slot::activations, layer) && follow(&Slot::activations, layer + 1) && follow(&Slot::gradients, layer + 1);
-  }
+  [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const;
 
  private:
-  [[nodiscard]] std::vector<Slot> slots_of(const plan::Liveness& list, int micro_batches) {
-    std::vector<Slot> made(as_size(micro_batches), Slot{model_.size()});
-    const auto at = [&](plan::Kind kind, int m, int number) {
-      const Index offset = list.offset(kind, m, number);
-      return offset == plan::Liveness::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
-    };
-    for (int m = 0; m < micro_batches; ++m)
-      for (int number = 0; number <= model_.size(); ++number) {
-        const auto n = as_size(number);
-        made[as_size(m)].activations[n] = at(plan::Kind::activation, m, number);
-        made[as_size(m)].gradients[n] = at(plan::Kind::gradient, m, number);
-        if (number < model_.size()) made[as_size(m)].saved[n] = at(plan::Kind::saved, m, number);
-      }
-    return made;
-  }
+  [[nodiscard]] std::vector<Slot> slots_of(const plan::Liveness& list, int micro_batches);
 
   const nn::Outline& model_;
   Index micro_rows_;
   DeviceMemory<D, T> memory_;
   std::vector<Slot> step_, evaluation_;
 };
+
+template <class D, class T>
+BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows)
+    : model_{model}, micro_rows_{micro_rows} {
+  const plan::Boundaries boundaries{model, plan};
+  memory_ = allocate<T>(device, boundaries.row_elements() * micro_rows);
+  step_ = slots_of(boundaries.step, plan.micro_batches);
+  evaluation_ = slots_of(boundaries.evaluation, 1);
+}
+
+template <class D, class T>
+void BoundaryMemory<D, T>::cut(Matrix<const T> x, bool training) {
+  const auto& layers = model_.layers;
+  Index first = 0;
+  for (Slot& slot : slots_when(training)) {
+    slot.rows = std::min(micro_rows_, x.rows - first);
+    T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes over the batch
+    slot.activations[0] = rows;
+    for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
+    first += slot.rows;
+  }
+}
+
+template <class D, class T>
+bool BoundaryMemory<D, T>::lie_together(std::span<const Slot> all, int layer) const {
+  if (model_.layers[as_size(layer)].saved > 0) return false;
+  const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
+    const auto b = as_size(boundary);
+    for (std::size_t m = 1; m < all.size(); ++m)
+      if (all[m].rows > 0 && (all[m].*tensors)[b] != (all[m - 1].*tensors)[b] + all[m - 1].rows * model_.width(boundary)) return false;
+    return true;
+  };
+  return follow(&Slot::activations, layer) && follow(&Slot::activations, layer + 1) && follow(&Slot::gradients, layer + 1);
+}
+
+template <class D, class T>
+auto BoundaryMemory<D, T>::slots_of(const plan::Liveness& list, int micro_batches) -> std::vector<Slot> {
+  std::vector<Slot> made(as_size(micro_batches), Slot{model_.size()});
+  const auto at = [&](plan::Kind kind, int m, int number) {
+    const Index offset = list.offset(kind, m, number);
+    return offset == plan::Liveness::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
+  };
+  for (int m = 0; m < micro_batches; ++m)
+    for (int number = 0; number <= model_.size(); ++number) {
+      const auto n = as_size(number);
+      made[as_size(m)].activations[n] = at(plan::Kind::activation, m, number);
+      made[as_size(m)].gradients[n] = at(plan::Kind::gradient, m, number);
+      if (number < model_.size()) made[as_size(m)].saved[n] = at(plan::Kind::saved, m, number);
+    }
+  return made;
+}
 
 }  // namespace pdp::engine

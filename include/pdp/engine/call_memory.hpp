@@ -41,18 +41,7 @@ class CallMemory {
   CallMemory() = default;
   /// Every rank of a group makes this call, and gives the same needs of that group, in the same order. A group of one rank, which makes no
   /// calls, gets nothing. `device`: which uses it.
-  CallMemory(const Groups<C>& groups, const D& device, const std::vector<Need>& needs) : device_{device}, places_(needs.size()) {
-    for (int number = 0; number < groups.size(); ++number) {
-      std::size_t elements = 0;
-      for (std::size_t at = 0; at < needs.size(); ++at)
-        if (needs[at].group == number) {
-          places_[at] = {memory_.size(), elements, as_size(needs[at].elements)};
-          elements += as_size(padded<E>(needs[at].elements));
-        }
-      const bool calls = elements > 0 && groups[number].size() > 1;
-      memory_.push_back(calls ? groups[number].template allocate<E>(elements) : Memory{});
-    }
-  }
+  CallMemory(const Groups<C>& groups, const D& device, const std::vector<Need>& needs);
   CallMemory(CallMemory&&) noexcept = default;
   CallMemory& operator=(CallMemory&& other) noexcept {
     std::swap(device_, other.device_);
@@ -84,7 +73,7 @@ class CallMemory {
     std::size_t group = 0, begin = 0, size = 0;
   };
   [[nodiscard]] Memory& memory_of(std::size_t need) { return memory_[places_[need].group]; }
-  [[nodiscard]] bool device_is_through() noexcept {
+  [[nodiscard]] bool device_is_through() noexcept requires comm::HasDeviceBuffers<C> {
     const auto until = comm::Clock::now() + std::chrono::seconds{5};
     try {
       while (!device_->is_idle()) {
@@ -101,5 +90,20 @@ class CallMemory {
   std::vector<Place> places_;   // of needs
   std::vector<Memory> memory_;  // of groups
 };
+
+template <comm::Communicator C, class D, Element E>
+CallMemory<C, D, E>::CallMemory(const Groups<C>& groups, const D& device, const std::vector<Need>& needs)
+    : device_{device}, places_(needs.size()) {
+  for (int number = 0; number < groups.size(); ++number) {
+    std::size_t elements = 0;
+    for (std::size_t at = 0; at < needs.size(); ++at)
+      if (needs[at].group == number) {
+        places_[at] = {memory_.size(), elements, as_size(needs[at].elements)};
+        elements += as_size(padded<E>(needs[at].elements));
+      }
+    const bool calls = elements > 0 && groups[number].size() > 1;
+    memory_.push_back(calls ? groups[number].template allocate<E>(elements) : Memory{});
+  }
+}
 
 }  // namespace pdp::engine

@@ -11,8 +11,9 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/core/hash.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
 
@@ -24,50 +25,25 @@ struct Channel {
   friend constexpr bool operator==(const Channel&, const Channel&) = default;
 };
 
-/// The channels of a group on which a rank sends or receives.
-constexpr std::vector<Channel> channels_of(const plan::Plan& plan, int rank, int group) {
-  std::vector<Channel> channels;
-  for (const plan::Instruction& i : plan.step) {
-    if (i.group != group || (i.op != plan::Op::send_start && i.op != plan::Op::receive_start)) continue;
-    const Channel channel = i.op == plan::Op::send_start ? Channel{rank, i.peer, i.tensor} : Channel{i.peer, rank, i.tensor};
-    if (std::find(channels.begin(), channels.end(), channel) == channels.end()) channels.push_back(channel);
-  }
-  return channels;
-}
+/// Returns the channels of a group on which a rank sends or receives.
+[[nodiscard]] std::vector<Channel> channels_of(const plan::Plan& plan, int rank, int group);
 
-/// The messages that one end of a channel starts in a step, in their order: the micro-batch and the boundary of each.
-constexpr std::vector<std::int32_t> messages_on(const Channel& channel, const plan::Plan& plan, int rank, int group) {
-  const bool sends = channel.from == rank;
-  std::vector<std::int32_t> order;
-  for (const plan::Instruction& i : plan.step)
-    if (i.op == (sends ? plan::Op::send_start : plan::Op::receive_start) && i.group == group && i.tensor == channel.tensor &&
-        i.peer == (sends ? channel.to : channel.from))
-      order.insert(order.end(), {i.micro_batch, i.first});
-  return order;
-}
+/// Returns the messages that one end of a channel starts in a step, in their order: the micro-batch and the boundary of each.
+[[nodiscard]] std::vector<std::int32_t> messages_on(const Channel& channel, const plan::Plan& plan, int rank, int group);
 
-/// The channels in few rounds, in each of which a rank has one channel at most: what one split can make groups of. Neighbours in a chain
-/// need four, as a rank has two of them and messages go both ways.
-constexpr std::vector<std::vector<Channel>> rounds_of(std::vector<Channel> channels) {
-  std::sort(channels.begin(), channels.end(), [](const Channel& a, const Channel& b) {
-    const auto key = [](const Channel& channel) {
-      return std::array{std::min(channel.from, channel.to), std::max(channel.from, channel.to), channel.from, as_int(channel.tensor)};
-    };
-    return key(a) < key(b);
-  });
-  std::vector<std::vector<Channel>> rounds;
-  for (const Channel& channel : channels) {
-    const auto is_free = [&channel](const std::vector<Channel>& round) {
-      return std::none_of(round.begin(), round.end(), [&channel](const Channel& other) {
-        return other.from == channel.from || other.from == channel.to || other.to == channel.from || other.to == channel.to;
-      });
-    };
-    auto round = std::find_if(rounds.begin(), rounds.end(), is_free);
-    if (round == rounds.end()) round = rounds.insert(rounds.end(), std::vector<Channel>{});
-    round->push_back(channel);
-  }
-  return rounds;
-}
+/// Returns the channels in few rounds. In each a rank has one channel at most, so that one split can make groups of them. Neighbours in a
+/// chain need four rounds, as a rank has two of them and messages go both ways.
+[[nodiscard]] std::vector<std::vector<Channel>> rounds_of(std::vector<Channel> channels);
+
+/// One end of a channel: from, to, tensor, and a hash of the order of its messages. Of no channel, all are -1.
+using ChannelEnd = std::array<std::int64_t, 4>;
+
+/// Returns the ends of channels that a rank has in a group.
+[[nodiscard]] std::vector<ChannelEnd> channel_ends_of(const plan::Plan& plan, int rank, int group);
+
+/// Returns the channels whose ends the ranks of a group have. Throws PlanError if the two ends of a channel have its messages in another
+/// order.
+[[nodiscard]] std::vector<Channel> channels_with(std::vector<ChannelEnd> ends, int group);
 
 /// Where a message goes: a group, and the other rank there.
 template <class C>
@@ -121,9 +97,6 @@ class Channels<C> {
     Channel channel;
     C pair;
   };
-  /// One end of a channel: from, to, tensor, and the order of its messages.
-  using End = std::array<std::int64_t, 4>;
-  static constexpr End nothing{-1, -1, -1, -1};
 
   template <class D>
   void make(int number, const plan::Plan& plan, const D& device) {
@@ -142,29 +115,16 @@ class Channels<C> {
   /// The channels of a group, as all its ranks know them.
   template <class D>
   static std::vector<Channel> collect(C& group, int number, const plan::Plan& plan, const D& device) {
-    std::vector<End> own;
-    for (const Channel& channel : channels_of(plan, group.rank(), number))
-      own.push_back({channel.from, channel.to, static_cast<std::int64_t>(channel.tensor),
-                     random::hash_of(std::span<const std::int32_t>{messages_on(channel, plan, group.rank(), number)})});
+    std::vector<ChannelEnd> own = channel_ends_of(plan, group.rank(), number);
     HostCalls calls{group, device};
     auto most = static_cast<std::int64_t>(own.size());
     calls.all_reduce(std::span{&most, 1}, comm::Max{});
     if (most == 0) return {};
-    own.resize(as_size(most), nothing);
-    std::vector<End> all(own.size() * as_size(group.size()));
+    own.resize(as_size(most), ChannelEnd{-1, -1, -1, -1});
+    std::vector<ChannelEnd> all(own.size() * as_size(group.size()));
     const auto numbers = [](auto& ends) { return std::span{ends.front().data(), ends.size() * ends.front().size()}; };
     calls.all_gather(numbers(std::as_const(own)), numbers(all));
-    std::erase(all, nothing);
-    std::vector<Channel> channels;
-    for (const End& end : all) {  // the first one of a channel, which the other one has to be the same as
-      const Channel channel{as_int(end[0]), as_int(end[1]), static_cast<plan::Tensor>(end[2])};
-      if (std::ranges::find(channels, channel) == channels.end()) channels.push_back(channel);
-      if (std::ranges::count(all, end) != 2)
-        throw PlanError{text("rank ", channel.to, " of group ", number, " asks for its ", name(channel.tensor), "s of rank ", channel.from,
-                             " in another order than that one sends them in; a communicator whose messages are one queue gives it the ",
-                             "wrong ones, so let both ranks of the plan start them in one order")};
-    }
-    return channels;
+    return channels_with(std::move(all), number);
   }
 
   /// A first message, so that what a library does when two ranks first need each other is done before a step.
@@ -180,3 +140,7 @@ class Channels<C> {
 };
 
 }  // namespace pdp::engine
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/engine/source/channels.hpp>
+#endif

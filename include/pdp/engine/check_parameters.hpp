@@ -15,6 +15,7 @@
 #include <pdp/core/hash.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/nn/parameter.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
@@ -22,8 +23,8 @@ namespace pdp::engine {
 /// Throws ParametersDiffer on every rank where a parameter that several ranks hold is not the same on all of them, to the bit. Every rank
 /// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at; of what is divided over a
 /// tensor-parallel group, each part is compared with the same part elsewhere.
-template <comm::Communicator C, class Stage>
-void check_parameters(C& world, Stage& stage, const plan::Plan& plan) {
+template <comm::Communicator C, class D, class T>
+void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Plan& plan) {
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), largest = std::numeric_limits<std::int64_t>::max();
   const auto holds = [&plan](int layer) {
     return std::ranges::any_of(plan.units, [layer](const plan::Unit& unit) {
@@ -31,22 +32,21 @@ void check_parameters(C& world, Stage& stage, const plan::Plan& plan) {
     });
   };
   std::vector<std::pair<std::string, int>> tensors;  // name and layer
-  stage.for_each_parameter_of_model([&](const nn::Parameter& parameter, int layer) {
+  for (const auto& [parameter, layer] : stage.of_model())
     for (int part = 0; part < (parameter.is_divided() ? plan.tensor.count : 1); ++part) tensors.emplace_back(parameter.full_name(), layer);
-  });
 
   std::vector<std::int64_t> own(tensors.size(), largest);
-  const auto look_at = [&]<class T>(const nn::Parameter& parameter, std::span<T> values) {
+  const auto look_at = [&]<class E>(const nn::Parameter& parameter, std::span<E> values) {
     const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
                     (parameter.is_divided() ? plan.tensor.index : 0);
     if (!holds(at->second)) return;
     std::int64_t& hash = own[as_size(at - tensors.begin())];
     const std::int64_t before =
-        std::exchange(hash, random::hash_of(std::span<const T>{on_host(stage.device(), std::span<const T>{values})}));
+        std::exchange(hash, random::hash_of(std::span<const E>{on_host(stage.device(), std::span<const E>{values})}));
     if (before != largest) hash = random::hash_of(std::span<const std::int64_t>{std::array{before, hash}});
   };
   stage.for_each_parameter(look_at);
-  if constexpr (Stage::has_masters) stage.for_each_master(look_at);
+  if constexpr (nn::StageParameters<D, T>::has_masters) stage.for_each_master(look_at);
   std::vector<std::int64_t> lowest = own, highest = own;
   for (std::int64_t& hash : highest)
     if (hash == largest) hash = least;  // of no rank that holds it

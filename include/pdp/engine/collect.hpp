@@ -9,8 +9,10 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/nn/layout.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 #include <pdp/plan/layout.hpp>
 #include <pdp/plan/plan.hpp>
 
@@ -30,33 +32,7 @@ class Contributions {
   };
 
   /// `plans`: of all ranks. `sliced_from`: the first kind of sharding in which a rank keeps no more than its slice.
-  Contributions(const plan::Outline& model, const std::vector<plan::Plan>& plans, plan::Sharding sliced_from = plan::Sharding::parameters)
-      : model_{model}, counts_(plans.size(), 0) {
-    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-      const plan::Layout layout = plan::layout(plans[rank], model);
-      for (std::size_t u = 0; u < plans[rank].units.size(); ++u) {
-        const plan::Unit& unit = plans[rank].units[u];
-        const nn::Layout::Unit& lies = layout.units[u];
-        const bool sliced = unit.sharding >= sliced_from;
-        const Part part{as_int(rank),
-                        as_int(u),
-                        unit.first,
-                        unit.last,
-                        plans[rank].tensor.index,
-                        sliced,
-                        sliced ? lies.begin() : 0,
-                        sliced ? lies.slice : lies.whole(),
-                        elements_};
-        const auto is_same = [&](const Part& other) {
-          return other.first == part.first && other.last == part.last && other.part == part.part && other.begin == part.begin;
-        };
-        if (std::ranges::any_of(parts_, is_same)) continue;
-        elements_ += part.elements;
-        counts_[rank] += as_size(part.elements);
-        parts_.push_back(part);
-      }
-    }
-  }
+  Contributions(const plan::Outline& model, const std::vector<plan::Plan>& plans, plan::Sharding sliced_from = plan::Sharding::parameters);
 
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
   /// Elements of each rank, and of all.
@@ -82,20 +58,24 @@ class Contributions {
 };
 
 /// Brings the parameters of a model, wherever they are kept, to rank 0; gives nothing on the others. Every rank makes this call.
-template <comm::Communicator C, class Stage>
-[[nodiscard]] auto collect(C& world, Stage& stage, const Contributions& from) {
-  using T = typename Stage::Master;
-  std::vector<T> own, all(world.rank() == 0 ? as_size(from.elements()) : 0);
+template <comm::Communicator C, class D, class T>
+[[nodiscard]] std::vector<Accumulated<T>> collect(C& world, nn::StageParameters<D, T>& stage, const Contributions& from) {
+  using Master = Accumulated<T>;
+  std::vector<Master> own, all(world.rank() == 0 ? as_size(from.elements()) : 0);
   for (const Contributions::Part& part : from.parts()) {
     if (part.rank != world.rank()) continue;
-    std::span<T> values = stage.own_masters(part.unit);
-    if constexpr (!Stage::has_masters)
+    std::span<Master> values = stage.own_masters(part.unit);
+    if constexpr (!nn::StageParameters<D, T>::has_masters)
       if (!part.sliced) values = stage.values(part.unit);
-    const auto& read = on_host(stage.device(), std::span<const T>{values});
+    const auto& read = on_host(stage.device(), std::span<const Master>{values});
     own.insert(own.end(), read.begin(), read.end());
   }
-  HostCalls{world, stage.device()}.gather(std::span<const T>{own}, std::span{all}, std::span{from.counts()}, 0);
+  HostCalls{world, stage.device()}.gather(std::span<const Master>{own}, std::span{all}, std::span{from.counts()}, 0);
   return all;
 }
 
 }  // namespace pdp::engine
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/engine/source/collect.hpp>
+#endif

@@ -60,17 +60,14 @@ class Engine {
         takes_loss_{computes_loss(plan_.step)},
         evaluates_loss_{computes_loss(plan_.evaluate)},
         counts_{plan_.tensor.index == 0},
-        setup_{program_of(plan_.setup, groups_)},
-        step_{program_of(plan_.step, groups_)},
-        evaluate_{program_of(plan_.evaluate, groups_)},
+        setup_{program_of(plan_.setup, groups_.sizes())},
+        step_{program_of(plan_.step, groups_.sizes())},
+        evaluate_{program_of(plan_.evaluate, groups_.sizes())},
         graphs_{groups_.world(), worker_.device(), in_flight_},
         executor_{plan_,   groups_, channels_,  memory_,
                   worker_, rows_,   in_flight_, std::max({setup_.message_count, step_.message_count, evaluate_.message_count})},
         in_flight_{groups_.world(), worker_.device()} {
-    std::vector<bool> counts;
-    for (const plan::Unit& unit : plan_.units)
-      counts.push_back(unit.sharding != plan::Sharding::none || unit.group < 0 || groups_[unit.group].rank() == 0);
-    worker_.norm = {worker_.stage(), plan_, policy, counts};
+    worker_.norm = {worker_.stage(), plan_, policy, groups_.counted_units(plan_)};
     if constexpr (comm::RecordsCalls<C>)
       if (world.size() > 1) agree_on_records();
     const AfterDevice after{world, worker_.device()};
@@ -148,7 +145,7 @@ class Engine {
   void miss_step() { executor_.begin_call(Purpose::training); }
   Totals finish() {
     const StepNumbers found = numbers();
-    if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), stage(), worker_.norm, steps() - 1);
+    if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), worker_.device(), worker_.norm, steps() - 1);
     return totals_of(found, rows_.global());
   }
 
@@ -201,10 +198,6 @@ class Engine {
  private:
   /// What a device records lists for.
   enum class List : std::uint8_t { step, evaluation, prediction };
-
-  static bool computes_loss(const plan::Instructions& list) {
-    return std::ranges::any_of(list, [](const plan::Instruction& i) { return i.op == plan::Op::loss; });
-  }
 
   /// As a device may have recorded it, where no other rank has a part in it.
   void carry_out(List list, Index rows, const Program& program) {

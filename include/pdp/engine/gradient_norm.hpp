@@ -13,6 +13,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 
 namespace pdp::engine {
@@ -20,65 +21,25 @@ namespace pdp::engine {
 /// What a rank's device finds out for the norm of a step's gradient: without a word to any other rank, and to the host only when it asks.
 ///
 /// The norm is of parameters alone: between them, and behind them, a unit's memory holds what it happens to hold.
-template <class Stage>
+template <class D, class T>
 class GradientNorm {
-  using T = typename Stage::Gradient;
-  using D = typename Stage::Device;
+  using Gradient = Accumulated<T>;
 
  public:
   GradientNorm() = default;
   /// `counts`: of each unit, whether this rank adds its part of it; of those that hold the same, one does.
-  GradientNorm(Stage& stage, const plan::Plan& plan, const plan::GradientPolicy& policy, const std::vector<bool>& counts)
-      : policy_{policy} {
-    policy.check();
-    if (!policy.needs_norm()) return;
-    if (std::ranges::none_of(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::norm_wait; }))
-      throw PlanError{
-          "the gradient is to be clipped, or looked at, but the plan does not take its norm; make it with plan_for(policy, plan)"};
-    units_.resize(plan.units.size());
-    Index tensors = 0;
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      Unit& unit = units_[u];
-      unit.is_reduced =
-          std::ranges::any_of(plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == as_int(u); });
-      unit.counts = counts[u];
-      stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int layer, std::span<T> whole, std::span<T> own) {
-        unit.whole.push_back({parameter, layer, whole, tensors++});
-        const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
-        if (!own.empty() && !others_have_it) unit.own.push_back(own);
-      });
-    }
-    if (policy.non_finite == plan::NonFinite::stop) watched_ = allocate<double>(stage.device(), tensors);
-    history_ = allocate<StepHistory>(stage.device(), 1);
-    if (policy.loss_scaling) store(stage.device(), StepHistory{.loss_scale = policy.loss_scaling->initial}, history_.data());
-  }
+  GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
+               const std::vector<bool>& counts);
 
-  void begin(const D& device) {
-    if (watched_.size() > 0) zero(device, watched_.span());
-  }
+  void begin(const D& device);
   /// Looks at a unit's gradients before they are added to those of other ranks, and what they are is lost.
-  void watch(const D& device, int unit) {
-    if (policy_.non_finite != plan::NonFinite::stop) return;
-    for (const Tensor& tensor : units_[as_size(unit)].whole) add_squares(device, tensor.values, watched_.data() + tensor.number);
-  }
+  void watch(const D& device, int unit);
   /// Adds this rank's part of the square of the norm to *sum, when all gradients are in.
-  void add_squares(const D& device, double* sum) {
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      if (!units_[u].is_reduced) watch(device, as_int(u));
-      if (!units_[u].counts) continue;
-      for (const std::span<T> own : units_[u].own) add_squares(device, own, sum);
-    }
-  }
+  void add_squares(const D& device, double* sum);
   /// When a step's number of rows is known.
-  void scale_loss(const D& device, StepNumbers* numbers) {
-    using pdp::scale_loss;
-    if (policy_.loss_scaling) scale_loss(device, numbers, history_.data());
-  }
+  void scale_loss(const D& device, StepNumbers* numbers);
   /// What becomes of the gradient, when the square is that of all ranks.
-  void apply_gradient_rule(const D& device, StepNumbers* numbers) {
-    using pdp::apply_gradient_rule;
-    apply_gradient_rule(device, numbers, history_.data(), policy_.rule());
-  }
+  void apply_gradient_rule(const D& device, StepNumbers* numbers);
 
   /// Whether a step that is skipped is the last one.
   [[nodiscard]] bool stops() const { return policy_.non_finite == plan::NonFinite::stop; }
@@ -88,30 +49,21 @@ class GradientNorm {
     int layer = -1;
     std::string name{};
   };
-  [[nodiscard]] Culprit culprit(const D& device) const {
-    const auto squares = on_host(device, watched_.span());
-    const Tensor* found = nullptr;
-    for (const Unit& unit : units_)
-      for (const Tensor& tensor : unit.whole)
-        if ((found == nullptr || tensor.layer > found->layer) && !is_finite(squares[as_size(tensor.number)])) found = &tensor;
-    return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
-  }
+  [[nodiscard]] Culprit culprit(const D& device) const;
 
  private:
   struct Tensor {
     nn::Parameter parameter;
     int layer;
-    std::span<T> values;
+    std::span<Gradient> values;
     Index number;  // among those of all units
   };
   struct Unit {
     bool is_reduced = false, counts = false;
     std::vector<Tensor> whole;
-    std::vector<std::span<T>> own;  // what this rank keeps of each
+    std::vector<std::span<Gradient>> own;  // what this rank keeps of each
   };
-  static void add_squares(const D& device, std::span<T> values, double* sum) {
-    sum_of_squares(device, Matrix<const T>{values.data(), 1, as_index(values.size())}, sum);
-  }
+  static void add_squares(const D& device, std::span<Gradient> values, double* sum);
 
   plan::GradientPolicy policy_;
   std::vector<Unit> units_;
@@ -119,12 +71,86 @@ class GradientNorm {
   DeviceMemory<D, StepHistory> history_;  // where there is something to keep
 };
 
+template <class D, class T>
+GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
+                                 const std::vector<bool>& counts)
+    : policy_{policy} {
+  policy.check();
+  if (!policy.needs_norm()) return;
+  if (std::ranges::none_of(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::norm_wait; }))
+    throw PlanError{
+        "the gradient is to be clipped, or looked at, but the plan does not take its norm; make it with plan_for(policy, plan)"};
+  units_.resize(plan.units.size());
+  Index tensors = 0;
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    Unit& unit = units_[u];
+    unit.is_reduced =
+        std::ranges::any_of(plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == as_int(u); });
+    unit.counts = counts[u];
+    stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int layer, std::span<Gradient> whole, std::span<Gradient> own) {
+      unit.whole.push_back({parameter, layer, whole, tensors++});
+      const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
+      if (!own.empty() && !others_have_it) unit.own.push_back(own);
+    });
+  }
+  if (policy.non_finite == plan::NonFinite::stop) watched_ = allocate<double>(stage.device(), tensors);
+  history_ = allocate<StepHistory>(stage.device(), 1);
+  if (policy.loss_scaling) store(stage.device(), StepHistory{.loss_scale = policy.loss_scaling->initial}, history_.data());
+}
+
+template <class D, class T>
+void GradientNorm<D, T>::begin(const D& device) {
+  if (watched_.size() > 0) zero(device, watched_.span());
+}
+
+template <class D, class T>
+void GradientNorm<D, T>::watch(const D& device, int unit) {
+  if (policy_.non_finite != plan::NonFinite::stop) return;
+  for (const Tensor& tensor : units_[as_size(unit)].whole) add_squares(device, tensor.values, watched_.data() + tensor.number);
+}
+
+template <class D, class T>
+void GradientNorm<D, T>::add_squares(const D& device, double* sum) {
+  for (std::size_t u = 0; u < units_.size(); ++u) {
+    if (!units_[u].is_reduced) watch(device, as_int(u));
+    if (!units_[u].counts) continue;
+    for (const std::span<Gradient> own : units_[u].own) add_squares(device, own, sum);
+  }
+}
+
+template <class D, class T>
+void GradientNorm<D, T>::add_squares(const D& device, std::span<Gradient> values, double* sum) {
+  sum_of_squares(device, Matrix<const Gradient>{values.data(), 1, as_index(values.size())}, sum);
+}
+
+template <class D, class T>
+void GradientNorm<D, T>::scale_loss(const D& device, StepNumbers* numbers) {
+  using pdp::scale_loss;
+  if (policy_.loss_scaling) scale_loss(device, numbers, history_.data());
+}
+
+template <class D, class T>
+void GradientNorm<D, T>::apply_gradient_rule(const D& device, StepNumbers* numbers) {
+  using pdp::apply_gradient_rule;
+  apply_gradient_rule(device, numbers, history_.data(), policy_.rule());
+}
+
+template <class D, class T>
+typename GradientNorm<D, T>::Culprit GradientNorm<D, T>::culprit(const D& device) const {
+  const auto squares = on_host(device, watched_.span());
+  const Tensor* found = nullptr;
+  for (const Unit& unit : units_)
+    for (const Tensor& tensor : unit.whole)
+      if ((found == nullptr || tensor.layer > found->layer) && !is_finite(squares[as_size(tensor.number)])) found = &tensor;
+  return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
+}
+
 /// Every rank of the world makes this call, and throws the same: on which rank the gradient of which tensor was not finite, of several the
 /// one that is nearest to the loss, and there on the lowest rank. Of a name the first 64 letters are told.
-template <comm::Communicator C, class Stage>
-[[noreturn]] void throw_non_finite_gradient(C& world, Stage& stage, const GradientNorm<Stage>& norm, std::int64_t step) {
-  HostCalls calls{world, stage.device()};
-  const auto culprit = norm.culprit(stage.device());
+template <comm::Communicator C, class D, class T>
+[[noreturn]] void throw_non_finite_gradient(C& world, const D& device, const GradientNorm<D, T>& norm, std::int64_t step) {
+  HostCalls calls{world, device};
+  const auto culprit = norm.culprit(device);
   std::int64_t found = culprit.layer < 0 ? -1 : std::int64_t{culprit.layer} * world.size() + (world.size() - 1 - world.rank());
   calls.all_reduce(std::span{&found, 1}, comm::Max{});
   constexpr const char* what_to_do =

@@ -17,13 +17,13 @@ template <comm::Communicator C>
 class Groups {
  public:
   /// Every rank of the world makes this call.
-  Groups(C& world, const plan::Plan& plan) {
-    owned_.reserve(plan.groups.size());
-    all_.push_back(&world);
-    for (const plan::GroupSpec& group : plan.groups) all_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
-  }
+  Groups(C& world, const plan::Plan& plan);
 
   [[nodiscard]] int size() const { return as_int(all_.size()); }
+  /// The number of ranks of each.
+  [[nodiscard]] std::vector<int> sizes() const;
+  /// Of each unit, whether this rank counts in a sum over all ranks: of those that hold the same, one does.
+  [[nodiscard]] std::vector<bool> counted_units(const plan::Plan& plan) const;
   [[nodiscard]] C& world() const { return *all_.front(); }
   [[nodiscard]] C& operator[](int number) const { return *all_[as_size(number)]; }
 
@@ -31,6 +31,28 @@ class Groups {
   std::vector<C> owned_;
   std::vector<C*> all_;
 };
+
+template <comm::Communicator C>
+Groups<C>::Groups(C& world, const plan::Plan& plan) {
+  owned_.reserve(plan.groups.size());
+  all_.push_back(&world);
+  for (const plan::GroupSpec& group : plan.groups) all_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
+}
+
+template <comm::Communicator C>
+std::vector<int> Groups<C>::sizes() const {
+  std::vector<int> sizes;
+  for (const C* group : all_) sizes.push_back(group->size());
+  return sizes;
+}
+
+template <comm::Communicator C>
+std::vector<bool> Groups<C>::counted_units(const plan::Plan& plan) const {
+  std::vector<bool> counted;
+  for (const plan::Unit& unit : plan.units)
+    counted.push_back(unit.sharding != plan::Sharding::none || unit.group < 0 || (*this)[unit.group].rank() == 0);
+  return counted;
+}
 
 /// Calls of a group, which is borrowed as are the spans until the Work is waited for. Where a rank is alone nothing travels, the device
 /// copies what is its own, and the Work is empty, which counts as complete.

@@ -3,16 +3,27 @@
 #include <cstddef>
 #include <span>
 
+#include <pdp/comm/any.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
-#include <pdp/cpu/memory.hpp>
-#include <pdp/cpu/tag.hpp>
-#include <pdp/cpu/update.hpp>
+#include <pdp/cpu/cpu.hpp>
+#include <pdp/engine/boundary_memory.hpp>
+#include <pdp/engine/call_memory.hpp>
+#include <pdp/engine/check_parameters.hpp>
+#include <pdp/engine/collect.hpp>
+#include <pdp/engine/gradient_norm.hpp>
+#include <pdp/engine/groups.hpp>
+#include <pdp/engine/row_count.hpp>
+#include <pdp/engine/slice_sums.hpp>
+#include <pdp/engine/timeline.hpp>
+#include <pdp/engine/unit_memory.hpp>
 #include <pdp/nn/parameter_memory.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
 
-/// What src/core compiles of templates that know nothing of a CPU, or of pdp's own optimizers: their instances for these.
+/// The instances of templates that src/core compiles: for the CPU, for the communicator through which engines call, and for pdp's own
+/// optimizers.
 #ifdef PDP_SEPARATE_CORE
 
 namespace pdp::nn {
@@ -21,8 +32,26 @@ extern template class UnitArena<cpu::Cpu, float>;
 extern template class UnitArena<cpu::Cpu, double>;
 extern template class ParameterMemory<cpu::Cpu, float>;
 extern template class ParameterMemory<cpu::Cpu, double>;
+extern template class StageParameters<cpu::Cpu, float>;
+extern template class StageParameters<cpu::Cpu, double>;
 
 }  // namespace pdp::nn
+
+namespace pdp::engine {
+
+extern template class BoundaryMemory<cpu::Cpu, float>;
+extern template class GradientNorm<cpu::Cpu, float>;
+extern template class SliceSums<cpu::Cpu, float>;
+extern template class Groups<comm::Any>;
+extern template class RowCount<comm::Any>;
+extern template class CallMemory<comm::Any, cpu::Cpu, float>;
+extern template class UnitMemory<comm::Any, cpu::Cpu, float>;
+extern template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&);
+extern template std::vector<float> collect(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const Contributions&);
+extern template Timeline collect_timeline(comm::Any&, const cpu::Cpu&, const std::vector<plan::Plan>&, std::span<const Timed>);
+extern template void throw_non_finite_gradient(comm::Any&, const cpu::Cpu&, const GradientNorm<cpu::Cpu, float>&, std::int64_t);
+
+}  // namespace pdp::engine
 
 namespace pdp::cpu {
 

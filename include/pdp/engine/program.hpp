@@ -1,14 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
-#include <pdp/comm/communicator.hpp>
-#include <pdp/core/cast.hpp>
-#include <pdp/engine/groups.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/plan/instruction.hpp>
-#include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
 
@@ -21,24 +17,20 @@ struct Program {
   bool has_calls = false;                   // in which other ranks have a part
 };
 
-/// It may not outlive the list. Throws PlanError where an instruction waits for a message that nothing has started.
-template <comm::Communicator C>
-Program program_of(const plan::Instructions& list, const Groups<C>& groups) {
-  Program made{.list = &list};
-  std::vector<plan::Instruction> starts;
-  for (const plan::Instruction& i : list) {
-    const plan::Instruction start = start_of(i);
-    const auto message = as_size(std::ranges::find(starts, start) - starts.begin());
-    if (plan::moves_boundary(i.op) && message == starts.size()) {
-      if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
-      starts.push_back(start);
-    }
-    made.message_of.push_back(message);
-  }
-  made.message_count = starts.size();
-  made.has_calls = std::ranges::any_of(list, [&](const plan::Instruction& i) { return plan::is_call(i.op) && groups[i.group].size() > 1; });
-  for (std::size_t at = 0; at < list.size(); ++at) made.joined_count.push_back(plan::joined(list, at));
-  return made;
-}
+/// Returns the program of a list, which must outlive it. `group_sizes`: the ranks of each group that the list names. Throws PlanError if an
+/// instruction waits for a message that nothing has started.
+[[nodiscard]] Program program_of(const plan::Instructions& list, const std::vector<int>& group_sizes);
+
+/// Whether a rank takes the loss of its rows in a list.
+[[nodiscard]] bool computes_loss(const plan::Instructions& list);
+/// Whether a list takes the norm of the gradient.
+[[nodiscard]] bool takes_norm(const plan::Instructions& list);
+
+/// Throws PlanError: ranks that share memory have waited for each other at different units, this rank at that of the instruction.
+[[noreturn]] void ranks_are_at_different_units(const plan::Instruction& i);
 
 }  // namespace pdp::engine
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/engine/source/program.hpp>
+#endif

@@ -39,23 +39,32 @@ class RowCount {
   }
 
   /// The same as a call that moves while the rank computes; wait() ends it.
-  void start(C& group) {
-    global_ = own_;
-    counting_ = group.all_reduce_async(std::span{&global_, 1}, comm::Sum{});
-  }
-  void wait() {
-    counting_.wait();
-    check();
-  }
+  void start(C& group);
+  void wait();
 
  private:
-  void check() const {
-    if (global_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
-  }
+  void check() const;
 
   Index own_ = 0, global_ = 0;
   std::vector<Index> counted_;  // of each rank, the rows and those that it counts, where it was asked
   typename C::Work counting_;   // last, as it borrows
 };
+
+template <comm::Communicator C>
+void RowCount<C>::start(C& group) {
+  global_ = own_;
+  counting_ = group.all_reduce_async(std::span{&global_, 1}, comm::Sum{});
+}
+
+template <comm::Communicator C>
+void RowCount<C>::wait() {
+  counting_.wait();
+  check();
+}
+
+template <comm::Communicator C>
+void RowCount<C>::check() const {
+  if (global_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
+}
 
 }  // namespace pdp::engine

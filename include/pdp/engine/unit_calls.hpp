@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/engine/program.hpp>
 #include <pdp/engine/rounded.hpp>
 #include <pdp/engine/unit_memory.hpp>
 #include <pdp/plan/plan.hpp>
@@ -37,7 +37,7 @@ class UnitCalls {
       : plan_{plan},
         memory_{memory},
         worker_{worker},
-        takes_norm_{std::ranges::any_of(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::norm_start; })},
+        takes_norm_{takes_norm(plan.step)},
         marks_(plan.units.size()),
         reductions_(plan.units.size()),
         gathers_(plan.units.size()) {
@@ -109,10 +109,7 @@ class UnitCalls {
   }
   void check_met(const plan::Instruction& i) const {
     const auto [greatest, negated_least] = marks_[as_size(i.unit)];
-    if (is_common(i) && greatest != -negated_least)
-      throw PlanError{text(describe(i),
-                           ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",
-                           "all ranks, and their collectives, one order")};
+    if (is_common(i) && greatest != -negated_least) ranks_are_at_different_units(i);
   }
   [[nodiscard]] std::int64_t mark_of(const plan::Instruction& i) const {
     return 2 * memory_.mark(i.unit) + (i.op == plan::Op::reduce_start ? 0 : 1);
@@ -122,7 +119,7 @@ class UnitCalls {
   Memory& memory_;
   W& worker_;
   bool takes_norm_;  // of the whole gradient, before it is applied
-  RoundedGradients<C, Stage, Reduced> rounded_;
+  RoundedGradients<C, typename Stage::Device, T, Reduced> rounded_;
   std::vector<std::array<std::int64_t, 2>> marks_;  // of units: the greatest, and the least negated
   std::vector<Work> reductions_, gathers_;          // of units; last, so that they are let go of before what they borrow
 };

@@ -16,6 +16,7 @@
 #include <pdp/engine/instances.hpp>
 #include <pdp/engine/predicted_output.hpp>
 #include <pdp/engine/row_loss.hpp>
+#include <pdp/engine/slice_sums.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/optim/optimizer.hpp>
@@ -52,11 +53,11 @@ class Worker {
         loss_{device, loss, plan.tensor, stage_.outline(), micro_rows_},
         boundaries_{device, plan, stage_.outline(), micro_rows_},
         input_{device, limits.rows, stage_.outline().width(0), loss_.target_elements()},
-        output_{plan.tensor.count} {
+        output_{plan.tensor.count},
+        sums_{device, plan, stage_.outline(), lent_scratch} {
     const Index fields = as_index(optim::needed_state_fields(optimizer_));
     for (std::size_t u = 0; u < plan.units.size(); ++u)
       optimizer_state_.push_back(allocate<Gradient>(device, fields * as_index(stage_.own_gradients(as_int(u)).size())));
-    make_scratch(plan, lent_scratch);
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -69,9 +70,7 @@ class Worker {
   /// Throws ShapeError or ConfigError on a batch that does not fit.
   void check(const StepBatch& batch, bool training) const {
     check_rows(batch.x, training ? limits_.rows : micro_rows_);
-    const Index wanted = batch.x.rows * loss_.target_elements();
-    if (as_index(batch.targets.size()) != wanted)
-      throw ShapeError{text("a batch of ", batch.x.rows, " rows has ", batch.targets.size(), " target elements; it takes ", wanted)};
+    check_targets(batch.x.rows, as_index(batch.targets.size()), loss_.target_elements());
     if (!batch.on_device) loss_.check(batch.targets);
   }
 
@@ -174,9 +173,7 @@ class Worker {
   [[nodiscard]] std::span<Gradient> all_parts() { return loss_.all_parts(); }
 
   /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
-  [[nodiscard]] std::span<Gradient> scratch(int unit) {
-    return scratch_[scratch_of_[as_size(unit)]].first(stage_.own_gradients(unit).size());
-  }
+  [[nodiscard]] std::span<Gradient> scratch(int unit) { return sums_[unit].first(stage_.own_gradients(unit).size()); }
   void add_scratch(int unit) {
     const std::span<Gradient> own = stage_.own_gradients(unit);
     const Index elements = as_index(own.size());
@@ -198,29 +195,12 @@ class Worker {
   /// The same of what the device was given so far, for later.
   [[nodiscard]] DeviceRead<D, StepNumbers> read_numbers() const { return read_later(device(), numbers_.data()); }
 
-  GradientNorm<Stage> norm;
+  GradientNorm<D, T> norm;
 
  private:
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }
 
-  /// One for each buffer of gradients, where sums of slices are added up.
-  void make_scratch(const plan::Plan& plan, const std::vector<std::span<Gradient>>& lent) {
-    for (const plan::Unit& unit : plan.units) scratch_of_.push_back(as_size(unit.buffer));
-    for (const Index elements : plan::layout(plan, stage_.outline()).scratch) {
-      const std::size_t number = scratch_.size();
-      const bool is_lent = number < lent.size() && !lent[number].empty();
-      own_scratch_.push_back(allocate<Gradient>(device(), is_lent ? 0 : elements));
-      scratch_.push_back(is_lent ? lent[number] : own_scratch_.back().span());
-    }
-  }
-
-  void check_rows(Matrix<const Input> x, Index limit) const {
-    if (x.rows > limit)
-      throw ShapeError{text("a batch of ", x.rows, " rows was given, but memory was made for at most ", limit,
-                            "; make the trainer with a larger batch, or cut this one")};
-    if (x.rows > 0 && x.cols != stage_.outline().width(0))
-      throw ShapeError{text("samples of ", x.cols, " values were given, but the model takes ", stage_.outline().width(0))};
-  }
+  void check_rows(Matrix<const Input> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }
 
   void bind(const StepBatch& batch) {
     batch_ = input_.bring(device(), batch, training_);
@@ -257,10 +237,8 @@ class Worker {
   BoundaryMemory<D, T> boundaries_;
   BatchInput<Input, T, Target, D> input_;
   PredictedOutput<Input, T, D> output_;
+  SliceSums<D, T> sums_;
   std::vector<DeviceMemory<D, Gradient>> optimizer_state_;
-  std::vector<DeviceMemory<D, Gradient>> own_scratch_;
-  std::vector<std::span<Gradient>> scratch_;
-  std::vector<std::size_t> scratch_of_;  // units
   std::int64_t steps_ = 0;
   bool training_ = false;
   Batch<T, Target> batch_;  // as the device has it

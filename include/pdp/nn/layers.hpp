@@ -13,16 +13,14 @@ template <Block Model>
 class Layers {
  public:
   explicit Layers(const Model& model) {
-    for_each_leaf(model, {}, [this]<class L>(const L& layer, const Path& path) {
+    for_each_leaf(model, {}, [this]<class L>(const L& layer, const Path&) {
       auto& alike = std::get<std::vector<L>>(by_type_);
       places_.push_back({index_of<L>(), alike.size()});
-      paths_.push_back(path);
       alike.push_back(layer);
     });
   }
 
   [[nodiscard]] int size() const { return as_int(places_.size()); }
-  [[nodiscard]] const Path& path(int number) const { return paths_[as_size(number)]; }
 
   /// Calls f with the layer of that number, as its own type.
   template <class F>
@@ -60,7 +58,6 @@ class Layers {
 
   typename Vectors<Types>::type by_type_;
   std::vector<Place> places_;
-  std::vector<Path> paths_;
 };
 
 }  // namespace pdp::nn

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <pdp/core/cast.hpp>
-#include <pdp/strategy/strategy.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -48,5 +49,9 @@ struct DataParallel {
 };
 
 static_assert(Strategy<DataParallel>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template StrategyRef::StrategyRef(const DataParallel&);
+#endif
 
 }  // namespace pdp::strategy

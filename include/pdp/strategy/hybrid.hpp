@@ -3,12 +3,14 @@
 #include <utility>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/plan/effects.hpp>
 #include <pdp/plan/exchanges.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/strategy/mesh.hpp>
 #include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -112,5 +114,9 @@ struct Hybrid {
 };
 
 static_assert(Divides<Hybrid<>>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template StrategyRef::StrategyRef(const Hybrid<>&);
+#endif
 
 }  // namespace pdp::strategy

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/plan/cuts.hpp>
 #include <pdp/plan/schedule.hpp>
-#include <pdp/strategy/strategy.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -229,5 +230,9 @@ struct Pipeline {
 };
 
 static_assert(Strategy<Pipeline<>> && Strategy<Pipeline<GPipe>> && Strategy<Pipeline<Interleaved>> && Strategy<Pipeline<ZeroBubble>>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template StrategyRef::StrategyRef(const Pipeline<>&);
+#endif
 
 }  // namespace pdp::strategy

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <pdp/strategy/strategy.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -32,5 +33,9 @@ struct Single {
 };
 
 static_assert(Strategy<Single>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template StrategyRef::StrategyRef(const Single&);
+#endif
 
 }  // namespace pdp::strategy

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <concepts>
-#include <utility>
 #include <vector>
 
 #include <pdp/nn/outline.hpp>
-#include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::strategy {
@@ -24,14 +22,6 @@ template <Strategy S>
 constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
   std::vector<Plan> all;
   for (int rank = 0; rank < ranks; ++rank) all.push_back(strategy.plan(model, {rank, ranks}));
-  return all;
-}
-
-/// Returns the plans of a strategy for all ranks of a world, with what a gradient policy needs.
-template <Strategy S>
-constexpr std::vector<Plan> plans_for(const GradientPolicy& policy, const S& strategy, const Outline& model, int ranks) {
-  std::vector<Plan> all = plans(strategy, model, ranks);
-  for (Plan& plan : all) plan = plan_for(policy, std::move(plan));
   return all;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/plan/exchanges.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -20,5 +22,9 @@ struct TensorParallel {
 };
 
 static_assert(Divides<TensorParallel>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template StrategyRef::StrategyRef(const TensorParallel&);
+#endif
 
 }  // namespace pdp::strategy

@@ -5,7 +5,8 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
-#include <pdp/strategy/strategy.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -152,5 +153,9 @@ struct Zero {
 };
 
 static_assert(Strategy<Zero>);
+
+#ifdef PDP_SEPARATE_CORE
+extern template StrategyRef::StrategyRef(const Zero&);
+#endif
 
 }  // namespace pdp::strategy

@@ -2,48 +2,46 @@
 
 #include <concepts>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
-#include <pdp/cpu/cpu.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/check_output.hpp>
 #include <pdp/engine/unit_memory.hpp>
+#include <pdp/nn/outline.hpp>
 #include <pdp/optim/optimizer.hpp>
-#include <pdp/plan/common_memory.hpp>
 #include <pdp/strategy/divides.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 #include <pdp/verify/describe.hpp>
 
 namespace pdp {
 
+namespace detail {
+
+/// What each rank would hold, send and wait for. `whole`: the model before the strategy divides it.
+[[nodiscard]] plan::Description describe(const nn::Outline& whole, const nn::Outline& model, strategy::StrategyRef strategy, int ranks,
+                                         const TrainerOptions& options, const plan::Workload& work);
+
+}  // namespace detail
+
 /// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
 /// Throws what a Trainer throws where the strategy does not fit the model or the world. `common_memory`: of ranks that see each other's.
 template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
 [[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options, P = {},
                                          bool common_memory = false) {
-  common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // others go by messages
   const Shape input = input_of(task.model, options);
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(strategy::placed(strategy, task.model, {0, ranks}, task.loss), input);
   engine::check_output<decltype(TaskType::loss)>(model);
-  auto plans = strategy::plans_for(options.gradient_policy(), strategy, model, ranks);
-  for (int rank = 0; rank < ranks && common_memory; ++rank) {
-    plan::Plan& plan = plans[as_size(rank)];
-    plan = plan::in_common_memory(std::move(plan), {rank, ranks});
-  }
-  plan::Description found = plan::describe(model, plans,
-                                           {.global_batch = options.global_batch,
-                                            .state_fields = optim::needed_state_fields(task.optimizer),
-                                            .common_memory = common_memory,
-                                            .bytes = element_bytes<P>});
-  found.parameters = whole.elements(0, whole.size());
-  found.device = cpu::describe(options.cpu());
-  return found;
+  common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // others go by messages
+  return detail::describe(whole, model, strategy, ranks, options,
+                          {.global_batch = options.global_batch,
+                           .state_fields = optim::needed_state_fields(task.optimizer),
+                           .common_memory = common_memory,
+                           .bytes = element_bytes<P>});
 }
 
 /// The same of the ranks of a world, and of the memory that they have in common.
@@ -67,3 +65,7 @@ template <comm::Group C, class TaskType, strategy::Strategy S, Device D, Support
 }
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/describe.hpp>
+#endif

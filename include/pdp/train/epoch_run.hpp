@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/train/log.hpp>
@@ -25,19 +26,8 @@ class EpochRun {
   EpochRun(int epoch, Index steps, bool shows_progress) : epoch_{epoch}, steps_{steps}, progress_{shows_progress} {}
 
   /// A step is through.
-  void count(const engine::Totals& totals) {
-    if (!totals.skipped) {  // its loss is seldom a number
-      sums_.loss += totals.loss;
-      sums_.correct += totals.correct;
-      sums_.rows += totals.rows;
-    }
-    progress_.show(epoch_, ++done_, steps_, sums_.mean_loss());
-  }
-  [[nodiscard]] Epoch end() {
-    progress_.wipe();
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
-    return Epoch{epoch_, sums_.mean_loss(), sums_.accuracy(), seconds.count()};
-  }
+  void count(const engine::Totals& totals);
+  [[nodiscard]] Epoch end();
 
  private:
   int epoch_;
@@ -48,3 +38,7 @@ class EpochRun {
 };
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/epoch_run.hpp>
+#endif

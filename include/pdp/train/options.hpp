@@ -8,6 +8,7 @@
 
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/parts.hpp>
 #include <pdp/nn/block.hpp>
@@ -29,21 +30,9 @@ struct TrainerOptions {
 
   int threads = 1;  // of each rank; more than one takes pdp::onednn, and a core for each
 
-  [[nodiscard]] cpu::Cpu cpu() const {
-    const cpu::Cpu all{.threads = threads};
-    cpu::check(all);
-    return all;
-  }
+  [[nodiscard]] cpu::Cpu cpu() const;
   /// Why some threads of a rank that may use so many cores (0: nobody knows) are of no use, in words; nothing where all are.
-  [[nodiscard]] std::string useless_threads(int cores) const {
-    if (threads > 1 && !cpu::has_threads())
-      return text(threads,
-                  " threads a rank were asked for, but without pdp::onednn all is computed on one; link it, with a oneDNN that has ",
-                  "OpenMP");
-    if (cores > 0 && threads > cores)
-      return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
-    return {};
-  }
+  [[nodiscard]] std::string useless_threads(int cores) const;
   [[nodiscard]] plan::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
 };
 
@@ -75,3 +64,7 @@ Shape input_of(const Model& model, const TrainerOptions& options) {
 }
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/options.hpp>
+#endif

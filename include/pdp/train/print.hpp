@@ -6,17 +6,25 @@
 #include <utility>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/core/standard_streams.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp {
+
+namespace detail {
+
+/// Prints a line on standard output, at once. Throws FileError if it cannot be written. Clears a progress bar first.
+void print_line(const std::string& line);
+
+}  // namespace detail
 
 /// Prints a line on standard output, on rank 0 alone, at once. Throws FileError if it cannot be written. Clears a progress bar first.
 template <comm::Group C, class... Args>
 void print(const C& world, fmt::format_string<Args...> format, Args&&... args) {
-  if (world.rank() != 0) return;
-  const std::string line = fmt::format(format, std::forward<Args>(args)...) + '\n';
-  clear_terminal_line();
-  write_standard_output(line);
+  if (world.rank() == 0) detail::print_line(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/print.hpp>
+#endif

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
 
 #include <pdp/comm/communicator.hpp>
-#include <pdp/core/error.hpp>
-#include <pdp/core/finite.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/print.hpp>
 
@@ -15,14 +12,21 @@ namespace pdp {
 namespace detail {
 
 /// A number with four digits after the point, or "nan" or "inf".
-inline std::string decimal(double value) { return is_finite(value) ? fmt::format("{:.4f}", value) : text(value); }
+[[nodiscard]] std::string decimal(double value);
+
+/// "### Epoch 0 || loss 0.5123 || performance 0.8456".
+[[nodiscard]] std::string epoch_line(const Epoch& epoch);
 
 }  // namespace detail
 
-/// "### Epoch 0 || loss 0.5123 || performance 0.8456".
+/// Prints the results of an epoch on standard output, on rank 0 alone.
 template <comm::Group C>
 void print_epoch(const C& world, const Epoch& epoch) {
-  print(world, "### Epoch {} || loss {} || performance {}", epoch.number, detail::decimal(epoch.loss), detail::decimal(epoch.accuracy));
+  if (world.rank() == 0) detail::print_line(detail::epoch_line(epoch));
 }
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/print_epoch.hpp>
+#endif

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/core/standard_streams.hpp>
 
@@ -24,24 +25,9 @@ class Progress {
   ~Progress() { wipe(); }
 
   /// After `done` of `all` steps.
-  void show(int epoch, Index done, Index all, double loss) {
-    if (!shown_) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (drawn_ && now - last_ < std::chrono::milliseconds{100}) return;
-    last_ = now;
-    drawn_ = true;
-    constexpr Index width = 30;
-    const Index filled = all > 0 ? width * done / all : width;
-    std::string bar(as_size(filled), '#');
-    bar.resize(width, '.');
-    clear_terminal_line();
-    std::fputs(fmt::format("epoch {} [{}] {}/{} loss {:.4f}", epoch, bar, done, all, loss).c_str(), stderr);
-  }
+  void show(int epoch, Index done, Index all, double loss);
 
-  void wipe() {
-    if (drawn_) clear_terminal_line();
-    drawn_ = false;
-  }
+  void wipe();
 
  private:
   bool shown_;
@@ -50,3 +36,7 @@ class Progress {
 };
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/progress.hpp>
+#endif

@@ -1,127 +1,28 @@
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
-#include <span>
 #include <string>
-#include <string_view>
 
-#include <pdp/core/cast.hpp>
-#include <pdp/data/replace_file.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/timeline.hpp>
-#include <pdp/plan/operation.hpp>
 
 namespace pdp {
 
-namespace detail {
-
-/// What a rank does at an instruction, as a picture tells it apart.
-struct Activity {
-  const char* name;
-  const char* colour;
-};
-constexpr std::array activities{Activity{"forward", "#4e79a7"},
-                                Activity{"loss", "#b07aa1"},
-                                Activity{"backward_input", "#59a14f"},
-                                Activity{"backward_weight", "#8cd17d"},
-                                Activity{"update", "#f28e2b"},
-                                Activity{"start", "#e15759"},
-                                Activity{"wait", "#bab0ac"}};
-/// What a rank computes has the name of the operation; of calls the start is told from the rest, in which it waits.
-constexpr const Activity& activity_of(plan::Op op) {
-  const std::string_view wanted = !plan::is_call(op) ? name(op) : plan::is_start(op) ? "start" : "wait";
-  return *std::find_if(activities.begin(), activities.end(), [wanted](const Activity& each) { return each.name == wanted; });
-}
-
-/// The largest of 1, 2, 5, 10, 20, ... microseconds of which `seconds` holds at least six.
-inline double tick(double seconds) {
-  double best = 1e-6;
-  for (double power = 1e-6; power < seconds; power *= 10)
-    for (const double each : {power, 2 * power, 5 * power})
-      if (6 * each <= seconds) best = each;
-  return best;
-}
-
-}  // namespace detail
-
 /// A picture of a step, as SVG: a row for each rank, time from left to right, what is done in a colour, the number of the micro-batch on
 /// it. A browser shows the whole instruction and its time where the pointer is.
-inline std::string svg_of(const engine::Timeline& timeline) {
-  constexpr double left = 70, width = 1130, top = 40, row = 36, bar = 28;
-  const double seconds = std::max(timeline.seconds(), 1e-9), scale = width / seconds;
-  const double bottom = top + row * static_cast<double>(timeline.times.size());
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:g}\" height=\"{:g}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      left + width + 20, bottom + 40);
-  double at = left;
-  for (const auto& [name, colour] : detail::activities) {
-    svg += fmt::format("<rect x=\"{:g}\" y=\"10\" width=\"12\" height=\"12\" fill=\"{}\"/><text x=\"{:g}\" y=\"20\">{}</text>\n", at,
-                       colour, at + 16, name);
-    at += 50 + 7 * static_cast<double>(std::string_view{name}.size());
-  }
-  for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
-    const double y = top + row * static_cast<double>(rank);
-    svg += fmt::format("<text x=\"8\" y=\"{:g}\">rank {}</text>\n", y + 19, rank);
-    for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
-      const auto [begin, end] = timeline.times[rank][i];
-      const plan::Instruction& instruction = timeline.lists[rank][i];
-      const double x = left + begin * scale, length = std::max((end - begin) * scale, 0.2);
-      svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" height=\"{:g}\" fill=\"{}\"><title>", x, y, length, bar,
-                         detail::activity_of(instruction.op).colour);
-      svg += describe(instruction) + fmt::format(": {:.1f} us</title></rect>\n", 1e6 * (end - begin));
-      const bool is_compute = instruction.op == plan::Op::forward || instruction.op == plan::Op::backward_input;
-      if (is_compute && length > 14)
-        svg += fmt::format("<text x=\"{:.2f}\" y=\"{:g}\" fill=\"white\" text-anchor=\"middle\" pointer-events=\"none\">{}</text>\n",
-                           x + length / 2, y + 18, as_int(instruction.micro_batch));
-    }
-  }
-  for (int number = 0; number * detail::tick(seconds) <= seconds * (1 + 1e-9); ++number) {
-    const double t = number * detail::tick(seconds);
-    svg += fmt::format(
-        "<line x1=\"{:.2f}\" y1=\"{:g}\" x2=\"{:.2f}\" y2=\"{:g}\" stroke=\"black\" stroke-opacity=\"0.2\"/>"
-        "<text x=\"{:.2f}\" y=\"{:g}\" text-anchor=\"middle\">{:g} us</text>\n",
-        left + t * scale, top - 4, left + t * scale, bottom, left + t * scale, bottom + 16, std::round(1e6 * t));
-  }
-  return svg + "</svg>\n";
-}
+[[nodiscard]] std::string svg_of(const engine::Timeline& timeline);
 
 /// A step in the Trace Event Format that chrome://tracing and Perfetto read: complete events, in microseconds; a thread is a rank.
-inline std::string chrome_trace_of(const engine::Timeline& timeline) {
-  std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-  const char* comma = "\n";
-  for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
-    json += fmt::format("{}{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":{},\"args\":{{\"name\":\"rank {}\"}}}}", comma, rank,
-                        rank);
-    comma = ",\n";
-    for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
-      const auto [begin, end] = timeline.times[rank][i];
-      const plan::Instruction& instruction = timeline.lists[rank][i];
-      json += fmt::format(",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},",
-                          name(instruction.op), detail::activity_of(instruction.op).name, rank, 1e6 * begin, 1e6 * (end - begin));
-      json += "\"args\":{\"instruction\":\"" + describe(instruction) + "\"}}";
-    }
-  }
-  return json + "\n]}\n";
-}
+[[nodiscard]] std::string chrome_trace_of(const engine::Timeline& timeline);
 
 /// Throws ConfigError where the name of a file does not say what it is to hold: .svg or .json.
-inline void check_timeline_file(const std::filesystem::path& file) {
-  if (file.extension() != ".svg" && file.extension() != ".json")
-    throw ConfigError{text(file.string(), ": a timeline is a picture or a trace; give a name that ends in .svg or .json")};
-}
+void check_timeline_file(const std::filesystem::path& file);
 
 /// Writes a timeline as its file's name says. Throws ConfigError and FileError.
-inline void write_timeline(const std::filesystem::path& file, const engine::Timeline& timeline) {
-  check_timeline_file(file);
-  const std::string words = file.extension() == ".svg" ? svg_of(timeline) : chrome_trace_of(timeline);
-  data::ReplaceFile to{file};
-  to.write(std::as_bytes(std::span{words}));
-  to.commit();
-}
+void write_timeline(const std::filesystem::path& file, const engine::Timeline& timeline);
 
 }  // namespace pdp
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/timeline.hpp>
+#endif

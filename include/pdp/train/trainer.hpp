@@ -29,6 +29,7 @@
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
 #include <pdp/train/epoch_run.hpp>
+#include <pdp/train/instances.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/print_epoch.hpp>
@@ -225,7 +226,7 @@ class Trainer {
     const engine::Contributions from{stage.outline(), carried_out_plans(),
                                      Engine::has_masters ? plan::Sharding::state : plan::Sharding::parameters};
     const auto all = engine::collect(*world_, stage, from);
-    return world_->rank() == 0 ? checkpoint::export_parameters(stage, from, all) : std::vector<checkpoint::Tensor>{};
+    return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters of the model. Every rank makes this call, is given all parameters, and takes what it holds of them. Throws
   /// ConfigError on every rank if one was given others than rank 0, and FileError if they are those of another model; nothing is changed

@@ -1,22 +1,13 @@
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <pdp/core/cast.hpp>
 #include <pdp/core/precision.hpp>
-#include <pdp/plan/cuts.hpp>
-#include <pdp/plan/gradient_policy.hpp>
-#include <pdp/plan/layout.hpp>
-#include <pdp/plan/liveness.hpp>
-#include <pdp/verify/verify.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
 
@@ -54,99 +45,10 @@ struct Description {
   [[nodiscard]] std::string text() const;
 };
 
-namespace detail {
-
-inline RankUse use_of(const Outline& model, const std::vector<Plan>& plans, int rank, const Workload& work) {
-  const Plan& plan = plans[as_size(rank)];
-  const ElementBytes& bytes = work.bytes;
-  const Layout layout = plan::layout(plan, model);
-  RankUse use;
-  use.rows = (work.global_batch + plan.share.count - 1) / plan.share.count;
-  const Index micro_rows = micro_batch_rows(plan, use.rows);
-  for (const Unit& unit : plan.units) use.layers.emplace_back(unit.first, unit.last);
-  std::ranges::sort(use.layers);
-  for (std::size_t at = 1; at < use.layers.size();)
-    if (use.layers[at - 1].second == use.layers[at].first) {
-      use.layers[at - 1].second = use.layers[at].second;
-      use.layers.erase(use.layers.begin() + static_cast<std::ptrdiff_t>(at));
-    } else {
-      ++at;
-    }
-  use.parameters = bytes.compute * layout.values.elements() + (bytes.compute != bytes.master ? bytes.master * layout.updated() : 0);
-  use.gradients = bytes.master * (layout.gradients.elements() + Layout::sum(layout.scratch)) +
-                  (bytes.reduce != bytes.master ? bytes.reduce * Layout::sum(layout.rounded) : 0);
-  use.optimizer_state = bytes.master * as_index(work.state_fields) * layout.updated();
-  use.activations = Boundaries{model, plan}.row_elements() * micro_rows * bytes.compute;
-
-  for (const Instruction& i : plan.step) {
-    const auto ranks = as_index(members(plans, rank, i.group).size());
-    const auto of_unit = [&] { return layout.units[as_size(i.unit)].whole() * (i.op == Op::reduce_start ? bytes.reduce : bytes.compute); };
-    const Index rows = std::clamp(use.rows - i.micro_batch * micro_rows, Index{0}, micro_rows);
-    if (i.op == Op::send_start) {
-      ++use.calls;
-      use.sent += model.width(i.first) * rows * bytes.compute;
-    }
-    if (ranks == 1) continue;
-    if (i.op == Op::sum_start || i.op == Op::share_loss) ++use.calls;
-    if (i.op == Op::sum_start) use.sent += 2 * model.width(i.first) * rows * bytes.compute * (ranks - 1) / ranks;
-    if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
-    if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
-    ++use.calls;
-    const Sharding sharding = plan.units[as_size(i.unit)].sharding;
-    if (work.common_memory && sharding == Sharding::state) continue;
-    const bool whole = i.op == Op::reduce_start && sharding == Sharding::none;
-    use.sent += of_unit() * (ranks - 1) / ranks * (whole ? 2 : 1);
-  }
-  return use;
-}
-
-/// "59 B", "1.2 KiB", "345 MiB".
-inline std::string byte_text(Index bytes) {
-  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  return fmt::format("{:.{}f} {}", value, unit > 0 && value < 10 ? 1 : 0, units[unit]);
-}
-
-}  // namespace detail
-
 /// What each rank holds and does, from the plans alone: no rank is started. Throws PlanError where the plans are not sound.
-inline Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work) {
-  if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
-  Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
-  const std::vector<double> idle = idle_of(model, plans);
-  for (int rank = 0; rank < as_int(plans.size()); ++rank) {
-    found.ranks.push_back(detail::use_of(model, plans, rank, work));
-    found.ranks.back().idle = idle[as_size(rank)];
-  }
-  return found;
-}
-
-inline std::string Description::text() const {
-  using Row = std::vector<std::string>;
-  std::vector<Row> rows{{"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle"}};
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const RankUse& use = ranks[rank];
-    std::string layers;
-    for (const auto& [first, last] : use.layers)
-      layers += pdp::text(layers.empty() ? "" : ", ", first, last - first > 1 ? pdp::text(" to ", last - 1) : std::string{});
-    rows.push_back({pdp::text(rank), layers.empty() ? "none" : layers, pdp::text(use.rows), detail::byte_text(use.parameters),
-                    detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
-                    pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %")});
-  }
-  std::string words = pdp::text(parameters, " parameters, ", global_batch, " samples a step, ", ranks.size(),
-                                ranks.size() == 1 ? " rank" : " ranks", ", bubble ", std::lround(100 * bubble()), " %");
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows)
-    for (std::size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
-  for (const Row& row : rows) {
-    words += '\n';
-    for (std::size_t column = 0; column < row.size(); ++column)
-      words += std::string(widths[column] - row[column].size() + (column > 0 ? 2 : 0), ' ') + row[column];
-  }
-  if (!device.empty()) words += '\n' + device;
-  return words;
-}
+[[nodiscard]] Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work);
 
 }  // namespace pdp::plan
+
+#ifndef PDP_SEPARATE_CORE
+#endif

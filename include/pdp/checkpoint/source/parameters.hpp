@@ -38,14 +38,18 @@ void put(Tensor& tensor, const nn::Parameter& parameter, std::span<const T> valu
 }
 
 template <class T>
-Tensor detail::tensor_out_of(std::span<const T> all, const engine::Contributions& from, const nn::Parameter& parameter, int layer) {
-  Tensor tensor = tensor_of(parameter);
-  std::vector<T> values(as_size(parameter.elements()));
-  for (int part = 0; part < parameter.row_part.count * parameter.col_part.count; ++part) {
-    from.copy(all, layer, part, parameter.offset, std::span<T>{values});
-    put(tensor, parameter.part(part), std::span<const T>{values});
+std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>& model, const engine::Contributions& from,
+                                      const std::vector<T>& all) {
+  std::vector<Tensor> tensors;
+  for (const auto& [parameter, layer] : model) {
+    Tensor& tensor = tensors.emplace_back(tensor_of(parameter));
+    std::vector<T> values(as_size(parameter.elements()));
+    for (int part = 0; part < parameter.row_part.count * parameter.col_part.count; ++part) {
+      from.copy(std::span<const T>{all}, layer, part, parameter.offset, std::span<T>{values});
+      put(tensor, parameter.part(part), std::span<const T>{values});
+    }
   }
-  return tensor;
+  return tensors;
 }
 
 PDP_INLINE std::int64_t hash_of(const std::vector<Tensor>& tensors) {

@@ -1,0 +1,23 @@
+#pragma once
+
+/// The definitions of what pdp/engine/batch.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/engine/batch.hpp>
+
+namespace pdp::engine {
+
+PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {
+  if (rows > limit)
+    throw ShapeError{text("a batch of ", rows, " rows was given, but memory was made for at most ", limit,
+                          "; make the trainer with a larger batch, or cut this one")};
+  if (rows > 0 && cols != width) throw ShapeError{text("samples of ", cols, " values were given, but the model takes ", width)};
+}
+
+PDP_INLINE void check_targets(Index rows, Index elements, Index width) {
+  if (elements != rows * width)
+    throw ShapeError{text("a batch of ", rows, " rows has ", elements, " target elements; it takes ", rows * width)};
+}
+
+}  // namespace pdp::engine

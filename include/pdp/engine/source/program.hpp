@@ -1,0 +1,51 @@
+#pragma once
+
+/// The definitions of what pdp/engine/program.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/engine/program.hpp>
+#include <pdp/plan/effects.hpp>
+#include <pdp/plan/instruction.hpp>
+
+namespace pdp::engine {
+
+PDP_INLINE Program program_of(const plan::Instructions& list, const std::vector<int>& group_sizes) {
+  Program made{.list = &list};
+  std::vector<plan::Instruction> starts;
+  for (const plan::Instruction& i : list) {
+    const plan::Instruction start = start_of(i);
+    const auto message = as_size(std::ranges::find(starts, start) - starts.begin());
+    if (plan::moves_boundary(i.op) && message == starts.size()) {
+      if (start != i) throw PlanError{text(describe(i), ": nothing in the plan has started it")};
+      starts.push_back(start);
+    }
+    made.message_of.push_back(message);
+  }
+  made.message_count = starts.size();
+  made.has_calls =
+      std::ranges::any_of(list, [&](const plan::Instruction& i) { return plan::is_call(i.op) && group_sizes[as_size(i.group)] > 1; });
+  for (std::size_t at = 0; at < list.size(); ++at) made.joined_count.push_back(plan::joined(list, at));
+  return made;
+}
+
+PDP_INLINE bool computes_loss(const plan::Instructions& list) {
+  return std::ranges::any_of(list, [](const plan::Instruction& i) { return i.op == plan::Op::loss; });
+}
+
+PDP_INLINE bool takes_norm(const plan::Instructions& list) {
+  return std::ranges::any_of(list, [](const plan::Instruction& i) { return i.op == plan::Op::norm_start; });
+}
+
+PDP_INLINE void ranks_are_at_different_units(const plan::Instruction& i) {
+  throw PlanError{text(describe(i),
+                       ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",
+                       "all ranks, and their collectives, one order")};
+}
+
+}  // namespace pdp::engine

@@ -1,0 +1,195 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/nn/block.hpp>
+#include <pdp/nn/layer.hpp>
+#include <pdp/nn/layout.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/nn/parameter.hpp>
+#include <pdp/nn/parameter_memory.hpp>
+
+namespace pdp::nn {
+
+/// A parameter of a model, and the number of its layer. The offset of the parameter is among those of its layer.
+struct LayerParameter {
+  Parameter parameter;
+  int layer = 0;
+};
+
+/// Returns the parameters of a model, in its order.
+template <Block Model>
+std::vector<LayerParameter> parameters_of(const Model& model) {
+  std::vector<LayerParameter> all;
+  int number = 0;
+  for_each_leaf(model, {}, [&](const auto& layer, const Path& path) {
+    layer.parameters(path, 0, [&](const Parameter& parameter) { all.push_back({parameter, number}); });
+    ++number;
+  });
+  return all;
+}
+
+/// The parameters of a model that a rank holds, with their gradients, whatever layers they are of. All parameters that it keeps lie in one
+/// piece of the device's memory and all gradients in another, in runs of layers ("units") in the order in which they are given, but for
+/// what lies in memory that it was lent.
+///
+/// If T has 16 bits, gradients are floats, and this rank's slice of each unit has *masters*: the parameters in float, which an optimizer
+/// updates, and of which the values are the rounded copies. Micikevicius et al., "Mixed precision training", ICLR 2018.
+template <class D, class T>
+class StageParameters {
+ public:
+  using Element = T;
+  using Gradient = Accumulated<T>;
+  using Master = Accumulated<T>;
+  using Device = D;
+  static constexpr bool has_masters = ParameterMemory<D, T>::has_masters;
+
+  /// Parameters start from (seed, name, element), whatever the units are.
+  StageParameters(Outline outline, std::vector<LayerParameter> parameters, const std::vector<Run>& runs, std::uint64_t seed, D device,
+                  const Lent<T>& lent);
+
+  [[nodiscard]] const Outline& outline() const { return outline_; }
+  [[nodiscard]] const D& device() const { return device_; }
+  /// Whether this rank keeps the whole of all its units, and not slices of some.
+  [[nodiscard]] bool keeps_whole_units() const;
+
+  /// All that this rank keeps, but for what lies in memory that it was lent.
+  [[nodiscard]] std::span<T> values() { return memory_.values(); }
+  /// The whole of a unit. If this rank keeps a slice only: what lies in its buffer at present.
+  [[nodiscard]] std::span<T> values(int unit) { return {memory_[unit].values, as_size(memory_[unit].layout.whole())}; }
+  [[nodiscard]] std::span<Gradient> gradients(int unit) { return {memory_[unit].gradients, as_size(memory_[unit].layout.whole())}; }
+  /// This rank's slice of a unit.
+  [[nodiscard]] std::span<T> own_values(int unit) { return {memory_[unit].own_values, as_size(memory_[unit].layout.slice)}; }
+  [[nodiscard]] std::span<Gradient> own_gradients(int unit) { return {memory_[unit].own_gradients, as_size(memory_[unit].layout.slice)}; }
+  /// What an optimizer updates: the same as own_values() unless these are rounded.
+  [[nodiscard]] std::span<Master> own_masters(int unit) {
+    if constexpr (has_masters)
+      return {memory_[unit].own_masters, as_size(memory_[unit].layout.slice)};
+    else
+      return own_values(unit);
+  }
+
+  /// The parameters of the model, whichever rank holds them, in its order.
+  [[nodiscard]] const std::vector<LayerParameter>& of_model() const { return parameters_; }
+
+  /// Calls visit(parameter, values) with each parameter that this rank holds, in the order of the model. The values are as they lie in
+  /// memory: those of a slice are there while the whole of its unit is.
+  template <class Visit>
+  void for_each_parameter(Visit&& visit) {
+    visit_held([&](const Parameter& parameter, const Unit& unit) {
+      visit(parameter, std::span<T>{unit.values + parameter.offset, as_size(parameter.elements())});
+    });
+  }
+  /// The same with what an optimizer updates, of units of which this rank keeps the whole of that.
+  template <class Visit>
+  void for_each_master(Visit&& visit) {
+    visit_held([&](const Parameter& parameter, const Unit& unit) {
+      const auto size = as_size(parameter.elements());
+      if constexpr (has_masters) {
+        if (unit.run().slices == 1) visit(parameter, std::span<Master>{unit.own_masters + parameter.offset, size});
+      } else {
+        if (unit.run().keeps_values) visit(parameter, std::span<Master>{unit.values + parameter.offset, size});
+      }
+    });
+  }
+  /// Calls visit(parameter, first, values) with what this rank keeps of each parameter: its elements from `first` on; values, and, if there
+  /// are masters, these.
+  template <class Visit>
+  void for_each_kept(Visit&& visit) {
+    visit_held([&](const Parameter& parameter, const Unit& unit) {
+      const auto visit_in = [&](auto* values, Index begin, Index end) {
+        const Index first = std::max(parameter.offset, begin), last = std::min(parameter.offset + parameter.elements(), end);
+        if (first < last) visit(parameter, first - parameter.offset, std::span{values + (first - begin), as_size(last - first)});
+      };
+      const Index begin = unit.layout.begin(), end = begin + unit.layout.slice;
+      if (unit.run().keeps_values)
+        visit_in(unit.values, 0, unit.layout.whole());
+      else
+        visit_in(unit.own_values, begin, end);
+      if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
+    });
+  }
+  /// Calls visit(parameter, layer, gradient, own) with each parameter of a unit, the last layer first. `gradient` is all of it, there while
+  /// the whole of the unit is; `own` what lies in this rank's slice.
+  template <class Visit>
+  void for_each_gradient(int number, Visit&& visit) {
+    const Unit& unit = memory_[number];
+    const Index begin = unit.layout.begin(), end = begin + unit.layout.slice;
+    for (int layer = unit.run().last - 1; layer >= unit.run().first; --layer)
+      for (const LayerParameter& each : std::ranges::equal_range(parameters_, layer, {}, &LayerParameter::layer)) {
+        const Index offset = places_[as_size(layer)].offset + each.parameter.offset, size = each.parameter.elements();
+        const Index first = std::max(offset, begin), last = std::min(offset + size, end);
+        visit(each.parameter, layer, std::span<Gradient>{unit.gradients + offset, as_size(size)},
+              first < last ? std::span{unit.own_gradients + (first - begin), as_size(last - first)} : std::span<Gradient>{});
+      }
+  }
+
+ protected:
+  /// Where the parameters of a layer lie at present.
+  [[nodiscard]] State<T> state(int layer, bool accumulate) {
+    const Place place = places_[as_size(layer)];
+    if (place.unit < 0) return {nullptr, nullptr, accumulate};
+    const Unit& unit = memory_[place.unit];
+    return {unit.values + place.offset, unit.gradients + place.offset, accumulate};
+  }
+
+ private:
+  using Unit = typename ParameterMemory<D, T>::Unit;
+  /// Where the parameters of a layer are: in no unit if this rank does not hold them.
+  struct Place {
+    int unit = -1;
+    Index offset = 0;
+  };
+
+  /// Calls visit(parameter, unit). The offset of the parameter is among the elements of the unit.
+  template <class Visit>
+  void visit_held(Visit&& visit) {
+    for (const LayerParameter& each : parameters_) {
+      const Place place = places_[as_size(each.layer)];
+      if (place.unit < 0) continue;
+      Parameter parameter = each.parameter;
+      parameter.offset += place.offset;
+      visit(parameter, memory_[place.unit]);
+    }
+  }
+
+  [[no_unique_address]] D device_;
+  Outline outline_;
+  std::vector<LayerParameter> parameters_;
+  ParameterMemory<D, T> memory_;
+  std::vector<Place> places_;  // of layers
+};
+
+template <class D, class T>
+StageParameters<D, T>::StageParameters(Outline outline, std::vector<LayerParameter> parameters, const std::vector<Run>& runs,
+                                       std::uint64_t seed, D device, const Lent<T>& lent)
+    : device_{device},
+      outline_{std::move(outline)},
+      parameters_{std::move(parameters)},
+      memory_{device, layout(outline_, runs), lent},
+      places_(as_size(outline_.size())) {
+  for (std::size_t u = 0; u < runs.size(); ++u)
+    for (int layer = runs[u].first; layer < runs[u].last; ++layer)
+      places_[as_size(layer)] = {as_int(u), outline_.elements(runs[u].first, layer)};
+  for_each_kept([&]<class E>(const Parameter& parameter, Index first, std::span<E> values) {
+    const random::Key key = random::make_key(seed, std::string_view{parameter.full_name()});
+    fill_uniform(device_, key, parameter.initializer.bound(parameter.fan_in, parameter.fan_out), parameter.file_numbers(first), values);
+  });
+}
+
+template <class D, class T>
+bool StageParameters<D, T>::keeps_whole_units() const {
+  return std::ranges::all_of(memory_.units(),
+                             [](const Unit& unit) { return has_masters ? unit.run().slices == 1 : unit.run().keeps_values; });
+}
+
+}  // namespace pdp::nn

@@ -1,0 +1,20 @@
+#pragma once
+
+/// The definitions of what pdp/strategy/strategy_ref.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <utility>
+#include <vector>
+
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
+
+namespace pdp::strategy {
+
+PDP_INLINE std::vector<Plan> plans_for(const GradientPolicy& policy, StrategyRef strategy, const Outline& model, int ranks) {
+  std::vector<Plan> all;
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(plan_for(policy, strategy.plan(model, {rank, ranks})));
+  return all;
+}
+
+}  // namespace pdp::strategy

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <concepts>
+#include <vector>
+
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+#include <pdp/strategy/strategy.hpp>
+
+namespace pdp::strategy {
+
+/// A strategy whose type is not known, for code that is compiled once for all of them. Borrows the strategy.
+class StrategyRef {
+ public:
+  template <class S>
+  requires(!std::same_as<S, StrategyRef>) && Strategy<S> StrategyRef(const S& strategy);
+
+  [[nodiscard]] Plan plan(const Outline& model, RankInWorld at) const { return plan_(strategy_, model, at); }
+
+ private:
+  const void* strategy_;
+  Plan (*plan_)(const void* strategy, const Outline& model, RankInWorld at);
+};
+
+// Not in the class, so that src/core can compile it once for each of pdp's strategies, with what it calls.
+template <class S>
+requires(!std::same_as<S, StrategyRef>) && Strategy<S> StrategyRef::StrategyRef(const S& strategy)
+    : strategy_{&strategy},
+plan_{[](const void* held, const Outline& model, RankInWorld at) { return static_cast<const S*>(held)->plan(model, at); }} {}
+
+static_assert(Strategy<StrategyRef>);
+
+/// Returns the plans of a strategy for all ranks of a world, with what a gradient policy needs.
+[[nodiscard]] std::vector<Plan> plans_for(const GradientPolicy& policy, StrategyRef strategy, const Outline& model, int ranks);
+
+}  // namespace pdp::strategy
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/strategy/source/strategy_ref.hpp>
+#endif

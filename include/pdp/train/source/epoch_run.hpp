@@ -1,0 +1,32 @@
+#pragma once
+
+/// The definitions of what pdp/train/epoch_run.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <chrono>
+#include <cstdint>
+
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/engine/batch.hpp>
+#include <pdp/train/epoch_run.hpp>
+#include <pdp/train/log.hpp>
+#include <pdp/train/progress.hpp>
+
+namespace pdp {
+
+PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
+  if (!totals.skipped) {  // its loss is seldom a number
+    sums_.loss += totals.loss;
+    sums_.correct += totals.correct;
+    sums_.rows += totals.rows;
+  }
+  progress_.show(epoch_, ++done_, steps_, sums_.mean_loss());
+}
+
+PDP_INLINE Epoch EpochRun::end() {
+  progress_.wipe();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
+  return Epoch{epoch_, sums_.mean_loss(), sums_.accuracy(), seconds.count()};
+}
+
+}  // namespace pdp

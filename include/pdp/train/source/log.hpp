@@ -1,0 +1,76 @@
+#pragma once
+
+/// The definitions of what pdp/train/log.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/file_size_limit.hpp>
+#include <pdp/core/finite.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/standard_streams.hpp>
+#include <pdp/train/log.hpp>
+
+namespace pdp {
+
+PDP_INLINE void EpochLog::write(const Epoch& epoch, double test_accuracy) {
+  file_.line(text("{\"epoch\": ", epoch.number, ", \"loss\": ", number(epoch.loss), ", \"accuracy\": ", number(epoch.accuracy),
+                  ", \"test_accuracy\": ", number(test_accuracy), ", \"seconds\": ", number(epoch.seconds), "}"));
+}
+
+PDP_INLINE std::string EpochLog::number(double value) {
+  if (!is_finite(value)) return "null";
+  return fmt::format("{:.9g}", value);
+}
+
+PDP_INLINE LineFile::LineFile(std::string path) : path_{std::move(path)} {
+  open_standard_streams();  // or the file becomes one of them
+  report_file_size_limit();
+  int descriptor = open(O_NONBLOCK);                                 // not to wait for the reader of a pipe
+  if (descriptor < 0 && errno == EWOULDBLOCK) descriptor = open(0);  // another program gives a lease on the file back first
+  if (descriptor < 0) fail("cannot be opened for writing");
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  file_.reset(::fdopen(descriptor, "w"));
+  if (file_) return;
+  const int reason = errno;
+  ::close(descriptor);
+  errno = reason;
+  fail("cannot be opened for writing");
+}
+
+PDP_INLINE void LineFile::line(const std::string& words) {
+  if (!file_) throw FileError{text(path_, " cannot be written: it is closed")};
+  if (std::fputs((words + '\n').c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) fail("cannot be written");
+}
+
+PDP_INLINE void LineFile::close() {
+  if (file_ && std::fclose(file_.release()) != 0) fail("cannot be written");
+}
+
+PDP_INLINE int LineFile::open(int more) const {
+  int descriptor = -1;
+  do descriptor = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | more, 0666);
+  while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+PDP_INLINE void LineFile::fail(const char* what) const {
+  const int reason = errno;
+  struct stat about {};
+  if (reason == ENXIO && ::stat(path_.c_str(), &about) == 0 && S_ISFIFO(about.st_mode))
+    throw FileError{text(path_, " ", what, ": it is a pipe that nothing reads; start its reader first, or choose another place")};
+  throw FileError{text(path_, " ", what, ": ", std::strerror(reason),
+                       reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or choose another place"
+                                       : "; choose a place that exists, may be written to, and has room")};
+}
+
+}  // namespace pdp

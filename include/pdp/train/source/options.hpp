@@ -1,0 +1,37 @@
+#pragma once
+
+/// The definitions of what pdp/train/options.hpp declares; see pdp/core/separate_compilation.hpp.
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/parts.hpp>
+#include <pdp/nn/block.hpp>
+#include <pdp/plan/gradient_policy.hpp>
+#include <pdp/train/options.hpp>
+
+namespace pdp {
+
+PDP_INLINE cpu::Cpu TrainerOptions::cpu() const {
+  const cpu::Cpu all{.threads = threads};
+  cpu::check(all);
+  return all;
+}
+
+PDP_INLINE std::string TrainerOptions::useless_threads(int cores) const {
+  if (threads > 1 && !cpu::has_threads())
+    return text(threads, " threads a rank were asked for, but without pdp::onednn all is computed on one; link it, with a oneDNN that has ",
+                "OpenMP");
+  if (cores > 0 && threads > cores)
+    return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
+  return {};
+}
+
+}  // namespace pdp

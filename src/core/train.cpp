@@ -1,0 +1,31 @@
+// Compiled once for a program; see pdp/core/separate_compilation.hpp.
+#ifndef PDP_SEPARATE_COMPILATION
+#define PDP_SEPARATE_COMPILATION
+#endif
+
+#include <string_view>
+#include <vector>
+
+#include <pdp/train/instances.hpp>
+#include <pdp/train/source/agreement.hpp>
+#include <pdp/train/source/checked_plan.hpp>
+#include <pdp/train/source/describe.hpp>
+#include <pdp/train/source/epoch_run.hpp>
+#include <pdp/train/source/log.hpp>
+#include <pdp/train/source/options.hpp>
+#include <pdp/train/source/print.hpp>
+#include <pdp/train/source/print_epoch.hpp>
+#include <pdp/train/source/progress.hpp>
+#include <pdp/train/source/timeline.hpp>
+
+namespace pdp {
+
+template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
+
+}  // namespace pdp
+
+namespace pdp::checkpoint {
+
+template void import_parameters(nn::StageParameters<cpu::Cpu, float>&, const std::vector<Tensor>&, std::string_view);
+
+}  // namespace pdp::checkpoint
