@@ -224,6 +224,7 @@ set(pdp_headers
     pdp/engine/source/collect.hpp
     pdp/engine/source/program.hpp
     pdp/engine/source/recorded_splits.hpp
+    pdp/engine/source/step_trace.hpp
     pdp/engine/source/timeline.hpp
     pdp/engine/step_trace.hpp
     pdp/engine/timeline.hpp
@@ -368,6 +369,8 @@ set(pdp_headers
     pdp/train/progress.hpp
     pdp/train/source/agreement.hpp
     pdp/train/source/checked_plan.hpp
+    pdp/train/source/dataset_checks.hpp
+    pdp/train/source/dataset_chunks.hpp
     pdp/train/source/describe.hpp
     pdp/train/source/epoch_run.hpp
     pdp/train/source/log.hpp

@@ -16,6 +16,7 @@
 #include <pdp/engine/source/collect.hpp>
 #include <pdp/engine/source/program.hpp>
 #include <pdp/engine/source/recorded_splits.hpp>
+#include <pdp/engine/source/step_trace.hpp>
 #include <pdp/engine/source/timeline.hpp>
 
 namespace pdp::nn {

@@ -18,11 +18,17 @@
 
 namespace pdp::strategy {
 
-template StrategyRef::StrategyRef(const DataParallel&);
-template StrategyRef::StrategyRef(const Hybrid<>&);
-template StrategyRef::StrategyRef(const Pipeline<>&);
-template StrategyRef::StrategyRef(const Single&);
-template StrategyRef::StrategyRef(const TensorParallel&);
-template StrategyRef::StrategyRef(const Zero&);
+template Plan detail::plan_of<DataParallel>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Hybrid<>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Hybrid<GPipe>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Hybrid<Interleaved>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Hybrid<ZeroBubble>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Pipeline<>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Pipeline<GPipe>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Pipeline<Interleaved>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Pipeline<ZeroBubble>>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Single>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<TensorParallel>(const void*, const Outline&, RankInWorld);
+template Plan detail::plan_of<Zero>(const void*, const Outline&, RankInWorld);
 
 }  // namespace pdp::strategy

@@ -9,6 +9,8 @@
 #include <pdp/train/instances.hpp>
 #include <pdp/train/source/agreement.hpp>
 #include <pdp/train/source/checked_plan.hpp>
+#include <pdp/train/source/dataset_checks.hpp>
+#include <pdp/train/source/dataset_chunks.hpp>
 #include <pdp/train/source/describe.hpp>
 #include <pdp/train/source/epoch_run.hpp>
 #include <pdp/train/source/log.hpp>

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <pdp/strategy/divides.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 
 namespace pdp::strategy {
 
@@ -14,7 +15,7 @@ class AnyStrategy {
  public:
   template <class S>
   requires(!std::same_as<S, AnyStrategy>) && Strategy<S> AnyStrategy(S strategy)
-      : plan_{[held = strategy](const Outline& model, RankInWorld at) { return held.plan(model, at); }} {
+      : plan_{[held = strategy](const Outline& model, RankInWorld at) { return StrategyRef{held}.plan(model, at); }} {
     if constexpr (Divides<S>) part_ = [held = std::move(strategy)](RankInWorld at) { return held.part(at); };
   }
 

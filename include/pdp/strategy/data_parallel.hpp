@@ -51,7 +51,7 @@ struct DataParallel {
 static_assert(Strategy<DataParallel>);
 
 #ifdef PDP_SEPARATE_CORE
-extern template StrategyRef::StrategyRef(const DataParallel&);
+extern template Plan detail::plan_of<DataParallel>(const void*, const Outline&, RankInWorld);
 #endif
 
 }  // namespace pdp::strategy

@@ -116,7 +116,10 @@ struct Hybrid {
 static_assert(Divides<Hybrid<>>);
 
 #ifdef PDP_SEPARATE_CORE
-extern template StrategyRef::StrategyRef(const Hybrid<>&);
+extern template Plan detail::plan_of<Hybrid<>>(const void*, const Outline&, RankInWorld);
+extern template Plan detail::plan_of<Hybrid<GPipe>>(const void*, const Outline&, RankInWorld);
+extern template Plan detail::plan_of<Hybrid<Interleaved>>(const void*, const Outline&, RankInWorld);
+extern template Plan detail::plan_of<Hybrid<ZeroBubble>>(const void*, const Outline&, RankInWorld);
 #endif
 
 }  // namespace pdp::strategy

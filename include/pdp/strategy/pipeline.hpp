@@ -232,7 +232,10 @@ struct Pipeline {
 static_assert(Strategy<Pipeline<>> && Strategy<Pipeline<GPipe>> && Strategy<Pipeline<Interleaved>> && Strategy<Pipeline<ZeroBubble>>);
 
 #ifdef PDP_SEPARATE_CORE
-extern template StrategyRef::StrategyRef(const Pipeline<>&);
+extern template Plan detail::plan_of<Pipeline<>>(const void*, const Outline&, RankInWorld);
+extern template Plan detail::plan_of<Pipeline<GPipe>>(const void*, const Outline&, RankInWorld);
+extern template Plan detail::plan_of<Pipeline<Interleaved>>(const void*, const Outline&, RankInWorld);
+extern template Plan detail::plan_of<Pipeline<ZeroBubble>>(const void*, const Outline&, RankInWorld);
 #endif
 
 }  // namespace pdp::strategy

@@ -35,7 +35,7 @@ struct Single {
 static_assert(Strategy<Single>);
 
 #ifdef PDP_SEPARATE_CORE
-extern template StrategyRef::StrategyRef(const Single&);
+extern template Plan detail::plan_of<Single>(const void*, const Outline&, RankInWorld);
 #endif
 
 }  // namespace pdp::strategy

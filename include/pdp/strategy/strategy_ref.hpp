@@ -9,11 +9,23 @@
 
 namespace pdp::strategy {
 
+namespace detail {
+
+/// Returns the plan of a strategy that a StrategyRef borrows. src/core compiles it once for each of pdp's strategies.
+template <class S>
+Plan plan_of(const void* strategy, const Outline& model, RankInWorld at) {
+  return static_cast<const S*>(strategy)->plan(model, at);
+}
+
+}  // namespace detail
+
 /// A strategy whose type is not known, for code that is compiled once for all of them. Borrows the strategy.
 class StrategyRef {
  public:
   template <class S>
-  requires(!std::same_as<S, StrategyRef>) && Strategy<S> StrategyRef(const S& strategy);
+  requires(!std::same_as<S, StrategyRef>) && Strategy<S> StrategyRef(const S& strategy)
+      : strategy_{&strategy},
+  plan_{&detail::plan_of<S>} {}
 
   [[nodiscard]] Plan plan(const Outline& model, RankInWorld at) const { return plan_(strategy_, model, at); }
 
@@ -21,12 +33,6 @@ class StrategyRef {
   const void* strategy_;
   Plan (*plan_)(const void* strategy, const Outline& model, RankInWorld at);
 };
-
-// Not in the class, so that src/core can compile it once for each of pdp's strategies, with what it calls.
-template <class S>
-requires(!std::same_as<S, StrategyRef>) && Strategy<S> StrategyRef::StrategyRef(const S& strategy)
-    : strategy_{&strategy},
-plan_{[](const void* held, const Outline& model, RankInWorld at) { return static_cast<const S*>(held)->plan(model, at); }} {}
 
 static_assert(Strategy<StrategyRef>);
 

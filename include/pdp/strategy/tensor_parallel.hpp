@@ -24,7 +24,7 @@ struct TensorParallel {
 static_assert(Divides<TensorParallel>);
 
 #ifdef PDP_SEPARATE_CORE
-extern template StrategyRef::StrategyRef(const TensorParallel&);
+extern template Plan detail::plan_of<TensorParallel>(const void*, const Outline&, RankInWorld);
 #endif
 
 }  // namespace pdp::strategy

@@ -155,7 +155,7 @@ struct Zero {
 static_assert(Strategy<Zero>);
 
 #ifdef PDP_SEPARATE_CORE
-extern template StrategyRef::StrategyRef(const Zero&);
+extern template Plan detail::plan_of<Zero>(const void*, const Outline&, RankInWorld);
 #endif
 
 }  // namespace pdp::strategy

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
 #include <pdp/core/separate_compilation.hpp>
@@ -23,7 +22,7 @@ struct Unwatched {
 /// One epoch while it runs: what its steps have found, its time, and the progress that is shown.
 class EpochRun {
  public:
-  EpochRun(int epoch, Index steps, bool shows_progress) : epoch_{epoch}, steps_{steps}, progress_{shows_progress} {}
+  EpochRun(int epoch, Index steps, bool shows_progress);
 
   /// A step is through.
   void count(const engine::Totals& totals);
@@ -34,7 +33,7 @@ class EpochRun {
   Index steps_, done_ = 0;
   engine::Totals sums_{};
   Progress progress_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::int64_t begin_;  // in nanoseconds of a steady clock
 };
 
 }  // namespace pdp

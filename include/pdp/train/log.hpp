@@ -1,22 +1,10 @@
 #pragma once
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 
-#include <pdp/core/error.hpp>
-#include <pdp/core/file_size_limit.hpp>
-#include <pdp/core/finite.hpp>
 #include <pdp/core/separate_compilation.hpp>
-#include <pdp/core/standard_streams.hpp>
 
 namespace pdp {
 
@@ -36,11 +24,10 @@ class LineFile {
 
  private:
   [[nodiscard]] int open(int more) const;
-
   [[noreturn]] void fail(const char* what) const;
 
   struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
+    void operator()(std::FILE* file) const;
   };
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
@@ -58,15 +45,13 @@ struct Epoch {
 /// dot in every locale.
 class EpochLog {
  public:
-  explicit EpochLog(std::string path) : file_{std::move(path)} {}
+  explicit EpochLog(std::string path);
 
   void write(const Epoch& epoch, double test_accuracy);
   /// As LineFile::close().
   void close() { file_.close(); }
 
  private:
-  static std::string number(double value);
-
   LineFile file_;
 };
 

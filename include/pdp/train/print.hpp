@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <utility>
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -14,13 +13,14 @@ namespace detail {
 
 /// Prints a line on standard output, at once. Throws FileError if it cannot be written. Clears a progress bar first.
 void print_line(const std::string& line);
+void print_line(fmt::string_view format, fmt::format_args values);
 
 }  // namespace detail
 
 /// Prints a line on standard output, on rank 0 alone, at once. Throws FileError if it cannot be written. Clears a progress bar first.
 template <comm::Group C, class... Args>
 void print(const C& world, fmt::format_string<Args...> format, Args&&... args) {
-  if (world.rank() == 0) detail::print_line(fmt::format(format, std::forward<Args>(args)...));
+  if (world.rank() == 0) detail::print_line(format, fmt::make_format_args(args...));
 }
 
 }  // namespace pdp

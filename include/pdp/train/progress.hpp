@@ -1,17 +1,9 @@
 #pragma once
 
-#include <fmt/format.h>
-#include <unistd.h>
+#include <cstdint>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <string>
-
-#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
-#include <pdp/core/standard_streams.hpp>
 
 namespace pdp {
 
@@ -19,10 +11,10 @@ namespace pdp {
 /// terminal it shows nothing.
 class Progress {
  public:
-  explicit Progress(bool wanted) : shown_{wanted && isatty(STDERR_FILENO) == 1} {}
+  explicit Progress(bool wanted);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  ~Progress() { wipe(); }
+  ~Progress();
 
   /// After `done` of `all` steps.
   void show(int epoch, Index done, Index all, double loss);
@@ -32,7 +24,7 @@ class Progress {
  private:
   bool shown_;
   bool drawn_ = false;
-  std::chrono::steady_clock::time_point last_;
+  std::int64_t last_ = 0;  // when it was drawn, in nanoseconds of a steady clock
 };
 
 }  // namespace pdp

@@ -10,9 +10,14 @@
 #include <pdp/engine/batch.hpp>
 #include <pdp/train/epoch_run.hpp>
 #include <pdp/train/log.hpp>
-#include <pdp/train/progress.hpp>
 
 namespace pdp {
+
+PDP_INLINE EpochRun::EpochRun(int epoch, Index steps, bool shows_progress)
+    : epoch_{epoch},
+      steps_{steps},
+      progress_{shows_progress},
+      begin_{std::chrono::nanoseconds{std::chrono::steady_clock::now().time_since_epoch()}.count()} {}
 
 PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
   if (!totals.skipped) {  // its loss is seldom a number
@@ -25,7 +30,7 @@ PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
 
 PDP_INLINE Epoch EpochRun::end() {
   progress_.wipe();
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds{begin_};
   return Epoch{epoch_, sums_.mean_loss(), sums_.accuracy(), seconds.count()};
 }
 

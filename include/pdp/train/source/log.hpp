@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,16 +21,6 @@
 #include <pdp/train/log.hpp>
 
 namespace pdp {
-
-PDP_INLINE void EpochLog::write(const Epoch& epoch, double test_accuracy) {
-  file_.line(text("{\"epoch\": ", epoch.number, ", \"loss\": ", number(epoch.loss), ", \"accuracy\": ", number(epoch.accuracy),
-                  ", \"test_accuracy\": ", number(test_accuracy), ", \"seconds\": ", number(epoch.seconds), "}"));
-}
-
-PDP_INLINE std::string EpochLog::number(double value) {
-  if (!is_finite(value)) return "null";
-  return fmt::format("{:.9g}", value);
-}
 
 PDP_INLINE LineFile::LineFile(std::string path) : path_{std::move(path)} {
   open_standard_streams();  // or the file becomes one of them
@@ -71,6 +61,16 @@ PDP_INLINE void LineFile::fail(const char* what) const {
   throw FileError{text(path_, " ", what, ": ", std::strerror(reason),
                        reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or choose another place"
                                        : "; choose a place that exists, may be written to, and has room")};
+}
+
+PDP_INLINE void LineFile::Close::operator()(std::FILE* file) const { std::fclose(file); }
+
+PDP_INLINE EpochLog::EpochLog(std::string path) : file_{std::move(path)} {}
+
+PDP_INLINE void EpochLog::write(const Epoch& epoch, double test_accuracy) {
+  const auto number = [](double value) { return is_finite(value) ? fmt::format("{:.9g}", value) : std::string{"null"}; };
+  file_.line(text("{\"epoch\": ", epoch.number, ", \"loss\": ", number(epoch.loss), ", \"accuracy\": ", number(epoch.accuracy),
+                  ", \"test_accuracy\": ", number(test_accuracy), ", \"seconds\": ", number(epoch.seconds), "}"));
 }
 
 }  // namespace pdp

@@ -2,6 +2,8 @@
 
 /// The definitions of what pdp/train/print.hpp declares; see pdp/core/separate_compilation.hpp.
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include <pdp/core/separate_compilation.hpp>
@@ -14,5 +16,6 @@ PDP_INLINE void print_line(const std::string& line) {
   clear_terminal_line();
   write_standard_output(line + '\n');
 }
+PDP_INLINE void print_line(fmt::string_view format, fmt::format_args values) { print_line(fmt::vformat(format, values)); }
 
 }  // namespace pdp::detail

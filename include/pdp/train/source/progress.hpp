@@ -4,8 +4,9 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <algorithm>
+
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -17,11 +18,15 @@
 
 namespace pdp {
 
+PDP_INLINE Progress::Progress(bool wanted) : shown_{wanted && isatty(STDERR_FILENO) == 1} {}
+
+PDP_INLINE Progress::~Progress() { wipe(); }
+
 PDP_INLINE void Progress::show(int epoch, Index done, Index all, double loss) {
   if (!shown_) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (drawn_ && now - last_ < std::chrono::milliseconds{100}) return;
-  last_ = now;
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+  if (drawn_ && now - std::chrono::nanoseconds{last_} < std::chrono::milliseconds{100}) return;
+  last_ = now.count();
   drawn_ = true;
   constexpr Index width = 30;
   const Index filled = all > 0 ? width * done / all : width;
