@@ -115,6 +115,7 @@ set(pdp_headers
     pdp/comm/traits.hpp
     pdp/comm/wait_until.hpp
     pdp/comm/work.hpp
+    pdp/core/affine.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
     pdp/core/device.hpp

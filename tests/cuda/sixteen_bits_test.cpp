@@ -112,12 +112,10 @@ TEMPLATE_TEST_CASE("a GPU's products in 16 bits equal a CPU's, and those over ro
           row_there{*device, rounded<TestType>(row)};
       std::vector<float> c(static_cast<std::size_t>(m * n)), sums(static_cast<std::size_t>(n));
       Copy<TestType> c_there{*device, rounded<TestType>(c)};
-      gemm(Cpu{}, Matrix<const float>{a.data(), m, k}, Matrix<const float>{b.data(), k, n}, Matrix<float>{c.data(), m, n}, false);
-      gemm(*device, a_there.matrix(m, k), b_there.matrix(k, n), c_there.matrix(m, n), false);
-      if (with_row) {
-        add_row(Cpu{}, row.data(), Matrix<float>{c.data(), m, n});
-        add_row(*device, row_there.read().data(), c_there.matrix(m, n));
-      }
+      affine(Cpu{}, Matrix<const float>{a.data(), m, k}, Matrix<const float>{b.data(), k, n}, with_row ? row.data() : nullptr,
+             Matrix<float>{c.data(), m, n}, pdp::Activation::none);
+      affine(*device, a_there.matrix(m, k), b_there.matrix(k, n), with_row ? row_there.read().data() : nullptr, c_there.matrix(m, n),
+             pdp::Activation::none);
       CHECK(support::difference(widened(c_there.values()), c) < 2 * one_rounding<TestType>);
 
       gemm_nt(Cpu{}, Matrix<const float>{a.data(), m, k}, Matrix<const float>{b.data(), n, k}, Matrix<float>{c.data(), m, n}, false);
@@ -126,30 +124,14 @@ TEMPLATE_TEST_CASE("a GPU's products in 16 bits equal a CPU's, and those over ro
 
       for (const bool accumulate : {false, true}) {
         Copy<float> of_rows{*device, c}, sums_there{*device, sums};
-        gemm_tn(Cpu{}, Matrix<const float>{a.data(), k, m}, Matrix<const float>{b.data(), k, n}, Matrix<float>{c.data(), m, n}, accumulate);
-        gemm_tn(*device, a_there.matrix(k, m), b_there.matrix(k, n), of_rows.matrix(m, n), accumulate);
-        if (with_row) {
-          sum_rows(Cpu{}, Matrix<const float>{b.data(), k, n}, sums.data(), accumulate);
-          sum_rows(*device, b_there.matrix(k, n), sums_there.data(), accumulate);
-        }
+        affine_weight_gradient(Cpu{}, Matrix<const float>{a.data(), k, m}, Matrix<const float>{b.data(), k, n},
+                               Matrix<float>{c.data(), m, n}, with_row ? sums.data() : nullptr, accumulate);
+        affine_weight_gradient(*device, a_there.matrix(k, m), b_there.matrix(k, n), of_rows.matrix(m, n),
+                               with_row ? sums_there.data() : nullptr, accumulate);
         CHECK(support::difference(of_rows.values(), c) < 1e-5);
         CHECK(support::difference(sums_there.values(), sums) < 1e-5);
       }
     }
-}
-
-TEMPLATE_TEST_CASE("sums of the right operand of a product that is rounded are no part of it", "[cuda]", BFloat16, Float16) {
-  const auto device = gpu::device();
-  if (!device) return;
-  const auto a = exact<TestType>(12, 1), b = exact<TestType>(12, 2);
-  const Copy<TestType> a_there{*device, rounded<TestType>(a)}, b_there{*device, rounded<TestType>(b)};
-  Copy<TestType> c{*device, std::vector<TestType>(9)};
-  Copy<float> sums{*device, std::vector<float>(3)};
-  gemm(*device, a_there.matrix(3, 4), b_there.matrix(4, 3), c.matrix(3, 3), false);
-  sum_rows(*device, b_there.matrix(4, 3), sums.data(), false);
-  std::vector<float> expected(3);
-  sum_rows(Cpu{}, Matrix<const float>{b.data(), 4, 3}, expected.data(), false);
-  CHECK(support::difference(sums.values(), expected) < 1e-6);
 }
 
 TEMPLATE_TEST_CASE("a GPU's losses of 16 bits are those of the same floats, and their gradients are rounded", "[cuda]", BFloat16, Float16) {

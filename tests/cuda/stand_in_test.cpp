@@ -296,8 +296,7 @@ TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it 
   const Device device;
   const gpu::Copy<float> a{device, {1, 2}}, b{device, {3, 4}}, row{device, {0, 5, 6}};
   gpu::Copy<float> c{device, std::vector<float>(4)};
-  gemm(device, a.matrix(2, 1), b.matrix(1, 2), c.matrix(2, 2), false);
-  add_row(device, row.read().data() + 1, c.matrix(2, 2));
+  affine(device, a.matrix(2, 1), b.matrix(1, 2), row.read().data() + 1, c.matrix(2, 2), pdp::Activation::none);
   CHECK(c.values() == std::vector<float>{8, 10, 11, 14});
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_BIAS) == 0);
 }
@@ -391,30 +390,23 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases and their gradients are computed on
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a product does the Relu behind it on its way, where that is asked for and cuBLASLt can", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "affine is one product with a bias and a Relu, if that is allowed and cuBLASLt can", "[cuda]") {
   const std::vector<float> of_a{1, 2, 3, 4, 5, 6}, of_b{1, -1, 0, 2, -3, 1}, of_row{-1, 8};
-  const auto rectified = [&](bool has_bias, bool in_place) {
-    const Device device{{.fused_relu = true}};
-    const gpu::Copy<float> a{device, of_a}, b{device, of_b}, row{device, of_row};
-    gpu::Copy<float> c{device, std::vector<float>(4)}, d{device, std::vector<float>(4)};
-    gemm(device, a.matrix(2, 3), b.matrix(3, 2), c.matrix(2, 2), false);
-    if (has_bias) add_row(device, row.read().data(), c.matrix(2, 2));
-    gpu::Copy<float>& out = in_place ? c : d;
-    relu(device, std::as_const(c).matrix(2, 2), out.matrix(2, 2));
-    return out.values();
-  };
   for (const int can_until : {2, 1, 0})  // it is carried out, an algorithm is found, none is
     for (const bool has_bias : {true, false})
-      for (const bool in_place : {true, false}) {
+      for (const bool is_allowed : {true, false}) {
         stand_in::reset();
         stand_in::settings().epilogues = can_until > 0;
         stand_in::settings().epilogues_run = can_until > 1;
-        CAPTURE(can_until, has_bias, in_place);
-        CHECK(rectified(has_bias, in_place) == (has_bias ? std::vector<float>{0, 14, 0, 20} : std::vector<float>{0, 6, 0, 12}));
-        const bool can = can_until > 1;
-        CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == (can && has_bias && in_place ? 1 : 0));
-        CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU) == (can && !has_bias && in_place ? 1 : 0));
-        CHECK(stand_in::products(CUBLASLT_EPILOGUE_BIAS) == (can && has_bias && !in_place ? 1 : 0));
+        CAPTURE(can_until, has_bias, is_allowed);
+        const Device device{{.fused_relu = is_allowed}};
+        const gpu::Copy<float> a{device, of_a}, b{device, of_b}, row{device, of_row};
+        gpu::Copy<float> c{device, std::vector<float>(4)};
+        affine(device, a.matrix(2, 3), b.matrix(3, 2), has_bias ? row.read().data() : nullptr, c.matrix(2, 2), pdp::Activation::relu);
+        CHECK(c.values() == (has_bias ? std::vector<float>{0, 14, 0, 20} : std::vector<float>{0, 6, 0, 12}));
+        const bool can = can_until > 1 && is_allowed;
+        CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == (can && has_bias ? 1 : 0));
+        CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU) == (can && !has_bias ? 1 : 0));
       }
 }
 

@@ -157,7 +157,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               int* count) {
   static_cast<void>(sizes_of(*desc, *a, *b, *d));
   refuse_in_capture("an algorithm of cuBLASLt is asked for");
-  if (preference->scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) misuse("an algorithm that may round what parts of a sum give");
+  if (preference->scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && preference->scheme != CUBLASLT_REDUCTION_SCHEME_NONE)
+    misuse("an algorithm that may round what parts of a sum give");
   if (*c != *d || wanted < 1) misuse("cublasLtMatmulAlgoGetHeuristic with nothing to find, or with matrices c and d that differ");
   *count = 0;
   if (takes_bias(*desc) && (desc->bias == nullptr || reinterpret_cast<std::uintptr_t>(desc->bias) % 16 != 0))

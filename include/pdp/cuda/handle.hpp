@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 // The library's own: what cudaStream_t points to.
@@ -14,10 +16,10 @@ using Stream = CUstream_st*;  // cudaStream_t
 struct DeviceOptions {
   int index = 0;      // of those that this process may use
   bool tf32 = false;  // products of floats in TF32: faster, with 10 bits of precision in their operands
-  /// A product does the Relu behind it on its way. It is not said what becomes of NaN there; where that is 0, parameters that are no
-  /// numbers any more may give gradients that are, so that NonFinite does not see them.
+  /// A linear layer computes the Relu behind it in the same kernel. cuBLASLt does not say what becomes of NaN there; if that is 0,
+  /// parameters that are NaN may give gradients that are not, and NonFinite does not see them.
   bool fused_relu = false;
-  /// A product sums up the gradient of a bias on its way. Where cuBLASLt's kernels for that are slower than a product and a sum, false.
+  /// A product computes the gradient of a bias in the same kernel. Set to false if that is slower than a product and a sum.
   bool fused_bias_gradient = true;
   /// Gradients of weights are computed on a second stream, beside the gradients of the layers before.
   bool overlapped_weight_gradients = true;
@@ -47,9 +49,9 @@ class Device {
   /// Whether steps are recorded as graphs.
   [[nodiscard]] bool records() const;
   [[nodiscard]] Stream stream() const;
-  /// Gives the stream what waits for the operation after it, as a product does, and lets it wait for the gradients of weights; for those
-  /// who have the stream already.
-  void begin_all() const;
+  /// Lets the stream wait for the gradients of weights that read or write these bytes; for what comes after the stream without asking for
+  /// it, as the calls of a communicator do.
+  void join(std::span<const std::byte> memory) const;
   /// Whether all that was called is carried out. Throws DeviceError where something has failed.
   [[nodiscard]] bool is_idle() const;
   /// Waits until all that was called is carried out. Throws DeviceError where something has failed.

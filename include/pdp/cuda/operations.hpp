@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include <pdp/core/affine.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
@@ -27,6 +28,15 @@ template <Computed T>
 void gemm_nt(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 template <Computed T>
 void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<Accumulated<T>> c, bool accumulate);
+
+/// In one kernel if cuBLASLt has one for it, and for an activation if DeviceOptions::fused_relu allows it.
+template <Computed T>
+void affine(const Device& device, Matrix<const T> x, Matrix<const T> weight, const T* bias, Matrix<T> y, Activation activation);
+/// In one kernel if cuBLASLt has one for it, nothing is accumulated, and DeviceOptions::fused_bias_gradient allows it.
+template <Computed T>
+void affine_weight_gradient(const Device& device, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<Accumulated<T>> gradient_weight,
+                            Accumulated<T>* gradient_bias, bool accumulate);
+bool fuses_activations(const Device& device);
 
 template <Computed T>
 void add_row(const Device& device, const T* row, Matrix<T> rows);

@@ -68,7 +68,7 @@ Device::Device(const DeviceOptions& options) : state_{(check_device(options), st
 int Device::index() const { return state_->options().index; }
 bool Device::records() const { return state_->options().graphs; }
 Stream Device::stream() const { return state_->stream(); }
-void Device::begin_all() const { state_->begin_all(); }
+void Device::join(std::span<const std::byte> memory) const { state_->join(memory); }
 bool Device::is_idle() const {
   const OnDevice on{index()};
   return is_reached("cudaStreamQuery", cudaStreamQuery(state_->stream()));
@@ -103,7 +103,7 @@ Block::~Block() {
   if (memory_ == nullptr) return;
   const OnDevice on{state_->options().index, std::nothrow};
   try {
-    state_->pool().give_back(memory_, bytes_, state_->stream());  // after a product that waits, which may write there
+    state_->pool().give_back(memory_, bytes_, state_->stream());  // after gradients of weights, which may be written there
   } catch (const Error&) {
     state_->forget();
     state_->pool().give_back(memory_, bytes_, state_->stream_as_it_is());
@@ -165,14 +165,25 @@ void copy(const Device& device, Matrix<const T> from, Matrix<T> to) {
 
 namespace detail {
 
+/// c (+)= left right. `bias`: what the form's epilogue adds or writes. Returns false, and does nothing, if cuBLASLt has no kernel with
+/// that epilogue.
 template <class T, class C>
-void product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c) {
+bool product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c, void* bias = nullptr) {
   const std::size_t bytes = static_cast<std::size_t>(stored(c).size()) * sizeof(C);
-  if (bytes == 0) return;
+  const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none;
+  if (has_epilogue && (bytes == 0 || form.depth == 0)) return false;
   form.type = dtype_of<T>;
   form.result = dtype_of<C>;
-  if (form.depth > 0) return device.state().take(form, left.data, right.data, c.data);
-  if (!form.accumulate) zero_bytes(device, c.data, bytes);
+  if (bytes > 0 && form.depth > 0) return device.state().run(State::Product{form, left.data, right.data, c.data, bias});
+  if (bytes > 0 && !form.accumulate) zero_bytes(device, c.data, bytes);
+  return true;
+}
+
+/// What cuBLASLt is to do with a product of a forward pass.
+constexpr ProductForm::Epilogue epilogue_of(bool has_bias, Activation activation) {
+  using enum ProductForm::Epilogue;
+  if (activation == Activation::relu) return has_bias ? add_bias_relu : relu;
+  return has_bias ? add_bias : none;
 }
 
 }  // namespace detail
@@ -189,6 +200,32 @@ template <Computed T>
 void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<Accumulated<T>> c, bool accumulate) {
   detail::product(device, {c.rows, c.cols, a.rows, true, false, accumulate}, a, b, c);
 }
+
+template <Computed T>
+void affine(const Device& device, Matrix<const T> x, Matrix<const T> weight, const T* bias, Matrix<T> y, Activation activation) {
+  ProductForm form{y.rows, y.cols, x.cols, false, false, false};
+  const bool is_allowed = activation == Activation::none || fuses_activations(device);
+  form.epilogue = detail::epilogue_of(bias != nullptr, activation);
+  if (is_allowed && detail::product(device, form, x, weight, y, const_cast<T*>(bias))) return;  // only read
+  if (activation == Activation::relu) {
+    affine(device, x, weight, bias, y, Activation::none);
+    // Not relu(), as nvcc cannot convert a matrix of Float16.
+    for_each_element(device, stored(y).size(), kernel::Relu<Stored<T>>{stored(y.data), stored(y.data)});
+  } else {
+    gemm(device, x, weight, y, false);
+    if (bias != nullptr) add_row(device, bias, y);
+  }
+}
+template <Computed T>
+void affine_weight_gradient(const Device& device, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<Accumulated<T>> gradient_weight,
+                            Accumulated<T>* gradient_bias, bool accumulate) {
+  ProductForm form{gradient_weight.rows, gradient_weight.cols, x.rows, true, false, accumulate};
+  form.epilogue = ProductForm::Epilogue::sum_right;
+  const bool is_fused = device.state().options().fused_bias_gradient && gradient_bias != nullptr && !accumulate;
+  if (is_fused && detail::product(device, form, x, gradient_y, gradient_weight, gradient_bias)) return;
+  pdp::affine_weight_gradient(device, x, gradient_y, gradient_weight, gradient_bias, accumulate);
+}
+bool fuses_activations(const Device& device) { return device.state().options().fused_relu; }
 
 void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history) {
   launch(device, kernel::scale_loss, 1, 1, numbers, history);
@@ -213,7 +250,7 @@ Recording::Recording(const Device& device) : device_{device} {
 }
 Graph Recording::finish() {
   const OnDevice on{device_.index()};
-  const cudaStream_t stream = device_.stream();  // with the product that may still wait
+  const cudaStream_t stream = device_.stream();  // with the gradients of weights
   finished_ = true;
   cudaGraph_t written = nullptr;
   check("cudaStreamEndCapture", cudaStreamEndCapture(stream, &written));
@@ -239,6 +276,8 @@ namespace pdp::cuda {
 template void gemm(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
 template void gemm_nt(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
 template void gemm_tn(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
+template void affine(const Device&, Matrix<const float>, Matrix<const float>, const float*, Matrix<float>, Activation);
+template void affine_weight_gradient(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, float*, bool);
 template void add_row(const Device&, const float*, Matrix<float>);
 template void sum_rows(const Device&, Matrix<const float>, float*, bool);
 template void relu(const Device&, Matrix<const float>, Matrix<float>);
@@ -258,6 +297,8 @@ template void fill_uniform(const Device&, random::Key, double, const random::Ele
 template void gemm(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
 template void gemm_nt(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
 template void gemm_tn(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<float>, bool);
+template void affine(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, const BFloat16*, Matrix<BFloat16>, Activation);
+template void affine_weight_gradient(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<float>, float*, bool);
 template void add_row(const Device&, const BFloat16*, Matrix<BFloat16>);
 template void sum_rows(const Device&, Matrix<const BFloat16>, float*, bool);
 template void relu(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
@@ -279,6 +320,8 @@ template void fill_uniform(const Device&, random::Key, double, const random::Ele
 template void gemm(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
 template void gemm_nt(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
 template void gemm_tn(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<float>, bool);
+template void affine(const Device&, Matrix<const Float16>, Matrix<const Float16>, const Float16*, Matrix<Float16>, Activation);
+template void affine_weight_gradient(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<float>, float*, bool);
 template void add_row(const Device&, const Float16*, Matrix<Float16>);
 template void sum_rows(const Device&, Matrix<const Float16>, float*, bool);
 template void relu(const Device&, Matrix<const Float16>, Matrix<Float16>);

@@ -65,7 +65,6 @@ class Executor {
   void carry_out(const Program& program, std::size_t at) {
     const plan::Instruction& i = (*program.list)[at];
     C& group = groups_[i.group];
-    if constexpr (comm::HasDeviceBuffers<C>) worker_.device().begin_all();  // or a call would come before what it is to come after
     switch (i.op) {
       case plan::Op::count_start:
         if (counts_rows_) rows_.start(group);
@@ -95,7 +94,7 @@ class Executor {
         messages_[program.message_of[at]] = message(i);
         break;
       case plan::Op::sum_start:
-        messages_[program.message_of[at]] = start_all_reduce(group, worker_.boundary(i));
+        messages_[program.message_of[at]] = start_all_reduce(group, worker_.device(), worker_.boundary(i));
         break;
       case plan::Op::send_wait:
       case plan::Op::receive_wait:
@@ -126,14 +125,14 @@ class Executor {
         break;
       case plan::Op::norm_start:
         worker_.add_squares();
-        norming_ = start_all_reduce(group, worker_.square());
+        norming_ = start_all_reduce(group, worker_.device(), worker_.square());
         break;
       case plan::Op::norm_wait:
         wait(norming_);
         worker_.apply_gradient_rule();
         break;
       case plan::Op::totals_start:
-        totalling_ = start_all_reduce(group, worker_.sums());
+        totalling_ = start_all_reduce(group, worker_.device(), worker_.sums());
         break;
       case plan::Op::totals_wait:
         wait(totalling_);
@@ -142,20 +141,29 @@ class Executor {
   }
 
   /// Layer by layer: what is in flight moves in between. Of an evaluation nothing is, and ranks may have gone.
-  void compute(const plan::Instruction& i, bool in_a_step) {
-    for (int done = 0; done < i.last - i.first; ++done) {
-      const int layer = i.op == plan::Op::forward ? i.first + done : i.last - 1 - done;
-      worker_.run(plan::compute(i.op, i.micro_batch, layer, layer + 1, i.accumulate));
+  void compute(plan::Instruction i, bool in_a_step) {
+    while (i.first < i.last) {
+      if (i.op == plan::Op::forward) {
+        i = worker_.run_next(i);
+      } else {
+        --i.last;
+        worker_.run(plan::compute(i.op, i.micro_batch, i.last, i.last + 1, i.accumulate));
+      }
       if (in_a_step) groups_.world().progress();
     }
   }
   void broadcast(C& group, const plan::Instruction& i) {
-    wait(group.broadcast_async(worker_.stage().values(i.unit), i.peer));
+    const auto send = [&](auto values) {
+      order_before_call<C>(worker_.device(), values);
+      wait(group.broadcast_async(values, i.peer));
+    };
+    send(worker_.stage().values(i.unit));
     if constexpr (Stage::has_masters)
-      if (plan_.units[as_size(i.unit)].slices == 1) wait(group.broadcast_async(worker_.stage().own_masters(i.unit), i.peer));
+      if (plan_.units[as_size(i.unit)].slices == 1) send(worker_.stage().own_masters(i.unit));
   }
   Work message(const plan::Instruction& i) {
     const auto [group, peer] = channels_.way(i);
+    order_before_call<C>(worker_.device(), worker_.boundary(i));
     if (i.op == plan::Op::receive_start) return group.recv_async(worker_.boundary(i), peer, tags_(i));
     return group.send_async(std::span<const T>{worker_.boundary(i)}, peer, tags_(i));
   }

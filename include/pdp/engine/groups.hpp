@@ -54,22 +54,36 @@ std::vector<bool> Groups<C>::counted_units(const plan::Plan& plan) const {
   return counted;
 }
 
+/// Orders what the device computes on these values before the next call of a communicator that takes memory of a device. Other calls are
+/// made when the values are there.
+template <comm::Communicator C, class D, class... E>
+void order_before_call(const D& device, std::span<E>... values) {
+  if constexpr (comm::HasDeviceBuffers<C>) (device.join(std::as_bytes(values)), ...);
+}
+
 /// Calls of a group, which is borrowed as are the spans until the Work is waited for. Where a rank is alone nothing travels, the device
 /// copies what is its own, and the Work is empty, which counts as complete.
-template <comm::Communicator C, class E>
-[[nodiscard]] typename C::Work start_all_reduce(C& group, std::span<E> values) {
-  if (group.size() > 1) return group.all_reduce_async(values, comm::Sum{});
-  return {};
+template <comm::Communicator C, class D, class E>
+[[nodiscard]] typename C::Work start_all_reduce(C& group, const D& device, std::span<E> values) {
+  if (group.size() == 1) return {};
+  order_before_call<C>(device, values);
+  return group.all_reduce_async(values, comm::Sum{});
 }
 template <comm::Communicator C, class D, class E>
 [[nodiscard]] typename C::Work start_reduce_scatter(C& group, const D& device, std::span<const E> whole, std::span<E> slice) {
-  if (group.size() > 1) return group.reduce_scatter_async(whole, slice, comm::Sum{});
+  if (group.size() > 1) {
+    order_before_call<C>(device, whole, slice);
+    return group.reduce_scatter_async(whole, slice, comm::Sum{});
+  }
   if (whole.data() != slice.data()) copy(device, whole, slice.data());
   return {};
 }
 template <comm::Communicator C, class D, class E>
 [[nodiscard]] typename C::Work start_all_gather(C& group, const D& device, std::span<const E> slice, std::span<E> whole) {
-  if (group.size() > 1) return group.all_gather_async(slice, whole);
+  if (group.size() > 1) {
+    order_before_call<C>(device, slice, whole);
+    return group.all_gather_async(slice, whole);
+  }
   if (slice.data() != whole.data()) copy(device, slice, whole.data());
   return {};
 }

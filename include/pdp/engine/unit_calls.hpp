@@ -82,11 +82,11 @@ class UnitCalls {
       if (is_common(i)) return meet(group, i);
     if constexpr (rounds) {
       const std::span<Reduced> all = rounded_.round(stage(), i.unit);
-      return is_whole(i) ? start_all_reduce(group, all)
+      return is_whole(i) ? start_all_reduce(group, stage().device(), all)
                          : start_reduce_scatter(group, stage().device(), std::span<const Reduced>{all}, rounded_.own(stage(), i.unit));
     } else {
       const std::span<Gradient> all = stage().gradients(i.unit);
-      return is_whole(i) ? start_all_reduce(group, all)
+      return is_whole(i) ? start_all_reduce(group, stage().device(), all)
                          : start_reduce_scatter(group, stage().device(), std::span<const Gradient>{all}, sum_of(i));
     }
   }

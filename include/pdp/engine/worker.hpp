@@ -109,8 +109,6 @@ class Worker {
 
   void run(const plan::Instruction& i) {
     switch (i.op) {
-      case plan::Op::forward:
-        return stage_.forward(slot(i), i.first, i.last);
       case plan::Op::share_loss:
         return share_loss(slot(i), i.first);
       case plan::Op::loss:
@@ -122,6 +120,11 @@ class Worker {
       default:
         break;
     }
+  }
+
+  /// Computes the first layers of a forward instruction. Returns what is left of it.
+  [[nodiscard]] plan::Instruction run_next(const plan::Instruction& i) {
+    return plan::compute(i.op, i.micro_batch, stage_.forward_next(slot(i), i.first, i.last), i.last);
   }
 
   /// Updates this rank's slice of a unit: by its gradients, or by the sum of those at `gradients` where some are given. What it becomes is

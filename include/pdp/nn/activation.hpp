@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/core/affine.hpp>
 #include <pdp/nn/layer.hpp>
 
 namespace pdp::nn {
@@ -22,6 +23,12 @@ struct Relu : NoParameters {
     relu_backward(device, y, gradient_y, gradient_x);
   }
 };
+
+/// The activation that a layer is, so that a product before it may compute it; of that very type, as a derived one may compute another.
+template <class L>
+inline constexpr Activation activation_of = Activation::none;
+template <>
+inline constexpr Activation activation_of<Relu> = Activation::relu;
 
 /// tanh(x), elementwise.
 struct Tanh : NoParameters {

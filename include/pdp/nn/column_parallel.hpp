@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/core/affine.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/placement.hpp>
@@ -47,8 +48,9 @@ struct ColumnParallel {
   }
 
   template <class D, class T>
-  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
-    own().forward(device, state, x, y, saved);
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved,
+               Activation activation = Activation::none) const {
+    own().forward(device, state, x, y, saved, activation);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/core/affine.hpp>
 #include <pdp/nn/layer.hpp>
 
 namespace pdp::nn {
@@ -26,10 +27,10 @@ struct Linear {
     if (bias) visit(Parameter{path, "bias", out, 0, false, offset + weight_elements(), in, out, start});
   }
 
+  /// `activation`: of a layer behind this one that works in place, which is not called then.
   template <class D, class T>
-  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
-    gemm(device, x, Matrix<const T>{state.value, in, out}, y, false);
-    if (bias) add_row(device, state.value + weight_elements(), y);
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*, Activation activation = Activation::none) const {
+    affine(device, x, Matrix<const T>{state.value, in, out}, bias ? state.value + weight_elements() : nullptr, y, activation);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y,
@@ -38,8 +39,8 @@ struct Linear {
   }
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y, T*) const {
-    gemm_tn(device, x, gradient_y, Matrix<Accumulated<T>>{state.gradient, in, out}, state.accumulate);
-    if (bias) sum_rows(device, gradient_y, state.gradient + weight_elements(), state.accumulate);
+    affine_weight_gradient(device, x, gradient_y, Matrix<Accumulated<T>>{state.gradient, in, out},
+                           bias ? state.gradient + weight_elements() : nullptr, state.accumulate);
   }
 
  private:

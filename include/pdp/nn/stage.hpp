@@ -4,8 +4,10 @@
 #include <span>
 #include <vector>
 
+#include <pdp/core/affine.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/nn/activation.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/nn/parameter_memory.hpp>
@@ -36,11 +38,22 @@ class Stage : public StageParameters<D, T> {
       : Parameters{nn::outline(model, input), parameters_of(model), runs, seed, device, lent}, layers_{model} {}
 
   void forward(const Slot<T>& slot, int first, int last) {
-    for (int number = first; number < last; ++number)
-      layers_.visit(number, [&](const auto& layer) {
-        layer.forward(this->device(), this->state(number, false), read(slot, slot.activations, number),
-                      matrix(slot, slot.activations, number + 1), slot.saved[as_size(number)]);
-      });
+    while (first < last) first = forward_next(slot, first, last);
+  }
+  /// Computes the first layer, and the activation behind it if the device does both in one kernel. Returns the first layer that is left.
+  int forward_next(const Slot<T>& slot, int first, int last) {
+    const Activation activation = activation_behind(slot, first, last);
+    layers_.visit(first, [&]<class L>(const L& layer) {
+      const auto state = this->state(first, false);
+      const Matrix<const T> x = read(slot, slot.activations, first);
+      const Matrix<T> y = matrix(slot, slot.activations, first + 1);
+      T* const saved = slot.saved[as_size(first)];
+      if constexpr (takes_activation<L>)
+        layer.forward(this->device(), state, x, y, saved, activation);
+      else
+        layer.forward(this->device(), state, x, y, saved);
+    });
+    return activation == Activation::none ? first + 1 : first + 2;
   }
 
   /// Does nothing where no parameter waits for the gradient.
@@ -68,6 +81,24 @@ class Stage : public StageParameters<D, T> {
   [[nodiscard]] Matrix<T> gradient(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.gradients, boundary); }
 
  private:
+  template <class L>
+  static constexpr bool takes_activation = requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y,
+                                                    T* saved) {
+    layer.forward(device, state, x, y, saved, Activation::none);
+  };
+
+  /// The activation that the layer after this one is, if it works in place and this one can compute it too.
+  [[nodiscard]] Activation activation_behind(const Slot<T>& slot, int number, int last) const {
+    const auto after = as_size(number) + 1;
+    Activation activation = Activation::none;
+    if (!fuses_activations(this->device()) || number + 1 >= last || slot.activations[after] != slot.activations[after + 1])
+      return activation;
+    layers_.visit(number + 1, [&]<class L>(const L&) { activation = activation_of<L>; });
+    layers_.visit(number, [&]<class L>(const L&) {
+      if (!takes_activation<L>) activation = Activation::none;
+    });
+    return activation;
+  }
   [[nodiscard]] Matrix<T> matrix(const Slot<T>& slot, const std::vector<T*>& tensors, int boundary) const {
     return {tensors[as_size(boundary)], slot.rows, this->outline().width(boundary)};
   }

@@ -90,6 +90,7 @@ class Products {
 
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+  static constexpr Index short_sum = 128;                                // terms
   static constexpr std::uintptr_t bias_alignment = 16;  // of the vectors that an algorithm, chosen with one of them, may get
 
   struct Free {
@@ -175,8 +176,10 @@ class Products {
                    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-    // What parts of a long sum give is added up in float, and rounded once.
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    // The parts of a long sum are added up in float, and rounded once. A short one is not divided: cuBLASLt would often do so, and a second
+    // kernel, to add up the parts, takes longer than what is gained.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<std::uint32_t>(form.depth <= short_sum ? CUBLASLT_REDUCTION_SCHEME_NONE : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(operand, form.alignment);

@@ -48,11 +48,11 @@ class SideStream {
   /// Lets the side stream wait for what a product of these operands reads.
   void follow(cudaStream_t main, Bytes left, Bytes right) {
     if (marked_ != right.data() || overlap(marked_output_, left)) check("cudaEventRecord", cudaEventRecord(begin_, main));
-    unmark();
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, begin_, 0));
   }
   /// A product was given to the side stream.
   void add(std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
+    unmark();
     check("cudaEventRecord", cudaEventRecord(end_, stream_));
     reads_.insert(reads_.end(), reads);
     writes_.insert(writes_.end(), writes);

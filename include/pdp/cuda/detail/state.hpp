@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <initializer_list>
-#include <optional>
-#include <utility>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
@@ -56,95 +54,30 @@ class State {
   [[nodiscard]] Pool& pool() { return pool_; }
   /// The stream, for what comes after all that was called.
   [[nodiscard]] cudaStream_t stream() {
-    begin_all();
+    side_.join(stream_);
     side_.unmark();
     return stream_;
   }
   /// The same for an operation that reads and writes this alone, which may run beside gradients of weights.
   [[nodiscard]] cudaStream_t stream(std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
-    begin_product();
     side_.join(stream_, reads, writes);
     side_.unmark();
     return stream_;
   }
-  /// Begins the product that waits, if one does, and lets the stream wait for gradients of weights.
-  void begin_all() {
-    begin_product();
-    side_.join(stream_);
-  }
+  /// Lets the stream wait for gradients of weights that read or write this.
+  void join(Bytes memory) { side_.join(stream_, {}, {memory}); }
   [[nodiscard]] cudaStream_t stream_as_it_is() const { return stream_; }
 
-  /// Forgets a product that waits, and those that the stream has not waited for.
-  void forget() {
-    waiting_.reset();
-    side_.forget();
-  }
+  /// Forgets the products that the stream has not waited for.
+  void forget() { side_.forget(); }
 
-  /// Adds a row to each of so many rows of a matrix, on a stream of a device.
-  using AddRow = void(int device, cudaStream_t stream, const void* row, void* matrix, Index rows, Index cols);
-
-  /// Takes a product down. It begins with the next operation, which may be one that cuBLASLt can do on its way.
-  void take(const ProductForm& form, const void* left, const void* right, void* c) {
-    begin_product();
-    waiting_ = {form, left, right, c};
-  }
-  /// Adds a row to each row of what the waiting product gives, which begins, or waits on for relu(). Gives false, and does nothing, where
-  /// it is no such product. `otherwise`: for a product that has waited in vain.
-  template <class T>
-  bool add_row(const T* row, Matrix<T> rows, AddRow* otherwise) {
-    if (!gives(rows) || waiting_->form.epilogue != ProductForm::Epilogue::none) return false;
-    if (!options_.fused_relu) return begin_with(ProductForm::Epilogue::add_bias, const_cast<T*>(row));  // read only
-    waiting_->form.epilogue = ProductForm::Epilogue::add_bias;
-    waiting_->bias = const_cast<T*>(row);
-    waiting_->add_row = otherwise;
-    return true;
-  }
-  /// Rectifies what the waiting product gives, in place; else as add_row().
-  template <class T>
-  bool relu(Matrix<const T> x, Matrix<T> y) {
-    if (!options_.fused_relu || x.data != y.data || !gives(y)) return false;
-    return begin_with(waiting_->bias != nullptr ? ProductForm::Epilogue::add_bias_relu : ProductForm::Epilogue::relu, waiting_->bias);
-  }
-  /// Sums up the columns of what the waiting product has as its right operand.
-  template <class T>
-  bool sum_rows(Matrix<const T> rows, Accumulated<T>* sums) {
-    if (!options_.fused_bias_gradient || !waiting_ || waiting_->right != rows.data || waiting_->form.depth != rows.rows ||
-        waiting_->form.cols != rows.cols || waiting_->form.right_is_transposed || waiting_->form.result != dtype_of<Accumulated<T>> ||
-        waiting_->form.epilogue != ProductForm::Epilogue::none)
-      return false;
-    return begin_with(ProductForm::Epilogue::sum_right, sums);
-  }
-
- private:
+  /// A product to compute, and the bias that its epilogue adds or sums up.
   struct Product {
     ProductForm form;
     const void *left, *right;
     void* c;
-    void* bias = nullptr;  // that is to be added
-    AddRow* add_row = nullptr;
+    void* bias;
   };
-
-  template <class T>
-  [[nodiscard]] bool gives(Matrix<T> rows) const {
-    return waiting_ && waiting_->c == rows.data && waiting_->form.rows == rows.rows && waiting_->form.cols == rows.cols;
-  }
-  void begin_product() {
-    if (!waiting_) return;
-    Product product = *std::exchange(waiting_, std::nullopt);
-    if (run(product)) return;
-    const void* const row = std::exchange(product.bias, nullptr);
-    product.form.epilogue = ProductForm::Epilogue::none;
-    run(product);
-    product.add_row(options_.index, stream_, row, product.c, product.form.rows, product.form.cols);
-  }
-  bool begin_with(ProductForm::Epilogue epilogue, void* bias) {
-    Product product = *waiting_;
-    product.form.epilogue = epilogue;
-    product.bias = bias;
-    if (!run(product)) return false;
-    waiting_.reset();
-    return true;
-  }
   /// As Products::run(). The gradient of a weight, whose left operand is transposed, runs beside the gradient of the layer's input, and
   /// beside what comes after that, unless the options forbid it.
   bool run(const Product& product) {
@@ -170,6 +103,7 @@ class State {
     return products_.run(form, product.left, product.right, product.c, product.bias, stream_, 0);
   }
 
+ private:
   void release() noexcept {
     const OnDevice on{options_.index, std::nothrow};
     if (stream_ != nullptr) cudaStreamSynchronize(stream_);
@@ -185,7 +119,6 @@ class State {
   SideStream side_{options_.index};  // goes before the products, whose memory it may still use
   Staging staging_{options_.index};
   Readings readings_{options_.index};
-  std::optional<Product> waiting_;
 };
 
 }  // namespace pdp::cuda

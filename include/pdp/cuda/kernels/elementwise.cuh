@@ -80,28 +80,23 @@ struct FillUniform {
 
 /// body(i) for i from 0 to count - 1, in no order.
 template <class Body>
-void for_each_element(int device, cudaStream_t stream, Index count, const Body& body) {
+void for_each_element(const Device& device, cudaStream_t stream, Index count, const Body& body) {
   constexpr unsigned most_blocks = 8 * 1024;
-  if (count > 0) launch_on(device, stream, kernel::each<Body>, blocks_for(count, block_threads, most_blocks), block_threads, count, body);
+  if (count > 0)
+    launch_on(device.index(), stream, kernel::each<Body>, blocks_for(count, block_threads, most_blocks), block_threads, count, body);
 }
 template <class Body>
 void for_each_element(const Device& device, Index count, const Body& body) {
-  for_each_element(device.index(), device.state().stream(), count, body);
-}
-/// No lambda: nvcc would compile it for GPUs, too, and has no Float16 there.
-template <class T>
-Bytes bytes_of(const Matrix<T>& matrix) {
-  return {reinterpret_cast<const std::byte*>(matrix.data), static_cast<std::size_t>(stored(matrix).size()) * sizeof(T)};
+  for_each_element(device, device.state().stream(), count, body);
 }
 /// The same where body(i) reads elements of these matrices and writes one of another, in backward, beside gradients of weights.
 template <class T, class Body>
 void for_each_element(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out, const Body& body) {
-  for_each_element(device.index(), device.state().stream({bytes_of(left), bytes_of(right)}, {bytes_of(out)}), stored(out).size(), body);
+  for_each_element(device, device.state().stream({bytes_of(left), bytes_of(right)}, {bytes_of(out)}), stored(out).size(), body);
 }
 
 template <Computed T>
 void relu(const Device& device, Matrix<const T> x, Matrix<T> y) {
-  if (device.state().relu(x, y)) return;
   for_each_element(device, stored(y).size(), kernel::Relu<Stored<T>>{stored(x.data), stored(y.data)});
 }
 template <Computed T>
@@ -123,14 +118,8 @@ void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matr
   for_each_element(device, left, right, out, kernel::Add<Stored<T>>{stored(left.data), stored(right.data), stored(out.data)});
 }
 template <Computed T>
-void add_row_on(int device, cudaStream_t stream, const void* row, void* matrix, Index rows, Index cols) {
-  for_each_element(device, stream, rows * cols,
-                   kernel::AddRow<Stored<T>>{static_cast<const Stored<T>*>(row), static_cast<Stored<T>*>(matrix), cols});
-}
-template <Computed T>
 void add_row(const Device& device, const T* row, Matrix<T> rows) {
-  if (!device.state().add_row(row, rows, add_row_on<T>))
-    add_row_on<T>(device.index(), device.state().stream(), row, rows.data, rows.rows, rows.cols);
+  for_each_element(device, stored(rows).size(), kernel::AddRow<Stored<T>>{stored(row), stored(rows.data), rows.cols});
 }
 template <Computed T>
 void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requires(sizeof(T) == 2) {

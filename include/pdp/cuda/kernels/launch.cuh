@@ -38,6 +38,12 @@ Matrix<Stored<T>> stored(const Matrix<T>& values) {
   return {stored(values.data), values.rows, values.cols};
 }
 
+/// What a matrix has in memory. No lambda: nvcc would compile it for GPUs, too, and has no Float16 there.
+template <class T>
+Bytes bytes_of(const Matrix<T>& matrix) {
+  return {reinterpret_cast<const std::byte*>(matrix.data), static_cast<std::size_t>(stored(matrix).size()) * sizeof(T)};
+}
+
 /// Gives a kernel to a stream of the GPU of that number.
 template <class... Parameters, class... Arguments>
 void launch_on(int index, cudaStream_t stream, void (*kernel)(Parameters...), unsigned blocks, dim3 threads,

@@ -114,13 +114,14 @@ void sum_of_squares(const Device& device, Matrix<const float> values, double* su
 
 template <Computed T>
 void sum_rows(const Device& device, Matrix<const T> rows, Accumulated<T>* sums, bool accumulate) {
-  if (rows.cols == 0 || (!accumulate && device.state().sum_rows(rows, sums))) return;
+  if (rows.cols == 0) return;
   // As many as there is room for what they have, and of so many rows that it pays.
   constexpr Index room = Partials::most_blocks * Partials::numbers * sizeof(double) / sizeof(float), least_rows = 16 * kernel::row_threads;
   const auto slices = static_cast<unsigned>(std::max<Index>(1, std::min(room / rows.cols, rows.rows / least_rows)));
-  launch(device, kernel::sum_rows<Stored<T>>, slices * static_cast<unsigned>((rows.cols + warp_threads - 1) / warp_threads),
-         dim3{warp_threads, kernel::row_threads}, stored(rows.data), rows.rows, rows.cols, sums, accumulate, slices,
-         device.state().partials());
+  launch_on(device.index(), device.state().stream({bytes_of(rows)}, {bytes_of(Matrix<Accumulated<T>>{sums, 1, rows.cols})}),
+            kernel::sum_rows<Stored<T>>, slices * static_cast<unsigned>((rows.cols + warp_threads - 1) / warp_threads),
+            dim3{warp_threads, kernel::row_threads}, stored(rows.data), rows.rows, rows.cols, sums, accumulate, slices,
+            device.state().partials());
 }
 
 }  // namespace pdp::cuda
