@@ -1,7 +1,7 @@
 // One training step on a GPU against its floor: the model's matrix products alone, as one graph, in the same run.
 //
-//   gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] [--fused-relu] [--separate-bias-gradient]
-//            [--serial-weight-gradients] [--steps N] [--pairs P | --turns]
+//   gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] [--fused-relu] [--serial-weight-gradients]
+//            [--steps N] [--pairs P | --turns]
 //
 // Prints one JSON object. Blocks of N steps on a batch that lies on the GPU, and of as many floors, alternate (A B B A ...) and are timed
 // by events of the GPU; the figures are medians over blocks, for one step. With --turns it makes two of each for every line on its standard
@@ -37,7 +37,7 @@ using pdp::launch::parse_number;
 struct Settings {
   std::string config = "mnist";
   std::string precision = "float32";
-  bool graphs = true, fused_relu = false, fused_bias_gradient = true, overlapped_weight_gradients = true, turns = false;
+  bool graphs = true, fused_relu = false, overlapped_weight_gradients = true, turns = false;
   int steps = 1000, pairs = 11;
 };
 
@@ -125,7 +125,6 @@ template <class Precision, class Config>
 void measure(const Config& config, const Settings& settings) {
   const pdp::cuda::Device device{{.tf32 = settings.precision == "tf32",
                                   .fused_relu = settings.fused_relu,
-                                  .fused_bias_gradient = settings.fused_bias_gradient,
                                   .overlapped_weight_gradients = settings.overlapped_weight_gradients,
                                   .graphs = settings.graphs}};
   pdp::comm::Self self;
@@ -155,13 +154,12 @@ void measure(const Config& config, const Settings& settings) {
         else
           floors.push_back(timed(settings.steps, run_floor));
     std::printf(
-        "{\"config\": \"%s\", \"gpu\": \"%s\", \"precision\": \"%s\", \"graphs\": %s, \"fused_relu\": %s, \"fused_bias_gradient\": %s, "
+        "{\"config\": \"%s\", \"gpu\": \"%s\", \"precision\": \"%s\", \"graphs\": %s, \"fused_relu\": %s, "
         "\"overlapped_weight_gradients\": %s, \"median_us\": %.3f, \"floor_us\": %.3f, "
         "\"first_loss\": %.6g, \"last_loss\": %.6g}\n",
         settings.config.c_str(), device.describe().c_str(), settings.precision.c_str(), settings.graphs ? "true" : "false",
-        settings.fused_relu ? "true" : "false", settings.fused_bias_gradient ? "true" : "false",
-        settings.overlapped_weight_gradients ? "true" : "false", bench::median(steps), bench::median(floors), first,
-        trainer.finish().mean_loss());
+        settings.fused_relu ? "true" : "false", settings.overlapped_weight_gradients ? "true" : "false", bench::median(steps),
+        bench::median(floors), first, trainer.finish().mean_loss());
     std::fflush(stdout);
   };
   if (!settings.turns) return make_blocks(settings.pairs);
@@ -196,8 +194,6 @@ Settings parse(int argc, char** argv) {
       settings.graphs = false;
     else if (word == "--fused-relu")
       settings.fused_relu = true;
-    else if (word == "--separate-bias-gradient")
-      settings.fused_bias_gradient = false;
     else if (word == "--serial-weight-gradients")
       settings.overlapped_weight_gradients = false;
     else if (word == "--steps")
@@ -205,10 +201,9 @@ Settings parse(int argc, char** argv) {
     else if (word == "--pairs")
       settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else
-      throw pdp::UsageError{
-          pdp::text("unknown argument ", word,
-                    "; usage: gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] "
-                    "[--fused-relu] [--separate-bias-gradient] [--serial-weight-gradients] [--steps N] [--pairs P | --turns]")};
+      throw pdp::UsageError{pdp::text("unknown argument ", word,
+                                      "; usage: gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] "
+                                      "[--fused-relu] [--serial-weight-gradients] [--steps N] [--pairs P | --turns]")};
   }
   return settings;
 }

@@ -138,29 +138,6 @@ TEST_CASE("a GPU's affine equals a CPU's, with a bias and an activation or witho
       }
 }
 
-TEST_CASE("a GPU's affine_weight_gradient equals a CPU's, with a bias or without", "[cuda]") {
-  const bool fused = GENERATE(false, true);
-  const auto device = gpu::device({.fused_bias_gradient = fused});
-  if (!device) return;
-  for (const auto& [in, out, rows] : odd_sizes)
-    for (const bool has_bias : {false, true})
-      for (const bool accumulate : {false, true}) {
-        INFO(rows << " rows, " << in << " to " << out << ", bias " << has_bias << ", accumulate " << accumulate);
-        const auto x = support::normal(rows * in, 1), gradient_y = support::normal(rows * out, 2);
-        auto of_weight = guarded(in * out, 3), of_bias = guarded(out, 4);
-        const Copy<float> x_there{*device, x}, gradient_y_there{*device, gradient_y};
-        Copy<float> of_weight_there{*device, of_weight}, of_bias_there{*device, of_bias};
-        const auto on = [&](const auto& computes, const float* of_x, const float* of_y, float* weight, float* bias) {
-          affine_weight_gradient(computes, Matrix<const float>{of_x, rows, in}, Matrix<const float>{of_y, rows, out},
-                                 Matrix<float>{weight, in, out}, has_bias ? bias : nullptr, accumulate);
-        };
-        on(Cpu{}, x.data(), gradient_y.data(), of_weight.data(), of_bias.data());
-        on(*device, x_there.read().data(), gradient_y_there.read().data(), of_weight_there.data(), of_bias_there.data());
-        CHECK(support::difference(of_weight_there.values(), of_weight) < tolerance(rows));
-        CHECK(support::difference(of_bias_there.values(), of_bias) < tolerance(rows));
-      }
-}
-
 TEST_CASE("a GPU's sums of rows equal a CPU's", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;

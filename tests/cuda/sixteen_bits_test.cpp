@@ -124,10 +124,10 @@ TEMPLATE_TEST_CASE("a GPU's products in 16 bits equal a CPU's, and those over ro
 
       for (const bool accumulate : {false, true}) {
         Copy<float> of_rows{*device, c}, sums_there{*device, sums};
-        affine_weight_gradient(Cpu{}, Matrix<const float>{a.data(), k, m}, Matrix<const float>{b.data(), k, n},
-                               Matrix<float>{c.data(), m, n}, with_row ? sums.data() : nullptr, accumulate);
-        affine_weight_gradient(*device, a_there.matrix(k, m), b_there.matrix(k, n), of_rows.matrix(m, n),
-                               with_row ? sums_there.data() : nullptr, accumulate);
+        gemm_tn(Cpu{}, Matrix<const float>{a.data(), k, m}, Matrix<const float>{b.data(), k, n}, Matrix<float>{c.data(), m, n}, accumulate);
+        gemm_tn(*device, a_there.matrix(k, m), b_there.matrix(k, n), of_rows.matrix(m, n), accumulate);
+        sum_rows(Cpu{}, Matrix<const float>{b.data(), k, n}, sums.data(), accumulate);
+        sum_rows(*device, b_there.matrix(k, n), sums_there.data(), accumulate);
         CHECK(support::difference(of_rows.values(), c) < 1e-5);
         CHECK(support::difference(sums_there.values(), sums) < 1e-5);
       }

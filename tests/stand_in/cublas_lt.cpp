@@ -211,7 +211,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       return static_cast<double>(is_tf32 ? in_tf32(value) : value);
     };
     const bool a_t = product.a == CUBLAS_OP_T, b_t = product.b == CUBLAS_OP_T;
-    for (std::uint64_t row = 0; row < sizes.m; ++row) {
+    for (std::uint64_t row = 0; row < sizes.m; ++row)
       for (std::uint64_t col = 0; col < sizes.n; ++col) {
         double sum = 0;
         for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l) * at(b, of_b, b_t, l, col);
@@ -223,12 +223,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         if (product.epilogue == CUBLASLT_EPILOGUE_RELU || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) value = std::max(0.0, value);
         set(d, of_d.type, out, value);
       }
-      if (product.epilogue == CUBLASLT_EPILOGUE_BGRADA) {
-        double sum = 0;
-        for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l);
-        set(product.bias, of_d.type, row, sum);
-      }
-    }
   });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -19,8 +19,6 @@ struct DeviceOptions {
   /// A linear layer computes the Relu behind it in the same kernel. cuBLASLt does not say what becomes of NaN there; if that is 0,
   /// parameters that are NaN may give gradients that are not, and NonFinite does not see them.
   bool fused_relu = false;
-  /// A product computes the gradient of a bias in the same kernel. Set to false if that is slower than a product and a sum.
-  bool fused_bias_gradient = true;
   /// Gradients of weights are computed on a second stream, beside the gradients of the layers before.
   bool overlapped_weight_gradients = true;
   /// A step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do, and no messages

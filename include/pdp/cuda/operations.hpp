@@ -32,10 +32,6 @@ void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<
 /// In one kernel if cuBLASLt has one for it, and for an activation if DeviceOptions::fused_relu allows it.
 template <Computed T>
 void affine(const Device& device, Matrix<const T> x, Matrix<const T> weight, const T* bias, Matrix<T> y, Activation activation);
-/// In one kernel if cuBLASLt has one for it, nothing is accumulated, and DeviceOptions::fused_bias_gradient allows it.
-template <Computed T>
-void affine_weight_gradient(const Device& device, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<Accumulated<T>> gradient_weight,
-                            Accumulated<T>* gradient_bias, bool accumulate);
 bool fuses_activations(const Device& device);
 
 template <Computed T>

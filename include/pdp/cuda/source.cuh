@@ -165,10 +165,10 @@ void copy(const Device& device, Matrix<const T> from, Matrix<T> to) {
 
 namespace detail {
 
-/// c (+)= left right. `bias`: what the form's epilogue adds or writes. Returns false, and does nothing, if cuBLASLt has no kernel with
+/// c (+)= left right. `bias`: what the form's epilogue adds. Returns false, and does nothing, if cuBLASLt has no kernel with
 /// that epilogue.
 template <class T, class C>
-bool product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c, void* bias = nullptr) {
+bool product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c, const void* bias = nullptr) {
   const std::size_t bytes = static_cast<std::size_t>(stored(c).size()) * sizeof(C);
   const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none;
   if (has_epilogue && (bytes == 0 || form.depth == 0)) return false;
@@ -206,7 +206,7 @@ void affine(const Device& device, Matrix<const T> x, Matrix<const T> weight, con
   ProductForm form{y.rows, y.cols, x.cols, false, false, false};
   const bool is_allowed = activation == Activation::none || fuses_activations(device);
   form.epilogue = detail::epilogue_of(bias != nullptr, activation);
-  if (is_allowed && detail::product(device, form, x, weight, y, const_cast<T*>(bias))) return;  // only read
+  if (is_allowed && detail::product(device, form, x, weight, y, bias)) return;
   if (activation == Activation::relu) {
     affine(device, x, weight, bias, y, Activation::none);
     // Not relu(), as nvcc cannot convert a matrix of Float16.
@@ -215,15 +215,6 @@ void affine(const Device& device, Matrix<const T> x, Matrix<const T> weight, con
     gemm(device, x, weight, y, false);
     if (bias != nullptr) add_row(device, bias, y);
   }
-}
-template <Computed T>
-void affine_weight_gradient(const Device& device, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<Accumulated<T>> gradient_weight,
-                            Accumulated<T>* gradient_bias, bool accumulate) {
-  ProductForm form{gradient_weight.rows, gradient_weight.cols, x.rows, true, false, accumulate};
-  form.epilogue = ProductForm::Epilogue::sum_right;
-  const bool is_fused = device.state().options().fused_bias_gradient && gradient_bias != nullptr && !accumulate;
-  if (is_fused && detail::product(device, form, x, gradient_y, gradient_weight, gradient_bias)) return;
-  pdp::affine_weight_gradient(device, x, gradient_y, gradient_weight, gradient_bias, accumulate);
 }
 bool fuses_activations(const Device& device) { return device.state().options().fused_relu; }
 
@@ -277,7 +268,6 @@ template void gemm(const Device&, Matrix<const float>, Matrix<const float>, Matr
 template void gemm_nt(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
 template void gemm_tn(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
 template void affine(const Device&, Matrix<const float>, Matrix<const float>, const float*, Matrix<float>, Activation);
-template void affine_weight_gradient(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, float*, bool);
 template void add_row(const Device&, const float*, Matrix<float>);
 template void sum_rows(const Device&, Matrix<const float>, float*, bool);
 template void relu(const Device&, Matrix<const float>, Matrix<float>);
@@ -298,7 +288,6 @@ template void gemm(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>
 template void gemm_nt(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
 template void gemm_tn(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<float>, bool);
 template void affine(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, const BFloat16*, Matrix<BFloat16>, Activation);
-template void affine_weight_gradient(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<float>, float*, bool);
 template void add_row(const Device&, const BFloat16*, Matrix<BFloat16>);
 template void sum_rows(const Device&, Matrix<const BFloat16>, float*, bool);
 template void relu(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
@@ -321,7 +310,6 @@ template void gemm(const Device&, Matrix<const Float16>, Matrix<const Float16>, 
 template void gemm_nt(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
 template void gemm_tn(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<float>, bool);
 template void affine(const Device&, Matrix<const Float16>, Matrix<const Float16>, const Float16*, Matrix<Float16>, Activation);
-template void affine_weight_gradient(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<float>, float*, bool);
 template void add_row(const Device&, const Float16*, Matrix<Float16>);
 template void sum_rows(const Device&, Matrix<const Float16>, float*, bool);
 template void relu(const Device&, Matrix<const Float16>, Matrix<Float16>);

@@ -39,8 +39,8 @@ struct Linear {
   }
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y, T*) const {
-    affine_weight_gradient(device, x, gradient_y, Matrix<Accumulated<T>>{state.gradient, in, out},
-                           bias ? state.gradient + weight_elements() : nullptr, state.accumulate);
+    gemm_tn(device, x, gradient_y, Matrix<Accumulated<T>>{state.gradient, in, out}, state.accumulate);
+    if (bias) sum_rows(device, gradient_y, state.gradient + weight_elements(), state.accumulate);
   }
 
  private:

@@ -29,14 +29,14 @@ inline void check_cublas(const char* function, cublasStatus_t status) {
 /// All that a product's algorithm is chosen for: c (+)= left right, rows x depth by depth x cols, where either may lie transposed; and what
 /// else it does on its way.
 struct ProductForm {
-  /// A bias is added to each row of c, c is rectified, or both, or the columns of `right` are summed up for a bias.
-  enum class Epilogue { none, add_bias, relu, add_bias_relu, sum_right };
+  /// A bias is added to each row of c, c is rectified, or both.
+  enum class Epilogue { none, add_bias, relu, add_bias_relu };
 
   Index rows, cols, depth;
   bool left_is_transposed, right_is_transposed, accumulate;
   Epilogue epilogue = Epilogue::none;
   DType type = DType::float32;    // of both operands
-  DType result = DType::float32;  // of c, and of what is added or summed up
+  DType result = DType::float32;  // of c, and of a bias
   std::uint32_t alignment = 4;    // in bytes, of all operands: a batch begins where its caller has it
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
@@ -64,9 +64,9 @@ class Products {
   /// How many streams products may run on at the same time.
   static constexpr std::size_t streams = 2;
 
-  /// `bias`: what is added or summed up, as the form says. `number`: of the stream. Gives false, and does nothing, where cuBLASLt cannot
-  /// do that on its way.
-  bool run(ProductForm form, const void* left, const void* right, void* c, void* bias, cudaStream_t stream, std::size_t number) {
+  /// `bias`: what is added, if the form says so. `number`: of the stream. Returns false, and does nothing, if cuBLASLt has no kernel for
+  /// the form's epilogue.
+  bool run(ProductForm form, const void* left, const void* right, void* c, const void* bias, cudaStream_t stream, std::size_t number) {
     const OnDevice on{device_};
     const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none, has_bias = bias != nullptr;
     if (has_bias && reinterpret_cast<std::uintptr_t>(bias) % bias_alignment != 0) return false;
@@ -131,8 +131,6 @@ class Products {
         return CUBLASLT_EPILOGUE_RELU;
       case ProductForm::Epilogue::add_bias_relu:
         return CUBLASLT_EPILOGUE_RELU_BIAS;
-      case ProductForm::Epilogue::sum_right:
-        return CUBLASLT_EPILOGUE_BGRADA;
       default:
         return CUBLASLT_EPILOGUE_DEFAULT;
     }

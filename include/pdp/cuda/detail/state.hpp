@@ -71,12 +71,12 @@ class State {
   /// Forgets the products that the stream has not waited for.
   void forget() { side_.forget(); }
 
-  /// A product to compute, and the bias that its epilogue adds or sums up.
+  /// A product to compute, and the bias that its epilogue adds, or null.
   struct Product {
     ProductForm form;
     const void *left, *right;
     void* c;
-    void* bias;
+    const void* bias;
   };
   /// As Products::run(). The gradient of a weight, whose left operand is transposed, runs beside the gradient of the layer's input, and
   /// beside what comes after that, unless the options forbid it.
@@ -92,7 +92,7 @@ class State {
     if (options_.overlapped_weight_gradients && form.left_is_transposed) {
       side_.follow(stream_, left, right);
       if (!products_.run(form, product.left, product.right, product.c, product.bias, side_.stream(), 1)) return false;
-      side_.add({left, right}, {c, bias});
+      side_.add({left, right}, {c});
       return true;
     }
     side_.join(stream_, {left, right, bias}, {c});
