@@ -499,6 +499,7 @@ set(pdp_kernel_headers
     pdp/cuda/kernels/elementwise.cuh
     pdp/cuda/kernels/launch.cuh
     pdp/cuda/kernels/loss.cuh
+    pdp/cuda/kernels/products.cuh
     pdp/cuda/kernels/reduce.cuh
     pdp/cuda/kernels/sums.cuh
     pdp/cuda/kernels/update.cuh

@@ -1,7 +1,9 @@
-# Lists the test cases of the Catch2 executable PROGRAM and writes FILE, in which each is a test of CTest.
+# Lists the test cases of the Catch2 executable PROGRAM and writes FILE, in which each is a test of CTest; or, if CASES is more than 1, so
+# many of them together, in one process.
 # Catch2's own catch_discover_tests, of 2.13 and of 3 alike, loses tests behind a name with a lone bracket or a
 # semicolon ("a number in [0, 1)"), without a word; names here are sentences and may hold them.
-#   cmake -D PROGRAM=... -D EMULATOR=... -D CATCH_VERSION=... -D SPEC=... -D PREFIX=... -D PROPERTIES=... -D FILE=... -P discover.cmake
+#   cmake -D PROGRAM=... -D EMULATOR=... -D CATCH_VERSION=... -D SPEC=... -D PREFIX=... -D PROPERTIES=... -D CASES=... -D FILE=...
+#         -P discover.cmake
 cmake_minimum_required(VERSION 3.25)
 
 if(CATCH_VERSION VERSION_LESS 3)
@@ -38,6 +40,23 @@ macro(restore text)
 endmacro()
 
 set(script "")
+# Adds a test of CTest that runs the cases of this specification.
+function(add_cases name spec)  # no macro, which would lose backslashes
+  string(APPEND script "add_test([==[${name}]==]")
+  foreach(argument IN LISTS EMULATOR PROGRAM)
+    string(APPEND script " [==[${argument}]==]")
+  endforeach()
+  string(APPEND script " [==[${spec}]==] ${run})\n")
+  string(APPEND script "set_tests_properties([==[${name}]==] PROPERTIES")
+  foreach(property IN LISTS PROPERTIES)
+    string(APPEND script " [==[${property}]==]")
+  endforeach()
+  string(APPEND script ")\n")
+  set(script "${script}" PARENT_SCOPE)
+endfunction()
+
+set(cases 0)
+set(specs "")
 foreach(name IN LISTS names)
   if(name STREQUAL "")
     continue()
@@ -52,15 +71,23 @@ foreach(name IN LISTS names)
   endif()
   restore(name)
   restore(spec)
-  string(APPEND script "add_test([==[${PREFIX}: ${name}]==]")
-  foreach(argument IN LISTS EMULATOR PROGRAM)
-    string(APPEND script " [==[${argument}]==]")
-  endforeach()
-  string(APPEND script " [==[${spec}]==] ${run})\n")
-  string(APPEND script "set_tests_properties([==[${PREFIX}: ${name}]==] PROPERTIES")
-  foreach(property IN LISTS PROPERTIES)
-    string(APPEND script " [==[${property}]==]")
-  endforeach()
-  string(APPEND script ")\n")
+  if(CASES EQUAL 1)
+    add_cases("${PREFIX}: ${name}" "${spec}")
+    continue()
+  endif()
+  math(EXPR cases "${cases} + 1")
+  string(APPEND specs ",${spec}")
+  math(EXPR left "${cases} % ${CASES}")
+  if(left EQUAL 0)
+    string(SUBSTRING "${specs}" 1 -1 specs)
+    math(EXPR first "${cases} - ${CASES} + 1")
+    add_cases("${PREFIX}: cases ${first} to ${cases}" "${specs}")
+    set(specs "")
+  endif()
 endforeach()
+if(specs)
+  string(SUBSTRING "${specs}" 1 -1 specs)
+  math(EXPR first "${cases} - ${cases} % ${CASES} + 1")
+  add_cases("${PREFIX}: cases ${first} to ${cases}" "${specs}")
+endif()
 file(WRITE "${FILE}" "${script}")
