@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include <pdp/core/dtype.hpp>
 
@@ -59,6 +61,16 @@ float in_tf32(float value) {
   bits = (bits + 0x1000) & ~std::uint32_t{0x1fff};
   std::memcpy(&value, &bits, sizeof bits);
   return value;
+}
+/// The values of a matrix as the products add them up: the terms of each sum one after another. `across`: they lie a stride apart.
+std::vector<double> terms(const void* matrix, const cublasLtMatrixLayout& layout, bool across, bool is_tf32) {
+  std::vector<double> found(layout.rows * layout.cols);
+  for (std::uint64_t col = 0; col < layout.cols; ++col)
+    for (std::uint64_t row = 0; row < layout.rows; ++row) {
+      const float value = get(matrix, layout.type, col * static_cast<std::uint64_t>(layout.stride) + row);
+      found[across ? row * layout.cols + col : col * layout.rows + row] = static_cast<double>(is_tf32 ? in_tf32(value) : value);
+    }
+  return found;
 }
 Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, const cublasLtMatrixLayout& b,
                const cublasLtMatrixLayout& d) {
@@ -203,18 +215,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{settings().product_milliseconds};
     everything().changed.wait_until(own, end, [end] { return std::chrono::steady_clock::now() >= end; });
     const bool is_tf32 = product.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-    const auto at = [is_tf32](const void* matrix, const cublasLtMatrixLayout& layout, bool is_transposed, std::uint64_t row,
-                              std::uint64_t col) {
-      const std::uint64_t in_memory =
-          is_transposed ? row * static_cast<std::uint64_t>(layout.stride) + col : col * static_cast<std::uint64_t>(layout.stride) + row;
-      const float value = get(matrix, layout.type, in_memory);
-      return static_cast<double>(is_tf32 ? in_tf32(value) : value);
-    };
-    const bool a_t = product.a == CUBLAS_OP_T, b_t = product.b == CUBLAS_OP_T;
+    const std::vector<double> left = terms(a, of_a, product.a == CUBLAS_OP_N, is_tf32),
+                              right = terms(b, of_b, product.b == CUBLAS_OP_T, is_tf32);
     for (std::uint64_t row = 0; row < sizes.m; ++row)
       for (std::uint64_t col = 0; col < sizes.n; ++col) {
-        double sum = 0;
-        for (std::uint64_t l = 0; l < sizes.k; ++l) sum += at(a, of_a, a_t, row, l) * at(b, of_b, b_t, l, col);
+        const double* const of_row = left.data() + row * sizes.k;
+        const double sum = std::inner_product(of_row, of_row + sizes.k, right.data() + col * sizes.k, 0.0);
         const std::uint64_t out = col * static_cast<std::uint64_t>(of_d.stride) + row;
         double value = static_cast<double>(by) * sum;
         if (keep != 0) value += static_cast<double>(keep * get(d, of_d.type, out));  // what is not kept may be anything
