@@ -380,6 +380,7 @@ set(pdp_headers
     pdp/train/source/print_epoch.hpp
     pdp/train/source/progress.hpp
     pdp/train/source/timeline.hpp
+    pdp/train/step_timeline.hpp
     pdp/train/task.hpp
     pdp/train/timeline.hpp
     pdp/train/trainer.hpp

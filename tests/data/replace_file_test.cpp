@@ -107,6 +107,18 @@ TEST_CASE("a path that cannot be written is refused with the reason and advice",
   CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
+TEST_CASE("check_writable throws where a file could not be written, and leaves what is there", "[data][replace_file]") {
+  const files::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "weights";
+  data::check_writable(path);
+  CHECK(folder.names().empty());
+  replace(path, "old");
+  data::check_writable(path);
+  CHECK(files::read(path) == "old");
+  CHECK_THROWS_AS(data::check_writable(folder / "no/such/folder/weights"), pdp::FileError);
+  CHECK_THROWS_AS(data::check_writable(folder.path()), pdp::FileError);
+}
+
 TEST_CASE("a device is never replaced by a file", "[data][replace_file]") {
   CHECK_THAT(refusal("/dev/null"), Contains("found a directory or a device"));
   CHECK(std::filesystem::is_character_file("/dev/null"));

@@ -78,6 +78,22 @@ TEST_CASE("a log that cannot be written is an error that says where and why", "[
   CHECK_THROWS_WITH(full.line("words"), Contains("/dev/full cannot be written: it is closed"));
 }
 
+TEST_CASE("The log of losses is CSV, one line per step as soon as the step is over", "[train][log]") {
+  const files::TemporaryFolder folder;
+  const std::string path = folder / "losses.csv";
+  std::ofstream{path} << "of an earlier run\n";
+  pdp::LossLog log{path};
+  CHECK(lines(path) == std::vector<std::string>{"step,loss"});
+  log.write(0, 2.5);
+  log.write(1, 1.0 / 3);
+  CHECK(lines(path) == std::vector<std::string>{"step,loss", "0,2.5", "1,0.333333333"});
+  log.write(1'000'000'000'000, std::numeric_limits<double>::quiet_NaN());
+  log.close();
+  CHECK(lines(path).back() == "1000000000000,nan");
+  CHECK_THROWS_WITH(log.write(2, 0), Contains(path + " cannot be written: it is closed"));
+  CHECK_THROWS_AS(pdp::LossLog{folder / "no/such/losses.csv"}, pdp::FileError);
+}
+
 TEST_CASE("A line file on a pipe rejects one without a reader, and waits for a reader that is slow", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "pipe";

@@ -1,14 +1,18 @@
+#include <pdp/train/step_timeline.hpp>
 #include <pdp/train/timeline.hpp>
 
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
@@ -118,6 +122,37 @@ TEST_CASE("a timeline is a picture with a row for each rank", "[train][timeline]
   CHECK_THAT(svg, Contains(">200 us</text>") && Contains(">2000 us</text>") && !Contains(">100 us</text>"));
   CHECK(count(svg, "<rect") == 1 + 7 + 3);  // ground, legend, instructions
   CHECK(count(svg, "<rect") == count(svg, "/>") - count(svg, "<line") + count(svg, "</rect>"));
+}
+
+TEST_CASE("A StepTimeline writes the step that was asked for, or the last one if there are fewer", "[train][timeline]") {
+  const auto folder = std::filesystem::temp_directory_path() / ("pdp_step_timeline_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const int steps = GENERATE(1, 2, 4);
+  pdp::testing::ranks<comm::Thread>(2, [&](auto& world) {
+    pdp::Trainer trainer{world, Pipeline{.micro_batches = 3}, tasks::classifier, {.global_batch = 16}};
+    pdp::StepTimeline timeline{trainer, folder / "step.json", world.rank(), 1};
+    const std::vector<float> x = pdp::testing::normal(16 * 8, 1);
+    Timeline wanted;
+    for (int step = 0; step < steps; ++step) {
+      trainer.step(x, tasks::classes_of(x), 16);
+      timeline.after_step(step);
+      if (step <= 1) wanted = trainer.timeline();
+    }
+    timeline.write();
+    if (world.rank() > 0) return 0;
+    std::ifstream file{folder / "step.json"};
+    CHECK(std::string{std::istreambuf_iterator<char>{file}, {}} == pdp::chrome_trace_of(wanted));
+    CHECK(wanted.times.size() == 2);
+    return 0;
+  });
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("A StepTimeline rejects a file that cannot be written before the first step", "[train][timeline]") {
+  pdp::comm::Self world;
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, tasks::classifier, {.global_batch = 16}};
+  CHECK_THROWS_AS((pdp::StepTimeline{trainer, "step.png", 0}), pdp::ConfigError);
+  CHECK_THROWS_AS((pdp::StepTimeline{trainer, "/no/such/folder/step.svg", 0}), pdp::FileError);
 }
 
 TEST_CASE("the name of a timeline's file says what it holds", "[train][timeline]") {

@@ -36,6 +36,9 @@ class ReplaceFile {
   std::unique_ptr<NewFile> file_;
 };
 
+/// Throws FileError if a ReplaceFile could not write there now: for a program that is to find out before it computes what it will write.
+void check_writable(const std::filesystem::path& path);
+
 }  // namespace pdp::data
 
 #ifndef PDP_SEPARATE_CORE

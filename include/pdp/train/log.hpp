@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -48,6 +49,21 @@ class EpochLog {
   explicit EpochLog(std::string path);
 
   void write(const Epoch& epoch, double test_accuracy);
+  /// As LineFile::close().
+  void close() { file_.close(); }
+
+ private:
+  LineFile file_;
+};
+
+/// A log of the loss of each step, as CSV: a line step,loss that names the columns, then one line per step, in nine digits. Numbers have a
+/// dot in every locale.
+class LossLog {
+ public:
+  /// Replaces what is there. Throws FileError.
+  explicit LossLog(std::string path);
+
+  void write(std::int64_t step, double loss);
   /// As LineFile::close().
   void close() { file_.close(); }
 

@@ -231,4 +231,6 @@ PDP_INLINE ReplaceFile::~ReplaceFile() = default;
 PDP_INLINE void ReplaceFile::write(std::span<const std::byte> bytes) { file_->write(bytes); }
 PDP_INLINE void ReplaceFile::commit() { file_->commit(); }
 
+PDP_INLINE void check_writable(const std::filesystem::path& path) { const ReplaceFile never_committed{path}; }
+
 }  // namespace pdp::data

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -72,5 +73,9 @@ PDP_INLINE void EpochLog::write(const Epoch& epoch, double test_accuracy) {
   file_.line(text("{\"epoch\": ", epoch.number, ", \"loss\": ", number(epoch.loss), ", \"accuracy\": ", number(epoch.accuracy),
                   ", \"test_accuracy\": ", number(test_accuracy), ", \"seconds\": ", number(epoch.seconds), "}"));
 }
+
+PDP_INLINE LossLog::LossLog(std::string path) : file_{std::move(path)} { file_.line("step,loss"); }
+
+PDP_INLINE void LossLog::write(std::int64_t step, double loss) { file_.line(fmt::format("{},{:.9g}", step, loss)); }
 
 }  // namespace pdp
