@@ -1,8 +1,10 @@
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/start/number.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 #include "catch.hpp"
 
@@ -79,6 +81,18 @@ TEST_CASE("ranks are processes or threads, and of one machine or of several", "[
   CHECK((launch::Options{.nodes = 2, .processes_per_node = 4}.processes()) == 8);
   CHECK((launch::Options{.nodes = 2}.processes()) == 2);
   CHECK_FALSE((launch::Options{}.processes()));
+}
+
+TEST_CASE("Options know whether they or the environment say which ranks there are", "[launch][options]") {
+  const launch::Variables nothing = [](const char*) -> const char* { return nullptr; };
+  const launch::Variables rank = [](const char* name) { return std::string_view{name} == "RANK" ? "0" : nullptr; };
+  CHECK_FALSE(launch::Options{}.ranks_are_given(nothing));
+  CHECK_FALSE((launch::Options{.comm = "tcp", .port = 8888}.ranks_are_given(nothing)));
+  CHECK(launch::Options{}.ranks_are_given(rank));
+  CHECK(launch::Options{.ranks = 1}.ranks_are_given(nothing));
+  CHECK(launch::Options{.threads = 1}.ranks_are_given(nothing));
+  CHECK((launch::Options{.nodes = 2}.ranks_are_given(nothing)));
+  CHECK((launch::Options{.processes_per_node = 1}.ranks_are_given(nothing)));
 }
 
 TEST_CASE("A number that is out of range or no number is refused with the range in a few digits", "[launch][options]") {

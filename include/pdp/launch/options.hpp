@@ -4,6 +4,7 @@
 #include <string>
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
 
@@ -28,6 +29,8 @@ struct Options {
     if (ranks) return ranks;
     return processes_per_node || nodes == 1 ? processes_per_node : 1;
   }
+  /// Whether it is said which ranks there are: by these options, or by another process that has started this one as a rank.
+  [[nodiscard]] bool ranks_are_given(const Variables& variable = environment) const;
   void check() const;
 
   /// Finds --ranks N, --threads N, --comm NAME and --rendezvous URL on a command line, also as --ranks=N, and takes no notice of anything

@@ -247,10 +247,9 @@ int run(const Options& options, F&& function) {
       throw UsageError{"--threads: the ranks of this program cannot be threads"};
     }
   } catch (...) {
-    const Problem problem = Problem::current();
-    Report::print(problem, -1);
+    const int code = Report::print_current();
     detail::tell_others_in_store<Comm, Others...>(options);
-    return problem.exit_code();
+    return code;
   }
 }
 
@@ -262,10 +261,9 @@ int run(int argc, char** argv, F&& function) {
   try {
     options.read(argc, argv);
   } catch (...) {
-    const Problem problem = Problem::current();
-    Report::print(problem, -1);
+    const int code = Report::print_current();
     detail::tell_others_in_store<Comm, Others...>(options);
-    return problem.exit_code();
+    return code;
   }
   return run<Comm, Others...>(options, function);
 }

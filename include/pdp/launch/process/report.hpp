@@ -27,6 +27,8 @@ class Report {
   void problem(const Problem& problem, int rank, int size) const;
   /// `rank` below 0: of none in particular.
   static void print(const Problem& problem, int rank);
+  /// Prints the exception that is being handled. Returns the exit code of the program that it ends.
+  static int print_current();
 
  private:
   void write(char letter, std::string_view words) const;

@@ -10,10 +10,16 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/options.hpp>
+#include <pdp/launch/place.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
+#include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
+
+PDP_INLINE bool Options::ranks_are_given(const Variables& variable) const {
+  return ranks || threads || processes_per_node || nodes > 1 || JobPlace::given(variable);
+}
 
 /// Throws UsageError where the options contradict themselves.
 PDP_INLINE void Options::check() const {

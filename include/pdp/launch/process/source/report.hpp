@@ -52,6 +52,12 @@ PDP_INLINE void Report::print(const Problem& problem, int rank) {
   std::fwrite(line.data(), 1, line.size(), stderr);  // at once, so that lines of several ranks do not mix
 }
 
+PDP_INLINE int Report::print_current() {
+  const Problem problem = Problem::current();
+  print(problem, -1);
+  return problem.exit_code();
+}
+
 PDP_INLINE void Report::write(char letter, std::string_view words) const {
   if (!pipe_) return;
   std::string bytes{letter};
