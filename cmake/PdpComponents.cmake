@@ -35,6 +35,8 @@ set(pdp_hierarchical_libraries pdp::shm pdp::tcp)
 set(pdp_safetensors_package nlohmann_json 3.10)
 set(pdp_safetensors_target nlohmann_json::nlohmann_json)
 set(pdp_safetensors_name "JSON for Modern C++ (nlohmann-json3-dev)")
+set(pdp_safetensors_sources safetensors.cpp)
+set(pdp_safetensors_libraries pdp::pdp nlohmann_json::nlohmann_json)
 
 set(pdp_mpi_package MPI 3.0 COMPONENTS CXX)
 set(pdp_mpi_target MPI::MPI_CXX)

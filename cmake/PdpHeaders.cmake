@@ -433,6 +433,7 @@ set(pdp_tcp_headers
 
 set(pdp_safetensors_headers
     pdp/checkpoint/safetensors.hpp
+    pdp/checkpoint/source/safetensors.hpp
     pdp/data/safetensors.hpp
     pdp/data/safetensors_reader.hpp
     pdp/data/safetensors_writer.hpp)

@@ -2,6 +2,7 @@
 #include <pdp/checkpoint/safetensors.hpp>
 #include <pdp/core/hash.hpp>
 #include <pdp/cpu/cpu.hpp>
+#include <pdp/data/safetensors_writer.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>

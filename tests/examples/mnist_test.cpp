@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include <pdp/checkpoint/safetensors.hpp>
 #include <pdp/launch/store/tcp_store_server.hpp>

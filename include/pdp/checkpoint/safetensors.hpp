@@ -1,38 +1,23 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <vector>
 
 #include <pdp/checkpoint/parameters.hpp>
-#include <pdp/core/cast.hpp>
-#include <pdp/data/safetensors.hpp>
+#include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::checkpoint {
 
 /// Writes parameters to exactly this file: beside it at first, and renamed when all is on disk, so that it holds the old ones or the new
 /// ones. Throws FileError.
-inline void save(const std::filesystem::path& path, const std::vector<Tensor>& tensors) {
-  std::vector<data::TensorToWrite> parts;
-  for (const Tensor& tensor : tensors) parts.push_back(data::tensor_to_write<float>(tensor.name, tensor.shape, tensor.values));
-  data::write_safetensors(path, parts, {{"format", "pt"}});  // the word that PyTorch's readers look for
-}
+void save(const std::filesystem::path& path, const std::vector<Tensor>& tensors);
 
 /// Reads all float32 tensors of a file. A tensor of another type is in the list with its name, shape and type only, so that a file with
 /// counters or masks beside the parameters can be imported. Throws FileError.
-[[nodiscard]] inline std::vector<Tensor> load(const std::filesystem::path& path) {
-  const data::SafeTensors file{path};
-  std::vector<Tensor> tensors;
-  for (const auto& info : file.tensors()) {
-    Tensor& tensor = tensors.emplace_back(Tensor{info.name, info.shape, {}, {}});
-    if (info.type == data::ElementType::F32) {
-      tensor.values.resize(as_size(info.elements()));
-      file.read<float>(info.name, std::span<float>{tensor.values});
-    } else {
-      tensor.other_type = info.type_name();
-    }
-  }
-  return tensors;
-}
+[[nodiscard]] std::vector<Tensor> load(const std::filesystem::path& path);
 
 }  // namespace pdp::checkpoint
+
+#ifndef PDP_SEPARATE_SAFETENSORS
+#include <pdp/checkpoint/source/safetensors.hpp>
+#endif

@@ -4,9 +4,11 @@
 /// program, so a program may compile them once instead of in each of its sources:
 ///
 /// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp, and, if its ranks are
-///   processes, src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp.
+///   processes, src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp; and src/safetensors.cpp, if it reads or
+///   writes such files.
 /// - PDP_SEPARATE_CORE leaves out those of src/core, PDP_SEPARATE_LAUNCH those that start processes, and PDP_SEPARATE_TCP and its siblings
-///   those of one backend. CMake's targets define these (pdp::pdp the first, pdp::tcp the others), and link libraries that hold them.
+///   those of one backend or file format. CMake's targets define these (pdp::pdp the first, pdp::tcp the others), and link libraries that
+///   hold them.
 ///
 /// The definitions of a header are in the folder source/ beside it, in a header of the same name; those of a backend in its source.hpp.
 #ifdef PDP_SEPARATE_COMPILATION
@@ -15,6 +17,7 @@
 #define PDP_SEPARATE_SHM 1
 #define PDP_SEPARATE_TCP 1
 #define PDP_SEPARATE_HIERARCHICAL 1
+#define PDP_SEPARATE_SAFETENSORS 1
 #define PDP_SEPARATE_GLOO 1
 #define PDP_INLINE
 #else
