@@ -3,7 +3,9 @@
 
 set(pdp_headers
     pdp/checkpoint/parameters.hpp
+    pdp/checkpoint/perceptron_widths.hpp
     pdp/checkpoint/source/parameters.hpp
+    pdp/checkpoint/source/perceptron_widths.hpp
     pdp/comm/any.hpp
     pdp/comm/backend/calls.hpp
     pdp/comm/backend/checks.hpp

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pdp/checkpoint/source/parameters.hpp>
+#include <pdp/checkpoint/source/perceptron_widths.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/source/error.hpp>
