@@ -175,6 +175,7 @@ set(pdp_headers
     pdp/cuda/memory.hpp
     pdp/cuda/operations.hpp
     pdp/cuda/update.hpp
+    pdp/data/classification.hpp
     pdp/data/dataset.hpp
     pdp/data/dataset_requirements.hpp
     pdp/data/element_type.hpp
@@ -189,6 +190,7 @@ set(pdp_headers
     pdp/data/safetensors_header.hpp
     pdp/data/sampler.hpp
     pdp/data/shown.hpp
+    pdp/data/source/classification.hpp
     pdp/data/source/dataset.hpp
     pdp/data/source/gzip.hpp
     pdp/data/source/idx.hpp
@@ -437,8 +439,10 @@ set(pdp_safetensors_headers
     pdp/checkpoint/safetensors.hpp
     pdp/checkpoint/source/safetensors.hpp
     pdp/data/safetensors.hpp
+    pdp/data/safetensors_classification.hpp
     pdp/data/safetensors_reader.hpp
-    pdp/data/safetensors_writer.hpp)
+    pdp/data/safetensors_writer.hpp
+    pdp/data/source/safetensors_classification.hpp)
 
 set(pdp_mpi_headers
     pdp/comm/mpi.hpp

@@ -4,3 +4,4 @@
 #endif
 
 #include <pdp/checkpoint/source/safetensors.hpp>
+#include <pdp/data/source/safetensors_classification.hpp>

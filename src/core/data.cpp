@@ -18,6 +18,7 @@
 #include <pdp/core/source/random.hpp>
 #include <pdp/core/source/shape.hpp>
 #include <pdp/core/source/standard_streams.hpp>
+#include <pdp/data/source/classification.hpp>
 #include <pdp/data/source/dataset.hpp>
 #include <pdp/data/source/gzip.hpp>
 #include <pdp/data/source/idx.hpp>
