@@ -4,6 +4,11 @@
 //   mnist_hybrid --dp 2 --pp 2 --tp 2                 eight processes
 //   srun -n 16 mnist_hybrid --pp 2 --tp 2             four shares of the data, as that is what the ranks are enough for
 
+#include <algorithm>
+#include <cstdint>
+
+#include <pdp/launch/start/number.hpp>
+
 #include "common/digits.hpp"
 #include "common/run.hpp"
 
@@ -19,9 +24,19 @@ pdp::strategy::AnyStrategy hybrid(const examples::Flags& flags, Mesh mesh) {
   return Hybrid<OneForwardOneBackward>{.mesh = mesh, .micro_batches = m};
 }
 
+/// Starts as many local ranks as the axes make, unless the command line or the environment says how many there are.
+void start_a_mesh(examples::Flags& flags) {
+  if (flags.launch.ranks_are_given()) return;
+  const std::int64_t ranks = Mesh{std::max(flags.data_axis, 1), flags.pipeline_axis, flags.tensor_axis}.size();
+  if (ranks > pdp::launch::most_local_ranks)
+    throw pdp::UsageError{
+        pdp::text("--dp, --pp and --tp make ", ranks, " ranks, but at most ", pdp::launch::most_local_ranks, " can be started")};
+  flags.launch.ranks = static_cast<int>(ranks);
+}
+
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on a mesh of ranks.",
-                                     {.ranks = true, .schedule = true, .mesh = true});
+                                     {.ranks = true, .schedule = true, .mesh = true}, start_a_mesh);
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     Mesh mesh{.pipeline = flags.pipeline_axis, .tensor = flags.tensor_axis};

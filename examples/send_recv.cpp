@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdio>
 
-#include "common/flags.hpp"
+#include "common/command_line.hpp"
 #include "common/run.hpp"
 
 using Tensor = std::array<float, 2>;
@@ -18,7 +18,12 @@ void print(const char* what, const Tensor& tensor) {
 }
 
 int main(int argc, char** argv) {
-  const auto launch = examples::parse_ranks(argc, argv, "Sends a tensor from rank 0 to rank 1.");
+  pdp::launch::Options launch;
+  examples::CommandLine line{argc, argv, "Sends a tensor from rank 0 to rank 1."};
+  line.ranks(launch, " (2 if nobody says)");
+  line.read([&] {
+    if (!launch.ranks_are_given()) launch.ranks = 2;
+  });
 
   return examples::run(launch, [](auto& world) {
     if (world.size() != 2)

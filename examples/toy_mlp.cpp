@@ -5,23 +5,64 @@
 //   toy_mlp --strategy zero --stage 3 --threads 2   two threads that keep slices of everything
 //   toy_mlp --strategy single --device cuda         one GPU
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <chrono>
-#include <span>
+#include <numeric>
 
+#include <pdp/checkpoint/perceptron_widths.hpp>
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/data/safetensors_classification.hpp>
 #include <pdp/pdp.hpp>
 
-#include "common/flags.hpp"
-#include "common/parameters.hpp"
+#include "common/command_line.hpp"
 #include "common/reports.hpp"
 #include "common/run.hpp"
-#include "common/toy_data.hpp"
 #include "my_data_parallel.hpp"
 
-using examples::Samples, examples::ToyFlags, examples::TrainAndTest;
 using pdp::Index;
+
+struct ToyFlags : examples::TrainingFlags {
+  std::string strategy = "ddp";
+  Index layers = 4, dim_in = 1024, dim_hidden = 256, train_size = 10'000;
+  std::optional<Index> classes;  // 32, or as many as the data have
+  float learning_rate = 0.1f;
+  std::int64_t steps = 1000;
+  std::string init;    // parameters are read from here before the first step
+  bool check = false;  // after each step, whether ranks hold the same parameters
+};
+
+ToyFlags parse(int argc, char** argv) {
+  ToyFlags flags;
+  flags.launch.port = 29000;
+  flags.batch_size = 64;
+  examples::CommandLine line{argc, argv, "Trains a multilayer perceptron on a synthetic classification set."};
+  constexpr Index one = 1, most = 1 << 24;
+  line.choice("--strategy", flags.strategy, {"single", "ddp", "my", "zero", "pipeline", "tensor"}, "how training is spread over the ranks");
+  line.ranks(flags.launch, " (2 if nobody says, 1 for --strategy single)");
+  line.number("--port", flags.launch.port, 1, 65535, "port of machine 0, where there are several");
+  line.number("--stage", flags.stage, 1, 3, "of zero: the optimizer's state is cut (1), gradients too (2), parameters too (3)");
+  line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "of pipeline: pieces of a batch, which follow one another");
+  line.number("--n-layers", flags.layers, one, Index{1 << 12}, "layers with weights");
+  line.number("--dim-in", flags.dim_in, one, most, "values of a sample");
+  line.number("--dim-hidden", flags.dim_hidden, one, most, "outputs of all layers but the last");
+  line.number("--n-classes", flags.classes, one, most, "outputs of the last layer (32, or as many as --data has, if nobody says)");
+  line.number("--train-size", flags.train_size, Index{10}, most, "samples that are made: the first tenth trains, the last tenth tests");
+  line.number("--learning-rate", flags.learning_rate, 0.0f, 1e6f, "of the first step; it falls along a line to three tenths of that");
+  line.number("--niters", flags.steps, std::int64_t{0}, std::int64_t{1'000'000'000}, "steps");
+  line.words("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
+  line.words("--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
+  line.training(flags, "on each rank where ranks share the data");
+  line.add_flag("--check", flags.check, "after each step, check that ranks that hold the same parameters hold them alike");
+  line.read([&] {
+    const bool alone = flags.strategy == "single";
+    if (!flags.launch.ranks_are_given()) flags.launch.ranks = alone ? 1 : 2;
+    if (const int ranks = flags.launch.ranks.value_or(flags.launch.threads.value_or(1)); alone && ranks != 1)
+      throw pdp::UsageError{pdp::text("--strategy single is for one rank, but ", ranks,
+                                      " were asked for; leave --world-size out, or choose a strategy that spreads the work")};
+  });
+  return flags;
+}
 
 pdp::strategy::AnyStrategy strategy_of(const ToyFlags& flags) {
   using namespace pdp::strategy;
@@ -33,72 +74,70 @@ pdp::strategy::AnyStrategy strategy_of(const ToyFlags& flags) {
   return DataParallel{};
 }
 
-/// The set that the flags ask for, and the widths of a model for it.
-std::pair<TrainAndTest, std::vector<Index>> set_and_widths(const ToyFlags& flags) {
-  std::vector<Index> widths(static_cast<std::size_t>(flags.layers) + 1, flags.dim_hidden);
-  if (flags.data.empty()) {
-    widths.front() = flags.dim_in;
-    widths.back() = flags.classes;
-    return {examples::make({flags.train_size, flags.dim_in, flags.classes, flags.seed}), widths};
-  }
-  if (!flags.init.empty()) widths = examples::widths_in(flags.init);
-  TrainAndTest set = examples::read_toy(flags.data, !flags.init.empty() ? widths.back() : flags.says_classes ? flags.classes : 0);
-  if (flags.init.empty()) widths.front() = set.train.width;
+/// The set that the flags ask for, and the widths of a model for it. `init`: the first parameters, if the flags name some.
+std::pair<pdp::data::Classification, std::vector<Index>> set_and_widths(const ToyFlags& flags,
+                                                                        const std::vector<pdp::checkpoint::Tensor>& init) {
+  const Index classes = flags.classes.value_or(32);
+  std::vector<Index> widths(pdp::as_size(flags.layers) + 1, flags.dim_hidden);
+  widths.front() = flags.dim_in;
+  widths.back() = classes;
+  if (flags.data.empty()) return {pdp::data::make_classification({flags.train_size, flags.dim_in, classes, flags.seed}), widths};
+  if (!flags.init.empty()) widths = pdp::checkpoint::perceptron_widths(init, flags.init);
+  auto set = pdp::data::read_classification(flags.data, flags.init.empty() ? flags.classes.value_or(0) : widths.back());
+  const Index width = set.train.sample_shape().elements();
+  if (flags.init.empty()) widths.front() = width;
   widths.back() = set.classes;
-  if (widths.front() != set.train.width)
+  if (widths.front() != width)
     throw pdp::FileError{pdp::text(flags.init, " holds the parameters of another model: it takes ", widths.front(),
-                                   " values a sample, but those in ", flags.data, " have ", set.train.width)};
+                                   " values a sample, but those in ", flags.data, " have ", width)};
   return {std::move(set), widths};
 }
 
 int main(int argc, char** argv) {
-  const ToyFlags flags = examples::parse_toy(argc, argv);
+  const ToyFlags flags = parse(argc, argv);
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
-    const auto [set, widths] = set_and_widths(flags);
-    const Samples& train = set.train;
+    const auto init = flags.init.empty() ? std::vector<pdp::checkpoint::Tensor>{} : pdp::checkpoint::load(flags.init);
+    const auto [set, widths] = set_and_widths(flags, init);
     const pdp::Task task{pdp::nn::MultilayerPerceptron{widths, pdp::nn::Tanh{}, {.bias = false, .initializer = pdp::nn::kaiming_uniform}},
                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = flags.learning_rate},
                          pdp::optim::Linear{.steps = flags.steps, .to = 0.3f}};
     const bool shares_data = flags.strategy == "ddp" || flags.strategy == "my" || flags.strategy == "zero";
-    const Index batch = flags.batch_size * (shares_data ? world.size() : 1), batches = train.size() / batch;
+    const Index batch = flags.batch_size * (shares_data ? world.size() : 1), batches = set.train.size() / batch;
     if (batches == 0)
-      throw pdp::UsageError{pdp::text("a step takes ", batch, " samples, but the training set has ", train.size(),
+      throw pdp::UsageError{pdp::text("a step takes ", batch, " samples, but the training set has ", set.train.size(),
                                       "; choose a smaller --batch-size, fewer ranks, or a larger --train-size")};
 
     const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};
     if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
-    if (!flags.init.empty()) trainer.set_parameters(examples::load(flags.init), flags.init);
-    examples::Record record{flags, world.rank()};
-    examples::TimelineFile timeline{trainer, flags.timeline, world.rank()};
-    const pdp::data::InMemory<std::int32_t> test{pdp::Shape{set.test.width}, set.test.x, set.test.y};
-    const pdp::data::Rows rows = pdp::data::shard_rows(batch, trainer.share());
+    if (!flags.init.empty()) trainer.set_parameters(init, flags.init);
+    examples::Reports reports{trainer, flags, world.rank()};
 
     pdp::print(world, "strategy {} | ranks {} | widths {} | train samples {} | test samples {} | batch {} | learning rate {} | steps {}",
-               flags.strategy, world.size(), fmt::join(widths, "-"), train.size(), test.size(), batch, flags.learning_rate, flags.steps);
-    using Clock = std::chrono::steady_clock;
-    Clock::duration busy{};
+               flags.strategy, world.size(), fmt::join(widths, "-"), set.train.size(), set.test.size(), batch, flags.learning_rate,
+               flags.steps);
+    const pdp::data::Rows share = pdp::data::shard_rows(batch, trainer.share());
+    std::vector<Index> samples(pdp::as_size(share.size()));
+    std::vector<float> x(samples.size() * pdp::as_size(widths.front()));
+    std::vector<std::int32_t> y(samples.size());
+    std::chrono::duration<double, std::milli> busy{};
     for (std::int64_t step = 0, since = 0; step < flags.steps; ++step) {
       const bool is_shown = step % 100 == 0;
-      const double test_loss = is_shown ? trainer.evaluate(test).mean_loss() : 0;
-      const auto first = static_cast<std::size_t>(step % batches * batch + rows.first), count = static_cast<std::size_t>(rows.size()),
-                 width = static_cast<std::size_t>(train.width);
-      const Clock::time_point start = Clock::now();
-      const auto totals =
-          trainer.step(std::span{train.x}.subspan(first * width, count * width), std::span{train.y}.subspan(first, count), batch);
-      busy += Clock::now() - start;
-      record.step(step, totals.mean_loss());
-      timeline.step(step);
+      const double test_loss = is_shown ? trainer.evaluate(set.test).mean_loss() : 0;
+      std::iota(samples.begin(), samples.end(), step % batches * batch + share.first);
+      set.train.gather(samples, x, y);
+      const auto start = std::chrono::steady_clock::now();
+      const auto totals = trainer.step(x, y, batch);
+      busy += std::chrono::steady_clock::now() - start;
+      reports.step(step, totals.mean_loss());
       if (flags.check) trainer.check_parameters();
       if (!is_shown) continue;
-      const double milliseconds = std::chrono::duration<double, std::milli>(busy).count() / static_cast<double>(step + 1 - since);
       pdp::print(world, "step {} | train_loss {:.4f} | test_loss {:.4f} | step time {:.2f}ms", step, totals.mean_loss(), test_loss,
-                 milliseconds);
+                 busy.count() / static_cast<double>(step + 1 - since));
       busy = {};
       since = step + 1;
     }
-    record.close();
-    timeline.write();
+    reports.close();
   });
 }

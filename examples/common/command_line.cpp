@@ -1,19 +1,30 @@
 #include "command_line.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <iostream>
-#include <utility>
+#include <functional>
+#include <limits>
+#include <string>
 
+#include <pdp/core/error.hpp>
 #include <pdp/core/standard_streams.hpp>
-#include <pdp/train/timeline.hpp>
+#include <pdp/launch/process/report.hpp>
+#include <pdp/launch/start/number.hpp>
 
 namespace examples {
 
-CommandLine::CommandLine(int argc, char** argv, const std::string& description) : CLI::App{description, argc > 0 ? argv[0] : ""} {
+CommandLine::CommandLine(int argc, char** argv, const std::string& description)
+    : CLI::App{description, argc > 0 ? argv[0] : ""}, words_(argv + std::min(argc, 1), argv + argc) {
   pdp::open_standard_streams();
   get_formatter()->column_width(44);
+  std::ranges::reverse(words_);
+  // -nr and -ip, words of two letters behind one dash as the original program writes them, are long flags.
+  for (std::string& word : words_)
+    for (const std::string name : {"-nr", "-ip"})
+      if (word == name || word.starts_with(name + "=")) word.insert(0, 1, '-');
 }
 
 CLI::Option* CommandLine::words(const std::string& names, std::string& variable, const std::string& text, const std::string& what) {
@@ -25,60 +36,93 @@ CLI::Option* CommandLine::words(const std::string& names, std::string& variable,
   return add_option(names, variable, text)->check(check, "");
 }
 
-void CommandLine::threads(pdp::launch::Options& options) {
+void CommandLine::choice(const std::string& name, std::string& variable, const std::vector<std::string>& words, const std::string& text) {
+  add_option(name, variable, text)->check(CLI::IsMember(words))->capture_default_str();
+}
+
+void CommandLine::ranks(pdp::launch::Options& options, const std::string& unless_said) {
+  number("--ranks,--world-size", options.ranks, 1, pdp::launch::most_local_ranks, "start this many local processes" + unless_said);
   number("--threads", options.threads, 1, pdp::launch::most_local_ranks, "run this many ranks as threads of one process");
-  add_option("--comm", options.comm,
-             "what connects processes: hierarchical (if nobody says), tcp, shm (the memory of one machine), gloo or mpi; with --device "
-             "cuda nccl, which may connect threads, too")
-      ->check([](const std::string& name) { return name.empty() ? "expected hierarchical, tcp, shm, gloo or mpi; found no name" : ""; },
-              "NAME");
+  words("--comm", options.comm,
+        "what connects processes: hierarchical (if nobody says), tcp, shm (the memory of one machine), gloo or mpi; with --device cuda "
+        "nccl, which may connect threads, too",
+        "hierarchical, tcp, shm, gloo or mpi");
+  final_callback([&options] { options.check(); });
 }
 
-void CommandLine::device(std::string& device) {
-  add_option("--device", device, "what computes: cpu, or cuda, a GPU for each rank")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
+void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
+  number("--batch-size,--batch_size", flags.batch_size, pdp::Index{1}, pdp::Index{1} << 30, "samples of a step, " + batch);
+  number("--seed", flags.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+         "of the first parameters, and of the order of samples, or of those that are made");
+  choice("--device", flags.device, {"cpu", "cuda"}, "what computes: cpu, or cuda, a GPU for each rank");
+  words("--losses", flags.losses, "write step,loss of every step here (CSV)");
+  words("--timeline", flags.timeline, "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
+      ->check(
+          [](const std::string& file) {
+            return file.ends_with(".svg") || file.ends_with(".json") ? "" : file + ": needs a name that ends in .svg or .json";
+          },
+          "FILE");
+  add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, and train nothing");
 }
 
-void CommandLine::reports(std::string& losses, std::string& timeline, bool& plan) {
-  const auto check = [](const std::string& file) -> std::string {
-    try {
-      pdp::check_timeline_file(file);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return {};
-  };
-  words("--losses", losses, "write step,loss of every step here (CSV)");
-  words("--timeline", timeline, "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
-      ->check(check, "FILE");
-  add_flag("--plan", plan, "print what each rank holds, sends and waits for, and train nothing");
-}
-
-void CommandLine::read(std::vector<std::string> words, const std::function<void()>& check) {
+void CommandLine::read(const std::function<void()>& check) {
   try {
-    parse(std::move(words));
-    check();
-  } catch (const CLI::Success& wanted) {
     try {
-      const int code = exit(wanted);
-      std::cout.flush();
-      pdp::check_standard_output();
-      std::exit(code);
+      parse(words_);
+      check();
+    } catch (const CLI::CallForHelp&) {
+      pdp::write_standard_output(help());
+      std::exit(0);
     } catch (const std::exception& error) {
-      std::cerr << error.what() << '\n';
-      std::exit(1);
+      throw pdp::UsageError{pdp::text(error.what(), ". Run ", get_name(), " --help for the flags and what they take.")};
     }
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << ". Run " << get_name() << " --help for the flags and what they take.\n";
-    std::exit(2);
+  } catch (...) {
+    std::exit(pdp::launch::Report::print_current());
   }
 }
 
-std::vector<std::string> words_of(int argc, char** argv) {
-  std::vector<std::string> words;
-  for (int i = argc - 1; i >= 1; --i) words.emplace_back(argv[i]);
-  return words;
+Flags parse(int argc, char** argv, const std::string& description, Takes takes, const std::function<void(Flags&)>& check) {
+  Flags flags;
+  pdp::launch::Options& launch = flags.launch;
+  flags.data = std::string{PDP_EXAMPLE_DATA} + "/mnist";
+  launch.port = 8888;
+  constexpr int most = pdp::launch::most_ranks, most_here = pdp::launch::most_local_ranks;
+
+  CommandLine line{argc, argv, description};
+  line.training(flags, takes.devices ? "on all devices together" : "on each rank where ranks share the data");
+  line.number("--epochs", flags.epochs, 0, 1'000'000, "passes over the training set");
+  line.words("--data", flags.data, "folder with train-* and t10k-* files of MNIST, or with t10k-* alone")->capture_default_str();
+  line.words("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
+  line.words("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
+  line.words("--log", flags.log, "write one JSON object per epoch here");
+  if (takes.stage) line.number("--stage", flags.stage, 1, 3, "1: the optimizer's state is cut, 2: gradients too, 3: parameters too");
+  if (takes.pipelined)
+    line.add_flag("--pipelined", flags.pipelined, "cut a batch in pieces of at most 20 samples, which follow one another");
+  if (takes.schedule) {
+    line.choice("--schedule", flags.schedule, {"gpipe", "1f1b", "interleaved", "zero-bubble"}, "in which order the ranks work");
+    line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "pieces of a batch, which follow one another");
+  }
+  if (takes.mesh) {
+    line.number("--dp", flags.data_axis, 1, most, "ranks that share the data (default: as many as there are for)")->default_str("");
+    line.number("--pp", flags.pipeline_axis, 1, most, "stages of a pipeline");
+    line.number("--tp", flags.tensor_axis, 1, most, "ranks over which layers are divided");
+  }
+  if (takes.devices)
+    line.number("--devices,--threads", launch.threads.emplace(2), 1, most_here, "threads over which each batch is scattered");
+  if (takes.ranks) {
+    line.ranks(launch);
+    line.number("-n,--nodes", launch.nodes, 1, most, "machines; the program is started once on each");
+    line.number("-g,--gpus", launch.processes_per_node, 1, most_here,
+                "processes on each machine; with --device cuda each has a GPU of it, by LOCAL_RANK");
+    line.number("-r,--nr", launch.node_rank, 0, most - 1, "number of this machine (also -nr)");
+    line.words("--rendezvous", launch.rendezvous, "where the ranks meet: env://, tcp://HOST:PORT or file:///FOLDER", "a URL");
+    line.words("--ip", launch.address, "address of machine 0, where there are several (also -ip)", "an address");
+    line.number("-p,--port", launch.port, 1, 65535, "port at that address, where there are several machines");
+  }
+  line.read([&] {
+    if (check) check(flags);
+  });
+  return flags;
 }
 
 }  // namespace examples

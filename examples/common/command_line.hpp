@@ -7,8 +7,9 @@
 #include <vector>
 
 #include <pdp/core/error.hpp>
-#include <pdp/launch/options.hpp>
 #include <pdp/launch/start/number.hpp>
+
+#include "flags.hpp"
 
 namespace examples {
 
@@ -32,20 +33,20 @@ class CommandLine : public CLI::App {
   /// the program would do without. Of `--load= --epochs 3` CLI11 takes the next flag for the path, so words that begin with -- are refused,
   /// too. `what`: what the flag needs, for the error.
   CLI::Option* words(const std::string& names, std::string& variable, const std::string& text, const std::string& what = "a path");
+  /// Adds a flag that takes one of some words.
+  void choice(const std::string& name, std::string& variable, const std::vector<std::string>& words, const std::string& text);
 
-  /// --threads and --comm, for programs that examples::run runs.
-  void threads(pdp::launch::Options& options);
-  /// --device, for programs that examples::run_on_device runs.
-  void device(std::string& device);
-  /// Optional reports of programs that train: --losses, --timeline and --plan.
-  void reports(std::string& losses, std::string& timeline, bool& plan);
+  /// Adds --ranks, --threads and --comm, and the check of all options. `unless_said`: how many ranks there are by default, in words.
+  void ranks(pdp::launch::Options& options, const std::string& unless_said = {});
+  /// Adds the flags of every program that trains. `batch`: whose samples --batch-size counts.
+  void training(TrainingFlags& flags, const std::string& batch);
 
-  /// Reads the words, the last one first, then calls `check`, which throws if they do not fit together. Ends the program with 0 after
-  /// --help, with 1 if its text cannot be written, and with 2 after a wrong command line.
-  void read(std::vector<std::string> words, const std::function<void()>& check);
+  /// Reads the words, then calls `check`, which throws if they do not fit together. Ends the program with 0 after --help, with 1 if its
+  /// text cannot be written, and with 2 after a wrong command line.
+  void read(const std::function<void()>& check);
+
+ private:
+  std::vector<std::string> words_;  // the last one first
 };
-
-/// The words of a command line, the last one first, as CommandLine::read takes them.
-std::vector<std::string> words_of(int argc, char** argv);
 
 }  // namespace examples

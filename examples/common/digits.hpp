@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
+
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/data/replace_file.hpp>
 #include <pdp/pdp.hpp>
 
 #include "flags.hpp"
-#include "parameters.hpp"
 #include "reports.hpp"
 
 namespace examples {
@@ -19,25 +22,27 @@ template <class World, pdp::strategy::Strategy S, class... Device>
 void train_digits(World& world, const S& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
+  const bool is_root = world.rank() == 0;  // it alone writes files
   const pdp::data::Mnist digits{flags.data};
-  Record record{flags, world.rank(), flags.log};
   pdp::Trainer trainer{world, strategy, digit_classifier, options, device...};
-  if (!flags.save.empty() && world.rank() == 0) check_writable(flags.save);
-  if (!flags.load.empty()) trainer.set_parameters(load(flags.load), flags.load);
-  TimelineFile timeline{trainer, flags.timeline, world.rank()};
+  Reports reports{trainer, flags, world.rank()};
+  std::optional<pdp::EpochLog> log;
+  if (is_root && !flags.log.empty()) log.emplace(flags.log);
+  if (is_root && !flags.save.empty()) pdp::data::check_writable(flags.save);
+  if (!flags.load.empty()) trainer.set_parameters(pdp::checkpoint::load(flags.load), flags.load);
 
   const auto after_epoch = [&](const pdp::Epoch& epoch) {
     pdp::print_epoch(world, epoch);
-    if (record.wants_epochs()) record.epoch(epoch, trainer.accuracy(digits.test()));
-    if (!flags.save.empty()) save(flags.save, trainer.parameters(), world.rank());
+    const double accuracy = flags.log.empty() ? 0 : trainer.accuracy(digits.test());
+    if (log) log->write(epoch, accuracy);
+    if (flags.save.empty()) return;
+    const auto parameters = trainer.parameters();
+    if (is_root) pdp::checkpoint::save(flags.save, parameters);
   };
-  const auto after_step = [&](auto step, const auto& totals) {
-    record.step(step, totals.mean_loss());
-    timeline.step(step);
-  };
-  trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch, after_step);
-  record.close();
-  timeline.write();
+  trainer.fit(digits.train(), {.epochs = flags.epochs}, after_epoch,
+              [&](auto step, const auto& totals) { reports.step(step, totals.mean_loss()); });
+  if (log) log->close();
+  reports.close();
 
   pdp::print(world, "test accuracy {:.4f}", trainer.accuracy(digits.test()));
 }

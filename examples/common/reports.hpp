@@ -1,70 +1,38 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include <pdp/pdp.hpp>
 #include <pdp/train/log.hpp>
+#include <pdp/train/step_timeline.hpp>
 
 #include "flags.hpp"
-#include "parameters.hpp"
 
 namespace examples {
 
-/// The files that --losses and --log ask for. Rank 0 writes them; the others write nothing.
-class Record {
- public:
-  Record(const TrainingFlags& flags, int rank, const std::string& log = {}) : wants_epochs_{!log.empty()} {
-    if (rank != 0) return;
-    if (!flags.losses.empty()) losses_.emplace(flags.losses).line("step,loss");
-    if (wants_epochs_) log_.emplace(log);
-  }
-  /// Whether an epoch's line wants the test accuracy: the same on every rank.
-  [[nodiscard]] bool wants_epochs() const { return wants_epochs_; }
-  void epoch(const pdp::Epoch& epoch, double test_accuracy) {
-    if (log_) log_->write(epoch, test_accuracy);
-  }
-  void step(std::int64_t step, double loss) {
-    if (losses_) losses_->line(fmt::format("{},{:.9g}", step, loss));
-  }
-  /// Ends the files. Throws pdp::FileError if a line is lost.
-  void close() {
-    if (log_) log_->close();
-    if (losses_) losses_->close();
-  }
-
- private:
-  bool wants_epochs_;
-  std::optional<pdp::EpochLog> log_;
-  std::optional<pdp::LineFile> losses_;
-};
-
-/// The file that --timeline asks for: the fifth step as it ran, or the last one if there are fewer. All ranks make the same calls.
+/// The files that --losses and --timeline ask for: the loss of every step, and the fifth step as it ran, or the last one if there are
+/// fewer. All ranks make the same calls; rank 0 writes.
 template <class Trainer>
-class TimelineFile {
+class Reports {
  public:
-  TimelineFile(Trainer& trainer, std::string file, int rank) : trainer_{trainer}, file_{std::move(file)}, rank_{rank} {
-    if (file_.empty()) return;
-    if (rank_ == 0) check_writable(file_);
-    trainer_.trace(true);
+  Reports(Trainer& trainer, const TrainingFlags& flags, int rank) {
+    if (!flags.losses.empty() && rank == 0) losses_.emplace(flags.losses);
+    if (!flags.timeline.empty()) timeline_.emplace(trainer, flags.timeline, rank);
   }
-  void step(std::int64_t number) {
-    if (number == 4 && !file_.empty()) trainer_.trace(false);
+  void step(std::int64_t number, double loss) {
+    if (losses_) losses_->write(number, loss);
+    if (timeline_) timeline_->after_step(number);
   }
-  void write() {
-    if (file_.empty()) return;
-    const pdp::engine::Timeline timeline = trainer_.timeline();
-    if (rank_ == 0) pdp::write_timeline(file_, timeline);
+  /// Ends the files. Throws pdp::FileError if something is lost.
+  void close() {
+    if (losses_) losses_->close();
+    if (timeline_) timeline_->write();
   }
 
  private:
-  Trainer& trainer_;
-  std::string file_;
-  int rank_;
+  std::optional<pdp::LossLog> losses_;
+  std::optional<pdp::StepTimeline<Trainer>> timeline_;
 };
 
 /// Prints what each rank of the world would hold, send and wait for. `device`: what --device names.

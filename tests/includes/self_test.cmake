@@ -14,7 +14,7 @@ function(sound_tree)
   source(tests/catch.hpp "#pragma once\n#include <catch2/catch.hpp>\nusing Catch::Approx;")
   source(tests/core/a_test.cpp "#include \"catch.hpp\"\n#include <pdp/pdp.hpp>\n#if 0\n#endif\nconst char* text = \"std::map; // \\\" fmt::join\";")
   source(examples/a.cpp "#include \"common/run.hpp\"\nstd::string s;")
-  source(examples/common/run.hpp.in "#pragma once\n#include <string>")
+  source(examples/common/run.hpp "#pragma once\n#include <string>")
 endfunction()
 
 function(check outcome text)
@@ -62,7 +62,7 @@ check(fails "include/pdp/pdp.hpp names fmt::format without <fmt/format.h>")
 source(include/pdp/pdp.hpp "#pragma once\n#include <fmt/core.h>")
 check(fails "include/pdp/pdp.hpp includes <fmt/core.h>, whose contents differ between releases of fmt")
 
-source(examples/common/run.hpp.in "#pragma once")
+source(examples/common/run.hpp "#pragma once")
 check(fails "examples/a.cpp names std::string without <string>")
 
 source(tests/core/a_test.cpp "#include \"catch.hpp\"\nauto m = Catch::Matchers::Contains(\"a\");")

@@ -59,8 +59,6 @@ printf '%s\n' "${newest[@]}"
 
 # ---- The sources ----------------------------------------------------------------------------------------------------
 
-mkdir -p "$work/generated/common"
-sed -e 's/@MORE_HEADERS@//; s/@MORE_COMMUNICATORS@//; s/@GPUS@/no_gpus/' examples/common/run.hpp.in >"$work/generated/common/run.hpp"
 # Other libraries than these five are for other tests.
 (cd include && find pdp -name '*.hpp' ! -path 'pdp/cuda/*' ! -path '*/cuda_thread*' ! -path '*/nccl*' ! -path '*/gloo*' ! -path '*/mpi*' \
   ! -path '*/onednn*') | sort | sed 's/.*/#include <&>/' >"$work/headers.cpp"
@@ -68,13 +66,13 @@ sources=("$work/headers.cpp" examples/*.cpp examples/common/*.cpp)
 
 include=$work/root/usr/include
 options=(-std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror -DFMT_HEADER_ONLY -DASIO_NO_DEPRECATED
-  '-DPDP_EXAMPLE_DATA="."' -Iinclude -Iexamples "-I$work/generated" -isystem "$include" -isystem "$include/eigen3")
+  '-DPDP_EXAMPLE_DATA="."' -Iinclude -Iexamples -isystem "$include" -isystem "$include/eigen3")
 compilers=(g++)
 if command -v clang++-16 >/dev/null; then compilers+=(clang++-16); fi
 
 # A header of the system's own in place of a new one would make this test say nothing.
 for compiler in "${compilers[@]}"; do
-  for source in "$work/headers.cpp" examples/common/mnist_flags.cpp; do
+  for source in "$work/headers.cpp" examples/common/command_line.cpp; do
     "$compiler" "${options[@]}" -Wno-unused-command-line-argument -M "$source"
   done | tr -s ' \\' '\n' >"$work/used"
   for header in fmt/format.h asio/io_context.hpp eigen3/Eigen/Core nlohmann/json.hpp CLI/CLI.hpp; do
