@@ -135,8 +135,8 @@ double ping_pong_ns() {
 
 template <class C>
 void add_products(std::vector<Product>& products, const char* name, const C& config) {
-  for (std::size_t i = 0; i + 1 < config.widths.size(); ++i)
-    for (const char* form : {"output", "input", "weight"})
+  for (std::size_t i = 0; i + 1 < config.widths.size(); ++i) {
+    for (const char* form : {"output", "input", "weight"}) {
       if (i > 0 || std::string_view{form} != "input") {
         const Product found{name, form, config.rows, config.widths[i], config.widths[i + 1]};
         const auto is_same = [&](const Product& other) {
@@ -144,6 +144,8 @@ void add_products(std::vector<Product>& products, const char* name, const C& con
         };
         if (std::ranges::none_of(products, is_same)) products.push_back(found);
       }
+    }
+  }
 }
 
 int measure(double seconds) {

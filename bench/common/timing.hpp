@@ -25,7 +25,7 @@ inline double median(std::vector<double> values) {
 inline void pin(int rank, int size, pid_t thread = 0) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || size > CPU_COUNT(&allowed)) return;
-  for (int cpu = 0, left = rank; cpu < CPU_SETSIZE; ++cpu)
+  for (int cpu = 0, left = rank; cpu < CPU_SETSIZE; ++cpu) {
     if (CPU_ISSET(cpu, &allowed) && left-- == 0) {
       cpu_set_t one;
       CPU_ZERO(&one);
@@ -33,6 +33,7 @@ inline void pin(int rank, int size, pid_t thread = 0) {
       sched_setaffinity(thread, sizeof one, &one);
       return;
     }
+  }
 }
 
 /// The process's other threads on the core of the next rank; before the rank itself is pinned. For Gloo, whose thread spins while the rank

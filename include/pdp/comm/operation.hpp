@@ -89,7 +89,7 @@ namespace detail {
 /// Of two numbers of which none is larger: one NaN, if there is any; else, if these are zeros, the one with the given sign if there is one.
 template <class T>
 constexpr T of_equals(T left, T right, bool negative) {
-  const float a = static_cast<float>(left), b = static_cast<float>(right);
+  const auto a = static_cast<float>(left), b = static_cast<float>(right);
   if (is_nan(a) || is_nan(b)) return not_a_number<T>();
   return (std::bit_cast<std::uint32_t>(a) >> 31 != 0) == negative ? left : right;
 }

@@ -81,7 +81,7 @@ inline std::string header_json(const std::vector<const TensorToWrite*>& tensors,
     if (!names.insert(tensor->name).second)
       throw ConfigError{text("tensor '", shown(tensor->name), "': expected a name of its own, found one that is taken. Rename it.")};
     check_tensor(*tensor);
-    json += text(separator(json), quoted(tensor->name), ":{\"dtype\":\"", info(tensor->type).name, "\",\"shape\":[");
+    json += text(separator(json), quoted(tensor->name), R"(:{"dtype":")", info(tensor->type).name, R"(","shape":[)");
     for (const Index extent : tensor->shape) json += text(separator(json), extent);
     const std::uint64_t end = offset + tensor->bytes.size();
     json += text("],\"data_offsets\":[", offset, ",", end, "]}");

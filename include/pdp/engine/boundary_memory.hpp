@@ -82,13 +82,14 @@ auto BoundaryMemory<D, T>::slots_of(const plan::Liveness& list, int micro_batche
     const Index offset = list.offset(kind, m, number);
     return offset == plan::Liveness::nowhere ? nullptr : memory_.data() + offset * micro_rows_;
   };
-  for (int m = 0; m < micro_batches; ++m)
+  for (int m = 0; m < micro_batches; ++m) {
     for (int number = 0; number <= model_.size(); ++number) {
       const auto n = as_size(number);
       made[as_size(m)].activations[n] = at(plan::Kind::activation, m, number);
       made[as_size(m)].gradients[n] = at(plan::Kind::gradient, m, number);
       if (number < model_.size()) made[as_size(m)].saved[n] = at(plan::Kind::saved, m, number);
     }
+  }
   return made;
 }
 

@@ -96,11 +96,12 @@ CallMemory<C, D, E>::CallMemory(const Groups<C>& groups, const D& device, const 
     : device_{device}, places_(needs.size()) {
   for (int number = 0; number < groups.size(); ++number) {
     std::size_t elements = 0;
-    for (std::size_t at = 0; at < needs.size(); ++at)
+    for (std::size_t at = 0; at < needs.size(); ++at) {
       if (needs[at].group == number) {
         places_[at] = {memory_.size(), elements, as_size(needs[at].elements)};
         elements += as_size(padded<E>(needs[at].elements));
       }
+    }
     const bool calls = elements > 0 && groups[number].size() > 1;
     memory_.push_back(calls ? groups[number].template allocate<E>(elements) : Memory{});
   }

@@ -25,11 +25,12 @@ class RowLoss {
   RowLoss(const D& device, const Loss& loss, nn::Part part, const nn::Outline& model, Index micro_rows)
       : loss_{loss}, part_{part}, model_{model}, uncounted_{allocate<LossSums>(device, 1)} {
     check_output<Loss, D, T>(model);
-    if constexpr (takes_shards)
+    if constexpr (takes_shards) {
       if (model.output_is_sharded) {
         part_limit_ = micro_rows * Loss::part_numbers;
         parts_ = allocate<Gradient>(device, part_limit_ * (1 + part.count));
       }
+    }
   }
 
   /// Target elements of a sample.

@@ -34,7 +34,7 @@ namespace detail {
 template <class Comm, class F, class Tell>
 int carry_out(Comm world, F& function, const Tell& tell) {
   try {
-    int code = 0;
+    int code = 0;  // NOLINT(misc-const-correctness): it is assigned if the function has a result
     if constexpr (std::is_void_v<std::invoke_result_t<F&, Comm&>>)
       function(world);
     else

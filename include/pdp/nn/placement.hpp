@@ -112,12 +112,10 @@ constexpr bool meet() {
 template <Placement given, class Before, class After, class... Rest>
 constexpr bool meet() {
   constexpr Placement between = placement_after<Before>(given);
-  if constexpr (between == Placement::misfit)
-    return true;
-  else if constexpr (!Neighbours<Before, After, between>::fit)
-    return true;
-  else
-    return meet<between, After, Rest...>();
+  if constexpr (between != Placement::misfit) {
+    if constexpr (Neighbours<Before, After, between>::fit) return meet<between, After, Rest...>();
+  }
+  return true;
 }
 
 }  // namespace detail

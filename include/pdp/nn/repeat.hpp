@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include <pdp/nn/layer_requirements.hpp>
 #include <pdp/nn/placement.hpp>
 
@@ -15,7 +17,7 @@ class Repeat {
  public:
   using Leaves = LeafTypes<B>;
 
-  constexpr Repeat(Index count, B block) : count_{count}, block_{block} {
+  constexpr Repeat(Index count, B block) : count_{count}, block_{std::move(block)} {
     if (count < 1) throw ConfigError{text("Repeat was given a count of ", count, "; it takes at least 1")};
     check_widths(flow(*this, Shape{}));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/layer_requirements.hpp>
@@ -30,7 +32,7 @@ class Residual {
   using forgets_output = Residual;
   using Inner = LeafTypes<B>;
 
-  constexpr explicit Residual(B block) : block_{block} {
+  constexpr explicit Residual(B block) : block_{std::move(block)} {
     const Index in = nn::input_elements(block_);
     if (in != 0) check_width(in);
   }

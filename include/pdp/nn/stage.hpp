@@ -69,12 +69,13 @@ class Stage : public StageParameters<D, T> {
   }
 
   void backward_weight(const Slot<T>& slot, int first, int last, bool accumulate) {
-    for (int number = last - 1; number >= first; --number)
+    for (int number = last - 1; number >= first; --number) {
       layers_.visit(number, [&](const auto& layer) {
         layer.backward_weight(this->device(), this->state(number, accumulate), read(slot, slot.activations, number),
                               read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
                               slot.saved[as_size(number)]);
       });
+    }
   }
 
   [[nodiscard]] Matrix<T> activation(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.activations, boundary); }

@@ -124,13 +124,14 @@ class StageParameters {
   void for_each_gradient(int number, Visit&& visit) {
     const Unit& unit = memory_[number];
     const Index begin = unit.layout.begin(), end = begin + unit.layout.slice;
-    for (int layer = unit.run().last - 1; layer >= unit.run().first; --layer)
+    for (int layer = unit.run().last - 1; layer >= unit.run().first; --layer) {
       for (const LayerParameter& each : std::ranges::equal_range(parameters_, layer, {}, &LayerParameter::layer)) {
         const Index offset = places_[as_size(layer)].offset + each.parameter.offset, size = each.parameter.elements();
         const Index first = std::max(offset, begin), last = std::min(offset + size, end);
         visit(each.parameter, layer, std::span<Gradient>{unit.gradients + offset, as_size(size)},
               first < last ? std::span{unit.own_gradients + (first - begin), as_size(last - first)} : std::span<Gradient>{});
       }
+    }
   }
 
  protected:

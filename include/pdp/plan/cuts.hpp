@@ -53,8 +53,8 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const auto minimize = [&](auto&& of_stage, auto&& join) {
     std::vector<double> least(from.size(), never);
     for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = of_stage(range(0, layer));
-    for (int stage = 1; stage < stages; ++stage)
-      for (int layer = stage + 1; layer <= layers; ++layer)
+    for (int stage = 1; stage < stages; ++stage) {
+      for (int layer = stage + 1; layer <= layers; ++layer) {
         for (int cut = layer - 1; cut >= stage; --cut) {  // so that the last stage becomes dearer and dearer
           const double rest = least[at(stage - 1, cut)], last = of_stage(range(cut, layer));
           if (last == never || last > least[at(stage, layer)]) break;
@@ -62,6 +62,8 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
           least[at(stage, layer)] = join(rest, last);
           from[at(stage, layer)] = cut;
         }
+      }
+    }
     return least[at(stages - 1, layers)];
   };
   const double dearest =

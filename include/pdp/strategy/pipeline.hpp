@@ -127,12 +127,13 @@ class PipelineWriter {
   constexpr void backward_weights_together(const Action& first_action, int micro_batches) {
     const int chunk = first_action.chunk;
     if (!needs_gradient(chunk)) return;
-    for (int layer = last(chunk) - 1; layer >= first(chunk); --layer)
+    for (int layer = last(chunk) - 1; layer >= first(chunk); --layer) {
       for (int m = 0; m < micro_batches; ++m) {
         Instruction one = backward_weight(first_action.micro_batch + m, chunk, layer, layer + 1);
         one.accumulate = one.accumulate || m > 0;
         put(one);
       }
+    }
     backward_weighted_[as_size(chunk)] = 1;
   }
   constexpr void forward(int m, int chunk) {

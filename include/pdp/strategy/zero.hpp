@@ -72,13 +72,14 @@ class ZeroWriter {
           put(on_unit(Op::reduce_start, u, world));
       }
     }
-    if (reduces_each())
+    if (reduces_each()) {
       for (int u = 0; u < buffers; ++u) end_reduction((units() + u) % buffers);  // in the order in which they were started
-    else
+    } else {
       for (int u = 0; u < units(); ++u) {
         put(on_unit(Op::reduce_wait, u, world));
         update(u);
       }
+    }
     for (int u = 0; u < units() && !gathers(); ++u) put(on_unit(Op::gather_wait, u, world));
     put(collective(Op::totals_wait));
   }

@@ -119,7 +119,7 @@ void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) 
   const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
   launch::widen_thread_stacks();
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank)
+  for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         C world = make(rank);
@@ -135,6 +135,7 @@ void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) 
         errors.caught(rank, std::current_exception());
       }
     });
+  }
 }
 
 }  // namespace detail

@@ -45,13 +45,12 @@ bool same_bits(const R& left, const S& right) {
 /// something is not a number; 0 where both are empty.
 template <std::ranges::random_access_range R, std::ranges::random_access_range S>
 double relative_difference(const R& values, const S& expected) {
-  constexpr double infinite = positive_infinity<double>();
+  constexpr auto infinite = positive_infinity<double>();
   if (std::ranges::size(values) != std::ranges::size(expected)) return infinite;
   double difference = 0, magnitude = 0;
   for (std::size_t i = 0; i < std::ranges::size(values); ++i) {
     const auto at = static_cast<std::ranges::range_difference_t<R>>(i);
-    const double value = static_cast<double>(std::ranges::begin(values)[at]),
-                 wanted = static_cast<double>(std::ranges::begin(expected)[at]);
+    const auto value = static_cast<double>(std::ranges::begin(values)[at]), wanted = static_cast<double>(std::ranges::begin(expected)[at]);
     if (is_nan(value) || is_nan(wanted)) return infinite;
     if (value != wanted) difference = std::max(difference, std::abs(value - wanted));
     magnitude = std::max(magnitude, std::abs(wanted));

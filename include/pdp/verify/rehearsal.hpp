@@ -29,12 +29,13 @@ class Rehearsal {
     for (int rank = 0; rank < size(); ++rank) ranks_.emplace_back(model_, plans_[as_size(rank)], groups_, rank, training_);
     for (bool moved = true; moved;) {
       moved = false;
-      for (int rank = 0; rank < size(); ++rank)
+      for (int rank = 0; rank < size(); ++rank) {
         for (; !is_through(rank); ++at(rank).next, moved = true) {
           const Outcome outcome = step(rank);
           if (outcome.fault != Fault::none) return finish({outcome.fault, outcome.reason, "", {rank, at(rank).next, outcome.waits_for}});
           if (outcome.waits_for >= 0) break;
         }
+      }
     }
     for (int rank = 0; rank < size(); ++rank)
       if (!is_through(rank)) return finish(deadlock(rank));

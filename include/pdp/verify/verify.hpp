@@ -57,7 +57,7 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
   }
   const std::array<std::pair<const char*, const Instructions*>, 3> lists{
       {{"setup", &plan.setup}, {"evaluate", &plan.evaluate}, {"step", &plan.step}}};
-  for (const auto& [name, list] : lists)
+  for (const auto& [name, list] : lists) {
     for (std::size_t at = 0; at < list->size(); ++at) {
       const Instruction& i = (*list)[at];
       if (i.group < 0 || i.group > groups) return fault(name, at, "names a group that the plan does not have");
@@ -67,6 +67,7 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
         return fault(name, at, "names layers that the model does not have");
       if (is_of_unit(i.op) && (i.unit < 0 || i.unit >= units)) return fault(name, at, "names a unit that the plan does not have");
     }
+  }
   return {};
 }
 

@@ -32,8 +32,10 @@ class Call {
 
   /// Waits for messages. False where the wait was interrupted; throws what Gloo throws.
   bool wait_for_messages() {
-    if (receiving && !received_ && !(received_ = receiving->received())) return false;
-    if (sending && !sent_ && !(sent_ = sending->sent())) return false;
+    if (receiving && !received_) received_ = receiving->received();
+    if (receiving && !received_) return false;
+    if (sending && !sent_) sent_ = sending->sent();
+    if (sending && !sent_) return false;
     state.store(State::complete, std::memory_order_release);
     return true;
   }
@@ -62,7 +64,7 @@ class Looker {
 
   /// Whether the message has ended. What has ended may be seen a moment later.
   [[nodiscard]] bool done(Call& call) {
-    std::unique_lock lock{mutex_};
+    const std::lock_guard lock{mutex_};
     want(call);
     return call.ended();
   }

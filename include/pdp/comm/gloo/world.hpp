@@ -140,12 +140,13 @@ inline void World::fail(Failure failure) noexcept {
 inline void World::explain(const Envelope& call, const Links& group, const char* thrown) {
   for (const TimePoint until = Clock::now() + settling; !failed() && Clock::now() < until;) {
     const int gone = left(group);
-    if (gone >= 0)
+    if (gone >= 0) {
       fail({Failure::Kind::lost, gone,
             text("rank ", rank_, " could not finish ", describe(call), ": rank ", gone,
                  " has ended its part; all ranks must make the same calls")});
-    else
+    } else {
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
   }
   fail({Failure::Kind::lost, -1,
         text("rank ", rank_, " could not finish ", describe(call), "; Gloo does not say which rank is gone, but '", thrown, "'")});
@@ -173,11 +174,13 @@ inline void World::tell(const Record& record) noexcept {
     } catch (const std::exception&) {
     }
   });
-  for (const GlooBuffer& send : sends) try {
+  for (const GlooBuffer& send : sends) {
+    try {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
       send->waitSend(nullptr, std::max(left, std::chrono::milliseconds::zero()));
     } catch (const std::exception&) {
     }
+  }
   sends.clear();
   quiet.take();
 }
@@ -224,11 +227,13 @@ inline bool World::arm() {
   alarm_ = connections_->createUnboundBuffer(&nothing_, sizeof nothing_);
   bool armed = true;
   for_each_peer([&](int other, const Peer& each) {
-    if (!each.closed) try {
+    if (!each.closed) {
+      try {
         alarm_->recv(other, never_sent, 0, sizeof nothing_);
       } catch (const std::exception&) {
         armed = false;
       }
+    }
   });
   return armed;
 }

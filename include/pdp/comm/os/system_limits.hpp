@@ -26,7 +26,7 @@ inline bool is_shortage(int error) { return error == EMFILE || error == ENFILE |
 /// Describes an errno in words. Names the limit and its value if a limit is the cause: for open files the hard limit, to which
 /// raise_descriptor_limit() raises the soft one, else the soft limit.
 inline std::string describe_system_error(int error) {
-  const std::string words = std::strerror(error);
+  std::string words = std::strerror(error);
   const auto limit = [](auto resource, rlim_t rlimit::*kind) {
     rlimit found{};
     if (::getrlimit(resource, &found) != 0 || found.*kind == RLIM_INFINITY) return std::string{"unlimited"};

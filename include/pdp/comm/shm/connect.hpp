@@ -45,7 +45,7 @@ struct Address {
     Address address;
     const auto process = std::from_chars(words.data(), end, address.process);
     const auto file = process.ptr == end ? process : std::from_chars(process.ptr + 1, end, address.file);
-    if (process.ec != std::errc{} || file.ec != std::errc{} || file.ptr == end || line == words.npos ||
+    if (process.ec != std::errc{} || file.ec != std::errc{} || file.ptr == end || line == std::string_view::npos ||
         words.size() - line != 1 + sizeof(Nonce))
       throw ConfigError{"what the job's store says of the ranks' shared memory is no address; do all ranks run the same build?"};
     address.host.assign(file.ptr + 1, end);

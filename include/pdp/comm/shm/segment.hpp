@@ -118,11 +118,12 @@ class Segment {
   void map_rings_of(int rank) {
     for (int other = 0; other < size(); ++other) {
       if (other == rank) continue;
-      for (const std::size_t pair : {layout_.pair(rank, other), layout_.pair(other, rank)})
+      for (const std::size_t pair : {layout_.pair(rank, other), layout_.pair(other, rank)}) {
         for (const std::size_t time : {std::size_t{0}, std::size_t{1}})
           if (::mmap(rings_ + (2 * pair + time) * layout_.ring_bytes, layout_.ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                      file_.get(), static_cast<off_t>(layout_.rings + pair * layout_.ring_bytes)) == MAP_FAILED)
             fail_to("map", errno);
+      }
     }
   }
 

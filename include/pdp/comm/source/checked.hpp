@@ -50,13 +50,14 @@ PDP_INLINE void CallComparison::compare() {
     if (first == theirs) continue;
     Envelope same_counts = theirs;
     same_counts.channel = first.channel;
-    if (first != same_counts)
+    if (first != same_counts) {
       *failure_ = mismatch(first, 0, theirs, as_int(other));
-    else
+    } else {
       *failure_ =
           Failure{Failure::Kind::mismatch, 0,
                   text("ranks of one group gave different counts to one call: ", describe(first), " on rank 0 and on rank ", other,
                        " (call ", first.sequence, " of its group); the counts say what each rank has, and are the same on all ranks")};
+    }
   }
   check();
 }

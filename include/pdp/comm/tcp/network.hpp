@@ -37,11 +37,12 @@ inline void check_loopback(const std::vector<std::string>& places) {
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const std::string address = places[rank].substr(0, places[rank].find(' '));
     if (!address.starts_with("127.") && address != "::1") continue;
-    for (std::size_t other = 0; other < places.size(); ++other)
+    for (std::size_t other = 0; other < places.size(); ++other) {
       if (!network(places[rank]).empty() && !network(places[other]).empty() && network(places[other]) != network(places[rank]))
         throw UsageError{text("rank ", rank, " listens at ", address, ", which only its own host reaches, but rank ", other,
                               " is on another one; PDP_INTERFACE on the host of rank ", rank,
                               " must name an interface that other hosts reach, or not be set")};
+    }
   }
 }
 

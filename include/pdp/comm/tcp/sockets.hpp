@@ -102,7 +102,7 @@ class Sockets {
   void poll_for(std::span<const stream::Interest> interests, std::vector<pollfd>& polled) const {
     polled.clear();
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      const short events = static_cast<short>((interests[i].read ? POLLIN : 0) | (interests[i].write ? POLLOUT : 0));
+      const auto events = static_cast<short>((interests[i].read ? POLLIN : 0) | (interests[i].write ? POLLOUT : 0));
       polled.push_back({.fd = events != 0 ? lines_[i].socket.get() : -1, .events = events, .revents = 0});
     }
     polled.push_back({.fd = mesh_ ? mesh_->descriptor() : -1, .events = POLLIN, .revents = 0});

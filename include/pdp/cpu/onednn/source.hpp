@@ -75,6 +75,7 @@ class OpenMpThreads {
 
 }  // namespace detail
 
+// NOLINTBEGIN(misc-definitions-in-headers): they are weak, as declared in product.hpp and parallel.hpp, so several sources may hold them
 void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
   const detail::OpenMpThreads given{threads};
   const auto plain = [&] {
@@ -119,5 +120,6 @@ std::string name() {
   return text("oneDNN ", version->major, ".", version->minor, ".", version->patch,
               has_openmp ? "" : " (built without OpenMP, so it decides itself how many threads it takes)");
 }
+// NOLINTEND(misc-definitions-in-headers)
 
 }  // namespace pdp::cpu::onednn

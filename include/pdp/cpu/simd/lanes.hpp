@@ -28,7 +28,7 @@ namespace detail {
 
 template <class T, int Bytes>
 struct VectorOf {
-  typedef T Type [[gnu::vector_size(Bytes)]];
+  using Type [[gnu::vector_size(Bytes)]] = T;
 };
 template <class T, int Bytes>
 using Vector = typename VectorOf<T, Bytes>::Type;

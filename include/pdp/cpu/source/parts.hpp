@@ -37,7 +37,7 @@ PDP_INLINE void in_parts(const Cpu& cpu, Index count, Index least, void (*body)(
       cpu.threads,
       [](void* shared_work) {
         Work& shared = *static_cast<Work*>(shared_work);
-        for (Index begin; (begin = shared.next.fetch_add(shared.length, std::memory_order_relaxed)) < shared.count;)
+        for (Index begin = 0; (begin = shared.next.fetch_add(shared.length, std::memory_order_relaxed)) < shared.count;)
           shared.body(shared.context, begin, std::min(begin + shared.length, shared.count));
       },
       &work);

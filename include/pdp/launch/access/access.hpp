@@ -79,7 +79,7 @@ inline std::string job_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_JOB")) return name;
   const char* slurm = given(variable, slurm_job(variable));
   const std::optional<Starter> starter = find_starter(variable);
-  const std::string of_launcher = starter ? starter->job : std::string{};
+  std::string of_launcher = starter ? starter->job : std::string{};
   if (slurm == nullptr) return of_launcher;
   if (starter && std::string_view{starter->rank} == "SLURM_PROCID") return text(slurm, '.', variable("SLURM_STEP_ID"));
   return of_launcher.empty() ? slurm : text(slurm, ' ', of_launcher);

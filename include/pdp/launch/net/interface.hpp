@@ -63,11 +63,12 @@ inline std::string describe(std::span<const Interface> interfaces) {
 /// The address that PDP_INTERFACE means, which names an interface or one of its addresses: of an interface's addresses, the first of IPv4,
 /// else the first of IPv6 that other machines can be told. Throws UsageError, which names what there is.
 inline Address address_of_interface(std::string_view wanted, std::span<const Interface> interfaces) {
-  for (const bool by_number : {false, true})
+  for (const bool by_number : {false, true}) {
     for (const int family : {AF_INET, AF_INET6})
       for (const Interface& each : interfaces)
         if (each.address.family() == family && each.can_be_told() && wanted == (by_number ? each.address.number() : each.name))
           return each.address;
+  }
   throw UsageError{text("PDP_INTERFACE is ", in_quotes(wanted),
                         ", but this machine has no interface of that name or address that is up; it has ", describe(interfaces))};
 }

@@ -33,7 +33,7 @@ class Command {
   Command() {
     std::ifstream file{"/proc/self/cmdline", std::ios::binary};
     const std::string words{std::istreambuf_iterator<char>{file}, {}};
-    for (std::size_t begin = 0, end; begin < words.size(); begin = end + 1) {
+    for (std::size_t begin = 0, end = 0; begin < words.size(); begin = end + 1) {
       end = std::min(words.find('\0', begin), words.size());
       arguments_.push_back(words.substr(begin, end - begin));
     }

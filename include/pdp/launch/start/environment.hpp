@@ -5,16 +5,12 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/start/starter.hpp>
 
-namespace pdp::launch {
-
-namespace detail {
+namespace pdp::launch::detail {
 
 /// What has started this process, if anything has: the innermost launcher (see launcher_starter).
 std::optional<Starter> find_starter(const Variables& variable);
 
-}  // namespace detail
-
-}  // namespace pdp::launch
+}  // namespace pdp::launch::detail
 
 #ifndef PDP_SEPARATE_CORE
 #include <pdp/launch/start/source/environment.hpp>

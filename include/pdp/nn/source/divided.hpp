@@ -7,9 +7,7 @@
 #include <pdp/nn/divided.hpp>
 #include <pdp/nn/parameter.hpp>
 
-namespace pdp::nn {
-
-namespace detail {
+namespace pdp::nn::detail {
 
 PDP_INLINE void a_model_has_no_such_part(Part part) {
   throw ConfigError{text("part ", part.index, " of ", part.count, " of a model was asked for; parts count from 0")};
@@ -20,6 +18,4 @@ PDP_INLINE void a_model_has_nothing_to_divide() {
       "strategy, or write nn::ColumnParallel and nn::RowParallel where they should be"};
 }
 
-}  // namespace detail
-
-}  // namespace pdp::nn
+}  // namespace pdp::nn::detail

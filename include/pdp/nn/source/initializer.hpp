@@ -11,7 +11,7 @@
 namespace pdp::nn {
 
 PDP_INLINE double Initializer::bound(Index fan_in, Index fan_out) const {
-  const double count = static_cast<double>(fan == Fan::in ? fan_in : fan_in + fan_out);
+  const auto count = static_cast<double>(fan == Fan::in ? fan_in : fan_in + fan_out);
   return count > 0 ? std::sqrt(numerator / count) : 0;
 }
 

@@ -9,9 +9,7 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
 
-namespace pdp::nn {
-
-namespace detail {
+namespace pdp::nn::detail {
 
 PDP_INLINE void check_perceptron(const std::vector<Index>& widths) {
   if (widths.size() < 2)
@@ -20,6 +18,4 @@ PDP_INLINE void check_perceptron(const std::vector<Index>& widths) {
     if (width < 1) throw ConfigError{text("a MultilayerPerceptron was given a width of ", width, "; each must be at least 1")};
 }
 
-}  // namespace detail
-
-}  // namespace pdp::nn
+}  // namespace pdp::nn::detail

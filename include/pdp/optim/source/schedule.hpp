@@ -14,7 +14,7 @@ namespace pdp::optim {
 PDP_INLINE float Cosine::factor(std::int64_t step) const {
   if (step >= steps) return to;
   const double wave = std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(steps));
-  const double last = static_cast<double>(to);
+  const auto last = static_cast<double>(to);
   return static_cast<float>(last + (1 - last) * (1 + wave) / 2);
 }
 

@@ -48,11 +48,12 @@ PDP_INLINE void GradientPolicy::check(const LossScaling& scaling) const {
         "training then; take NonFinite::skip, or compute in bfloat16"};
   const auto is_positive = [](double number) { return is_finite(number) && number > 0; };
   if (!is_positive(scaling.initial) || !is_finite(scaling.growth) || scaling.growth < 1 || !is_positive(scaling.backoff) ||
-      scaling.backoff >= 1 || scaling.interval < 1)
+      scaling.backoff >= 1 || scaling.interval < 1) {
     throw ConfigError{text("losses cannot be scaled by ", scaling.initial, " at first, times ", scaling.growth, " after ", scaling.interval,
                            " steps and times ", scaling.backoff,
                            " when a gradient is not finite; a scale is above 0, grows by 1 or more after 1 step or more, and falls by ",
                            "less than 1")};
+  }
 }
 
 }  // namespace pdp::plan

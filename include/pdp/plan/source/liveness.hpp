@@ -150,7 +150,7 @@ PDP_INLINE Index Liveness::fit_all(const Tensor* first, const std::vector<Tensor
   Index offset = 0;
   for (bool moved = true; moved;) {
     moved = false;
-    for (int m = 0; m < first->micro_batches; ++m)
+    for (int m = 0; m < first->micro_batches; ++m) {
       for (const Tensor* other : placed) {
         const Index begin = offset + m * first->size;
         if (other->offset >= begin + first->size) break;
@@ -158,6 +158,7 @@ PDP_INLINE Index Liveness::fit_all(const Tensor* first, const std::vector<Tensor
         offset = padded<float>(end(*other) - m * first->size);
         moved = true;
       }
+    }
   }
   return offset;
 }

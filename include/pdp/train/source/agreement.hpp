@@ -39,11 +39,12 @@ PDP_INLINE std::vector<std::int64_t> Agreement::values() const {
 }
 
 PDP_INLINE void Agreement::compare(const std::vector<std::int64_t>& ranks) const {
-  for (std::size_t t = 0; t < terms_.size(); ++t)
+  for (std::size_t t = 0; t < terms_.size(); ++t) {
     for (std::size_t first = terms_.size(); first < ranks.size(); first += terms_.size()) {
       const std::int64_t value = ranks[first + t];
       if (!same(terms_[t].kind, value, ranks[t])) throw ConfigError{difference(terms_[t], as_int(first / terms_.size()), value, ranks[t])};
     }
+  }
 }
 
 PDP_INLINE bool Agreement::same(Kind kind, std::int64_t left, std::int64_t right) {

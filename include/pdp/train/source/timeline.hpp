@@ -42,10 +42,12 @@ PDP_INLINE const Activity& activity_of(plan::Op op) {
 
 /// The largest of 1, 2, 5, 10, 20, ... microseconds of which `seconds` holds at least six.
 PDP_INLINE double tick(double seconds) {
-  double best = 1e-6;
-  for (double power = 1e-6; power < seconds; power *= 10)
+  double best = 1e-6, power = 1e-6;
+  while (power < seconds) {
     for (const double each : {power, 2 * power, 5 * power})
       if (6 * each <= seconds) best = each;
+    power *= 10;
+  }
   return best;
 }
 
@@ -72,7 +74,7 @@ PDP_INLINE std::string svg_of(const engine::Timeline& timeline) {
       const auto [begin, end] = timeline.times[rank][i];
       const plan::Instruction& instruction = timeline.lists[rank][i];
       const double x = left + begin * scale, length = std::max((end - begin) * scale, 0.2);
-      svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" height=\"{:g}\" fill=\"{}\"><title>", x, y, length, bar,
+      svg += fmt::format(R"(<rect x="{:.2f}" y="{:g}" width="{:.2f}" height="{:g}" fill="{}"><title>)", x, y, length, bar,
                          detail::activity_of(instruction.op).colour);
       svg += describe(instruction) + fmt::format(": {:.1f} us</title></rect>\n", 1e6 * (end - begin));
       const bool is_compute = instruction.op == plan::Op::forward || instruction.op == plan::Op::backward_input;
@@ -92,18 +94,17 @@ PDP_INLINE std::string svg_of(const engine::Timeline& timeline) {
 }
 
 PDP_INLINE std::string chrome_trace_of(const engine::Timeline& timeline) {
-  std::string json = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  std::string json = R"({"displayTimeUnit":"ns","traceEvents":[)";
   const char* comma = "\n";
   for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
-    json += fmt::format("{}{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":{},\"args\":{{\"name\":\"rank {}\"}}}}", comma, rank,
-                        rank);
+    json += fmt::format(R"({}{{"name":"thread_name","ph":"M","pid":0,"tid":{},"args":{{"name":"rank {}"}}}})", comma, rank, rank);
     comma = ",\n";
     for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
       const auto [begin, end] = timeline.times[rank][i];
       const plan::Instruction& instruction = timeline.lists[rank][i];
       json += fmt::format(",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},",
                           name(instruction.op), detail::activity_of(instruction.op).name, rank, 1e6 * begin, 1e6 * (end - begin));
-      json += "\"args\":{\"instruction\":\"" + describe(instruction) + "\"}}";
+      json += R"("args":{"instruction":")" + describe(instruction) + "\"}}";
     }
   }
   return json + "\n]}\n";

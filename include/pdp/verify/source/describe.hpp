@@ -34,13 +34,14 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
   const Index micro_rows = micro_batch_rows(plan, use.rows);
   for (const Unit& unit : plan.units) use.layers.emplace_back(unit.first, unit.last);
   std::ranges::sort(use.layers);
-  for (std::size_t at = 1; at < use.layers.size();)
+  for (std::size_t at = 1; at < use.layers.size();) {
     if (use.layers[at - 1].second == use.layers[at].first) {
       use.layers[at - 1].second = use.layers[at].second;
       use.layers.erase(use.layers.begin() + static_cast<std::ptrdiff_t>(at));
     } else {
       ++at;
     }
+  }
   use.parameters = bytes.compute * layout.values.elements() + (bytes.compute != bytes.master ? bytes.master * layout.updated() : 0);
   use.gradients = bytes.master * (layout.gradients.elements() + Layout::sum(layout.scratch)) +
                   (bytes.reduce != bytes.master ? bytes.reduce * Layout::sum(layout.rounded) : 0);

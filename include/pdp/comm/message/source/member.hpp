@@ -59,7 +59,7 @@ template <Transport T>
 Member<T>::Member(Member&&) noexcept = default;
 template <Transport T>
 Member<T>& Member<T>::operator=(Member&& other) noexcept {
-  Member old{std::move(*this)};
+  const Member old{std::move(*this)};
   queue_ = std::move(other.queue_);
   group_ = std::move(other.group_);
   rank_ = other.rank_;
@@ -237,6 +237,7 @@ auto Member<T>::share(std::size_t bytes, const Prepare& prepare) requires GroupT
   gather_from_all(own.address(), addresses);
   std::vector<Shared> all;
   for (int rank = 0; rank < size(); ++rank) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): it is moved once, as one of the ranks is this one
     all.push_back(rank == rank_ ? std::move(own) : open_of(addresses[as_size(rank)], bytes));
     if (rank != rank_) prepare(all.back());
   }

@@ -58,17 +58,19 @@ void Connections<L>::note_fault(Connection& faulty) {
 
 template <class L>
 void Connections<L>::compare_calls() {
-  for (Connection& each : connections_)
+  for (Connection& each : connections_) {
     if (!each.open && each.inbox.expects()) {
       if (const Envelope* awaited = each.inbox.awaited(); awaited != nullptr) each.outbox.note(*awaited);
       links_.want(each.peer);
     }
+  }
   for (Connection* each : open_) {
-    if constexpr (GroupLinks<L>)
+    if constexpr (GroupLinks<L>) {
       for (const auto* meeting : links_.meetings().active()) {
         each->outbox.note(meeting->request()->envelope);
         each->inbox.compare(meeting->request()->envelope);
       }
+    }
     if (const Envelope* awaited = each->inbox.awaited(); awaited != nullptr) each->outbox.note(*awaited);
     if (!each->outbox.empty()) write(*each);
     for (const Connection& other : connections_) each->inbox.compare(other.inbox);

@@ -109,12 +109,13 @@ class Connections {
     write(to);
   }
   std::optional<ReceivedProbe> take_probe() {
-    for (Connection* each : open_)
+    for (Connection* each : open_) {
       for (std::vector<Probe>& probes = each->inbox.probes(); !probes.empty();) {
         const Probe next = probes.front();
         probes.erase(probes.begin());
         if (next.kind == Probe::Kind::meeting || next.received == each->posted) return ReceivedProbe{next, each->peer};
       }
+    }
     return std::nullopt;
   }
 
@@ -134,11 +135,12 @@ class Connections {
   static constexpr Duration leaving = std::chrono::milliseconds{500};  // how long a goodbye may take
 
   void find_open() {
-    for (Connection& each : connections_)
+    for (Connection& each : connections_) {
       if (!each.open && links_.open(each.peer)) {
         each.open = true;
         open_.push_back(&each);
       }
+    }
   }
   bool hear_news() {
     const std::size_t known = open_.size();

@@ -128,7 +128,7 @@ class Meeting {
       copy_in();
       moved = true;
     }
-    if (std::uint64_t& next = shared_out_ ? summed_ : taken_; next < copied_) {
+    if (const std::uint64_t& next = shared_out_ ? summed_ : taken_; next < copied_) {
       arrived_ = absent(next, arrived_);
       if (arrived_ == size_) {
         arrived_ = 0;
@@ -160,11 +160,12 @@ class Meeting {
 
   /// All envelopes of the call are there.
   void compare() {
-    for (int rank = 0; rank < size_; ++rank)
+    for (int rank = 0; rank < size_; ++rank) {
       if (const Envelope& theirs = slot(rank, 0).envelope; theirs != request_->envelope) {
         fault_ = mismatch(request_->envelope, partners_[as_size(rank_)].world_rank, theirs, partners_[as_size(rank)].world_rank);
         return;
       }
+    }
   }
 
   /// All ranks have shown where their values lie, and each comes to the same conclusion here. False where the pieces that are there hold

@@ -64,7 +64,7 @@ PDP_INLINE ThreadTransport::ThreadTransport(std::shared_ptr<World> world, int ra
 
 PDP_INLINE ThreadTransport::ThreadTransport(ThreadTransport&&) noexcept = default;
 PDP_INLINE ThreadTransport& ThreadTransport::operator=(ThreadTransport&& other) noexcept {
-  ThreadTransport old{std::move(*this)};
+  const ThreadTransport old{std::move(*this)};
   world_ = std::move(other.world_);
   rank_ = other.rank_;
   sent_ = std::move(other.sent_);
@@ -167,13 +167,14 @@ PDP_INLINE bool ThreadTransport::meet() {
   bool moved = false, ended = false;
   Failure wrong;
   own.meets.store(true, std::memory_order_seq_cst);
-  if (!world_->failed.load(std::memory_order_seq_cst))
+  if (!world_->failed.load(std::memory_order_seq_cst)) {
     for (auto* meeting : meetings_->active()) {
       const GroupRequest* const request = meeting->request();
       moved = meeting->advance() || moved;
       if (meeting->fault()) wrong = find_earlier(request->envelope).value_or(std::move(*meeting->fault()));
       ended = ended || request->done;
     }
+  }
   own.meets.store(false, std::memory_order_release);
   if (!wrong.message.empty()) end(std::move(wrong));
   if (ended) meetings_->remove_ended();

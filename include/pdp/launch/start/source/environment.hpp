@@ -95,7 +95,7 @@ PDP_INLINE std::optional<Starter> plain_starter(const Variables& variable) {
 }
 
 PDP_INLINE std::optional<Starter> find_starter(const Variables& variable) {
-  if (const std::optional<Starter> plain = plain_starter(variable)) return plain;
+  if (std::optional<Starter> plain = plain_starter(variable)) return plain;
   return launcher_starter(variable);
 }
 
@@ -126,11 +126,12 @@ PDP_INLINE JobPlace JobPlace::from(const Variables& variable, std::string_view r
   const RendezvousUrl meeting = RendezvousUrl::from(rendezvous, variable);
   const std::optional<Starter> starter = detail::find_starter(variable);
   if (!starter) {
-    for (const char* other : {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"})
+    for (const char* other : {"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
       if (variable(other) != nullptr)
         throw UsageError{text(other,
                               " is set, but RANK and WORLD_SIZE are not; set all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT to join "
                               "a job, or none of them")};
+    }
     if (meeting.kind != RendezvousUrl::Kind::environment)
       throw UsageError{text(rendezvous.empty() ? "PDP_RENDEZVOUS is set" : "--rendezvous is given",
                             ", but RANK and WORLD_SIZE are not; it says where ranks meet, and not who this process is")};

@@ -207,11 +207,12 @@ PDP_INLINE Starter starter_of(const LauncherVariables& launcher, const Variables
           .master_ports =
               [&launcher](const Variables& from, int size) {
                 const std::string job = job_of(launcher, from);
-                if (job.empty())
+                if (job.empty()) {
                   throw UsageError{text(name_of(from, launcher.size), " is ", size, ", but MASTER_PORT is not set, and ",
                                         launcher.job.front() != nullptr ? text(launcher.job.front(), " is not set either, which would tell")
                                                                         : "there is nothing that tells",
                                         " this job from others; set MASTER_PORT to a free port, the same for all ranks")};
+                }
                 return ports_of_job(job);
               },
           .all_here = [&launcher](const Variables& from, int size) { return all_ranks_here(launcher, from, size); }};
@@ -240,7 +241,7 @@ PDP_INLINE std::optional<Starter> launcher_starter(const Variables& variable) {
     if (launcher.speaks_pmi) detail::check_pmi(variable, starter);
     return starter;
   }
-  const std::optional<Starter> slurm = slurm_starter(variable);
+  std::optional<Starter> slurm = slurm_starter(variable);
   if (variable("PMI_RANK") == nullptr) return slurm;
   if (!slurm || pmi_is_innermost()) return detail::starter_of(pmi_launcher, variable);
   detail::check_pmi(variable, *slurm);
@@ -271,12 +272,13 @@ PDP_INLINE void refuse_rank_without_size(const Variables& variable) {
                           "there are; ",
                           wish, each.rank, " if this process is the only one")};
   }
-  if (const char* missing = detail::missing_of_slurm(variable))
+  if (const char* missing = detail::missing_of_slurm(variable)) {
     throw UsageError{text("SLURM_PROCID is ", in_quotes(variable("SLURM_PROCID")),
                           ", so srun seems to have started this process as one of several ranks, but ", missing,
                           variable(missing) == nullptr ? " is not set" : " names no step of srun",
                           "; pass all variables of Slurm on (SLURM_*), into a container, too, or ", wish,
                           "SLURM_PROCID if this process is the only one")};
+  }
 }
 
 }  // namespace pdp::launch
