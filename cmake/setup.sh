@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what pdp is built with, and only what is missing: bash cmake/setup.sh [--ci]
 #
-#   --ci   also what the checks of .ci/run need (clang 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm)
+#   --ci   also what the checks of .ci/run need (clang 16, clang-tidy 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm)
 #
 # Debian 12 and Ubuntu 24.04 or later: through apt-get, with sudo when not root. On another system, or without the right
 # to install, it prints what is missing and exits with 1. Where nothing is missing it changes nothing and asks nothing.
@@ -98,6 +98,7 @@ look() {
   if $ci; then
     need clang-16 "clang 16" has clang++-16
     need libclang-rt-16-dev "the sanitizers of clang 16" has_clang_runtime
+    need clang-tidy-16 "clang-tidy 16" has clang-tidy-16
     need clang-format-14 "clang-format 14" has clang-format-14
     need libopenmpi-dev "Open MPI" has mpicxx.openmpi
     need openmpi-bin "Open MPI's mpirun" has mpirun.openmpi
