@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   line.number("--m", m, pdp::Index{1}, most_values, "rows of A and of C");
   line.number("--n", n, pdp::Index{1}, most_values, "columns of B and of C");
   line.number("--k", k, pdp::Index{1}, most_values, "columns of A, rows of B");
-  line.ranks(launch, " (2 if nobody says)");
+  line.ranks(launch, " (2 by default)");
   line.read([&] {
     check_size('A', m, k);
     check_size('B', k, n);

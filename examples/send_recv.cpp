@@ -20,7 +20,7 @@ void print(const char* what, const Tensor& tensor) {
 int main(int argc, char** argv) {
   pdp::launch::Options launch;
   examples::CommandLine line{argc, argv, "Sends a tensor from rank 0 to rank 1."};
-  line.ranks(launch, " (2 if nobody says)");
+  line.ranks(launch, " (2 by default)");
   line.read([&] {
     if (!launch.ranks_are_given()) launch.ranks = 2;
   });

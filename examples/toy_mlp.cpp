@@ -39,14 +39,14 @@ ToyFlags parse(int argc, char** argv) {
   examples::CommandLine line{argc, argv, "Trains a multilayer perceptron on a synthetic classification set."};
   constexpr Index one = 1, most = 1 << 24;
   line.choice("--strategy", flags.strategy, {"single", "ddp", "my", "zero", "pipeline", "tensor"}, "how training is spread over the ranks");
-  line.ranks(flags.launch, " (2 if nobody says, 1 for --strategy single)");
+  line.ranks(flags.launch, " (default: 2, or 1 for --strategy single)");
   line.number("--port", flags.launch.port, 1, 65535, "port of machine 0, where there are several");
   line.number("--stage", flags.stage, 1, 3, "of zero: the optimizer's state is cut (1), gradients too (2), parameters too (3)");
   line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "of pipeline: pieces of a batch, which follow one another");
   line.number("--n-layers", flags.layers, one, Index{1 << 12}, "layers with weights");
   line.number("--dim-in", flags.dim_in, one, most, "values of a sample");
   line.number("--dim-hidden", flags.dim_hidden, one, most, "outputs of all layers but the last");
-  line.number("--n-classes", flags.classes, one, most, "outputs of the last layer (32, or as many as --data has, if nobody says)");
+  line.number("--n-classes", flags.classes, one, most, "outputs of the last layer (default: 32, or as many as --data has)");
   line.number("--train-size", flags.train_size, Index{10}, most, "samples that are made: the first tenth trains, the last tenth tests");
   line.number("--learning-rate", flags.learning_rate, 0.0f, 1e6f, "of the first step; it falls along a line to three tenths of that");
   line.number("--niters", flags.steps, std::int64_t{0}, std::int64_t{1'000'000'000}, "steps");

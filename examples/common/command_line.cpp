@@ -44,7 +44,7 @@ void CommandLine::ranks(pdp::launch::Options& options, const std::string& unless
   number("--ranks,--world-size", options.ranks, 1, pdp::launch::most_local_ranks, "start this many local processes" + unless_said);
   number("--threads", options.threads, 1, pdp::launch::most_local_ranks, "run this many ranks as threads of one process");
   words("--comm", options.comm,
-        "what connects processes: hierarchical (if nobody says), tcp, shm (the memory of one machine), gloo or mpi; with --device cuda "
+        "what connects processes: hierarchical (the default), tcp, shm (the memory of one machine), gloo or mpi; with --device cuda "
         "nccl, which may connect threads, too",
         "hierarchical, tcp, shm, gloo or mpi");
   final_callback([&options] { options.check(); });
