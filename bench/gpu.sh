@@ -78,8 +78,8 @@ on_gpu() {
   ! grep -q '^skipped: ' $built/log && ((status == 0))
 }
 
-# same_losses PROGRAM FLAGS... : the losses of some steps on the CPU and on the GPU, or GPUs. Of three seeds one may differ: where an input
-# of a Relu is 0 but for rounding, its gradient depends on the order of a sum, and the losses part from there, on a CPU as well.
+# same_losses PROGRAM FLAGS... : the losses of some steps on the CPU and on the GPU, or GPUs. Of three seeds one may differ: if an input of
+# a Relu is 0 but for rounding, its gradient depends on the order of a sum, and the losses part from there, on a CPU as well.
 same_losses() {
   local seed name
   local -a files=()

@@ -13,6 +13,7 @@
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/start/number.hpp>
+#include <pdp/train/timeline.hpp>
 
 namespace examples {
 
@@ -57,11 +58,8 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
   choice("--device", flags.device, {"cpu", "cuda"}, "what computes: cpu, or cuda, a GPU for each rank");
   words("--losses", flags.losses, "write step,loss of every step here (CSV)");
   words("--timeline", flags.timeline, "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
-      ->check(
-          [](const std::string& file) {
-            return file.ends_with(".svg") || file.ends_with(".json") ? "" : file + ": needs a name that ends in .svg or .json";
-          },
-          "FILE");
+      ->each([](const std::string& file) { pdp::check_timeline_file(file); })
+      ->type_name("FILE");
   add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, and train nothing");
 }
 

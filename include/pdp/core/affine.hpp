@@ -6,7 +6,7 @@
 /// own; the template here computes the same with several operations of any Device.
 namespace pdp {
 
-/// What is done to each element of a product.
+/// A function that is applied to each element of a product.
 enum class Activation { none, relu };
 
 /// y = activation(x weight + bias): x [rows, in], weight [in, out], bias [out] or null for none, y [rows, out]. The memory of y is not that

@@ -38,7 +38,7 @@ Matrix<Stored<T>> stored(const Matrix<T>& values) {
   return {stored(values.data), values.rows, values.cols};
 }
 
-/// What a matrix has in memory. No lambda: nvcc would compile it for GPUs, too, and has no Float16 there.
+/// The memory of a matrix. Not a lambda, which nvcc would also compile for GPUs, where Float16 does not exist.
 template <class T>
 Bytes bytes_of(const Matrix<T>& matrix) {
   return {reinterpret_cast<const std::byte*>(matrix.data), static_cast<std::size_t>(stored(matrix).size()) * sizeof(T)};

@@ -27,7 +27,7 @@ bool product(const Device& device, ProductForm form, Matrix<const T> left, Matri
   return true;
 }
 
-/// What cuBLASLt is to do with a product of a forward pass.
+/// The epilogue of a product of a forward pass.
 constexpr ProductForm::Epilogue epilogue_of(bool has_bias, Activation activation) {
   using enum ProductForm::Epilogue;
   if (activation == Activation::relu) return has_bias ? add_bias_relu : relu;
