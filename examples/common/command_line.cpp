@@ -58,8 +58,16 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
   choice("--device", flags.device, {"cpu", "cuda"}, "what computes: cpu, or cuda, a GPU for each rank");
   words("--losses", flags.losses, "write step,loss of every step here (CSV)");
   words("--timeline", flags.timeline, "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
-      ->each([](const std::string& file) { pdp::check_timeline_file(file); })
-      ->type_name("FILE");
+      ->check(
+          [](const std::string& file) -> std::string {
+            try {
+              pdp::check_timeline_file(file);
+            } catch (const pdp::ConfigError& error) {
+              return error.what();
+            }
+            return {};
+          },
+          "FILE");
   add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, and train nothing");
 }
 
