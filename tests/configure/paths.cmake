@@ -66,18 +66,22 @@ if(IS_ABSOLUTE "${crypto}")
     set(library "${WORK_DIR}/crypto/${name}/libcrypto.so")
     file(MAKE_DIRECTORY "${WORK_DIR}/crypto/${name}")
     file(CREATE_LINK "${crypto}" "${library}" SYMBOLIC)
-    foreach(pdp IN ITEMS "" "-DPDP_DIRECTORY=${WORK_DIR}/plain/pdp;-DPDP_WITH_CUDA=OFF")
+    foreach(build IN ITEMS package subdirectory)  # each is compiled once, and linked again for each name
+      set(pdp "")
+      if(build STREQUAL "subdirectory")
+        set(pdp "-DPDP_DIRECTORY=${WORK_DIR}/plain/pdp" -D PDP_WITH_CUDA=OFF)
+      endif()
       execute_process(
         COMMAND
-          "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" --fresh -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
+          "${CMAKE_COMMAND}" -S "${project}" -B "${project}/${build}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
           "-DCMAKE_PREFIX_PATH=${WORK_DIR}/plain/pdp/prefix;${PREFIX_PATH}" -D CMAKE_BUILD_TYPE=Debug "-DOPENSSL_CRYPTO_LIBRARY=${library}" ${pdp}
         OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
       execute_process(
-        COMMAND "${CMAKE_COMMAND}" --build "${project}/build" --target program
+        COMMAND "${CMAKE_COMMAND}" --build "${project}/${build}" --target program
         RESULT_VARIABLE result
         OUTPUT_VARIABLE said
         ERROR_VARIABLE said)
-      execute_process(COMMAND "${project}/build/program" RESULT_VARIABLE ran)
+      execute_process(COMMAND "${project}/${build}/program" RESULT_VARIABLE ran)
       if(NOT result EQUAL 0 OR NOT ran EQUAL 0)
         message(FATAL_ERROR "a program cannot be linked with ${library}, or ends with ${ran}:\n${said}")
       endif()
