@@ -173,7 +173,7 @@ TEST_CASE("rank variables that contradict each other are exit code 2", "[example
 }
 
 TEST_CASE("a taken port and a master that nobody can reach end with exit code 1 before the deadline is long over",
-          "[examples][bad input]") {
+          "[examples][bad input][serial]") {
   const pdp::launch::TcpStoreServer somebody;
   const auto variables = [](int rank, int port) {
     return std::vector<launch_test::Variable>{{"RANK", std::to_string(rank)},

@@ -211,7 +211,7 @@ TEST_CASE("saved parameters have PyTorch's names and layouts, and give the same 
   CHECK(last_line(loaded.out) == last_line(trained.out));
 }
 
-TEST_CASE("the flags of the original program mean what they meant there", "[examples]") {
+TEST_CASE("the flags of the original program mean what they meant there", "[examples][serial]") {
   const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
   launch_test::Job first{{"-n", "2", "-g", "1", "-nr", "0", "-ip", "127.0.0.1", "--port", port, "--epochs", "1", "--batch_size", "64"},
                          {},
