@@ -71,7 +71,7 @@ TEST_CASE("one rank by row computes what the serial product does, and many ranks
   CHECK(errors(lines_of(spread.out)).second < 1e-6);
 }
 
-TEST_CASE("parallel_matmul has two ranks where nobody says otherwise, and as many as others have started", "[examples][serial]") {
+TEST_CASE("parallel_matmul has two ranks by default, and as many as its launcher has started", "[examples][serial]") {
   check_products(run("parallel_matmul", {"--m", "6", "--n", "4", "--k", "5"}), 2);
   const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
   const Words sizes{"--m", "6", "--n", "4", "--k", "5"};
