@@ -1,8 +1,7 @@
-# Compiles all HEADERS (paths below INCLUDE_DIR, a list) in one source, for its syntax, as a program of somebody else might:
-#   -D CASE=macros     after the headers of the other libraries that they include, and then the macros of macros.hpp
-#   -D CASE=warnings   with many more warnings than pdp's own build has, all of them errors; USE names a header of code that uses them
-#   -D CASE=definitions   both, with the definitions that a program without CMake compiles (PDP_SEPARATE_... is not defined); SOURCES names
-#                         their files, which the headers include
+# Compiles all HEADERS (paths below INCLUDE_DIR, a list) in one source, for its syntax, as a program of somebody else might: after the headers
+# of the other libraries that they include and the macros of macros.hpp, with many more warnings than pdp's own build has, all of them errors,
+# and with the definitions that a program without CMake compiles (PDP_SEPARATE_... is not defined). SOURCES are the files of these definitions,
+# which the headers include. USE names a header of code that uses them.
 # Also: COMPILER, COMPILER_ID, STANDARD, INCLUDES, IMPLICIT_INCLUDES, DEFINITIONS as of a target that links pdp; WORK_DIR for the source.
 cmake_minimum_required(VERSION 3.25)
 
@@ -49,9 +48,7 @@ foreach(dir IN LISTS INCLUDES)
     list(APPEND command -isystem "${dir}")
   endif()
 endforeach()
-if(CASE STREQUAL "definitions")
-  list(FILTER DEFINITIONS EXCLUDE REGEX "^PDP_SEPARATE_")
-endif()
+list(FILTER DEFINITIONS EXCLUDE REGEX "^PDP_SEPARATE_")
 foreach(definition IN LISTS DEFINITIONS)
   list(APPEND command "-D${definition}")
 endforeach()
@@ -78,24 +75,16 @@ endif()
 list(REMOVE_DUPLICATES foreign)
 list(JOIN foreign "\n" foreign)
 
-if(CASE STREQUAL "macros" OR CASE STREQUAL "definitions")
-  set(text "${foreign}\n#include \"${CMAKE_CURRENT_LIST_DIR}/macros.hpp\"\n${own}")
-elseif(CASE STREQUAL "warnings")
-  set(text "${own}")
-  if(USE)
-    string(APPEND text "#include \"${USE}\"\n")
-  endif()
-else()
-  message(FATAL_ERROR "CASE is macros, warnings or definitions; found '${CASE}'")
+set(text "${foreign}\n#include \"${CMAKE_CURRENT_LIST_DIR}/macros.hpp\"\n${own}")
+if(USE)
+  string(APPEND text "#include \"${USE}\"\n")
 endif()
-if(NOT CASE STREQUAL "macros")
-  list(APPEND command ${warnings_${COMPILER_ID}} -Werror)
-endif()
-set(source "${WORK_DIR}/${CASE}.cpp")
+list(APPEND command ${warnings_${COMPILER_ID}} -Werror)
+set(source "${WORK_DIR}/headers.cpp")
 file(WRITE "${source}" "${text}")
 execute_process(COMMAND ${command} "${source}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(NOT result EQUAL 0)
   list(JOIN command " " command)
-  message(FATAL_ERROR "headers: ${count} headers do not compile (${CASE}):\n${output}\nThe command was: ${command} ${source}")
+  message(FATAL_ERROR "headers: ${count} headers do not compile:\n${output}\nThe command was: ${command} ${source}")
 endif()
-message(STATUS "headers: ${count} headers compile (${CASE})")
+message(STATUS "headers: ${count} headers compile")
