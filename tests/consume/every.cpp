@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <string>
 
+template class pdp::comm::Member<pdp::comm::TcpTransport>;
+
 /// The sum over ranks of their numbers plus one, over the communicator that the command line names.
 int main(int argc, char** argv) {
   using namespace pdp::comm;
