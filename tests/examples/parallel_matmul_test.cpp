@@ -2,8 +2,6 @@
 #include <cmath>
 #include <regex>
 
-#include <pdp/launch/store/tcp_store_server.hpp>
-
 #include "catch.hpp"
 #include "examples/run.hpp"
 
@@ -71,9 +69,9 @@ TEST_CASE("one rank by row computes what the serial product does, and many ranks
   CHECK(errors(lines_of(spread.out)).second < 1e-6);
 }
 
-TEST_CASE("parallel_matmul has two ranks by default, and as many as its launcher has started", "[examples][serial]") {
+TEST_CASE("parallel_matmul has two ranks by default, and as many as its launcher has started", "[examples]") {
   check_products(run("parallel_matmul", {"--m", "6", "--n", "4", "--k", "5"}), 2);
-  const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
+  const std::string port = std::to_string(launch_test::free_port());
   const Words sizes{"--m", "6", "--n", "4", "--k", "5"};
   const auto variables = [&](const std::string& rank) {
     return std::vector<launch_test::Variable>{{"RANK", rank}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};

@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <pdp/launch/store/tcp_store_server.hpp>
-
 #include "catch.hpp"
 #include "examples/run.hpp"
 
@@ -40,8 +38,8 @@ TEST_CASE("send_recv says what was sent and then what was received, however its 
   }
 }
 
-TEST_CASE("each rank of send_recv says its own part where others have started them", "[examples][serial]") {
-  const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
+TEST_CASE("each rank of send_recv says its own part where others have started them", "[examples]") {
+  const std::string port = std::to_string(launch_test::free_port());
   const auto variables = [&](const std::string& rank) {
     return std::vector<launch_test::Variable>{{"RANK", rank}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
   };

@@ -1,7 +1,6 @@
 // Campaigns of faults: ranks that are killed or stopped at random moments. Each is a process that nobody looks after but the other ranks,
 // so that what each of the others throws, and when, is its own finding.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -46,8 +45,8 @@ struct Threw {
 class Ranks {
  public:
   /// `missing`: a rank that is not started.
-  Ranks(const std::string& comm, int size, const std::vector<std::string>& what, const std::vector<Variable>& variables, int missing = -1,
-        std::uint16_t port = launch_test::free_port()) {
+  Ranks(const std::string& comm, int size, const std::vector<std::string>& what, const std::vector<Variable>& variables, int missing = -1) {
+    const std::uint16_t port = launch_test::free_port();
     std::vector<std::string> arguments{comm};
     arguments.insert(arguments.end(), what.begin(), what.end());
     arguments.resize(4, "0");
@@ -96,15 +95,8 @@ class Ranks {
 /// A job over each communicator, all at once where most of what they do is to wait.
 std::vector<std::pair<std::string, Ranks>> jobs_of_all(int size, const std::vector<std::string>& what,
                                                        const std::vector<Variable>& variables, int missing = -1) {
-  constexpr std::array comms{"tcp", "shm", "default", "hosts"};
-  std::array<std::uint16_t, comms.size()> ports{};
-  {
-    std::array<pdp::launch::TcpStoreServer, comms.size()> servers;  // together, so that no two have one port
-    for (std::size_t each = 0; each < comms.size(); ++each) ports[each] = servers[each].port();
-  }
   std::vector<std::pair<std::string, Ranks>> jobs;
-  for (std::size_t each = 0; each < comms.size(); ++each)
-    jobs.emplace_back(comms[each], Ranks{comms[each], size, what, variables, missing, ports[each]});
+  for (const char* comm : {"tcp", "shm", "default", "hosts"}) jobs.emplace_back(comm, Ranks{comm, size, what, variables, missing});
   return jobs;
 }
 

@@ -10,6 +10,8 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/os/descriptor.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/launch/start/starter.hpp>
 #include <pdp/launch/store/tcp_store_server.hpp>
 
 #include <array>
@@ -37,7 +39,19 @@ inline std::string contents(const std::string& file) {
   return words.str();
 }
 
-inline std::uint16_t free_port() { return pdp::launch::TcpStoreServer{}.port(); }
+/// A port at which nobody listens. Nor does another test meanwhile: each process of tests has ports of its own, below those that the system
+/// gives away and those that pdp derives for a job.
+inline std::uint16_t free_port() {
+  constexpr unsigned first = 2048, ports = pdp::launch::first_derived_port - first;
+  static unsigned taken = static_cast<unsigned>(::getpid()) * 32;
+  for (;;) {
+    const auto port = static_cast<std::uint16_t>(first + taken++ % ports);
+    try {
+      return pdp::launch::TcpStoreServer{"127.0.0.1", port}.port();
+    } catch (const pdp::Error&) {  // somebody listens there
+    }
+  }
+}
 
 /// What tells a process which rank it is, as a script or another launcher would.
 inline std::vector<Variable> rank_of(int rank, int size, std::uint16_t port) {
