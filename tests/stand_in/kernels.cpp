@@ -1,4 +1,6 @@
 #include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <array>
@@ -9,47 +11,85 @@
 #include "inside.hpp"
 
 #if defined(__SANITIZE_THREAD__)
-#define PDP_TEST_FIBERS
+#define PDP_TEST_THREADS
+#elif defined(__SANITIZE_ADDRESS__)
+#define PDP_TEST_ADDRESSES
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define PDP_TEST_FIBERS
+#define PDP_TEST_THREADS
+#elif __has_feature(address_sanitizer)
+#define PDP_TEST_ADDRESSES
 #endif
 #endif
-#ifdef PDP_TEST_FIBERS
+#ifdef PDP_TEST_THREADS
 #include <sanitizer/tsan_interface.h>
+#endif
+#ifdef PDP_TEST_ADDRESSES
+#include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace stand_in {
 
 namespace {
 
-/// What ThreadSanitizer has to know of a stack that takes turns with others.
-#ifdef PDP_TEST_FIBERS
+constexpr std::size_t stack_bytes = 32 * 1024;
+constexpr unsigned warp = 32;
+
+/// A stack that takes turns with others, and where it has stopped. _setjmp and _longjmp leave the mask of signals alone, for which
+/// swapcontext calls the kernel each time.
+struct Place {
+  jmp_buf registers{};
+  ucontext_t beginning{};  // until the first turn
+  bool has_begun = true;
+  void* fiber = nullptr;         // for ThreadSanitizer
+  const void* bottom = nullptr;  // for AddressSanitizer
+  std::size_t size = 0;
+  void* frames = nullptr;
+};
+
+/// What sanitizers have to know before and after each turn.
+#if defined(PDP_TEST_THREADS)
 void* new_fiber() { return __tsan_create_fiber(0); }
 void* current_fiber() { return __tsan_get_current_fiber(); }
-void announce(void* fiber) { __tsan_switch_to_fiber(fiber, 0); }
+void leave(Place&, const Place& there) { __tsan_switch_to_fiber(there.fiber, 0); }
+void arrive(const Place&, Place&) {}
 #else
 void* new_fiber() { return nullptr; }
 void* current_fiber() { return nullptr; }
-void announce(void*) {}
+#ifdef PDP_TEST_ADDRESSES
+void leave(Place& here, const Place& there) { __sanitizer_start_switch_fiber(&here.frames, there.bottom, there.size); }
+void arrive(const Place& here, Place& left) { __sanitizer_finish_switch_fiber(here.frames, &left.bottom, &left.size); }
+#else
+void leave(Place&, const Place&) {}
+void arrive(const Place&, Place&) {}
+#endif
 #endif
 
-constexpr std::size_t stack_bytes = 32 * 1024;
-constexpr unsigned warp = 32;
+#ifdef PDP_TEST_ADDRESSES
+void jump(Place& there) {
+  // Its own _longjmp forgets what it knows of the stack that is left, and asks the kernel for that of signals each time.
+  static const auto longjmp_of_c = reinterpret_cast<void (*)(jmp_buf, int)>(::dlsym(RTLD_NEXT, "_longjmp"));
+  longjmp_of_c(there.registers, 1);
+}
+#else
+void jump(Place& there) { _longjmp(there.registers, 1); }
+#endif
 
 void start_threads();
 
 /// Waits in start_threads when it is not in use.
-struct Stack {
-  ucontext_t context{};
+struct Stack : Place {
   std::unique_ptr<char[]> bytes = std::make_unique<char[]>(stack_bytes);
-  void* known_as = new_fiber();
 
   Stack() {
-    getcontext(&context);
-    context.uc_stack = {.ss_sp = bytes.get(), .ss_flags = 0, .ss_size = stack_bytes};
-    context.uc_link = nullptr;
-    makecontext(&context, start_threads, 0);
+    fiber = new_fiber();
+    bottom = bytes.get();
+    size = stack_bytes;
+    has_begun = false;
+    getcontext(&beginning);
+    beginning.uc_stack = {.ss_sp = bytes.get(), .ss_flags = 0, .ss_size = stack_bytes};
+    beginning.uc_link = nullptr;
+    makecontext(&beginning, start_threads, 0);
   }
 };
 
@@ -63,8 +103,8 @@ struct Thread {
 
 /// The block that runs. One at a time, as streams carry out what they have under the one mutex.
 struct RunningBlock {
-  ucontext_t scheduler{};
-  void* scheduler_known_as = nullptr;
+  Place scheduler;
+  Place* left = nullptr;                       // that whose turn ended last
   std::vector<std::unique_ptr<Stack>> stacks;  // kept for the next block
   Stack* stack = nullptr;                      // the one in use
   std::vector<Thread> threads;
@@ -82,16 +122,36 @@ void become(unsigned number) {
   threadIdx = {number % blockDim.x, number / blockDim.x % blockDim.y, number / (blockDim.x * blockDim.y)};
 }
 
-void leave_for_scheduler() {
+/// Returns at the next turn of this place.
+void go(Place& here, Place& there) {
+  if (_setjmp(here.registers) == 0) {
+    block_that_runs().left = &here;
+    leave(here, there);
+    if (there.has_begun) jump(there);
+    there.has_begun = true;
+    setcontext(&there.beginning);
+  }
+  arrive(here, *block_that_runs().left);
+}
+
+/// Gives the turn to the next thread that is ready, or else to the scheduler.
+void give_turn() {
   RunningBlock& block = block_that_runs();
-  announce(block.scheduler_known_as);
-  swapcontext(&block.stack->context, &block.scheduler);
+  Stack& own = *block.stack;
+  for (unsigned number = block.current + 1; number < block.started; ++number)
+    if (block.threads[number].state == Thread::State::ready) {
+      become(number);
+      block.stack = block.threads[number].stack;
+      return go(own, *block.stack);
+    }
+  go(own, block.scheduler);
 }
 
 /// Runs threads that have not started, one after the other, until one of them waits: it keeps the stack, and the next ones run on another.
 /// Never returns: a stack that is begun anew would leave what ThreadSanitizer knows of it one call deeper each time.
 void start_threads() {
   RunningBlock& block = block_that_runs();
+  arrive(*block.stack, *block.left);
   for (;;) {
     while (block.started < block.threads.size()) {
       const unsigned number = block.started++;
@@ -100,7 +160,7 @@ void start_threads() {
       (*block.body)();
       block.threads[number].state = Thread::State::finished;
     }
-    leave_for_scheduler();
+    give_turn();
   }
 }
 
@@ -108,19 +168,18 @@ void start_threads() {
 void wait_as(Thread::State state) {
   RunningBlock& block = block_that_runs();
   block.threads[block.current].state = state;
-  leave_for_scheduler();
+  give_turn();
 }
 
 void go_on(Stack& stack) {
   RunningBlock& block = block_that_runs();
   block.stack = &stack;
-  announce(stack.known_as);
-  swapcontext(&block.scheduler, &stack.context);
+  go(block.scheduler, stack);
 }
 
 void run_block(unsigned threads) {
   RunningBlock& block = block_that_runs();
-  block.scheduler_known_as = current_fiber();
+  block.scheduler.fiber = current_fiber();
   block.threads.assign(threads, {});
   block.started = 0;
   for (std::size_t used = 0; block.started < threads; ++used) {
