@@ -4,6 +4,7 @@
 #endif
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/source/random.hpp>
 #include <pdp/cpu/source/activation.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/cpu.hpp>
@@ -31,6 +32,15 @@ static_assert(Optimizer<Adam> && Optimizer<AdamW> && state_fields<Adam> == 2);
 static_assert(Schedule<Constant> && Schedule<Linear> && Schedule<Cosine> && Schedule<WarmUp<Cosine>>);
 
 }  // namespace pdp::optim
+
+namespace pdp::random {
+
+template void fill_uniform(Key, Index, std::span<float>);
+template void fill_uniform(Key, Index, std::span<double>);
+template void fill_normal(Key, Index, std::span<float>);
+template void fill_normal(Key, Index, std::span<double>);
+
+}  // namespace pdp::random
 
 namespace pdp::cpu {
 

@@ -15,7 +15,6 @@
 #include <pdp/core/source/error.hpp>
 #include <pdp/core/source/file_size_limit.hpp>
 #include <pdp/core/source/label.hpp>
-#include <pdp/core/source/random.hpp>
 #include <pdp/core/source/shape.hpp>
 #include <pdp/core/source/standard_streams.hpp>
 #include <pdp/data/source/classification.hpp>

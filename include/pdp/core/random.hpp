@@ -121,6 +121,13 @@ void fill_normal(Key key, Index first, std::span<T> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal<T>(key, first + as_index(i));
 }
 
+#ifdef PDP_SEPARATE_CORE
+extern template void fill_uniform(Key, Index, std::span<float>);
+extern template void fill_uniform(Key, Index, std::span<double>);
+extern template void fill_normal(Key, Index, std::span<float>);
+extern template void fill_normal(Key, Index, std::span<double>);
+#endif
+
 /// Draws one after another from a key's stream, for what has no element number of its own (a shuffle).
 class Stream {
  public:
