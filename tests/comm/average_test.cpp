@@ -53,6 +53,7 @@ TEST_CASE("An average is exact in the largest group that its type can count, and
   for (const std::int8_t each : averages<std::int8_t>(127, [](int) { return std::int8_t{1}; })) CHECK(each == 1);
   for (const std::int8_t each : averages<std::int8_t>(127, [](int) { return std::int8_t{-1}; })) CHECK(each == -1);
   check_refused<std::int8_t>(128);
+  if (PDP_TEST_SANITIZED) return;  // groups twice as large take four times as long
   check_refused<std::int8_t>(200);
   for (const std::byte each : averages<std::byte>(255, [](int) { return std::byte{1}; })) CHECK(each == std::byte{1});
   for (const BFloat16 each : averages<BFloat16>(256, [](int) { return BFloat16{1.0f}; })) CHECK(each == 1.0f);
@@ -66,6 +67,7 @@ TEST_CASE("Averages in a group larger than 256 ranks are right for the types tha
   constexpr int size = 260;
   for (const Float16 each : averages<Float16>(size, [](int rank) { return static_cast<Float16>(rank % 2 == 0 ? 3 : -1); }))
     CHECK(static_cast<float>(each) == 1.0f);
+  if (PDP_TEST_SANITIZED) return;
   for (const std::int32_t each : averages<std::int32_t>(size, [](int rank) { return rank; })) CHECK(each == 129);  // 129.5
   for (const std::int64_t each : averages<std::int64_t>(size, [](int rank) { return std::int64_t{-rank}; })) CHECK(each == -129);
   for (const float each : averages<float>(size, [](int rank) { return static_cast<float>(rank); })) CHECK(each == 129.5f);

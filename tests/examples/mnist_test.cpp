@@ -6,7 +6,6 @@
 #include <set>
 
 #include <pdp/checkpoint/safetensors.hpp>
-#include <pdp/launch/store/tcp_store_server.hpp>
 #include <pdp/testing/values.hpp>
 
 #include "catch.hpp"
@@ -120,7 +119,7 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
                                                                            {"my_data_parallel", {"--ranks", "2"}},
                                                                            {"mnist_tensor_parallel", {"--ranks", "2"}},
                                                                            {"mnist_hybrid", {"--threads", "8", "--tp", "2", "--pp", "2"}},
-                                                                           {"toy_mlp", {"--strategy", "pipeline"}}};
+                                                                           {"toy_mlp", {"--strategy", "pipeline", "--train-size", "2000"}}};
   for (auto [program, arguments] : ways) {
     const int ranks = arguments.empty() ? 1 : program == "toy_mlp" ? 2 : std::stoi(arguments[1]);
     for (const char* each : {"--plan", program == "toy_mlp" ? "--check" : "--data=/nowhere"}) arguments.emplace_back(each);
@@ -141,10 +140,11 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
 
 TEST_CASE("--timeline draws a step as it ran, and changes nothing about the training", "[examples]") {
   const Folder folder;
-  const std::vector<std::pair<std::string, std::vector<std::string>>> ways{{"mnist_single", {}},
-                                                                           {"mnist_ddp", {"--ranks", "2"}},
-                                                                           {"mnist_hybrid", {"--pp", "2", "--tp", "2"}},
-                                                                           {"toy_mlp", {"--niters", "3", "--strategy", "pipeline"}}};
+  const std::vector<std::pair<std::string, std::vector<std::string>>> ways{
+      {"mnist_single", {}},
+      {"mnist_ddp", {"--ranks", "2"}},
+      {"mnist_hybrid", {"--pp", "2", "--tp", "2"}},
+      {"toy_mlp", {"--niters", "3", "--strategy", "pipeline", "--train-size", "2000"}}};
   for (auto [program, arguments] : ways) {
     const bool is_toy = program == "toy_mlp";
     const std::size_t ranks = program == "mnist_single" ? 1 : program == "mnist_hybrid" ? 4 : 2;
@@ -211,8 +211,8 @@ TEST_CASE("saved parameters have PyTorch's names and layouts, and give the same 
   CHECK(last_line(loaded.out) == last_line(trained.out));
 }
 
-TEST_CASE("the flags of the original program mean what they meant there", "[examples][serial]") {
-  const std::string port = std::to_string(pdp::launch::TcpStoreServer{}.port());
+TEST_CASE("the flags of the original program mean what they meant there", "[examples]") {
+  const std::string port = std::to_string(launch_test::free_port());
   launch_test::Job first{{"-n", "2", "-g", "1", "-nr", "0", "-ip", "127.0.0.1", "--port", port, "--epochs", "1", "--batch_size", "64"},
                          {},
                          PDP_TEST_EXAMPLES "/mnist_ddp"};

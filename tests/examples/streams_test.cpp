@@ -40,8 +40,8 @@ TEST_CASE("Programs train and their files are whole if standard streams are clos
 TEST_CASE("Output that cannot be written is an exit code and a sentence", "[examples][streams]") {
   const std::string command =
       GENERATE("mnist_single --epochs 1", "mnist_single --help", "mnist_single --plan", "mnist_ddp --ranks 2 --epochs 1",
-               "mnist_ddp --help", "mnist_ddp --threads 2 --epochs 1", "toy_mlp --help", "toy_mlp --plan", "send_recv", "send_recv --help",
-               "parallel_matmul --m 8 --n 8 --k 8");
+               "mnist_ddp --help", "mnist_ddp --threads 2 --epochs 1", "toy_mlp --help", "toy_mlp --plan --train-size 2000", "send_recv",
+               "send_recv --help", "parallel_matmul --m 8 --n 8 --k 8");
   CAPTURE(command);
   const Ended ended = shell("exec $P/" + command + " > /dev/full");
   CHECK(ended.code == 1);

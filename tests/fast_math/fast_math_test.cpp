@@ -1,4 +1,4 @@
-// Compiled with -O3 -ffast-math (-Ofast), under which a compiler may assume that no number is NaN or infinite.
+// Compiled with -ffast-math, under which a compiler may assume that no number is NaN or infinite.
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/finite.hpp>
