@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/hierarchical.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/process/report.hpp>
@@ -20,12 +21,15 @@
 
 namespace examples {
 
-/// Runs `function(world)` on every rank, connected by what --comm names: of the given communicators, or if there are none, of all that
-/// this build has.
+/// Runs `function(world)` on every rank, where `world` is a pdp::comm::Any& that holds what --comm names: a communicator of those that are
+/// given, or if there are none, of all that this build has.
 template <class... Comms, class F>
 int run(const pdp::launch::Options& options, F&& function) {
   if constexpr (sizeof...(Comms) > 0)
-    return pdp::launch::run<Comms...>(options, function);
+    return pdp::launch::run<Comms...>(options, [&](auto& connected) {
+      pdp::comm::Any world{connected.split(0, connected.rank())};
+      function(world);
+    });
   else
     return pdp::launch::run<pdp::comm::Default, pdp::comm::Tcp, pdp::comm::Shm
 #ifdef PDP_EXAMPLES_WITH_GLOO
