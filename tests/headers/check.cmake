@@ -1,7 +1,6 @@
-# Compiles all HEADERS (paths below INCLUDE_DIR, a list) in one source, for its syntax, as a program of somebody else might: after the headers
-# of the other libraries that they include and the macros of macros.hpp, with many more warnings than pdp's own build has, all of them errors,
-# and with the definitions that a program without CMake compiles (PDP_SEPARATE_... is not defined). SOURCES are the files of these definitions,
-# which the headers include. USE names a header of code that uses them.
+# Compiles all HEADERS (paths below INCLUDE_DIR, a list) as one source, syntax only, as a user's program may include them: after the headers of
+# other libraries and the macros of macros.hpp, and with more warnings than pdp's own build enables, all of them errors. PDP_SEPARATE_... is
+# not defined, so the definitions are compiled, too; SOURCES lists their headers. USE is a header that instantiates common templates.
 # Also: COMPILER, COMPILER_ID, STANDARD, INCLUDES, IMPLICIT_INCLUDES, DEFINITIONS as of a target that links pdp; WORK_DIR for the source.
 cmake_minimum_required(VERSION 3.25)
 

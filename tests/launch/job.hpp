@@ -39,18 +39,19 @@ inline std::string contents(const std::string& file) {
   return words.str();
 }
 
-/// A port at which nobody listens. Nor does another test meanwhile: each process of tests has ports of its own, below those that the system
-/// gives away and those that pdp derives for a job.
+/// Returns a free port that no other test process picks at the same time. The ports lie below the system's ephemeral ports and below those
+/// that pdp derives for a job, and each process begins at another one.
 inline std::uint16_t free_port() {
   constexpr unsigned first = 2048, ports = pdp::launch::first_derived_port - first;
   static unsigned taken = static_cast<unsigned>(::getpid()) * 32;
-  for (;;) {
+  for (unsigned tried = 0; tried < ports; ++tried) {
     const auto port = static_cast<std::uint16_t>(first + taken++ % ports);
     try {
       return pdp::launch::TcpStoreServer{"127.0.0.1", port}.port();
-    } catch (const pdp::Error&) {  // somebody listens there
+    } catch (const pdp::Error&) {  // it is in use
     }
   }
+  throw std::runtime_error{"no port from 2048 on is free"};
 }
 
 /// What tells a process which rank it is, as a script or another launcher would.

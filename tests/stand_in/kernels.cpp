@@ -35,8 +35,8 @@ namespace {
 constexpr std::size_t stack_bytes = 32 * 1024;
 constexpr unsigned warp = 32;
 
-/// A stack that takes turns with others, and where it has stopped. _setjmp and _longjmp leave the mask of signals alone, for which
-/// swapcontext calls the kernel each time.
+/// A stack that runs in turn with others, and the point at which it has stopped. It is saved by _setjmp, as swapcontext makes a system call
+/// each time to save the signal mask, too.
 struct Place {
   jmp_buf registers{};
   ucontext_t beginning{};  // until the first turn
@@ -47,7 +47,7 @@ struct Place {
   void* frames = nullptr;
 };
 
-/// What sanitizers have to know before and after each turn.
+/// Tell the sanitizer of a switch of stacks: leave() before it, arrive() after it.
 #if defined(PDP_TEST_THREADS)
 void* new_fiber() { return __tsan_create_fiber(0); }
 void* current_fiber() { return __tsan_get_current_fiber(); }
@@ -67,7 +67,7 @@ void arrive(const Place&, Place&) {}
 
 #ifdef PDP_TEST_ADDRESSES
 void jump(Place& there) {
-  // Its own _longjmp forgets what it knows of the stack that is left, and asks the kernel for that of signals each time.
+  // AddressSanitizer's _longjmp unpoisons the stack that is left, and makes a system call each time.
   static const auto longjmp_of_c = reinterpret_cast<void (*)(jmp_buf, int)>(::dlsym(RTLD_NEXT, "_longjmp"));
   longjmp_of_c(there.registers, 1);
 }
@@ -122,7 +122,7 @@ void become(unsigned number) {
   threadIdx = {number % blockDim.x, number / blockDim.x % blockDim.y, number / (blockDim.x * blockDim.y)};
 }
 
-/// Returns at the next turn of this place.
+/// Switches from one stack to another. Returns when `here` is resumed.
 void go(Place& here, Place& there) {
   if (_setjmp(here.registers) == 0) {
     block_that_runs().left = &here;
@@ -134,7 +134,7 @@ void go(Place& here, Place& there) {
   arrive(here, *block_that_runs().left);
 }
 
-/// Gives the turn to the next thread that is ready, or else to the scheduler.
+/// Resumes the next thread of the block that is ready, or else the scheduler.
 void give_turn() {
   RunningBlock& block = block_that_runs();
   Stack& own = *block.stack;
