@@ -43,9 +43,9 @@ TEST_CASE("gloo: ranks that do not come are named", "[comm][gloo][start]") {
   pdp::launch::InProcessStore store;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Thrown> thrown = on_threads(4, [&](int rank) {
-    if (rank != missing) Gloo::connect(store, rank, 4, comm::Clock::now() + 300ms);
+    if (rank != missing) Gloo::connect(store, rank, 4, comm::Clock::now() + 2s);
   });
-  CHECK(std::chrono::steady_clock::now() - start < 5s);
+  CHECK(std::chrono::steady_clock::now() - start < 20s);
   for (int rank = 0; rank < 4; ++rank) {
     if (rank == missing) continue;
     const Thrown& error = thrown[static_cast<std::size_t>(rank)];
