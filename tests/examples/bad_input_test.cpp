@@ -183,8 +183,8 @@ TEST_CASE("a taken port and a master that nobody can reach end with exit code 1 
                                               {"PDP_TIMEOUT", "1"}};
   };
   check_error(run("mnist_ddp", {}, variables(0, somebody.port())), 1, {std::to_string(somebody.port())});
-  const std::uint16_t nobody = launch_test::free_port();
-  check_error(run("mnist_ddp", {}, variables(1, nobody)), 1, {std::to_string(nobody), "127.0.0.1"});
+  const std::uint16_t unused = launch_test::free_port();
+  check_error(run("mnist_ddp", {}, variables(1, unused)), 1, {std::to_string(unused), "127.0.0.1"});
 }
 
 TEST_CASE("files that cannot be written and parameters of another model are exit code 1", "[examples][bad input]") {
