@@ -30,29 +30,25 @@ T value(int rank, std::size_t i, comm::Reduction reduction) {
   const int small = reduction == comm::Reduction::product ? (mixed % 3 == 0 ? 2 : 1) : static_cast<int>(mixed % 7) + 1;
   return static_cast<T>(static_cast<Number<T>>(small));
 }
+/// `count` elements of what a rank brings, from element `first`.
 template <class T>
-std::vector<T> values(int rank, std::size_t count, comm::Reduction reduction = comm::Reduction::none) {
+std::vector<T> values(int rank, std::size_t count, comm::Reduction reduction = comm::Reduction::none, std::size_t first = 0) {
   std::vector<T> made(count);
-  for (std::size_t i = 0; i < count; ++i) made[i] = value<T>(rank, i, reduction);
+  for (std::size_t i = 0; i < count; ++i) made[i] = value<T>(rank, first + i, reduction);
   return made;
 }
 
+/// What ranks that bring values() get of a reduction: `count` elements from element `first`.
 template <class T, class O>
-std::vector<T> reduced(int size, std::size_t count, O) {
+std::vector<T> reduced(int size, std::size_t count, O, std::size_t first = 0) {
   std::vector<T> result(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = first; i < first + count; ++i) {
     auto total = static_cast<Number<T>>(value<T>(0, i, O::reduction));
     for (int rank = 1; rank < size; ++rank) total = O::combine(total, static_cast<Number<T>>(value<T>(rank, i, O::reduction)));
     if (O::reduction == comm::Reduction::average) total = static_cast<Number<T>>(total / static_cast<Number<T>>(size));
-    result[i] = static_cast<T>(total);
+    result[i - first] = static_cast<T>(total);
   }
   return result;
-}
-
-template <class T>
-std::vector<T> shard_of(const std::vector<T>& whole, int rank, std::size_t count) {
-  const auto first = whole.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank) * count);
-  return {first, first + static_cast<std::ptrdiff_t>(count)};
 }
 
 inline std::set<int> roots(int size) { return {0, size / 2, size - 1}; }
@@ -99,16 +95,16 @@ void reductions(Comm& world, Findings& findings, std::size_t count, O operation)
           return in_place == result;
         });
   }
-  const std::size_t all = count * static_cast<std::size_t>(size);
+  const std::size_t all = count * static_cast<std::size_t>(size), first = count * static_cast<std::size_t>(rank);
   const std::vector<T> whole = values<T>(rank, all, O::reduction);
-  const std::vector<T> shard = shard_of(reduced<T>(size, all, operation), rank, count);
+  const std::vector<T> shard = reduced<T>(size, count, operation, first);
   both(
       findings, "reduce_scatter" + what,
       [&] {
         std::vector<T> apart(count), in_place = whole;
         world.reduce_scatter(whole, apart, operation);
-        world.reduce_scatter(in_place, std::span{in_place}.subspan(static_cast<std::size_t>(rank) * count, count), operation);
-        return apart == shard && shard_of(in_place, rank, count) == shard;
+        world.reduce_scatter(in_place, std::span{in_place}.subspan(first, count), operation);
+        return apart == shard && std::ranges::equal(std::span{in_place}.subspan(first, count), shard);
       },
       [&] {
         std::vector<T> apart(count);
@@ -121,7 +117,7 @@ template <class T, class Comm>
 void moves(Comm& world, Findings& findings, std::size_t count) {
   const int size = world.size(), rank = world.rank();
   const std::string what = text(" of ", count, " ", pdp::name(pdp::dtype_of<T>));
-  const std::size_t all = count * static_cast<std::size_t>(size);
+  const std::size_t all = count * static_cast<std::size_t>(size), first = count * static_cast<std::size_t>(rank);
   const std::vector<T> mine = values<T>(rank, count);
   std::vector<T> gathered;
   for (int each = 0; each < size; ++each) {
@@ -130,20 +126,20 @@ void moves(Comm& world, Findings& findings, std::size_t count) {
   }
   const std::span<T> none;
 
+  const std::vector<T> out = values<T>(rank, all);
   std::vector<T> exchanged(all), expected;  // shard p of rank r goes to shard r of rank p
   for (int each = 0; each < size; ++each) {
-    const std::vector<T> part = shard_of(values<T>(each, all), rank, count);
+    const std::vector<T> part = values<T>(each, count, comm::Reduction::none, first);
     expected.insert(expected.end(), part.begin(), part.end());
   }
   both(
       findings, "all_to_all" + what,
       [&] {
         std::vector<T> in(all);
-        world.all_to_all(values<T>(rank, all), in);
+        world.all_to_all(out, in);
         return in == expected;
       },
       [&] {
-        const std::vector<T> out = values<T>(rank, all);
         world.all_to_all_async(out, exchanged).wait();
         return exchanged == expected;
       });
@@ -152,7 +148,7 @@ void moves(Comm& world, Findings& findings, std::size_t count) {
       [&] {
         std::vector<T> whole(all), in_place(all);
         world.all_gather(mine, whole);
-        const std::span own = std::span{in_place}.subspan(static_cast<std::size_t>(rank) * count, count);
+        const std::span own = std::span{in_place}.subspan(first, count);
         std::ranges::copy(mine, own.begin());
         world.all_gather(own, in_place);
         return whole == gathered && in_place == gathered;

@@ -8,6 +8,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -63,8 +64,11 @@ inline void require(bool condition, const std::string& what) {
 }
 
 inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
+  constexpr std::size_t period = 251 * 256;
   std::vector<std::byte> values(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::byte>((i * 31 + i / 251 + static_cast<std::size_t>(seed)) & 0xff);
+  for (std::size_t i = 0; i < std::min(bytes, period); ++i)
+    values[i] = static_cast<std::byte>((i * 31 + i / 251 + static_cast<std::size_t>(seed)) & 0xff);
+  for (std::size_t i = period; i < bytes; i += period) std::copy_n(values.data(), std::min(period, bytes - i), values.data() + i);
   return values;
 }
 
