@@ -1,4 +1,4 @@
-# Compiles SOURCE for its syntax and checks the outcome. NAME_twin.cpp must compile. Any other file must not, and the
+# Compiles SOURCE for its syntax and checks the outcome. twins.cpp must compile. Any other file must not, and the
 # compiler's output must match the regular expression (CMake's kind) of every comment line of one of these forms:
 #   // error: regex           both compilers
 #   // error(g++): regex      g++ only
@@ -31,7 +31,7 @@ if(SOURCE STREQUAL PREFIX)
 endif()
 execute_process(COMMAND ${command} -fsyntax-only ${use} "${SOURCE}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 
-if(SOURCE MATCHES "_twin\\.cpp$")
+if(SOURCE MATCHES "/twins\\.cpp$")
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${SOURCE} must compile and does not:\n${output}")
   endif()
