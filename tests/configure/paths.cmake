@@ -53,7 +53,14 @@ foreach(name IN ITEMS "[b]" "a b+(c)" "*?'&")
   endif()
 endforeach()
 
-# A program of another project, linked with a libcrypto in such a folder.
+# A program of another project, linked with a libcrypto in such a folder. It uses nothing of pdp, of which nothing is compiled for it.
+file(GLOB_RECURSE sources "${WORK_DIR}/plain/pdp/src/*.cpp" "${WORK_DIR}/plain/pdp/prefix/*.cpp")
+if(NOT sources)
+  message(FATAL_ERROR "there are no sources of pdp in ${WORK_DIR}/plain/pdp")
+endif()
+foreach(source IN LISTS sources)
+  file(WRITE "${source}" "")
+endforeach()
 execute_process(COMMAND "${COMPILER}" -print-file-name=libcrypto.so OUTPUT_VARIABLE crypto OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(IS_ABSOLUTE "${crypto}")
   set(project "${WORK_DIR}/program")
