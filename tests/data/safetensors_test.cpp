@@ -285,13 +285,14 @@ TEST_CASE("A safetensors header of 200,000 tensors is read, and one beyond the l
     for (std::size_t i = 1; i < count; ++i) json += "," + empty(std::to_string(i));
     return json + "}";
   };
-  const std::string bytes = file_of(tensors(200'000), 0);
+  constexpr std::size_t count = PDP_TEST_SANITIZED ? 20'000 : 200'000;
+  const std::string bytes = file_of(tensors(count), 0);
   const long before = allocations::bytes;
   const auto file = open(bytes);
   CHECK(allocations::bytes - before < 10 * static_cast<long>(bytes.size()));
-  CHECK(file.tensors().size() == 200'000);
-  CHECK(file.contains("199999"));
-  CHECK(!file.contains("200000"));
+  CHECK(file.tensors().size() == count);
+  CHECK(file.contains(std::to_string(count - 1)));
+  CHECK(!file.contains(std::to_string(count)));
 
   std::string dimensions = "0";
   for (int i = 1; i < 64; ++i) dimensions += ",1";

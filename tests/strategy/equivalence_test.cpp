@@ -121,6 +121,7 @@ TEST_CASE("a pipeline that computes activations again has the same losses, to th
     CHECK(again.strategy() == kept.strategy());
   };
   for (const int m : {1, 3, 8}) {
+    if (PDP_TEST_SANITIZED && m != 3) continue;
     same(Pipeline<GPipe>{.micro_batches = m}, 3);
     same(Pipeline<>{.micro_batches = m}, 4);
     same(Pipeline<Interleaved>{.micro_batches = m}, 2);
