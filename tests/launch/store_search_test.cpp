@@ -18,7 +18,6 @@
 #include "catch.hpp"
 
 namespace launch = pdp::launch;
-using pdp::comm::Clock;
 
 namespace {
 
@@ -38,7 +37,7 @@ class Silent {
 
 launch::Access access(const std::string& job, const std::string& attempt = {}) { return {.job = {job, attempt}}; }
 std::uint16_t found(const std::vector<std::uint16_t>& ports, const launch::Access& access, std::chrono::milliseconds within) {
-  return launch::StoreSearch{"127.0.0.1", ports, 1, 2, access}.port(Clock::now() + within);
+  return launch::StoreSearch{"127.0.0.1", ports, 1, 2, access}.port(pdp::comm::Clock::now() + within);
 }
 constexpr std::chrono::seconds patience{60};
 
@@ -68,7 +67,7 @@ TEST_CASE("A rank finds its store among ports that strangers, other jobs and ear
   REQUIRE(found(ports, access("own", "/0"), patience) == earlier.port());
   REQUIRE(found(ports, access("other"), patience) == other.port());
   // The search has not taken the rank's place.
-  launch::TcpStore store{"127.0.0.1", own.port(), Clock::now() + patience, 1, 2, access("own", "/1")};
+  launch::TcpStore store{"127.0.0.1", own.port(), pdp::comm::Clock::now() + patience, 1, 2, access("own", "/1")};
   store.set("key", "value");
   CHECK(store.get("key") == "value");
 }
@@ -86,7 +85,7 @@ TEST_CASE("A rank finds a store that starts long after the search has begun", "[
   const launch::Access mine = access("own");
   launch::Pace fast = launch::StoreSearch::usual_pace;
   fast.first_pause = fast.longest_pause = std::chrono::milliseconds{1};
-  CHECK(launch::StoreSearch{"127.0.0.1", std::vector{port}, 1, 2, mine, fast}.port(Clock::now() + patience) == port);
+  CHECK(launch::StoreSearch{"127.0.0.1", std::vector{port}, 1, 2, mine, fast}.port(pdp::comm::Clock::now() + patience) == port);
 }
 
 TEST_CASE("A rank finds a store that starts while the search waits for an answer at another port", "[launch][store]") {
@@ -96,7 +95,8 @@ TEST_CASE("A rank finds a store that starts while the search waits for an answer
   const launch::Access mine = access("own");
   launch::Pace patient = launch::StoreSearch::usual_pace;
   patient.first_patience = std::chrono::hours{1};
-  CHECK(launch::StoreSearch{"127.0.0.1", std::vector{silent.port(), port}, 1, 2, mine, patient}.port(Clock::now() + patience) == port);
+  CHECK(launch::StoreSearch{"127.0.0.1", std::vector{silent.port(), port}, 1, 2, mine, patient}.port(pdp::comm::Clock::now() + patience) ==
+        port);
 }
 
 TEST_CASE("A time of a pace doubles up to its bound", "[launch][store]") {
@@ -119,7 +119,7 @@ TEST_CASE("A search without a descriptor for a connection ends at once with the 
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   std::exception_ptr thrown;  // looked at when there are descriptors, which a sanitizer needs for that
   try {
-    search.port(Clock::now() + patience);
+    search.port(pdp::comm::Clock::now() + patience);
   } catch (...) {
     thrown = std::current_exception();
   }
