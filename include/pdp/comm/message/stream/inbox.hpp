@@ -67,7 +67,7 @@ class Inbox {
 
   /// The place for the rest of a frame that needs nothing done to it on its way; empty where there is none, or it is not worth while.
   std::span<std::byte> straight() {
-    if (frame_left_ < least_straight || held_ > 0) return {};
+    if (frame_left_ < least_straight || held_ > 0 || told_) return {};
     if (stray_ != nullptr) return {stray_->room(frame_left_), frame_left_};
     if (receive_ != nullptr && receive_->consume == nullptr) return {receive_->data + offset_, frame_left_};
     return {};
