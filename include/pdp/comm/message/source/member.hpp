@@ -66,6 +66,7 @@ Member<T>& Member<T>::operator=(Member&& other) noexcept {
   meets_ = other.meets_;
   levels_ = std::move(other.levels_);
   host_part_ = std::move(other.host_part_);
+  always_ = other.always_;
   return *this;
 }
 template <Transport T>
