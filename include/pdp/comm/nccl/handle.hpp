@@ -41,11 +41,13 @@ class Handle {
 
   /// Begins to end what is in flight on the device, without the other ranks: NCCL says so to the device at once.
   void abort() noexcept {
+    if (comm_ == nullptr) return;
     patience_ = grace;
     end([](ncclComm_t comm) { ncclCommAbort(comm); });
   }
   /// Begins to give it back, once what it has sent has gone, for which it has so long.
   void close(Duration patience) noexcept {
+    if (comm_ == nullptr) return;  // aborted: join() waits no longer for it
     patience = std::min<Duration>(patience, std::chrono::hours{24 * 365});  // so that the clock takes it
     patience_ = patience + grace;
     end([until = Clock::now() + patience](ncclComm_t comm) {
@@ -78,7 +80,7 @@ class Handle {
   template <class F>
   void end(const F& by) noexcept {
     const ncclComm_t comm = std::exchange(comm_, nullptr);
-    if (comm == nullptr || !own_) return;
+    if (!own_) return;
     try {
       std::packaged_task<void()> task{[by, comm, device = device_] {
         cudaSetDevice(device);  // NCCL goes back to it
