@@ -70,6 +70,10 @@ TEST_CASE("scontrol may take as long as the start, and no longer", "[launch][slu
     const Scontrol scontrol{"sleep 0.6; echo \"NodeName=$4 NodeAddr=10.0.0.7\""};
     CHECK(node_address(std::chrono::seconds{60}) == "10.0.0.7");
   }
+  SECTION("one that has not said all of it") {
+    const Scontrol scontrol{"printf 'NodeName=n0 NodeAddr=10.0.0.'; exec sleep 60"};
+    CHECK(node_address(std::chrono::seconds{1}) == std::nullopt);
+  }
   SECTION("one that does not answer") {
     const Scontrol scontrol{"exec sleep 60"};
     CHECK(node_address(std::chrono::milliseconds{50}) == std::nullopt);

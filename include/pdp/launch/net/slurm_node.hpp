@@ -78,7 +78,10 @@ inline std::string description_of_node(const std::string& node, comm::TimePoint 
     const int ready = ::ppoll(&polled, 1, &left, nullptr);
     if (ready < 0 && errno != EINTR) break;
     if (ready <= 0 && comm::Clock::now() < deadline) continue;
-    if (ready <= 0) break;
+    if (ready <= 0) {  // an address may be cut off
+      said.clear();
+      break;
+    }
     char bytes[4096];
     const ssize_t read = ::read(read_end.get(), bytes, sizeof bytes);
     if (read < 0 && errno == EINTR) continue;
