@@ -14,9 +14,9 @@
 
 namespace pdp::comm {
 
-/// The calls of a backend that is chosen when the program runs. A call costs one more jump; nothing is allocated for it.
+/// Type-erased Calls, for a backend that is chosen at run time. Each call costs one more indirect jump and allocates nothing.
 class AnyCalls {
-  /// A Work of any backend, in place.
+  /// The Work of any backend, stored in place.
   class AnyWork {
    public:
     AnyWork() = default;
@@ -82,11 +82,11 @@ class AnyCalls {
 
  public:
   using Work = AnyWork;
-  /// Whether a backend's Work fits into Any's.
+  /// Whether a backend's Work fits into Any's Work.
   template <class W>
   static constexpr bool holds = AnyWork::fits<W>;
 
-  /// `name`: of the backend, a literal; empty where it has none.
+  /// `name`: the name of the backend, a string literal; empty if it has none.
   template <class C>
   requires(!std::same_as<C, AnyCalls>) && Calls<C> explicit AnyCalls(C calls, std::string_view name = {})
       : held_{std::make_unique<Of<C, C>>(std::move(calls), name)} {}
@@ -99,7 +99,7 @@ class AnyCalls {
   [[nodiscard]] int size() const { return held_->size(); }
   [[nodiscard]] Duration deadline() const { return held_->deadline(); }
   void deadline(Duration duration) { held_->deadline(duration); }
-  /// Throws ConfigError if the backend does not look for signs of life.
+  /// Throws ConfigError if the backend has no heartbeat.
   void heartbeat(Duration duration) { held_->heartbeat(duration); }
   void progress() { held_->progress(); }
   void abort(const std::string& reason) { held_->abort(reason); }
@@ -130,7 +130,7 @@ class AnyCalls {
 
     std::string_view name;
   };
-  /// `Kept`: C, or a reference to one that is borrowed.
+  /// `Kept`: C if the calls are owned, C& if they are borrowed.
   template <Calls C, class Kept>
   struct Of final : Held {
     Of(Kept&& made, std::string_view backend) : Held{backend}, calls{std::forward<Kept>(made)} {}
@@ -169,7 +169,7 @@ class AnyCalls {
 };
 static_assert(Calls<AnyCalls>);
 
-/// A communicator of any backend, for programs that choose one when they run: Any{std::move(world)}.
+/// A communicator of any backend whose calls take host memory, chosen at run time: Any{std::move(world)}.
 class Any : public BasicCommunicator<AnyCalls> {
  public:
   template <class Comm>
@@ -180,14 +180,14 @@ class Any : public BasicCommunicator<AnyCalls> {
                   "that has both says launch::run for each");
   }
   Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
-  /// Borrows a communicator: the calls of both are those of one group.
+  /// Borrows a communicator. Calls through either of the two are calls of the same group.
   template <class Comm>
   requires Calls<typename Comm::Erased> &&(!HasDeviceBuffers<Comm>)static Any borrow(Comm& world) {
     return Any{BasicCommunicator{AnyCalls{std::ref(world.erased()), traits_of<Comm>.name}}};
   }
   [[nodiscard]] Any split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// Of the backend that it holds, such as "tcp"; empty where that has none.
+  /// Returns the name of the backend, such as "tcp"; empty if it has none.
   [[nodiscard]] std::string_view name() const { return erased().name(); }
 };
 

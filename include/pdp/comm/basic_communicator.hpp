@@ -15,27 +15,27 @@
 
 namespace pdp::comm {
 
-/// Something that lies in memory as a span of elements: an array, a vector, a span.
+/// A contiguous range of elements, such as an array, a vector or a span.
 template <class R>
 concept Elements =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 template <class R>
 concept WritableElements = Elements<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
-/// Elements that lie in memory of the host, whatever else there is: those of a span, or of memory with an allocator of its own, may not.
+/// Whether the type guarantees that its elements are in host memory. A span, or a container with an allocator of its own, does not.
 template <class R>
 inline constexpr bool lies_on_host = false;
 template <class T>
 inline constexpr bool lies_on_host<std::vector<T>> = true;
 template <class T, std::size_t N>
 inline constexpr bool lies_on_host<std::array<T, N>> = true;
-/// An operation that the elements of a span can be combined by.
+/// A reduction operation for the elements of a range.
 template <class O, class R>
 concept CombinesElements = Combines<O, std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
-/// The typed verbs of any backend. One rank of a group; not shared between threads.
+/// The typed verbs of any backend: one rank of a group. Not shared between threads.
 ///
-/// Blocking calls are asynchronous ones that wait. A Work must not outlive its communicator. Where a call takes `counts`, these are the
-/// elements of each rank's shard, the same on all ranks; without them, shards are of one size.
+/// A blocking call is an asynchronous call and a wait. A Work must not outlive its communicator. `counts[r]` is the number of elements in
+/// the shard of rank r; every rank passes the same counts. Without counts, all shards have the same size.
 template <Calls C>
 class BasicCommunicator {
  public:
@@ -48,14 +48,15 @@ class BasicCommunicator {
   [[nodiscard]] int rank() const { return calls_.rank(); }
   [[nodiscard]] int size() const { return calls_.size(); }
   [[nodiscard]] Duration deadline() const { return calls_.deadline(); }
-  /// For all groups of this world.
+  /// Sets how long a call may wait, for all groups of this world. The default is 5 minutes.
   void deadline(Duration duration) { calls_.deadline(duration); }
-  /// For how long a rank may give no sign of life before the world fails, 10 s unless set; zero: for ever. A rank gives them whatever it
-  /// computes, so this need not be longer than its longest step. The same on all ranks.
+  /// Sets how long a rank may be silent before the world fails. The default is 10 s; zero means for ever. All ranks must set the same
+  /// duration. A rank sends its heartbeats while it computes, too, so the duration may be shorter than a step.
   void heartbeat(Duration duration) requires requires(C& calls) { calls.heartbeat(duration); }
   { calls_.heartbeat(duration); }
   void progress() { calls_.progress(); }
-  /// Ends the world: every rank throws PeerLost with this rank and this reason from its next call on.
+  /// Ends the world. Every rank throws PeerLost with this rank and this reason from its next call on. Over NCCL only this rank does; MPI
+  /// ends the job.
   void abort(const std::string& reason) { calls_.abort(reason); }
 
   Work send_async(Elements auto&& values, int peer, int tag = 0) {
@@ -64,25 +65,25 @@ class BasicCommunicator {
   Work recv_async(WritableElements auto&& values, int peer, int tag = 0) {
     return calls_.start({.verb = Verb::send, .out = memory(values), .from = peer, .tag = tag});
   }
-  /// Both at once, so that ranks may exchange without an order.
+  /// Sends and receives at once, so that ranks can exchange messages without an agreed order.
   Work send_recv_async(Elements auto&& out, int to, WritableElements auto&& in, int from, int tag = 0) {
     return calls_.start({.verb = Verb::send, .in = memory(out), .out = memory(in), .to = to, .from = from, .tag = tag});
   }
 
   Work barrier_async() { return calls_.start({.verb = Verb::barrier}); }
-  /// The root's values, on all ranks.
+  /// Copies the values of the root to all ranks.
   Work broadcast_async(WritableElements auto&& values, int root) { return calls_.start(in_place(Verb::broadcast, values, root)); }
-  /// In place on the root; the values of the others stay.
+  /// Reduces to the root, in place. The values of the other ranks stay unchanged.
   template <WritableElements R>
   Work reduce_async(R&& values, CombinesElements<R> auto operation, int root) {
     return calls_.start(in_place(Verb::reduce, values, root, reducer(values, operation)));
   }
-  /// In place; the same bits on all ranks.
+  /// Reduces in place. The results are bitwise equal on all ranks.
   template <WritableElements R>
   Work all_reduce_async(R&& values, CombinesElements<R> auto operation) {
     return calls_.start(in_place(Verb::all_reduce, values, no_root, reducer(values, operation)));
   }
-  /// This rank's shard of the reduction of `whole`. The shard may lie in its place within the whole.
+  /// Reduces `whole` and leaves this rank's shard of the result in `shard`, which may be its part of `whole`.
   template <WritableElements R>
   Work reduce_scatter_async(Elements auto&& whole, R&& shard, CombinesElements<R> auto operation) {
     return reduce_scatter_async(whole, shard, Counts{}, operation);
@@ -91,23 +92,23 @@ class BasicCommunicator {
   Work reduce_scatter_async(Elements auto&& whole, R&& shard, Counts counts, CombinesElements<R> auto operation) {
     return calls_.start(in_shards(Verb::reduce_scatter, whole, shard, counts, no_root, reducer(shard, operation)));
   }
-  /// The shards of all ranks, in the order of ranks. The shard may lie in its place within the whole.
+  /// Gathers the shards of all ranks in `whole`, in the order of ranks. `shard` may be this rank's part of `whole`.
   Work all_gather_async(Elements auto&& shard, WritableElements auto&& whole, Counts counts = {}) {
     return calls_.start(in_shards(Verb::all_gather, shard, whole, counts));
   }
-  /// The shards of all ranks on the root; `whole` is not used elsewhere and may be empty there.
+  /// Gathers the shards of all ranks in `whole` of the root. The other ranks do not use `whole`, which may be empty there.
   Work gather_async(Elements auto&& shard, WritableElements auto&& whole, int root) { return gather_async(shard, whole, Counts{}, root); }
   Work gather_async(Elements auto&& shard, WritableElements auto&& whole, Counts counts, int root) {
     return calls_.start(in_shards(Verb::gather, shard, whole, counts, root));
   }
-  /// Each rank's shard of the root's `whole`, which is not used elsewhere and may be empty there.
+  /// Distributes `whole` of the root: each rank receives its shard. The other ranks do not use `whole`, which may be empty there.
   Work scatter_async(Elements auto&& whole, WritableElements auto&& shard, int root) { return scatter_async(whole, shard, Counts{}, root); }
   Work scatter_async(Elements auto&& whole, WritableElements auto&& shard, Counts counts, int root) {
     return calls_.start(in_shards(Verb::scatter, whole, shard, counts, root));
   }
-  /// Shard p of `in` goes to rank p, and shard p of `out` comes from there. The two may not overlap.
+  /// Sends shard p of `in` to rank p, and receives shard p of `out` from rank p. Throws ConfigError if the two overlap.
   Work all_to_all_async(Elements auto&& in, WritableElements auto&& out) { return all_to_all_async(in, Counts{}, out, Counts{}); }
-  /// With shards of different size: what this rank sends to rank p must be what that one receives from here.
+  /// The same with shards of different sizes: `sent[p]` of this rank must equal `received[rank()]` of rank p.
   Work all_to_all_async(Elements auto&& in, Counts sent, WritableElements auto&& out, Counts received) {
     return calls_.start(from_each_to_each(in, sent, out, received));
   }
@@ -151,9 +152,9 @@ class BasicCommunicator {
     complete(calls_, from_each_to_each(in, sent, out, received));
   }
 
-  /// Starts all the calls that `start` makes together. Their Works outlive it, and are waited for after it: a backend may start none
-  /// before the last one is known. So messages need no order that go both ways between ranks which start the same ones together, on a
-  /// backend that queues them too.
+  /// Starts all calls that `start` makes together. Wait for their Works after grouped() returns: a backend may start no call before it
+  /// knows the last. If two ranks group the same messages, these may go in both directions, even on a backend that queues messages
+  /// (QueuesMessages).
   template <std::invocable F>
   void grouped(F&& start) {
     if constexpr (GroupsCalls<C>) {
@@ -170,22 +171,23 @@ class BasicCommunicator {
     }
   }
 
-  /// Memory for `count` values, zero at first, as the backend likes it best. Every rank of this group must call it, with the same count.
+  /// Allocates zeroed memory for `count` values, of the kind that suits the backend best. Every rank of this group must call it with the
+  /// same count.
   template <Element T>
   [[nodiscard]] Registered<T, traits.device_buffers> allocate(std::size_t count) {
     return Registered<T, traits.device_buffers>{allocate_region(calls_, count * sizeof(T))};
   }
 
-  /// Whether every rank of this group sees what allocate() gives to all of them: where there are several, on one host, in one process or
-  /// over shared memory. The same on all of them.
+  /// Returns whether every rank of this group can access the memory that allocate() returns to the others. True if there are several ranks,
+  /// all on one host, which are threads of one process or use shared memory. The same on all ranks.
   [[nodiscard]] bool shares_memory() const { return comm::shares_memory(calls_); }
 
-  /// The group of those ranks that give the same colour, ordered by key and then by rank. Every rank of this group must call it.
+  /// Returns the group of the ranks that give the same colour, ordered by key and then by rank. Every rank of this group must call it.
   [[nodiscard]] BasicCommunicator split(int color, int key) { return BasicCommunicator{calls_.split(color, key)}; }
 
-  /// What a wrapper wraps; this is empty after it.
+  /// Moves the type-erased calls out, for a wrapper. This communicator is empty afterwards.
   [[nodiscard]] C release() { return std::move(calls_); }
-  /// The calls below the typed verbs.
+  /// Returns the type-erased calls below the typed verbs.
   [[nodiscard]] C& erased() { return calls_; }
   [[nodiscard]] const C& erased() const { return calls_; }
 

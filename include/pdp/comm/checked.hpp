@@ -20,20 +20,20 @@ namespace pdp::comm {
 
 namespace detail {
 
-/// Compares what the ranks of one group say of each of their collectives.
+/// A comparison of the descriptions that the ranks of one group give of each of their collectives.
 class CallComparison {
  public:
-  /// `failure`: what has ended the world, if anything has.
+  /// `failure`: the failure that has ended the world, if there is one. All groups of the world share it.
   CallComparison(std::shared_ptr<std::optional<Failure>> failure, int ranks);
 
   [[nodiscard]] const std::shared_ptr<std::optional<Failure>>& failure() const { return failure_; }
-  /// Throws what has ended the world.
+  /// Throws the failure that has ended the world, if there is one.
   void check() const;
-  /// What this rank says of its next collective.
+  /// Returns the description of the next collective of this rank. Throws as check() does.
   [[nodiscard]] Envelope next(const Request& request);
-  /// Where all ranks say it.
+  /// Returns the memory for the descriptions of all ranks, in the order of ranks.
   [[nodiscard]] std::span<std::byte> calls();
-  /// Throws where they differ. To be called when all are there.
+  /// Throws MismatchedCollective, now and in every later check(), if the descriptions differ. Call it when all of them are in calls().
   void compare();
 
  private:
@@ -44,9 +44,11 @@ class CallComparison {
 
 }  // namespace detail
 
-/// Calls of a backend that does not compare what its ranks ask for, compared: before each collective all ranks tell each other which one it
-/// is, and where they differ each throws MismatchedCollective, now and in every call after. This waits for all ranks, at the start of
-/// asynchronous calls, too: it is for finding a fault. Messages between two ranks are not compared.
+/// Calls that compare the collectives of all ranks, for a backend that does not. Before each collective, all ranks exchange its
+/// description. If these differ, every rank throws MismatchedCollective, in this call and in every later one. Messages between two ranks
+/// are not compared.
+///
+/// Every start of a collective waits for all ranks, even that of an asynchronous call, so use this to find a fault.
 template <Calls C>
 class CheckedCalls : public WrappedCalls<C> {
   using WrappedCalls<C>::inner_;
@@ -81,7 +83,7 @@ class CheckedCalls : public WrappedCalls<C> {
   detail::CallComparison comparison_;
 };
 
-/// A communicator whose collectives are compared before they run: Checked{std::move(world)}. For backends that do not do so themselves.
+/// A communicator that compares collectives before they run: Checked{std::move(world)}. For backends that do not compare them themselves.
 template <class Comm>
 class Checked : public BasicCommunicator<CheckedCalls<typename Comm::Erased>> {
   using Base = BasicCommunicator<CheckedCalls<typename Comm::Erased>>;

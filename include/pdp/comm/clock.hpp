@@ -11,7 +11,7 @@
 
 namespace pdp::comm {
 
-/// Turns readings of a steady clock into running time: time without the gaps in which the process did not run. Threads may share one.
+/// A converter of steady-clock readings to running time, which excludes gaps in which the process did not run. Threads may share one.
 ///
 /// The kernel does not say for how long a process was stopped. So two readings that are further apart than longest_gap count as
 /// longest_gap: code that waits reads the clock more often, unless it is stopped or gets no processor.
@@ -20,7 +20,7 @@ class RunningTime {
   using Duration = std::chrono::nanoseconds;
   static constexpr Duration longest_gap = std::chrono::seconds{1};
 
-  /// The running time at a steady reading. Among threads it goes back by no more than 10 ms.
+  /// Returns the running time at a reading of the steady clock. It goes back by at most 10 ms if several threads call this.
   [[nodiscard]] Duration at(Duration steady) noexcept;
 
  private:
@@ -34,8 +34,8 @@ class RunningTime {
 /// The clock of every deadline. It stands still while this process is stopped, so a job that is suspended and continued (SIGSTOP, Ctrl-Z,
 /// scontrol suspend) does not time out. Meets the requirements of a Clock of the standard library.
 ///
-/// Code that waits must read it at least once a `slice`: use time_left() for the timeout of a system call and wait_until() for a condition
-/// variable. Time in which no thread of the process waits passes in steps of at most RunningTime::longest_gap.
+/// Code that waits must read it at least once per `slice`: use time_left() for the timeout of a system call and wait_until() for a
+/// condition variable. While no thread of the process waits, it advances by at most RunningTime::longest_gap from one reading to the next.
 class Clock {
  public:
   using duration = RunningTime::Duration;
@@ -44,27 +44,27 @@ class Clock {
   using time_point = std::chrono::time_point<Clock, duration>;
   static constexpr bool is_steady = true;
 
-  /// The longest time for which a waiter may sleep before it looks at the clock again.
+  /// The longest time for which a waiter may sleep before it reads the clock again.
   static constexpr std::chrono::milliseconds slice{250};
 
   [[nodiscard]] static time_point now() noexcept;
 
  private:
-  static RunningTime running_;  // of the process, as stops are
+  static RunningTime running_;  // one for the process, which is stopped as a whole
 };
 
-/// Of running time: what deadlines and timeouts are given in.
+/// A duration of running time. Deadlines and timeouts are given in it.
 using Duration = Clock::duration;
-/// Of running time: when a wait ends.
+/// A point in running time, at which a wait ends.
 using TimePoint = Clock::time_point;
 
-/// The point in time so much after another one; the last one there is if the clock cannot express it.
+/// Returns `time` + `by`, or TimePoint::max() if the clock cannot represent the sum.
 constexpr TimePoint later(TimePoint time, Duration by) {
   return by > TimePoint::max() - std::max(time, TimePoint{}) ? TimePoint::max() : time + by;
 }
 
-/// For how long to sleep at once when waiting until a point in time: what is left until then, a slice at most, and zero after it. The form
-/// that ppoll and futexes take.
+/// Returns how long to sleep before reading the clock again: the time that is left, at most one slice; zero after `until`. In the form that
+/// ppoll and futex take.
 timespec time_left(TimePoint until);
 
 static_assert(std::chrono::is_clock_v<Clock>);

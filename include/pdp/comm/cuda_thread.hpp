@@ -14,7 +14,7 @@ struct Call;
 class Group;
 using Stream = DeviceStream;
 
-// What a WorkHandle does with its call.
+// The functions that WorkHandle calls.
 bool is_done(Group& group, Call& call);
 void finish(Group& group, Call& call);
 void finish_on(Group& group, Call& call, Stream stream);
@@ -23,8 +23,8 @@ void drop(Group& group, Call& call) noexcept;
 
 extern template class DeviceCalls<cuda_thread::Group, cuda_thread::Call>;
 
-/// One rank of a group of threads with a GPU each. Calls run on a stream of their group, after all that the callers' streams held when they
-/// were made. Defined in pdp/comm/cuda_thread/source.hpp.
+/// One rank of a group of threads with a GPU each. Calls run on a stream of their group, after the work that the stream of each rank's
+/// caller held when the call was made. Defined in pdp/comm/cuda_thread/source.hpp.
 class CudaThreadCalls : public DeviceCalls<cuda_thread::Group, cuda_thread::Call> {
  public:
   static constexpr bool rank_ordered = true;
@@ -36,35 +36,37 @@ class CudaThreadCalls : public DeviceCalls<cuda_thread::Group, cuda_thread::Call
 };
 static_assert(AllocatesRegions<CudaThreadCalls> && ExchangesRecords<CudaThreadCalls>);
 
-/// Ranks that are threads of one process with a GPU each, of which several may be the same one: each rank has streams of its own there.
-/// A program links CMake's pdp::cuda, or has one source that includes pdp/comm/cuda_thread/source.hpp beside pdp's kernels.
+/// Ranks that are threads of one process with a GPU each. Several ranks may use the same GPU; each has its own streams there. A program
+/// links CMake's pdp::cuda, or has one source that includes pdp/comm/cuda_thread/source.hpp beside pdp's kernels.
 ///
-/// - Values lie in memory of the rank's GPU: from world.allocate<T>(count), a cuda::Memory, or cudaMalloc. The GPUs reach each other's.
-/// - A call comes after what the caller's stream holds. A blocking verb returns when it is complete: values may be read then. An
-///   asynchronous one returns at once; Work::wait() keeps the thread until it is complete, Work::wait_on(stream) a stream.
-/// - Each group has a stream of its own on each rank. Its calls move while a rank makes, looks at or waits for any call of its world, or
+/// - Values are in memory of the rank's GPU: from world.allocate<T>(count), a cuda::Memory, or cudaMalloc. The GPUs must be able to access
+///   each other's memory.
+/// - A call runs after the work that the caller's stream holds. A blocking verb returns when it is complete; its values may be read then.
+///   An asynchronous verb returns at once. Work::wait() blocks the thread until the call is complete; Work::wait_on(stream) blocks a stream
+///   instead.
+/// - Each group has a stream of its own on each rank. Its calls advance while a rank makes, polls or waits for any call of its world, or
 ///   calls progress().
-/// - Reductions are in the order of ranks: the bits are those of comm::Thread.
-/// - Ranks whose calls differ find out, as do those whose peer has left or failed. Nothing waits for longer than the deadline.
-/// - CUDA's current device is the thread's own to choose.
+/// - Reductions are in the order of ranks: the results are bitwise equal to those of comm::Thread.
+/// - A rank throws if its calls differ from those of its peers, or if a peer has left or failed. No wait exceeds the deadline.
+/// - Calls neither need nor change the current CUDA device of the thread.
 class CudaThread : public BasicCommunicator<CudaThreadCalls> {
  public:
-  /// What a command line calls it: --comm cuda_thread.
+  /// The name for the command line: --comm cuda_thread.
   static constexpr std::string_view name{"cuda_thread"};
 
   CudaThread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] CudaThread split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// All ranks of a new world, over the GPUs in turn; each goes to a thread of its own. Throws ConfigError where there is no driver or no
-  /// GPU, or where two GPUs do not reach each other's memory.
+  /// Creates all ranks of a new world, and assigns the GPUs to them in turn. Move each rank to a thread of its own. Throws ConfigError if
+  /// there is no driver or no GPU, or if two GPUs cannot access the memory of each other.
   static std::vector<CudaThread> world(int size);
-  /// A rank on each of these GPUs.
+  /// The same with one rank on each of these GPUs.
   static std::vector<CudaThread> world_on(const std::vector<int>& devices);
 
   [[nodiscard]] int device() const { return erased().device(); }
-  /// The stream whose work each call comes after; null: the default stream of the rank's GPU.
+  /// Returns the stream after whose work each call runs; null: the default stream of the rank's GPU.
   [[nodiscard]] cuda_thread::Stream caller() const { return erased().caller(); }
-  /// For all groups of this world.
+  /// Sets that stream, for all groups of this world.
   void caller(cuda_thread::Stream stream) { erased().caller(stream); }
 };
 

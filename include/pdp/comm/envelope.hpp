@@ -12,13 +12,13 @@
 
 namespace pdp::comm {
 
-/// What stands before every message: which group and which call it belongs to, and how long it is. It goes on the wire as it is (ranks
-/// of another byte order are refused when they connect).
+/// The header of every message: its group and call, and its length. It is sent as it is in memory; ranks of another byte order are rejected
+/// when they connect.
 ///
-/// A receive takes the first message of its peer with its channel and tag. All the rest must then be equal: that is how two ranks that
-/// have made different calls find out.
+/// A receive takes the first message of its peer with its channel and tag. All other fields must be equal too. If they are not, the two
+/// ranks have made different calls.
 struct Envelope {
-  static constexpr std::int32_t collective = -1;  // the tag of what belongs to a collective; those of users are not negative
+  static constexpr std::int32_t collective = -1;  // the tag of messages of a collective; tags of users are not negative
   static constexpr std::uint64_t world = 1;       // the channel of the group of all ranks
 
   std::uint64_t channel = 0;   // of the group
@@ -31,14 +31,15 @@ struct Envelope {
   DType type = DType::byte;
   Reduction reduction = Reduction::none;
   std::uint8_t reserved = 0;
-  std::uint32_t earlier = 0;  // digest of the collectives of the group before this one; 0 for a send
+  std::uint32_t earlier = 0;  // digest of the earlier collectives of the group; 0 for a send
 
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 static_assert(sizeof(Envelope) == 48 && std::is_trivially_copyable_v<Envelope>);
 
-/// A digest of the collectives of a group up to this one: equal on ranks that have made the same calls in the same order. It mixes what
-/// came before with what the ranks must agree on, by Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4).
+/// Returns a digest of the collectives of a group up to this one. It is equal on ranks that have made the same calls in the same order. It
+/// mixes the digest of the earlier calls with the fields that ranks must agree on, by Fibonacci hashing (Knuth, The Art of Computer
+/// Programming, 6.4).
 constexpr std::uint32_t digest(const Envelope& call) {
   const auto mix = [](std::uint64_t with, std::uint64_t value) {
     with = (with ^ value) * 0x9e3779b97f4a7c15;
@@ -49,10 +50,10 @@ constexpr std::uint32_t digest(const Envelope& call) {
   return static_cast<std::uint32_t>(mix(mix(mix(call.earlier, call.sequence), call.count), kind));
 }
 
-/// "all_reduce of 8 float32", "broadcast of 3 int64 from rank 2", "send of 2 float32 with tag 7".
+/// Describes a call: "all_reduce of 8 float32", "broadcast of 3 int64 with root 2", "send of 2 float32 with tag 7".
 std::string describe(const Envelope& call);
 
-/// What both ranks say when their calls differ, or those that they have made before.
+/// Returns the failure of two ranks that have made different calls, now or earlier.
 Failure mismatch(const Envelope& one, int rank_of_one, const Envelope& other, int rank_of_other);
 
 }  // namespace pdp::comm

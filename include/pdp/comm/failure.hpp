@@ -6,12 +6,12 @@
 
 namespace pdp::comm {
 
-/// Why a world has ended before its time. It is told to every rank, and every rank throws it.
+/// The reason why a world has ended early. Every rank receives it and throws it.
 struct Failure {
   enum class Kind : unsigned char { lost, mismatch, timeout };
 
   Kind kind = Kind::lost;
-  int rank = -1;  // of the world: the rank that is gone, or that found the fault
+  int rank = -1;  // in the world: the rank that is lost, or that found the fault
   std::string message;
 
   [[noreturn]] void raise() const;

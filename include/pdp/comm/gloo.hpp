@@ -10,7 +10,7 @@
 #include <pdp/comm/join/store.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
-/// The library's own: a group of connected ranks.
+/// Gloo's own type: a group of connected ranks.
 namespace gloo {
 class Context;
 }
@@ -21,21 +21,22 @@ namespace gloo {
 class Call;
 class Lane;
 class World;
-// What a WorkHandle does with its call.
+// The functions that WorkHandle calls.
 bool is_done(Lane& lane, Call& call);
 void finish(Lane& lane, Call& call);
 void drop(Lane& lane, Call& call) noexcept;
 }  // namespace gloo
 
-/// One rank of a group that Gloo connects. Gloo's collectives keep their caller until they are complete: blocking calls run on the caller's
-/// thread, asynchronous ones on a thread of their group, one after another. Defined in pdp/comm/gloo/source.hpp.
+/// One rank of a group that Gloo connects. Gloo's collectives block their caller until they are complete. A blocking collective runs on the
+/// caller's thread if the group has no other in flight. All others run on a thread of their group, one after another. Messages need no
+/// thread. Defined in pdp/comm/gloo/source.hpp.
 class GlooCalls {
  public:
   static constexpr bool fails_fast = true;
 
   using Work = WorkHandle<gloo::Lane, gloo::Call>;
 
-  /// All ranks of a world.
+  /// Constructs this rank of the group of all ranks.
   explicit GlooCalls(std::shared_ptr<gloo::World> world);
   GlooCalls(GlooCalls&&) noexcept;
   GlooCalls& operator=(GlooCalls&&) noexcept;
@@ -45,12 +46,12 @@ class GlooCalls {
   [[nodiscard]] int size() const;
   [[nodiscard]] Duration deadline() const;
   void deadline(Duration duration);
-  /// Nothing to do: Gloo moves what is in flight on threads of its own.
+  /// Does nothing: Gloo advances calls in flight on its own threads.
   void progress();
   void abort(const std::string& reason);
 
   Work start(const Request& request);
-  /// Over the connections of the world.
+  /// Returns a group that uses the connections of the world.
   [[nodiscard]] GlooCalls split(int color, int key);
 
  private:
@@ -59,20 +60,22 @@ class GlooCalls {
   std::unique_ptr<gloo::Lane> lane_;
 };
 
-/// Ranks that are processes, connected by Gloo over TCP: for programs that have Gloo already, or want to compare. A program links CMake's
+/// Ranks that are processes, connected by Gloo over TCP. For programs that already use Gloo, and for comparisons. A program links CMake's
 /// pdp::gloo, or Gloo and libcrypto.
 class Gloo : public BasicCommunicator<GlooCalls> {
  public:
-  /// What a command line calls it: --comm gloo.
+  /// The name for the command line: --comm gloo.
   static constexpr std::string_view name{"gloo"};
 
-  /// The ranks of a context that a host program has. They get connections of their own beside it, so the program may go on using it. Every
-  /// rank of the context must make this call. Throws ConfigError where the context is not connected, PeerLost where that fails.
+  /// Connects the ranks of a context that the program already has. Every rank of the context must call this. pdp makes connections of its
+  /// own, so the program may go on using the context. Throws ConfigError if the context is not connected over TCP, PeerLost if connecting
+  /// fails.
   explicit Gloo(const std::shared_ptr<::gloo::Context>& context);
   Gloo(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Gloo split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// Finds the other ranks through the store. Throws Timeout, which names the missing ranks, when they are not there before the deadline.
+  /// Finds the other ranks through the store and connects to them. Throws Timeout, which names the missing ranks, if they do not come
+  /// before the deadline.
   static Gloo connect(StoreView store, int rank, int size, TimePoint deadline);
 };
 

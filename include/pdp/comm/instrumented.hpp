@@ -19,11 +19,11 @@
 
 namespace pdp::comm {
 
-/// What a rank has spent on the calls of one verb.
+/// The calls of one verb that a rank has made, and their cost.
 struct Traffic {
   std::uint64_t calls = 0;
-  std::uint64_t bytes = 0;  // of the caller's memory that the calls were about: the whole, where there are shards
-  Duration time{};          // within the calls and their waits
+  std::uint64_t bytes = 0;  // of the caller's memory that the calls worked on; the whole, if there are shards
+  Duration time{};          // spent in the calls and in their waits
 };
 
 /// One entry for each verb.
@@ -31,10 +31,10 @@ using TrafficTable = std::array<Traffic, verbs>;
 
 namespace detail {
 
-/// Bytes of the caller's memory that a call in a group of so many ranks is about.
+/// Returns the bytes of the caller's memory that a call works on, in a group of `ranks` ranks.
 std::size_t bytes_of(const Request& request, int ranks);
 
-/// Adds the time for which it lives.
+/// A timer that adds the time from its construction to its destruction.
 class Stopwatch {
  public:
   explicit Stopwatch(Traffic& traffic);
@@ -48,7 +48,7 @@ class Stopwatch {
 
 }  // namespace detail
 
-/// Calls of another backend, counted. A group counts into the table of the world that it was split from.
+/// Calls of another backend, with counters. A group counts into the table of the world that it was split from.
 template <Calls C>
 class InstrumentedCalls : public WrappedCalls<C> {
   using WrappedCalls<C>::inner_;
@@ -108,7 +108,7 @@ class Instrumented : public BasicCommunicator<InstrumentedCalls<typename Comm::E
   Instrumented(Base&& group) : Base{std::move(group)} {}
   [[nodiscard]] Instrumented split(int color, int key) { return Base::split(color, key); }
 
-  /// Of this rank, its groups included. A message that is received counts as one that is sent.
+  /// Returns the traffic of this rank, that of groups split from this one included. A received message counts as Verb::send.
   [[nodiscard]] const Traffic& traffic(Verb verb) const { return this->erased().table()[as_size(verb)]; }
   void clear_traffic() { this->erased().clear(); }
 };

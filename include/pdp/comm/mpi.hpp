@@ -8,36 +8,37 @@
 
 namespace pdp::comm {
 
-/// Ranks that MPI connects, by its own collectives: whatever network it knows. A program links CMake's pdp::mpi, and is started by the
-/// launcher of the MPI library that it was built with (mpirun, or srun).
+/// Ranks that MPI connects, over any network that it supports. Collectives are MPI's own. A program links CMake's pdp::mpi, and is started
+/// by the launcher of the MPI library that it was built with (mpirun, or srun).
 ///
-/// - All ranks use the same form of a collective, blocking or asynchronous: MPI does not let the two meet.
-/// - A deadline holds for asynchronous calls and for messages. MPI's blocking collectives cannot be interrupted; when a rank dies the
+/// - All ranks must use the same form of a collective, blocking or asynchronous: MPI does not match one form with the other.
+/// - A deadline holds for asynchronous calls and for messages. MPI's blocking collectives cannot be interrupted. If a rank dies, the
 ///   launcher ends the job.
-/// - What differs between ranks is found only in messages of different length. Checked<Mpi> compares calls.
-/// - After all_reduce all ranks hold the same bits. MPI does not promise it, but advises it, and Open MPI and MPICH do so.
-/// - After a Timeout a collective is still MPI's, which may yet write to its memory: end the process.
-/// - A tag is below MPI's largest (MPI_TAG_UB).
+/// - Calls that differ between ranks are found only if they lead to messages of different lengths. Checked<Mpi> compares collectives.
+/// - After all_reduce all ranks hold the same bits. MPI only recommends this, but Open MPI and MPICH do it.
+/// - After a Timeout, MPI may still write to the memory of the collective: end the process.
+/// - Tags must be below MPI's largest (MPI_TAG_UB).
 class Mpi : public BasicCommunicator<MpiCalls> {
  public:
-  /// What a command line calls it: --comm mpi.
+  /// The name for the command line: --comm mpi.
   static constexpr std::string_view name{"mpi"};
-  /// What starts its ranks.
+  /// The program that starts its ranks.
   static constexpr std::string_view launcher{"mpirun"};
 
-  /// The ranks of a communicator that the program has: pdp works on a duplicate of it, which all its ranks must make at once. The program
-  /// has initialised MPI, and finalises it when this and what came of it are gone. Throws ConfigError where MPI does not run.
+  /// Constructs a world of the ranks of a communicator that the program has. pdp works on a duplicate of it, so all its ranks must call
+  /// this together. The program initialises MPI, and finalises it after this object and everything made from it are gone. Throws
+  /// ConfigError if MPI is not running.
   explicit Mpi(MPI_Comm comm) : BasicCommunicator{MpiCalls{mpi::Session::adopt(), comm}} {}
   Mpi(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Mpi split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// All ranks that the launcher has started, or one alone. Initialises MPI unless that is done, and finalises it with the last that came
-  /// of this. Throws ConfigError where MPI does not start.
+  /// Returns the world of all ranks that the launcher has started; one rank without a launcher. Initialises MPI unless it is running. If
+  /// this has initialised MPI, MPI is finalised when the last object made from this is gone. Throws ConfigError if MPI does not start.
   static Mpi start() {
     mpi::Session session = mpi::Session::start();
     return BasicCommunicator{MpiCalls{std::move(session), MPI_COMM_WORLD}};
   }
-  /// Ends all ranks, with this exit code. Returns only where there are no others, or MPI does not run.
+  /// Ends all ranks with this exit code. Returns only if there are no other ranks, or if MPI is not running.
   static void end_job(int exit_code);
 };
 

@@ -14,7 +14,7 @@
 
 namespace pdp::comm {
 
-/// What a call does. The values are part of the wire format.
+/// The kind of a call. The values are part of the wire format.
 enum class Verb : std::uint8_t {
   send,
   barrier,
@@ -59,7 +59,7 @@ constexpr const char* name(Verb verb) {
   return "an unknown call";
 }
 
-/// How a reduction combines two values; `none` where a call moves values only. The values are part of the wire format.
+/// How a reduction combines two values; `none` for calls that only move values. The values are part of the wire format.
 enum class Reduction : std::uint8_t { none, sum, product, min, max, average, bit_and, bit_or };
 
 constexpr const char* name(Reduction reduction) {
@@ -86,7 +86,8 @@ constexpr const char* name(Reduction reduction) {
 
 namespace detail {
 
-/// Of two numbers of which none is larger: one NaN, if there is any; else, if these are zeros, the one with the given sign if there is one.
+/// Returns the result of Min or Max for two values, neither of which is greater: NaN if one is NaN, otherwise either of two equal values.
+/// Of a zero and a negative zero, returns the one with the given sign.
 template <class T>
 constexpr T of_equals(T left, T right, bool negative) {
   const auto a = static_cast<float>(left), b = static_cast<float>(right);
@@ -96,8 +97,8 @@ constexpr T of_equals(T left, T right, bool negative) {
 
 }  // namespace detail
 
-/// The operations of a reduction, as types: `world.all_reduce(gradients, Sum{})`. A byte is an unsigned number of eight bits. Sums and
-/// products of integers that overflow wrap around; those of 16-bit floats are rounded after each rank.
+/// The operations of a reduction, as types: `world.all_reduce(gradients, Sum{})`. A byte is an unsigned number of eight bits. Integer sums
+/// and products wrap around on overflow; those of 16-bit floats are rounded after each rank.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;
   template <class T>
@@ -118,7 +119,7 @@ struct Product {
       return static_cast<T>(left * right);
   }
 };
-/// The smaller one; NaN where there is one. -0 is smaller than 0, so that ranks may combine in any order.
+/// The smaller value; NaN if one is NaN. -0 is smaller than 0, so the order of combining does not matter.
 struct Min {
   static constexpr Reduction reduction = Reduction::min;
   template <class T>
@@ -138,12 +139,12 @@ struct Max {
   }
 };
 /// The sum as Sum computes it, divided by the number of ranks once it is complete. Integers are rounded towards zero; 16-bit floats are
-/// divided as floats. A call throws ConfigError if the element type cannot count the ranks (see most_averaged).
+/// divided as floats. A call throws ConfigError if the element type cannot represent the number of ranks (see most_averaged).
 struct Average : Sum {
   static constexpr Reduction reduction = Reduction::average;
 };
 
-/// Bit by bit, of whole numbers and bytes.
+/// Bitwise operations on integers and bytes.
 struct BitAnd {
   static constexpr Reduction reduction = Reduction::bit_and;
   template <std::integral T>
@@ -177,8 +178,8 @@ struct Arithmetic<std::byte> {
 
 }  // namespace detail
 
-/// The largest group that an Average of T takes: the element type represents each number of ranks up to it. In a larger group even the sum
-/// of ones would be wrong. int8: 127, byte: 255, float16: 2048, bfloat16: 256, float32: 2^24, float64: 2^53; int32, int64: any.
+/// The largest group for an Average of T: the element type represents every number of ranks up to it. In a larger group even a sum of ones
+/// would be wrong. int8: 127, byte: 255, float16: 2048, bfloat16: 256, float32: 2^24, float64: 2^53; int32, int64: any.
 template <Element T>
 inline constexpr std::int64_t most_averaged = [] {
   using A = typename detail::Arithmetic<T>::type;
@@ -190,14 +191,14 @@ inline constexpr std::int64_t most_averaged = [] {
     return std::int64_t{1} << std::numeric_limits<A>::digits;
 }();
 
-/// An operation that elements of a type can be combined by.
+/// An operation that combines elements of type T.
 template <class O, class T>
 concept Combines = Operation<O> && Element<T> && requires(typename detail::Arithmetic<T>::type value) {
   { O::combine(value, value) } -> std::same_as<typename detail::Arithmetic<T>::type>;
 };
 
-/// Combines `bytes` of elements at `from` into those at `into`; both are aligned for their element. The erased form that a schedule
-/// carries.
+/// Combines `bytes` bytes of elements at `from` into those at `into`. Both must be aligned for their element. The type-erased form of an
+/// operation, for schedules.
 using Combine = void (*)(std::byte* into, const std::byte* from, std::size_t bytes);
 
 template <Element T, Combines<T> O>

@@ -13,23 +13,22 @@
 
 namespace pdp::comm {
 
-/// Bytes that a communicator has made for the values of its calls, aligned as a Buffer and zero at first.
+/// Memory that a communicator has allocated for the values of its calls, aligned as a Buffer and zeroed.
 class Region {
  public:
   Region() = default;
-  /// `owner` keeps the bytes, and gives them back when the last of its owners is gone. `parts`: those of each rank of the group, where
-  /// this one sees them.
+  /// `owner` frees the memory when its last copy is gone. `parts`: the memory of each rank of the group, if this rank can access it.
   Region(std::byte* data, std::size_t size, std::shared_ptr<void> owner, std::vector<std::byte*> parts = {});
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   ~Region();
 
-  /// Ordinary memory of this process, where a backend has none of its own.
+  /// Allocates ordinary memory of this process, for backends without memory of their own.
   static Region ordinary(std::size_t bytes);
 
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  /// As many bytes of each rank of the group; empty where this rank does not see them.
+  /// Returns the memory of each rank of the group, of size() bytes each; empty if this rank cannot access it.
   [[nodiscard]] std::span<std::byte* const> parts() const { return parts_; }
 
  private:
@@ -39,9 +38,9 @@ class Region {
   std::size_t size_ = 0;
 };
 
-/// Values in memory that a communicator has made for its calls: what world.allocate<T>(count) returns. The calls take it, or a part of it,
-/// like any other span, and are as fast with it as the backend can be: ranks that share memory add where the values lie. `of_device`: they
-/// lie where the host cannot touch them.
+/// Values in memory that a communicator has allocated for its calls, returned by world.allocate<T>(count). Calls take it, or a part of it,
+/// like any other span, and are as fast with it as the backend allows: ranks that share memory reduce in place. `of_device`: the values are
+/// in device memory, which the host cannot access.
 template <Element T, bool of_device = false>
 class Registered {
  public:
@@ -65,8 +64,9 @@ class Registered {
   [[nodiscard]] std::span<T> span() { return {data(), size()}; }
   [[nodiscard]] std::span<const T> span() const { return {data(), size()}; }
 
-  /// Whether this rank sees the values of all ranks of the group: then of(rank) is where those of one of them lie. Who may touch which of
-  /// them, and when, is for the ranks to agree on, with a barrier between a write of one and a look of another.
+  /// Returns whether this rank can access the values of all ranks of the group. Only then may of(rank) be called, which returns those of
+  /// one rank. The ranks must agree on who accesses which values when. They need a barrier between the write of one rank and an access of
+  /// another.
   [[nodiscard]] bool is_common() const { return !region_.parts().empty(); }
   [[nodiscard]] std::span<T> of(int rank) { return {reinterpret_cast<T*>(region_.parts()[as_size(rank)]), size()}; }
 

@@ -13,7 +13,7 @@
 
 namespace pdp::comm {
 
-/// The transport of a world of one rank: there is nobody to talk to.
+/// The transport of a world of one rank, which has no peers.
 class SelfTransport {
  public:
   [[nodiscard]] int rank() const { return 0; }
@@ -34,10 +34,10 @@ static_assert(Transport<SelfTransport>);
 extern template class Member<SelfTransport>;
 #endif
 
-/// One rank alone. Every collective is a copy, or nothing.
+/// A world of one rank. Every collective copies values, or does nothing.
 class Self : public BasicCommunicator<Member<SelfTransport>> {
  public:
-  /// What a command line calls it: --comm self.
+  /// The name for the command line: --comm self.
   static constexpr std::string_view name{"self"};
   static constexpr bool alone = true;
 

@@ -7,7 +7,8 @@
 
 namespace pdp::comm {
 
-/// Where a block begins when `count` elements are cut in `parts` blocks whose sizes differ by one at the most.
+/// Returns the index of the first element of a block. `count` elements are divided into `parts` blocks, with sizes that differ by at most
+/// one.
 constexpr std::size_t block_begin(std::size_t count, int parts, int block) {
   const std::size_t n = as_size(parts), b = as_size(block);
   return count / n * b + (count % n < b ? count % n : b);
@@ -16,12 +17,12 @@ constexpr std::size_t block_size(std::size_t count, int parts, int block) {
   return block_begin(count, parts, block + 1) - block_begin(count, parts, block);
 }
 
-/// How the whole of a call is cut into one shard for each rank: all of one size, or each of its own.
+/// The division of the whole of a call into one shard per rank: all of one size, or each of its own.
 class Shards {
  public:
   constexpr Shards() = default;
   constexpr explicit Shards(std::size_t each) : each_{each} {}
-  /// `begins`: of every shard in turn, and the end of the last one. Borrowed.
+  /// `begins`: the first index of each shard, and the end of the last. Borrowed.
   constexpr explicit Shards(std::span<const std::size_t> begins) : begins_{begins} {}
 
   [[nodiscard]] constexpr std::size_t begin(int rank) const {

@@ -14,19 +14,18 @@ namespace pdp::comm {
 extern template class Member<ShmTransport>;
 #endif
 
-/// Ranks that are processes of one user on one host, with memory in common. A program links CMake's pdp::shm, or
-/// libcrypto.
+/// Ranks that are processes of one user on one host, connected by shared memory. A program links CMake's pdp::shm, or libcrypto.
 class Shm : public BasicCommunicator<Member<ShmTransport>> {
  public:
-  /// What a command line calls it: --comm shm.
+  /// The name for the command line: --comm shm.
   static constexpr std::string_view name{"shm"};
 
   explicit Shm(ShmTransport transport);
   Shm(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Shm split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// Finds the other ranks through the store. Throws ConfigError where they are not on one host, Timeout, which names the missing ranks,
-  /// when they are not there before the deadline.
+  /// Finds the other ranks through the store and connects to them. Throws ConfigError if they are not on one host. Throws Timeout, which
+  /// names the missing ranks, if they do not come before the deadline.
   static Shm connect(StoreView store, int rank, int size, TimePoint deadline);
 };
 

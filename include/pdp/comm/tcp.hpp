@@ -14,18 +14,18 @@ namespace pdp::comm {
 extern template class Member<TcpTransport>;
 #endif
 
-/// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or
-/// libcrypto.
+/// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or libcrypto.
 class Tcp : public BasicCommunicator<Member<TcpTransport>> {
  public:
-  /// What a command line calls it: --comm tcp.
+  /// The name for the command line: --comm tcp.
   static constexpr std::string_view name{"tcp"};
 
   explicit Tcp(TcpTransport transport);
   Tcp(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Tcp split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// Finds the other ranks through the store. Throws Timeout, which names the missing ranks, when they are not there before the deadline.
+  /// Finds the other ranks through the store and connects to them. Throws Timeout, which names the missing ranks, if they do not come
+  /// before the deadline.
   static Tcp connect(StoreView store, int rank, int size, TimePoint deadline);
 };
 

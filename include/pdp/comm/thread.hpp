@@ -18,14 +18,14 @@ extern template class Member<ThreadTransport>;
 /// Ranks that are threads of one process.
 class Thread : public BasicCommunicator<Member<ThreadTransport>> {
  public:
-  /// What a command line calls it: --comm thread.
+  /// The name for the command line: --comm thread.
   static constexpr std::string_view name{"thread"};
 
   explicit Thread(ThreadTransport transport);
   Thread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Thread split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// All ranks of a new world; each goes to a thread of its own.
+  /// Creates all ranks of a new world. Move each rank to a thread of its own.
   static std::vector<Thread> world(int size);
 };
 

@@ -5,25 +5,25 @@
 
 namespace pdp::comm {
 
-/// What a communicator declares of itself, by static constants of these names. Those that it does not declare are false, or empty.
+/// The properties that a communicator declares, by static constants of these names. Those that it does not declare are false, or empty.
 struct Traits {
-  /// No call outlives the group's deadline, and a dead peer is thrown as PeerLost{rank}.
+  /// No call outlasts the deadline of the group, and a dead peer is reported as PeerLost{rank}.
   bool fails_fast = false;
-  /// Reductions are carried out in the order of ranks, so that all runs on as many ranks give the same bits, and those of a serial program
-  /// that adds in this order.
+  /// Reductions combine values in the order of ranks. So all runs with the same number of ranks give the same bits, as does a serial
+  /// program that adds in this order.
   bool rank_ordered = false;
-  /// The spans of calls are memory of a device, which the host cannot touch.
+  /// The spans of calls are in device memory, which the host cannot access.
   bool device_buffers = false;
-  /// Asynchronous calls that are waited for on a stream may be recorded with it: each time the record is carried out, so are they. All
-  /// ranks of a group record a call, or none; and they carry out together what they have recorded together.
+  /// Asynchronous calls that a stream waits for (wait_on) can be captured with it, and run again on every replay. Either all ranks of a
+  /// group capture a call or none, and they replay together what they have captured together.
   bool records_calls = false;
-  /// A group carries out messages one after another, as it does collectives: if a message comes late, all that the rank calls after it in
-  /// that group comes later. So the ranks make the messages between them in one order, whatever their tags; those that go both ways start
-  /// together (see grouped, and send_recv), and those that may pass others go in a group of their own.
+  /// A group carries out messages one after another, like collectives: a message that is late delays all later calls of the rank in that
+  /// group. So the ranks must make the messages between them in the same order, whatever their tags. Messages in both directions start
+  /// together (see grouped and send_recv). Messages that may overtake others need a group of their own.
   bool queues_messages = false;
-  /// Groups have one rank each, so that a call in place does nothing, wherever the memory is.
+  /// Every group has one rank, so a call in place does nothing, in any kind of memory.
   bool alone = false;
-  /// By which a command line chooses the communicator and errors call it.
+  /// The name of the communicator on the command line and in error messages.
   std::string_view name{};
 };
 
@@ -69,8 +69,8 @@ consteval Traits declared_traits() {
 
 }  // namespace detail
 
-/// The traits of a communicator, or of a backend's calls. A type that is built on another one takes over that one's as its own `traits`;
-/// constants that it declares itself come first.
+/// The traits of a communicator, or of the calls of a backend. A type that is built on another one adopts the traits of that one as its own
+/// `traits`. Constants that it declares itself take precedence.
 template <class C>
 inline constexpr Traits traits_of = detail::declared_traits<C>();
 

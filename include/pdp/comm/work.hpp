@@ -4,11 +4,11 @@
 
 namespace pdp::comm {
 
-/// What is in flight. It owns the borrow of the spans that were given to the call: their contents may be touched again after wait(), and
-/// not before. wait() throws what went wrong. A default-constructed one waits for nothing.
+/// A call in flight. It borrows the spans that were passed to the call: do not read or write them before wait() returns. wait() throws the
+/// error of the call, if there is one. A default-constructed Work waits for nothing.
 ///
-/// - pending(): there is something that has not been waited for.
-/// - done(): wait() would return, or throw, at once. It moves what can be moved, and never waits.
+/// - pending(): whether there is a call that has not been waited for.
+/// - done(): whether wait() would return, or throw, at once. Advances what can be advanced, and never blocks.
 template <class W>
 concept Waitable = std::movable<W> && !std::copyable<W> && std::default_initializable<W> && requires(W & work, const W& observed) {
   work.wait();

@@ -13,14 +13,14 @@
 
 namespace pdp::comm {
 
-/// How long a call may wait, unless the user says otherwise.
+/// How long a call may wait by default.
 inline constexpr Duration default_deadline = std::chrono::minutes{5};
 
-/// One rank of a group, and its calls with the types of their elements erased. It is what a backend provides, and what one that wraps
-/// another wraps; BasicCommunicator makes the typed verbs of it.
+/// One rank of a group and its calls, with the element types erased. A backend provides it, and a wrapper of a backend wraps it.
+/// BasicCommunicator builds the typed verbs on it.
 ///
-/// start(request) checks the request and starts the call, which is in flight when start returns. The request itself may go then; the memory
-/// that it names is borrowed until the Work has been waited for.
+/// start(request) checks the request and starts the call, which is in flight when start returns. The request itself may be destroyed then.
+/// The memory that it names is borrowed until the Work has been waited for.
 template <class C>
 concept Calls = std::movable<C> &&
     requires(C& calls, const C& observed, const Request& request, int number, Duration duration, const std::string& reason) {
@@ -42,7 +42,7 @@ void complete(C& calls, Request request) {
   calls.start(request).wait();
 }
 
-/// A backend that has memory of its own for the values of its calls (see Region). Every rank of the group asks for as many bytes.
+/// A backend with memory of its own for the values of its calls (see Region). Every rank of the group requests the same number of bytes.
 template <class C>
 concept AllocatesRegions = Calls<C> && requires(C& calls, std::size_t bytes) {
   { calls.allocate(bytes) } -> std::same_as<Region>;
@@ -55,7 +55,7 @@ Region allocate_region(C& calls, std::size_t bytes) {
     return Region::ordinary(bytes);
 }
 
-/// Whether every rank of the group sees the memory of all (see Registered::of).
+/// Returns whether every rank of the group can access the memory of all others (see Registered::of).
 template <Calls C>
 bool shares_memory(const C& calls) {
   if constexpr (requires { calls.shares_memory(); })
@@ -64,8 +64,8 @@ bool shares_memory(const C& calls) {
     return false;
 }
 
-/// A backend whose calls take memory of a device. What pdp tells the ranks itself lies on the host: exchange_records(mine, all) gathers as
-/// many bytes of each, in the order of ranks.
+/// A backend with calls that take device memory. Records that pdp itself exchanges are in host memory: exchange_records(mine, all) gathers
+/// mine.size() bytes from each rank, in the order of ranks.
 template <class C>
 concept ExchangesRecords = Calls<C> && requires(C& calls, std::span<const std::byte> mine, std::span<std::byte> all) {
   calls.exchange_records(mine, all);
@@ -79,7 +79,7 @@ void exchange_records(C& calls, std::span<const std::byte> mine, std::span<std::
         .wait();
 }
 
-/// A backend that carries out calls one after another, except those between begin_group() and end_group(), which belong together.
+/// A backend that carries out calls one after another. It starts those between begin_group() and end_group() together.
 template <class C>
 concept GroupsCalls = Calls<C> && requires(C& calls) {
   calls.begin_group();

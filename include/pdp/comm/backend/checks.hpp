@@ -10,24 +10,24 @@
 
 namespace pdp::comm {
 
-/// A request that a rank has found nothing wrong with.
+/// A request that has passed the checks of its rank.
 struct CheckedRequest {
-  Envelope envelope;  // without what its group adds: channel, number and digest
-  Shards shards;      // of the whole; of all_to_all: that this rank sends
-  Shards received;    // of all_to_all
+  Envelope envelope;  // without the fields that the group adds: channel, number and digest
+  Shards shards;      // of the whole; all_to_all: of the values that this rank sends
+  Shards received;    // all_to_all: of the values that this rank receives
 };
 
-/// What a rank of a group finds wrong with a call before it begins: what cannot be right, whatever the other ranks do. All backends say it
-/// in the same words, and the group goes on after it.
+/// The checks of a call on one rank of a group before it begins. They find errors that do not depend on the other ranks. All backends use
+/// them, so error messages are the same. The group stays usable after an error.
 struct CallChecks {
-  /// Memory, used again for each call, for the places where the shards of different sizes begin.
+  /// Memory for the offsets of shards of different sizes, reused for each call.
   using Begins = std::vector<std::size_t>;
 
   int rank = 0;
   int size = 1;
 
-  /// Throws ConfigError for ranks, tags and memory that cannot be meant, ShapeError for sizes and types that do not fit together. The
-  /// shards may borrow `begins`.
+  /// Checks a request. Throws ConfigError for invalid ranks and tags and for memory that overlaps. Throws ShapeError if sizes or types do
+  /// not match. The returned shards may borrow `begins`.
   [[nodiscard]] CheckedRequest check(const Request& request, std::array<Begins, 2>& begins) const;
 
  private:

@@ -16,19 +16,20 @@ namespace pdp::comm {
 
 using DeviceStream = CUstream_st*;  // cudaStream_t
 
-/// Calls that take memory of a device and run on a stream of their group, after all that the caller's stream held when they were made.
+/// Calls that take device memory and run on a stream of their group, after the work that the caller's stream held when they were made.
 /// Group and Call need not be complete here: the source of a backend instantiates this (see extern template).
 ///
-/// The backend has, in the namespace of Group:
-/// - Group::rank(), size(), exchange_records(mine, all, verb), and common(): what the groups of one rank have in common, with device(),
-///   caller(), deadline(), progress() and abort(reason);
-/// - begin(group, request), which returns a Call; allocate_for(group, bytes); split_off(group, color, key); what WorkHandle needs.
+/// The backend declares, in the namespace of Group:
+/// - Group::rank(), size(), exchange_records(mine, all, verb), and common(), which returns the state shared by the groups of one rank, with
+///   device(), caller(), deadline(), progress() and abort(reason);
+/// - begin(group, request), which returns a Call; allocate_for(group, bytes); split_off(group, color, key); the functions that WorkHandle
+///   calls.
 template <class Group, class Call>
 class DeviceCalls {
  public:
   static constexpr bool device_buffers = true;
 
-  /// Its wait_on(stream) lets a stream wait for the call in place of the thread.
+  /// Its wait_on(stream) makes a stream wait for the call instead of the thread.
   using Work = WorkHandle<Group, Call>;
 
   explicit DeviceCalls(std::shared_ptr<Group> group) : group_{std::move(group)} {}
@@ -38,12 +39,12 @@ class DeviceCalls {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] int device() const;
-  /// The stream whose work calls come after.
+  /// Returns the stream after whose work calls run.
   [[nodiscard]] DeviceStream caller() const;
   void caller(DeviceStream stream);
   [[nodiscard]] Duration deadline() const;
   void deadline(Duration duration);
-  /// Moves calls that need the host, as far as they can go without a wait. Throws what has ended the world.
+  /// Advances calls that need the host, as far as possible without waiting. Throws the error that has ended the world, if there is one.
   void progress();
   void abort(const std::string& reason);
 
@@ -93,7 +94,7 @@ void DeviceCalls<Group, Call>::progress() {
 }
 template <class Group, class Call>
 void DeviceCalls<Group, Call>::abort(const std::string& reason) {
-  if (group_) group_->common().abort(reason);  // one that was moved from has no world to end
+  if (group_) group_->common().abort(reason);  // a moved-from object has no world to end
 }
 template <class Group, class Call>
 typename DeviceCalls<Group, Call>::Work DeviceCalls<Group, Call>::start(const Request& request) {
@@ -112,7 +113,7 @@ std::shared_ptr<Group> DeviceCalls<Group, Call>::part(int color, int key) {
   return split_off(group_, color, key);
 }
 
-/// Throws what group.check_memory() says of the memory that a rank's part of a call reads and writes.
+/// Calls group.check_memory(), which may throw, for the memory that a call reads and writes on this rank.
 template <class Group>
 void check_memory(const Group& group, const Request& request) {
   const auto check = [&](const ErasedSpan& memory) { group.check_memory(request.verb, memory); };

@@ -7,8 +7,8 @@
 
 namespace pdp::comm {
 
-/// Objects that are used again and keep their memory, so that taking one like an earlier one allocates nothing. They never move, and last
-/// as long as the list.
+/// A pool of objects that are reused and keep their memory, so taking one like an earlier one allocates nothing. Objects never move, and
+/// live as long as the pool.
 template <class T>
 class FreeList {
  public:
@@ -35,7 +35,7 @@ class FreeList {
   }
   void give_back(T& each) noexcept { idle_.push_back(&each); }
 
-  /// All objects, those in use included.
+  /// Returns all objects, including those in use.
   [[nodiscard]] const std::deque<T>& all() const { return all_; }
 
  private:

@@ -8,16 +8,16 @@
 
 namespace pdp::comm {
 
-/// The arguments of one rank for split(). The rank goes with the ranks of the same colour, ordered by key and then by rank.
+/// The arguments of one rank for split(). The ranks of one colour form a group, ordered by key and then by rank.
 struct ColorAndKey {
   std::int32_t color = 0;
   std::int32_t key = 0;
 };
 
-/// The ranks of one colour, in the order of their new group. `all`: what each rank of the old one has given.
+/// Returns the ranks of one colour, in the order of their new group. `all`: the arguments of each rank of the old group.
 std::vector<int> members_of_color(std::span<const ColorAndKey> all, int color);
 
-/// The place of a rank among these.
+/// Returns the index of a rank in `members`.
 int place_among(std::span<const int> members, int rank);
 
 }  // namespace pdp::comm

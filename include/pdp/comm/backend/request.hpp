@@ -9,7 +9,7 @@
 
 namespace pdp::comm {
 
-/// A span of elements whose type is erased. What a call only reads is never written through it.
+/// A span of elements with an erased type. Calls never write through a span that they only read.
 struct ErasedSpan {
   std::byte* data = nullptr;
   std::size_t count = 0;    // elements
@@ -17,7 +17,7 @@ struct ErasedSpan {
   DType type = DType::byte;
 
   [[nodiscard]] std::size_t bytes() const { return count * element; }
-  /// `size` of the elements, from one of them on.
+  /// Returns the part of `size` elements that begins at element `begin`.
   [[nodiscard]] ErasedSpan part(std::size_t begin, std::size_t size) const { return {data + begin * element, size, element, type}; }
 };
 
@@ -25,13 +25,13 @@ struct ErasedSpan {
 struct Reducer {
   Reduction reduction = Reduction::none;
   Combine combine = nullptr;
-  void (*divide)(std::byte*, std::size_t, int) = nullptr;  // of an average, once the sum is complete
+  void (*divide)(std::byte*, std::size_t, int) = nullptr;  // for an average: divides the complete sum
 };
 
-/// Elements of each rank's shard, if these differ; empty if all are of one size.
+/// Elements of the shard of each rank; empty if all shards have the same size.
 using Counts = std::span<const std::size_t>;
 
-/// Elements of all shards.
+/// Returns the number of elements in all shards.
 constexpr std::size_t total(Counts counts) {
   std::size_t sum = 0;
   for (const std::size_t count : counts) sum += count;
@@ -54,26 +54,26 @@ constexpr bool has_rooted_whole(Verb verb) { return verb == Verb::gather || verb
 
 /// One call of a group. Fields that its verb does not use keep their defaults.
 ///
-/// - broadcast, reduce, all_reduce: `in` and `out` have as many elements on every rank, and may be the same memory.
+/// - broadcast, reduce, all_reduce: `in` and `out` have the same number of elements on every rank, and may be the same memory.
 /// - reduce_scatter, scatter: `in` is the whole, `out` this rank's shard. all_gather, gather: the other way round.
-/// - all_to_all: a shard of `in` for each rank, and a shard of `out` from each.
+/// - all_to_all: `in` has a shard for each rank, `out` a shard from each.
 /// - send: a message of `in` to rank `to`, one from rank `from` into `out`, or both.
 struct Request {
   Verb verb = Verb::barrier;
   ErasedSpan in{};             // read
   ErasedSpan out{};            // written
-  Counts counts{};             // of the shards; of all_to_all: of those that this rank sends
-  Counts received{};           // of all_to_all: of the shards that this rank receives
+  Counts counts{};             // of the shards; all_to_all: of those that this rank sends
+  Counts received{};           // all_to_all: of the shards that this rank receives
   int root = no_root;          // of broadcast, reduce, gather and scatter
   int to = no_peer;            // of a message
   int from = no_peer;          // of a message
   int tag = 0;                 // of a message
   Reducer reducer{};           // of a reduction
-  bool waits_at_once = false;  // the caller does nothing before the call is complete, so a backend may complete it before it returns
+  bool waits_at_once = false;  // the caller waits for the call at once, so start() may complete it
 
   [[nodiscard]] const ErasedSpan& whole() const { return spreads(verb) ? in : out; }
   [[nodiscard]] const ErasedSpan& shard() const { return spreads(verb) ? out : in; }
-  /// Of all_to_all: whether all shards are of one size.
+  /// For all_to_all: returns whether all shards have the same size.
   [[nodiscard]] bool is_even() const { return counts.empty() && received.empty(); }
 };
 

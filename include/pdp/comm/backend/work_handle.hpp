@@ -7,13 +7,13 @@
 
 namespace pdp::comm {
 
-/// A call in flight: the Work of a backend. Borrows the owner, which carries out the call. Ends the world if it goes before the call is
-/// complete, as the memory of the call would be written after its time.
+/// A call in flight: the Work of a backend. Borrows the owner, which carries out the call. Its destructor ends the world if the call is not
+/// complete, since the call might later write to memory that is no longer valid.
 ///
 /// The backend declares, in the namespace of the owner:
 /// - is_done(owner, call): whether finish() would return, or throw, at once;
-/// - finish(owner, call): waits until the call is complete, and takes it back;
-/// - drop(owner, call): takes back a call that is not waited for, and ends the world unless it is complete. Throws nothing;
+/// - finish(owner, call): waits until the call is complete, and recycles it;
+/// - drop(owner, call): recycles a call that is not waited for, and ends the world unless the call is complete. Throws nothing;
 /// - finish_on(owner, call, stream), if streams can wait for its calls.
 template <class Owner, class Call>
 class [[nodiscard]] WorkHandle {
@@ -36,8 +36,8 @@ class [[nodiscard]] WorkHandle {
   void wait() {
     if (Call* const call = std::exchange(call_, nullptr)) finish(*owner_, *call);
   }
-  /// Lets the stream wait in place of this thread: what it is given from now on comes after the call. Nothing is pending then, and an error
-  /// that occurs later is thrown by a later call of the world. The memory is the stream's to order.
+  /// Makes the stream wait instead of this thread: work that it is given from now on runs after the call. Nothing is pending then. If an
+  /// error occurs later, a later call of the world throws it. Use the memory of the call only on that stream, or after it.
   template <class Stream>
   void wait_on(const Stream& stream) requires requires(Owner& owner, Call& call) {
     finish_on(owner, call, stream);

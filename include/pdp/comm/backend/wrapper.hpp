@@ -9,7 +9,7 @@
 
 namespace pdp::comm {
 
-/// What Calls that are wrapped around those of another backend pass on as it is.
+/// A base of Calls that wrap those of another backend. Forwards these operations unchanged.
 template <Calls C>
 class WrappedCalls {
  public:

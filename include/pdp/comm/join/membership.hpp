@@ -9,7 +9,7 @@
 
 namespace pdp::comm {
 
-/// Bytes that only the ranks of one job know. They are wiped from memory with it. No message shows them.
+/// Bytes that only the ranks of one job know. The destructor wipes them from memory. No message shows them.
 class Secret {
  public:
   Secret() = default;
@@ -25,19 +25,18 @@ class Secret {
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
 
  private:
-  void swap(Secret& other) noexcept { bytes_.swap(other.bytes_); }  // which leaves no bytes behind, as a move of a short string would
+  void swap(Secret& other) noexcept { bytes_.swap(other.bytes_); }  // unlike a move of a short string, leaves no bytes behind
 
   std::string bytes_;
 };
 
-/// What tells a job from others, and an attempt to run it from earlier ones: names that all its ranks agree on. Empty where nobody has
-/// given it any.
+/// Names that distinguish a job from others, and an attempt to run it from earlier ones. All its ranks agree on them. Empty if none is set.
 struct Job {
   std::string name{};
   std::string attempt{};
 };
 
-/// By which a process proves to the others of its job that it is one of them.
+/// The credentials with which a process proves that it belongs to its job.
 struct Membership {
   Secret secret{};
   Job job{};

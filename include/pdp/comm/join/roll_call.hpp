@@ -9,18 +9,18 @@
 
 namespace pdp::comm {
 
-/// The start of a world: every rank says a word of itself in the store, and rank 0 tells all what follows from the words of all, so that
-/// each of the others asks for one value only. Where a rank does not come, all others hear from rank 0 which one, so that nobody takes rank
-/// 0 for lost that has given up a moment before them. Borrows the store.
+/// The start of a world: every rank publishes a word about itself in the store. Rank 0 reads all words and publishes the result, so each of
+/// the others reads one value only. If a rank is missing, rank 0 publishes which one. So no rank reports rank 0 as lost only because rank 0
+/// has given up a moment earlier. Borrows the store.
 class RollCall {
  public:
-  /// `each`, `all`: keys for what ranks say, and for what rank 0 tells, which does not begin with an exclamation mark.
+  /// `each`: the prefix of the keys of the words. `all`: the key of the result, which must not begin with an exclamation mark.
   RollCall(const StoreView& store, std::string each, std::string all, int rank, int size, TimePoint deadline)
       : store_{store}, each_{std::move(each)}, all_{std::move(all)}, rank_{rank}, size_{size}, deadline_{deadline} {}
 
   void say(const std::string& word) const { store_.set(key(rank_), word); }
 
-  /// What rank 0 makes of all words: put_together(words), on rank 0 only. Throws Timeout, which names the missing ranks.
+  /// Returns put_together(words), which rank 0 computes from the words of all ranks. Throws Timeout, which names the missing ranks.
   template <class PutTogether>
   [[nodiscard]] std::string hear(const PutTogether& put_together) const {
     std::string told;
@@ -39,7 +39,7 @@ class RollCall {
     return told;
   }
 
-  /// The deadline is over. Throws Timeout, which names the missing ranks.
+  /// Throws Timeout, which names the missing ranks. Call it when the deadline has passed.
   [[noreturn]] void give_up() const {
     std::string missing;
     for (int each = 0; each < size_; ++each)

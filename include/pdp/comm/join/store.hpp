@@ -14,18 +14,19 @@
 
 namespace pdp::comm {
 
-/// Where the ranks of a job find each other before they can talk: a small table that all of them see. Values are bytes.
+/// A small table that all ranks of a job can access, through which they find each other before they can communicate. Values are bytes.
 ///
-/// set() stores a value once and for all. wait() gives the value of a key as soon as some rank has set it, or throws Timeout at the
-/// deadline; get() gives it if it is there now. add() adds to a counter, which begins at 0, and gives what it is then; its value is that
-/// number, spelt out.
+/// - set() stores a value, which never changes afterwards.
+/// - wait() returns the value of a key as soon as some rank has set it, or throws Timeout at the deadline.
+/// - get() returns the value if it is there now.
+/// - add() adds to a counter, which begins at 0, and returns its new value. The value of its key is that number as text.
 ///
-/// A store may keep strangers out itself, by a secret that is not in it, and then says by membership() what its ranks prove to each other.
-/// A store may have a fail(failure), by which a rank tells all others why the job cannot start: from then on every call of every rank
-/// raises the first such failure, also a wait() that has begun before.
+/// A store may have a fail(failure), by which a rank tells all others why the job cannot start. From then on every call of every rank
+/// throws the first such failure, even a wait() that has begun before.
 ///
-/// One that does not is trusted as a whole: whoever can read what is in it can join the job (memory of this process, a folder of the user's
-/// own).
+/// A store may authenticate ranks itself, by a secret that is not in it. Then its membership() returns what its ranks prove to each other.
+/// Any other store is trusted as a whole: a process that can read it can join the job. Examples are memory of this process and a folder of
+/// the user.
 template <class S>
 concept Store = requires(S& store, std::string_view key, std::string_view value, TimePoint deadline) {
   store.set(key, value);
@@ -34,12 +35,12 @@ concept Store = requires(S& store, std::string_view key, std::string_view value,
   { store.add(key, std::int64_t{1}) } -> std::same_as<std::int64_t>;
 };
 
-/// A failure as the value of an entry of a store.
+/// Returns a failure as a value for a store.
 std::string encode(const Failure& failure);
-/// The failure in such a value. Words that are not in its form become the message.
+/// Returns the failure in such a value. A value of another form becomes the message.
 Failure decode_failure(std::string_view value);
 
-/// A store of any type: what works with it need not know which, and is compiled once. Does not own it.
+/// A type-erased reference to a store, so that code that uses one is compiled once. Does not own the store.
 class StoreView {
  public:
   template <Store S>
@@ -62,19 +63,19 @@ class StoreView {
   [[nodiscard]] std::string wait(std::string_view key, TimePoint deadline) const { return wait_(store_, key, deadline); }
   [[nodiscard]] std::optional<std::string> get(std::string_view key) const { return get_(store_, key); }
   std::int64_t add(std::string_view key, std::int64_t amount) const { return add_(store_, key, amount); }
-  /// Tells all ranks why the job cannot start, if the store can.
+  /// Tells all ranks why the job cannot start, if the store can do so.
   void fail(const Failure& failure) const {
     if (fail_ != nullptr) fail_(store_, failure);
   }
-  /// The address at which this process is reached by those who share the store: that of its own connection to the store, where it has one.
+  /// Returns the address at which the other ranks reach this process: that of its own connection to the store, if it has one.
   [[nodiscard]] const std::string& local_address() const { return local_address_; }
-  /// The same store, for a process that others reach at that address.
+  /// Returns a view of the same store, for a process that others reach at that address.
   [[nodiscard]] StoreView reached_at(std::string address) const {
     StoreView view = *this;
     view.local_address_ = std::move(address);
     return view;
   }
-  /// What the ranks of the store prove to each other; null where the store itself is what they trust.
+  /// Returns what the ranks of the store prove to each other; null if they trust the store itself.
   [[nodiscard]] const Membership* membership() const { return membership_; }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace pdp::comm {
 
-/// Owns a descriptor of the system: a socket, a pipe.
+/// An owner of a file descriptor, such as that of a socket or a pipe.
 class Descriptor {
  public:
   Descriptor() = default;

@@ -13,11 +13,12 @@
 
 namespace pdp::comm {
 
-/// What a rank sleeps on until another one has something for it. A short spin serves ranks on cores of their own, some yields serve more
-/// ranks than cores, and then it sleeps in the kernel: a futex is the only one of these with a deadline that std::atomic::wait lacks.
+/// A wake-up signal on which a rank sleeps until another one has something for it. A waiter first spins, which suits ranks on cores of
+/// their own. Then it yields, which suits more ranks than cores, and then it sleeps in the kernel. It sleeps on a futex since
+/// std::atomic::wait has no timeout.
 class Doorbell {
  public:
-  /// The number of rings so far. Read it before looking for work, and give it to wait().
+  /// Returns the number of rings so far. Read it before looking for work, and pass it to wait().
   [[nodiscard]] std::uint32_t rings() const { return rings_.load(std::memory_order_acquire); }
 
   void ring() {
@@ -25,7 +26,8 @@ class Doorbell {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) syscall(SYS_futex, address(), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
   }
 
-  /// Returns when it has been rung since `seen`, or at the given time; now and then for no reason.
+  /// Returns when the bell has been rung since `seen`, or at `until`. May return early without a ring, after one Clock::slice at the
+  /// latest.
   void wait(std::uint32_t seen, TimePoint until) {
     for (int spin = 0; spin < spins; ++spin)
       if (rings() != seen) return;

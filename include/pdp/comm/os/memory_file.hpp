@@ -11,10 +11,10 @@ namespace pdp::comm {
 /// Creates an empty file in memory that has no name in any folder, can be sealed, and cannot be executed. Returns an invalid descriptor and
 /// sets errno if the system refuses.
 ///
-/// The kernel may add seals and take permissions away, such as F_SEAL_EXEC where vm.memfd_noexec is set. Compare only the seals that pdp
-/// has asked for.
+/// The kernel may add seals and remove permissions. For example, it adds F_SEAL_EXEC if vm.memfd_noexec is set. So compare only the seals
+/// that pdp has requested.
 inline Descriptor create_memory_file(const char* name) {
-  // MFD_NOEXEC_SEAL, since Linux 6.3. Kernels with vm.memfd_noexec = 2 create no memory file without it, and older ones reject it.
+  // MFD_NOEXEC_SEAL, since Linux 6.3. Kernels with vm.memfd_noexec = 2 create no memory file without it; older kernels reject it.
   constexpr unsigned never_executable = 0x8;
   Descriptor file{::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | never_executable)};
   if (!file && errno == EINVAL) file = Descriptor{::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)};

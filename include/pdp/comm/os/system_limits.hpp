@@ -12,7 +12,7 @@
 namespace pdp::comm {
 
 /// Raises the soft limit of open files to the hard limit, as far as the system allows. Shells and systemd set a soft limit of 1024 for
-/// programs that use select(); pdp does not, and a rank needs a descriptor for each rank that it talks to.
+/// programs that use select(). pdp does not use it, and a rank needs a descriptor for each rank that it is connected to.
 inline void raise_descriptor_limit() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -20,11 +20,11 @@ inline void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/// Whether a call failed because this process or the machine has run out of descriptors or memory.
+/// Returns whether an error means that this process or the machine has run out of descriptors or memory.
 inline bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
 
-/// Describes an errno in words. Names the limit and its value if a limit is the cause: for open files the hard limit, to which
-/// raise_descriptor_limit() raises the soft one, else the soft limit.
+/// Describes an errno in words. If a limit is the cause, names the limit and its value: for open files the hard limit, to which
+/// raise_descriptor_limit() raises the soft one, otherwise the soft limit.
 inline std::string describe_system_error(int error) {
   std::string words = std::strerror(error);
   const auto limit = [](auto resource, rlim_t rlimit::*kind) {

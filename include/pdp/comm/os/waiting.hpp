@@ -4,11 +4,11 @@
 
 namespace pdp::comm {
 
-/// How a rank waits for something that each look may find: a few looks at once, for an answer that is nearly there; some more between which
-/// it lets others run, as there may be more ranks than cores; then it must sleep, or it would take the core from the rank it waits for.
+/// The polling policy of a rank that waits. It first spins, for results that come soon. Then it yields after each poll, since there may be
+/// more ranks than cores. After that the rank must sleep, or it would keep the core from the rank that it waits for.
 class Waiting {
  public:
-  /// True while it is better to look again than to sleep.
+  /// Returns whether to poll again rather than sleep. May yield the core.
   [[nodiscard]] bool look_again() {
     if (looks_ == spins + yields) return false;
     if (looks_++ >= spins) sched_yield();
@@ -16,7 +16,7 @@ class Waiting {
   }
 
  private:
-  // A look at a socket costs about half a microsecond.
+  // Polling a socket costs about half a microsecond.
   static constexpr int spins = 20;
   static constexpr int yields = 20;
 

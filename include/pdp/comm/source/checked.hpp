@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/checked.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/checked.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ PDP_INLINE Envelope CallComparison::next(const Request& request) {
                 .reduction = request.reducer.reduction};
   if (request.verb == Verb::all_to_all) call.count = request.is_even() ? call.count / calls_.size() : 0;
   call.sequence = ++sequence_;
-  call.channel = counts.size();  // a mix of the counts
+  call.channel = counts.size();  // a hash of the counts
   for (const std::size_t count : counts) call.channel = (call.channel ^ count) * 0x9e3779b97f4a7c15ULL;
   return call;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/clock.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/clock.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ PDP_INLINE RunningTime::Duration RunningTime::at(Duration steady) noexcept {
     std::int64_t last = last_.load(std::memory_order_acquire);
     const std::int64_t now = steady.count() - skipped;
     if (last == never || now - last <= longest_gap.count()) {
-      // Threads seldom write here, as the cache line is common to all.
+      // Writes are rare, since all threads share the cache line.
       while (last == never || now - last > resolution)
         if (last_.compare_exchange_weak(last, now, std::memory_order_acq_rel)) break;
       return Duration{std::max(now, last == never ? now : last)};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/envelope.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/envelope.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <string>
 
@@ -31,7 +31,7 @@ PDP_INLINE Failure mismatch(const Envelope& one, int rank_of_one, const Envelope
   };
   Envelope later = one;
   later.earlier = other.earlier;
-  later.bytes = other.bytes;  // of a message, or a part of the call
+  later.bytes = other.bytes;  // messages of one call may differ in length
   const std::string calls =
       one.earlier != other.earlier && later == other
           ? text("rank ", rank_of_one, " and rank ", rank_of_other, " both make ", describe(one), number(one),

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/failure.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/failure.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/comm/failure.hpp>
 #include <pdp/core/error.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/instrumented.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/instrumented.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <chrono>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/region.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/region.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <cstring>

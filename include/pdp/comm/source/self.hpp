@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/self.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/self.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <memory>

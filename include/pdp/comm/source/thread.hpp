@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/thread.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/thread.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <utility>
 #include <vector>

@@ -8,11 +8,11 @@
 
 namespace pdp::comm::thread {
 
-/// Memory that threads open by its address. It lasts until the last of its owners is gone. Its pages are made when they are touched.
+/// Memory that threads open by its address. It is freed when its last owner is gone. The system provides a page when it is first touched.
 class Memory {
  public:
   static Memory create(std::size_t bytes);
-  /// Of another thread, which keeps it until then.
+  /// Opens memory of another thread, which must keep it until this returns.
   static Memory open(const SharedAddress& address);
 
   [[nodiscard]] std::byte* data() const;

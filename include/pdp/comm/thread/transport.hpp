@@ -25,11 +25,11 @@ struct World;
 class Meetings;
 }  // namespace thread
 
-/// Messages between threads of one process. Nothing is copied on the way: the receiver takes the values from the sender's memory, so a send
-/// is done when it has been received. All-reduce and barrier need no messages (see together::Meeting).
+/// A transport of messages between threads of one process. A receiver takes the values straight from the memory of the sender, so a send is
+/// done when it has been received. All-reduce and barrier use a shared-memory rendezvous instead (see together::Meeting).
 class ThreadTransport {
  public:
-  /// The transports of all ranks of a new world; each goes to a thread of its own.
+  /// Creates the transports of all ranks of a new world. Move each to a thread of its own.
   static std::vector<ThreadTransport> world(int size);
 
   ThreadTransport(ThreadTransport&&) noexcept;
@@ -71,34 +71,36 @@ class ThreadTransport {
 
   [[nodiscard]] Mailbox& mailbox(int rank) const;
 
-  /// Moves the collectives that go without messages. When the world has failed, other ranks take back what they have lent to them, and wait
-  /// until nobody is at it: so this rank first says that it will be, and then looks whether the world still stands.
+  /// Advances the collectives that need no messages. When the world has failed, ranks withdraw the memory that they have lent, once no rank
+  /// is accessing it. So this rank first announces that it may access values, and then checks whether the world has failed.
   bool meet();
-  /// Takes what has come for this rank and is expected.
+  /// Takes the messages that have arrived for this rank and are expected.
   bool receive();
 
-  /// What others have sent in a call before this one and nobody expects, which tells more than the call itself.
+  /// Returns the mismatch with an earlier call, if another rank has sent a message of one that this rank does not expect. It explains more
+  /// than a mismatch with the call itself.
   [[nodiscard]] std::optional<Failure> find_earlier(const Envelope& call);
-  /// A rank that has left can send nothing more, and take nothing.
+  /// Ends the world if this rank waits for a rank that has left, which can neither send nor take messages any more.
   void check_peers();
-  /// The first message in the mailbox of a rank that comes from another one.
+  /// Returns the envelope of the first message from one rank in the mailbox of another.
   [[nodiscard]] std::optional<Envelope> has_message(int of, int from) const;
-  /// Ranks whose calls differ may all wait for a message that nobody sends, or for one of theirs to be taken, so that no message meets a
-  /// receive that shows it. So a rank that has waited for long shows its calls, and looks at those that the others have shown.
+  /// Publishes the calls of this rank, and compares them with those that the others have published. A rank does so after a long wait. If
+  /// calls differ, all ranks may wait for messages that are never sent or never taken. Then no message reaches a receive that would show
+  /// the mismatch.
   void compare_calls();
 
   [[noreturn]] void end(Failure failure);
 
-  /// After this nobody touches a request of this rank.
+  /// Withdraws the requests of this rank. No other rank accesses them afterwards.
   void withdraw();
 
   std::shared_ptr<World> world_;
   int rank_ = 0;
-  std::vector<std::uint64_t> sent_;  // messages, by receiver
+  std::vector<std::uint64_t> sent_;  // messages sent, by receiver
   std::vector<ReceiveRequest*> receives_;
-  std::vector<Envelope> calls_;  // of compare_calls()
+  std::vector<Envelope> calls_;  // memory of compare_calls()
   std::unique_ptr<thread::Meetings> meetings_;
-  std::uint32_t seen_ = 0;  // rings of the bell before the last look
+  std::uint32_t seen_ = 0;  // rings of the bell at the beginning of the last progress()
 };
 static_assert(ArenaTransport<ThreadTransport> && CarriesProbes<ThreadTransport>);
 

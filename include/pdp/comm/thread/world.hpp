@@ -21,33 +21,34 @@
 
 namespace pdp::comm::thread {
 
-/// Every thread sees all memory.
+/// The sources of values that threads see: every thread can access all memory.
 struct OneSpace {
   [[nodiscard]] static together::Source find(const std::byte* values, std::size_t) {
     return {.memory = 1, .offset = reinterpret_cast<std::uintptr_t>(values)};
   }
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): ranks that are threads tell each other pointers as numbers
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): ranks that are threads exchange pointers as numbers
   [[nodiscard]] static std::byte* at(const together::Source& source, int) { return reinterpret_cast<std::byte*>(source.offset); }
 };
 static_assert(together::Sources<OneSpace>);
 
-/// Messages that there is room for from the start: how many meet in a mailbox is a matter of luck, and must not allocate in a later step.
+/// The number of messages that a mailbox has room for from the start. How many are in flight at once depends on timing, and a later step
+/// must not allocate.
 inline constexpr std::size_t in_flight = 64;
 
-/// What is on its way to one rank, with the rank it comes from.
+/// Messages in flight to one rank, each with its sender, and the state of that rank that others access.
 struct Mailbox {
   std::mutex mutex;
   std::vector<std::pair<int, SendRequest*>> sends;
   std::vector<std::uint64_t> taken;   // messages that the owner has received, by sender
-  std::vector<ReceivedProbe> probes;  // that the owner has not seen yet
-  std::vector<Envelope> calls;        // collectives that the owner has waited for in vain, when it last looked
-  std::atomic<bool> probed{false};    // whether there may be probes
+  std::vector<ReceivedProbe> probes;  // that the owner has not taken yet
+  std::vector<Envelope> calls;        // collectives that the owner was waiting for in its last compare_calls()
+  std::atomic<bool> probed{false};    // there may be probes
   std::atomic<bool> gone{false};
-  std::atomic<bool> meets{false};  // the owner is at values of other ranks
+  std::atomic<bool> meets{false};  // the owner may be accessing values of other ranks
   Doorbell bell;
 };
 
-/// The first message for a receive; own.sends.end() if there is none. The mailbox is locked.
+/// Returns the first message for a receive, or own.sends.end() if there is none. The mailbox must be locked.
 inline std::vector<std::pair<int, SendRequest*>>::iterator find_message(Mailbox& own, const ReceiveRequest& receive) {
   return std::ranges::find_if(own.sends, [&](const auto& sent) {
     return sent.first == receive.peer && sent.second->envelope.channel == receive.envelope.channel &&
@@ -55,10 +56,10 @@ inline std::vector<std::pair<int, SendRequest*>>::iterator find_message(Mailbox&
   });
 }
 
-/// The groups of one rank that meet.
+/// The groups of one rank that use the shared-memory rendezvous.
 class Meetings : public together::Meetings<OneSpace, Doorbell, Memory> {};
 
-/// What the ranks of a world have in common.
+/// The state that the ranks of a world share.
 struct World {
   explicit World(int size) : mailboxes(as_size(size)), boards{Memory::create(mailboxes.size() * sizeof(together::Board))} {
     for (Mailbox& each : mailboxes) {
@@ -69,8 +70,8 @@ struct World {
     }
   }
   std::vector<Mailbox> mailboxes;
-  Memory boards;             // of the world, one for each rank
-  std::atomic<int> left{0};  // ranks that are gone
+  Memory boards;             // of the group of all ranks, one for each
+  std::atomic<int> left{0};  // ranks that have left
   std::mutex failing;
   std::atomic<bool> failed{false};
   Failure failure;

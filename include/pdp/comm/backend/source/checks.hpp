@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/backend/checks.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/backend/checks.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <array>
 #include <numeric>
@@ -34,7 +34,7 @@ PDP_INLINE CheckedRequest CallChecks::check(const Request& request, std::array<B
     checked.shards = shards(request, begins[0]);
     checked.envelope.count = request.counts.empty() ? request.shard().count : checked.shards.begin(size);
   } else if (verb == Verb::all_to_all) {
-    // Ranks may differ in what they send if they say so for each; then only the messages show whether two agree.
+    // With counts, each pair of ranks may exchange a different amount. Then only the messages show whether two ranks agree.
     all_to_all(request, begins, checked);
     checked.envelope.count = request.is_even() ? request.in.count / as_size(size) : 0;
   }
@@ -89,7 +89,7 @@ PDP_INLINE void CallChecks::all_to_all(const Request& request, std::array<Begins
   checked.received = cut(Verb::all_to_all, &out, equal ? &one_out : nullptr, request.received, begins[1]);
 }
 
-/// `whole` and `shard`: null where this rank has none.
+/// `whole` and `shard`: null if this rank has none.
 PDP_INLINE Shards CallChecks::cut(Verb verb, const ErasedSpan* whole, const ErasedSpan* shard, Counts counts, Begins& begins) const {
   const auto ranks = as_size(size);
   if (counts.empty() && shard != nullptr) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/backend/members_of_color.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/backend/members_of_color.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

@@ -18,7 +18,7 @@ namespace pdp::comm::handshake {
 
 namespace detail {
 
-/// Of the element types that travel, by number and name.
+/// Returns a digest of the element types that messages can carry, by number and name.
 constexpr std::uint64_t digest_of_element_types() {
   std::uint64_t digest = 0;
   for (unsigned type = 0; type <= static_cast<unsigned>(DType::bfloat16); ++type)
@@ -28,9 +28,9 @@ constexpr std::uint64_t digest_of_element_types() {
 
 }  // namespace detail
 
-/// What must be equal on all ranks for one to understand the other. Its place in the handshake never changes.
+/// The properties that must be equal on two ranks for them to communicate. Its place in the handshake never changes.
 struct Build {
-  static constexpr std::uint32_t this_protocol = 5;  // of what follows the handshake, on either kind of connection
+  static constexpr std::uint32_t this_protocol = 5;  // of what follows the handshake, to the store and between ranks
   static constexpr std::uint32_t this_byte_order = 0x01020304;
 
   std::array<char, 16> version{};
@@ -39,9 +39,9 @@ struct Build {
   std::uint32_t address_bytes = sizeof(void*);
   std::uint32_t frame_bytes = sizeof(stream::Frame);
   std::uint64_t element_types = detail::digest_of_element_types();
-  std::uint64_t choices = algorithm::digest_of_choices();  // of algorithms
+  std::uint64_t choices = algorithm::digest_of_choices();  // digest of the choices of algorithms
 
-  /// That of this program.
+  /// Returns the build of this program.
   static constexpr Build here() {
     Build build;
     static_assert(sizeof pdp::version <= sizeof build.version);
@@ -53,7 +53,8 @@ struct Build {
 };
 static_assert(sizeof(Build) == 48 && std::has_unique_object_representations_v<Build>);
 
-/// "pdp 0.1.0 (protocol 2, addresses of 8 bytes, headers of 64 bytes)". Of a stranger's build too, so nothing of it is believed.
+/// Describes a build: "pdp 0.1.0 (protocol 5, addresses of 8 bytes, headers of 64 bytes)". A build may come from an unauthenticated peer,
+/// so letters that cannot be printed are replaced.
 inline std::string describe(const Build& build) {
   std::string version;
   for (const char letter : build.version)

@@ -12,24 +12,25 @@
 
 namespace pdp::comm::handshake {
 
-/// The handshake of one connection, as seen by the one who has called. It moves no bytes itself: the owner of the connection reads to
-/// space(), sends what introduce() gives, and closes it when it has waited for too long. Until it ends in `welcome`, what the other says
-/// is believed only as far as it makes this one go away.
+/// The handshake of one connection, on the side of the client, which has opened it. It does no input or output itself. The owner of the
+/// connection reads into space(), sends the result of introduce(), and closes the connection after a timeout of its own. Until the
+/// handshake ends in `welcome`, messages of the server can only make the client leave.
 class Client {
  public:
   enum class Stage {
     greeted,     // waits for the greeting
-    invited,     // has it; the owner finds the key and calls introduce()
+    invited,     // has the greeting; the owner obtains the key and calls introduce()
     introduced,  // waits for the answer
-    welcome,     // the other has proved to be whom it was called for, and takes this one for what it is
-    refused      // by either; verdict() says why
+    welcome,     // the server has proved its identity, and has accepted the client
+    refused      // by either side; verdict() says why
   };
 
-  /// `whom`: the rank that is called, or nobody. `asked`: what the connection is to be for, which who has the purpose of `self` serves.
+  /// `whom`: the rank to connect to, or no_rank for the store. `asked`: the purpose of the connection, which a server with the purpose of
+  /// `self` must accept.
   Client(const Self& self, std::int32_t whom, Purpose asked) : self_{self}, whom_{whom}, asked_{asked} {}
   Client(const Self& self, std::int32_t whom) : Client{self, whom, self.purpose} {}
 
-  /// Where the server's bytes go, as many as are still expected.
+  /// Returns the memory for the bytes of the server, as many as are still expected.
   [[nodiscard]] std::span<char> space() {
     switch (stage_) {
       case Stage::greeted:
@@ -51,13 +52,13 @@ class Client {
 
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] Verdict verdict() const { return verdict_; }
-  /// Whether it was spoken by one who knows the secret.
+  /// Returns whether the sender of the verdict has proved that it knows the secret.
   [[nodiscard]] bool verdict_is_proved() const { return proved_; }
   [[nodiscard]] const Self& self() const { return self_; }
   [[nodiscard]] const Greeting& greeting() const { return greeting_; }
   [[nodiscard]] std::string_view credential() const { return {credential_.data(), ::strnlen(credential_.data(), credential_.size())}; }
 
-  /// What is to be sent to the one who has invited. Draws a nonce.
+  /// Returns the introduction, to be sent to the server. Draws a nonce. Call it in the stage `invited`.
   [[nodiscard]] Introduction introduce(const Key& key) {
     Introduction words{.purpose = asked_,
                        .from = self_.rank,
@@ -100,7 +101,7 @@ class Client {
     if (greeting_.job != self_.job) return refuse(Verdict::other_job);
     if (greeting_.attempt != self_.attempt) return refuse(Verdict::other_attempt);
     if (received_ == sizeof greeting_ + (has_credential(greeting_.grounds) ? sizeof credential_ : 0)) stage_ = Stage::invited;
-    // Another build or size is no reason to go: the other is to hear of it from one that it believes.
+    // Do not leave because of another build or size: the server should learn of it from an authenticated client.
   }
 
   void look_at_answer() {
@@ -118,7 +119,7 @@ class Client {
   Greeting greeting_{};
   Credential credential_{};
   Answer answer_{};
-  std::string said_;  // by both, from the beginning
+  std::string said_;  // all messages of both sides so far
   std::optional<Key> key_;
   std::size_t received_ = 0;
   Stage stage_ = Stage::greeted;

@@ -19,10 +19,10 @@
 /// The cryptography of the handshake, by OpenSSL's libcrypto. Compiled once for a program; see pdp/launch/start/source.hpp.
 namespace pdp::comm::handshake {
 
-/// What HMAC-SHA256 gives.
+/// The result of HMAC-SHA256.
 using Tag = std::array<unsigned char, 32>;
 
-/// HMAC-SHA256 (RFC 2104). Throws Error where the library cannot, which is for want of memory.
+/// Computes HMAC-SHA256 (RFC 2104). Throws Error if the library cannot, which means that it lacks memory.
 inline Tag hmac(std::string_view key, std::string_view message) {
   Tag tag{};
   unsigned int bytes = 0;
@@ -33,10 +33,10 @@ inline Tag hmac(std::string_view key, std::string_view message) {
   return tag;
 }
 
-/// In a time that does not tell where they differ.
+/// Compares in constant time, so that the time does not show the position of a difference.
 inline bool equal(const Tag& one, const Tag& other) { return ::CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0; }
 
-/// Random bytes that nobody can guess. Throws Error where the system gives none.
+/// Returns random bytes that cannot be guessed. Throws Error if the system provides none.
 template <std::size_t size>
 std::array<unsigned char, size> draw() {
   std::array<unsigned char, size> bytes{};

@@ -10,13 +10,13 @@
 
 namespace pdp::comm::handshake {
 
-/// What those who speak for one purpose in one attempt of one job prove that they know.
+/// The key of connections for one purpose in one attempt of one job. Each side proves that it knows the key.
 class Key {
  public:
-  /// `salt`: keeps apart several worlds of one job. Throws Error.
+  /// `salt`: distinguishes several worlds of one job. Throws Error if the key cannot be computed.
   Key(const Membership& membership, Purpose purpose, std::string_view salt = {}) {
     std::string words{"pdp: key of a connection"};
-    // Each with its length, so that no two jobs put together the same words.
+    // Each part with its length, so that no two jobs lead to the same words.
     for (const std::string_view part : {std::string_view{purpose == Purpose::store ? "store" : "data"},
                                         std::string_view{membership.job.name}, std::string_view{membership.job.attempt}, salt}) {
       const std::uint64_t bytes = part.size();
@@ -28,7 +28,8 @@ class Key {
   Key& operator=(const Key&) = default;
   ~Key() { ::OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
-  /// Of what has been said, by the client or by the server. One's words sent back to it are worth nothing.
+  /// Returns the tag of all messages so far, for the client or for the server. Tags of the two differ, so a tag that is sent back to its
+  /// sender proves nothing.
   [[nodiscard]] Tag sign(std::string_view speaker, std::string_view transcript) const {
     return hmac(view(bytes_), std::string{"pdp: handshake, said by the "}.append(speaker).append(transcript));
   }
@@ -44,7 +45,7 @@ inline Mark mark_of(std::string_view kind, std::string_view name) {
   return mark;
 }
 
-/// One end of connections, as it presents itself.
+/// One end of connections, as it introduces itself.
 struct Self {
   Purpose purpose{};
   std::int32_t rank = no_rank;

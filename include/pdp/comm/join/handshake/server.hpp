@@ -11,14 +11,14 @@
 
 namespace pdp::comm::handshake {
 
-/// The handshake of one connection, as seen by the one who was called. It moves no bytes itself: the owner of the connection sends what
-/// greeting() and answer() give, reads to space(), and closes it when it has waited for too long.
+/// The handshake of one connection, on the side of the server, which has accepted it. It does no input or output itself. The owner of the
+/// connection sends the results of greeting() and answer(), reads into space(), and closes the connection after a timeout of its own.
 class Server {
  public:
   enum class Stage {
     hearing,
-    asked,   // somebody who belongs to the job asks to be let in; the owner may still say no
-    refused  // so it should be told, if it is no stranger: then it is not worth a word
+    asked,   // a member of the job asks to join; the owner may still refuse it
+    refused  // send answer(verdict()), unless the verdict is `stranger`
   };
 
   /// `credential`: what the grounds need, or nothing. Draws a nonce.
@@ -40,10 +40,10 @@ class Server {
     }
   }
 
-  /// What is sent first.
+  /// Returns the bytes to be sent first.
   [[nodiscard]] std::string_view greeting() const { return std::string_view{said_}.substr(0, greeting_bytes()); }
 
-  /// Where the client's bytes go, as many as are still expected.
+  /// Returns the memory for the bytes of the client, as many as are still expected.
   [[nodiscard]] std::span<char> space() {
     return {reinterpret_cast<char*>(&theirs_) + received_, stage_ == Stage::hearing ? sizeof theirs_ - received_ : 0};
   }
@@ -57,10 +57,10 @@ class Server {
 
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] Verdict verdict() const { return verdict_; }
-  /// Of one who is not unknown: true, whatever the verdict.
+  /// Returns the introduction of the client. It is authentic unless the verdict is `stranger` or `unknown`.
   [[nodiscard]] const Introduction& theirs() const { return theirs_; }
 
-  /// What is to be sent to one who has asked, or was refused.
+  /// Returns the answer, to be sent to a client that has asked or was refused.
   [[nodiscard]] Answer answer(Verdict verdict) const {
     Answer answer{.verdict = verdict};
     if (verdict != Verdict::unknown) answer.tag = key_.sign("server", said_ + std::string{bytes_of(answer)});
@@ -82,7 +82,7 @@ class Server {
     const Tag expected = key_.sign("client", said_ + std::string{bytes_of(unsigned_words)});
     said_ += bytes_of(theirs_);
     if (!equal(theirs_.tag, expected)) return refuse(Verdict::unknown);
-    // Whatever it has said is true.
+    // From here on the introduction is authentic.
     if (theirs_.build != greeting_.build) return refuse(Verdict::other_build);
     if (theirs_.size != greeting_.size) return refuse(Verdict::other_size);
     if (!serves(greeting_.purpose, theirs_.purpose) || theirs_.job != greeting_.job || theirs_.attempt != greeting_.attempt ||
@@ -94,7 +94,7 @@ class Server {
 
   Key key_;
   Greeting greeting_;
-  std::string said_;  // by both, from the beginning
+  std::string said_;  // all messages of both sides so far
   Introduction theirs_{};
   std::size_t received_ = 0;
   Stage stage_ = Stage::hearing;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/join/store.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/join/store.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <charconv>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/thread/memory.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/thread/memory.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <sys/mman.h>
 
@@ -31,7 +31,7 @@ struct Memory::Pages : std::enable_shared_from_this<Pages> {
 
 PDP_INLINE Memory::Memory(std::shared_ptr<Pages> pages) : pages_{std::move(pages)} {}
 PDP_INLINE Memory Memory::create(std::size_t bytes) { return Memory{std::make_shared<Pages>(bytes)}; }
-// NOLINTNEXTLINE(performance-no-int-to-ptr): ranks that are threads tell each other pointers as numbers
+// NOLINTNEXTLINE(performance-no-int-to-ptr): ranks that are threads exchange pointers as numbers
 PDP_INLINE Memory Memory::open(const SharedAddress& address) { return Memory{reinterpret_cast<Pages*>(address.place)->shared_from_this()}; }
 
 PDP_INLINE std::byte* Memory::data() const { return pages_->data; }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// How a thread finds out that its calls are not those of others, or that one of these has left: definitions of what
-/// pdp/comm/thread/transport.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions of pdp/comm/thread/transport.hpp that find mismatched calls and peers that have left; see
+/// pdp/core/separate_compilation.hpp.
 
 #include <atomic>
 #include <mutex>
@@ -70,7 +70,7 @@ PDP_INLINE void ThreadTransport::compare_calls() {
   const auto compare = [&](const Envelope& theirs, int other) {
     for (Envelope mine : calls_) {
       if (mine.channel != theirs.channel || mine.sequence != theirs.sequence) continue;
-      mine.bytes = theirs.bytes;  // of one message, not of the call
+      mine.bytes = theirs.bytes;  // differ between messages of one call
       if (mine != theirs) wrong = mismatch(mine, rank_, theirs, other);
     }
   };
@@ -84,7 +84,7 @@ PDP_INLINE void ThreadTransport::compare_calls() {
     for (const auto& [sender, send] : mailbox(rank_).sends)
       if (send->envelope.tag == Envelope::collective) compare(send->envelope, sender);
   }
-  // A rank that is in a later call has sent all that it ever will in earlier ones.
+  // A rank that is in a later call sends no more messages of earlier ones.
   for (const ReceiveRequest* receive : receives_) {
     if (receive->envelope.tag != Envelope::collective || has_message(rank_, receive->peer)) continue;
     const std::lock_guard lock{mailbox(receive->peer).mutex};

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How threads send each other probes: the definitions of what transport.hpp, which includes it, declares for that.
+/// Definitions of the probe functions of pdp/comm/thread/transport.hpp, which includes this file.
 
 #include <atomic>
 #include <cstdint>
@@ -27,9 +27,9 @@ PDP_INLINE void ThreadTransport::send_probe(Probe probe, int peer, const SendReq
       if (from != sender) continue;
       const bool expected = sent->envelope.channel == probe.call.channel && sent->envelope.tag == probe.call.tag;
       found = found || (send != nullptr ? sent == send : expected);
-      if (send == nullptr) ++probe.received;  // it lies here, and this rank does not wait for it
+      if (send == nullptr) ++probe.received;  // it has arrived, so this rank does not wait for it
     }
-    if (probe.kind != Probe::Kind::meeting && found != (send != nullptr)) return;  // what is asked for has just come about
+    if (probe.kind != Probe::Kind::meeting && found != (send != nullptr)) return;  // the awaited event has just happened
   }
   Mailbox& to = mailbox(peer);
   {
@@ -44,7 +44,7 @@ PDP_INLINE std::optional<ReceivedProbe> ThreadTransport::take_probe() {
   Mailbox& own = mailbox(rank_);
   if (!own.probed.load(std::memory_order_relaxed)) return std::nullopt;
   const std::lock_guard lock{own.mutex};
-  // A message that came after the last look may let this rank go on: the probes wait until it has been taken.
+  // A message that arrived after the last poll may let this rank go on. So probes wait until it has been taken.
   for (const ReceiveRequest* receive : receives_)
     if (thread::find_message(own, *receive) != own.sends.end()) return std::nullopt;
   while (!own.probes.empty()) {

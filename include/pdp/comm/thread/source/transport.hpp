@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/thread/transport.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/thread/transport.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <sched.h>
 
