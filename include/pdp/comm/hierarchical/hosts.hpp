@@ -14,11 +14,12 @@
 
 namespace pdp::comm::hierarchical {
 
-/// Which ranks of a world share a host, as a number for each rank: hosts count from 0, in the order of their first ranks.
+/// The host of each rank of a world, as a number. Hosts count from 0, in the order of their first ranks.
 using Hosts = std::vector<int>;
 
-/// What a rank knows of itself goes to the store, and rank 0 tells all what follows from it. `host`: the same for ranks that share memory,
-/// and for no others. Throws Timeout, which names the missing ranks.
+/// Finds out which ranks share a host. Every rank writes `host` to the store, and rank 0 publishes the resulting numbers. `host`: the same
+/// for ranks that share memory, and for no others. Throws Timeout, which names the missing ranks, if they do not arrive before the
+/// deadline. Throws ConfigError if the numbers in the store are invalid.
 inline Hosts find_hosts(const StoreView& store, int rank, int size, const std::string& host, TimePoint deadline) {
   const RollCall roll_call{store, "hierarchical/host/", "hierarchical/hosts", rank, size, deadline};
   roll_call.say(host);

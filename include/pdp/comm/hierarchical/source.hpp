@@ -1,7 +1,7 @@
 #pragma once
 
-/// The definitions of what pdp/comm/hierarchical.hpp declares, included by that header or by one source; see
-/// pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/comm/hierarchical.hpp and pdp/comm/hierarchical/transport.hpp, included by the former or by
+/// one source; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <optional>

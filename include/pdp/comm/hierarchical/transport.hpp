@@ -17,14 +17,13 @@ namespace hierarchical {
 class HostLinks;
 }
 
-/// Messages between ranks of one host through memory that they share, and between hosts over TCP. Defined in
-/// pdp/comm/hierarchical/source.hpp.
+/// A transport that uses shared memory between ranks of one host, and TCP between hosts. Defined in pdp/comm/hierarchical/source.hpp.
 class HierarchicalTransport : public stream::StreamTransport<hierarchical::HostLinks> {
  public:
-  /// `hosts`: a number for the host of each rank.
+  /// `hosts`: the number of each rank's host.
   HierarchicalTransport(int rank, hierarchical::HostLinks links, std::vector<int> hosts);
-  /// Finds the others through the store. `host`: the same for ranks that share memory, and for no others; this_host() but for tests. Throws
-  /// Timeout, which names the missing ranks, when they are not there before the deadline.
+  /// Finds the other ranks through the store. `host`: the same for ranks that share memory, and for no others; this_host() except in tests.
+  /// Throws ConfigError if there is no such rank. Throws Timeout, which names the missing ranks, if they do not arrive before the deadline.
   static HierarchicalTransport connect(StoreView store, int rank, int size, TimePoint deadline, const std::string& host);
 
   [[nodiscard]] int host_of(int rank) const { return hosts_[as_size(rank)]; }

@@ -17,17 +17,17 @@ struct Buffers {
   std::byte* scratch = nullptr;
 };
 
-/// One call in flight: carries out a schedule over a transport, round by round, whenever it is asked to. It is used again for later calls
-/// and keeps its memory, so a call like an earlier one allocates nothing.
+/// One call in flight. It carries out a schedule over a transport, round by round, each time advance() is called. Calls are reused and keep
+/// their memory, so a call like an earlier one allocates nothing.
 class Call {
  public:
   Schedule schedule;               // to be written before begin()
-  Envelope envelope;               // of every message of the call, but for the bytes
-  std::uint64_t meeting = 0;       // the channel of those who meet in it
-  Buffers buffers;                 // of the caller
-  Combine combine = nullptr;       // where the call reduces
-  std::size_t element = 1;         // bytes of one
-  std::byte* divisible = nullptr;  // what is divided by the size of the group in the end, for an average
+  Envelope envelope;               // of every message of the call, except for `bytes`
+  std::uint64_t meeting = 0;       // channel of the ranks in its shared-memory rendezvous
+  Buffers buffers;                 // input and output belong to the caller, scratch memory to the group
+  Combine combine = nullptr;       // for a call that reduces
+  std::size_t element = 1;         // bytes of an element
+  std::byte* divisible = nullptr;  // values to divide by the size of the group in the end, for an average
   std::size_t divisible_bytes = 0;
   void (*divide)(std::byte*, std::size_t, int) = nullptr;
   Call* next = nullptr;  // in the queue of its group
@@ -40,7 +40,7 @@ class Call {
 
   [[nodiscard]] bool done() const { return done_; }
 
-  /// Starts whatever can start now, and says whether that was anything. `ranks`: the world ranks of the group's members.
+  /// Starts every round that can start now and returns whether the call advanced. `ranks`: the world ranks of the group's members.
   template <Transport T>
   bool advance(T& transport, const std::vector<int>& ranks) {
     bool moved = false;
@@ -56,7 +56,7 @@ class Call {
     return moved;
   }
 
-  /// The world rank of a peer that this call still waits for; -1 if there is none.
+  /// Returns the world rank of a peer that this call still waits for, or -1.
   [[nodiscard]] int waiting_for() const {
     if (!together_.done) return together_.missing;
     for (std::size_t i = 0; i < receives_used_; ++i)
@@ -65,7 +65,7 @@ class Call {
       if (!sends_[i].done.load(std::memory_order_acquire)) return sends_[i].peer;
     return -1;
   }
-  /// Calls ask(kind, envelope, peer, send) for everything that this call waits for now; `send` is null but for Kind::send.
+  /// Calls ask(kind, envelope, peer, send) for everything that this call waits for now. `send` is null except for Kind::send.
   template <class Ask>
   void each_awaited(const Ask& ask) const {
     const SendRequest* const none = nullptr;
@@ -143,7 +143,7 @@ class Call {
     return buffer == Step::Buffer::scratch ? buffers.scratch : buffers.output;
   }
 
-  std::deque<SendRequest> sends_;  // a deque: requests may not move
+  std::deque<SendRequest> sends_;  // a deque, because requests must not move
   std::deque<ReceiveRequest> receives_;
   GroupRequest together_;
   std::size_t sends_used_ = 0, receives_used_ = 0;

@@ -22,8 +22,10 @@
 
 namespace pdp::comm {
 
-/// A transport and the calls of all groups that share it, of one rank. Whoever waits for one call moves all of them, so that ranks may wait
-/// for the calls of different groups in different orders. Calls of one group run one after another, messages between two ranks at once.
+/// The transport of one rank and the calls of all groups that share it.
+///
+/// Waiting for one call makes progress on all calls, so ranks can wait for calls of different groups in different orders. Collectives of
+/// one group run one after another. Messages between two ranks start at once.
 template <Transport T>
 class CallQueue {
  public:
@@ -44,9 +46,10 @@ class CallQueue {
     retired_[next_retired_++ % retired_.size()] = group.channel;
   }
 
-  /// A call to be filled in and given to start(). It has been a collective before, if anything, so that it has the memory of one.
+  /// Returns a call to fill in and pass to start(). A reused call was a collective before, so it already has the memory of one. Throws if
+  /// the world has failed.
   Call& fresh() { return fresh(collectives_); }
-  /// The same for start_message().
+  /// Returns a call to fill in and pass to start_message(). Throws if the world has failed.
   Call& fresh_message() { return fresh(messages_); }
 
   void start(Group& group, Call& call) {
@@ -67,13 +70,13 @@ class CallQueue {
     call.advance(transport_, group.ranks);
   }
 
-  /// Moves what can be moved without waiting.
+  /// Moves everything that can move without waiting.
   void progress() {
     while (step().moved) {
     }
   }
 
-  /// Whether finish() would come back at once, with an error perhaps.
+  /// Returns whether finish() would return or throw without waiting.
   bool done(Group& group, Call& call) {
     if (call.done() || transport_.failure() != nullptr) return true;
     try {
@@ -84,7 +87,7 @@ class CallQueue {
     }
   }
 
-  /// Waits until the call is complete, and takes it back. Throws what went wrong, which ends the world.
+  /// Waits until the call is complete and recycles it. Throws if anything goes wrong, which ends the world.
   void finish(Group& group, Call& call) {
     try {
       await(group, call);
@@ -98,8 +101,8 @@ class CallQueue {
   /// Ends the world for every rank.
   void fail(Failure failure) { transport_.fail(std::move(failure)); }
 
-  /// Takes a call back whose owner does not wait for it. What it borrowed must not be touched after, so unless it is complete the world
-  /// must end.
+  /// Recycles a call that its owner does not wait for. Ends the world unless the call is complete, because the memory that it borrowed must
+  /// not be accessed afterwards.
   void abandon(Group& group, Call& call) noexcept {
     if (transport_.failure() == nullptr && !complete(group, call))
       transport_.fail(
@@ -118,7 +121,7 @@ class CallQueue {
   }
 
   void await(Group& group, Call& call) {
-    TimePoint until = TimePoint::max();  // the clock is not read before something is waited for
+    TimePoint until = TimePoint::max();  // the clock is not read before a wait is necessary
     bool still = false;                  // no call has advanced since the last look
     while (true) {
       const Look look = step();
@@ -138,16 +141,16 @@ class CallQueue {
     }
   }
 
-  /// Whether the call is complete; a message is moved on here, a collective by run().
+  /// Returns whether the call is complete. Advances a message; run() advances collectives.
   bool complete(Group& group, Call& call) {
     if (call.envelope.tag != Envelope::collective) call.advance(transport_, group.ranks);
     return call.done();
   }
 
-  /// The result of one look at everything.
+  /// The result of one look at the transport and all groups.
   struct Look {
-    bool moved;     // something has moved, or a new message was asked for; if not, it is safe to sleep
-    bool advanced;  // a collective waits for other things than before; a probe that arrives moves, but advances nothing
+    bool moved;     // something moved or a new message was posted; if not, it is safe to sleep
+    bool advanced;  // a collective waits for something new; an arriving probe sets only `moved`
   };
   Look step() {
     const bool moved = transport_.progress();
@@ -170,7 +173,7 @@ class CallQueue {
     return moved;
   }
 
-  /// Finds out whether this rank, which waits for `call`, does so in a circle of ranks that wait for each other. Ends the world then.
+  /// Checks whether this rank, which waits for `call`, is part of a cycle of waiting ranks. If so, ends the world.
   void find_deadlock(const Call& call, TimePoint now) requires CarriesProbes<T> {
     while (const auto received = transport_.take_probe()) answer(*received, call);
     if (const auto attempt = probes_.due(now)) ask({.initiator = transport_.rank(), .attempt = *attempt}, call);
@@ -183,7 +186,7 @@ class CallQueue {
       transport_.send_probe(probe, peer, send);
     });
   }
-  /// A probe has arrived at this rank, which waits for `call`.
+  /// Handles a probe that has arrived at this rank, which waits for `call`.
   void answer(const ReceivedProbe& received, const Call& call) requires CarriesProbes<T> {
     Probe probe = received.probe;
     const int rank = transport_.rank(), size = transport_.size();
@@ -191,7 +194,7 @@ class CallQueue {
     if (waiting == nullptr || probe.initiator < 0 || probe.initiator >= size) return;
     if (probe.initiator == rank && !probes_.is_valid(probe)) return;
     if (probe.initiator == rank && waiting == &call) {
-      // The calls of some neighbours in the circle differ; one of these reports it, and shows both.
+      // If both ranks wait in the same collective, the calls of two other neighbours in the cycle differ. One of these reports both calls.
       const bool same = probe.call.tag == Envelope::collective && probe.call.channel == call.envelope.channel &&
                         probe.call.sequence == call.envelope.sequence;
       if (const auto failure = same ? std::nullopt : describe_deadlock(received, call)) transport_.fail(*failure);
@@ -200,9 +203,10 @@ class CallQueue {
       ask(probe, *waiting);
     }
   }
-  /// The call for which this rank must wait before it does what a probe asks for; null if it will do that by itself, or has done it.
+  /// Returns the call that this rank must complete before it does what the probe asks for. Returns null if it has done it already, or will
+  /// do it by itself.
   const Call* what_holds_up(const Probe& probe, const Call& call) const {
-    if (probe.call.tag != Envelope::collective) return &call;  // messages begin when they are called
+    if (probe.call.tag != Envelope::collective) return &call;  // messages start as soon as they are called
     const auto found = std::ranges::find(groups_, probe.call.channel, &Group::channel);
     if (found == groups_.end()) return std::ranges::find(retired_, probe.call.channel) == retired_.end() ? &call : nullptr;
     const Group& group = **found;
@@ -224,7 +228,7 @@ class CallQueue {
 
   void recycle(Call& call) { (call.envelope.tag == Envelope::collective ? collectives_ : messages_).give_back(call); }
 
-  /// Returns the call that must end or advance next before `call` can end: the collective of its group that runs, or the message itself.
+  /// Returns the call that must end or advance next before `call` can end: the running collective of its group, or the message itself.
   static const Call& holding_up(const Group& group, const Call& call) {
     return call.envelope.tag == Envelope::collective ? *group.first : call;
   }
@@ -240,7 +244,7 @@ class CallQueue {
   T transport_;
   Duration deadline_;
   std::vector<Group*> groups_;
-  std::array<std::uint64_t, 16> retired_{};  // channels of the last groups that have ended
+  std::array<std::uint64_t, 16> retired_{};  // channels of the groups that ended last
   std::size_t next_retired_ = 0;
   ProbeLog probes_;
   FreeList<Call> collectives_, messages_;

@@ -25,10 +25,10 @@ struct Extent;
 struct Levels;
 }  // namespace algorithm
 
-/// One rank of a group, and its calls with the types of their elements erased: all of a communicator that depends on the transport only.
-/// Sub-groups share the transport and live on their own.
+/// One rank of a group, with calls whose element types are erased: the part of a communicator that depends on the transport only.
+/// Sub-groups share the transport and may outlive this group.
 ///
-/// A source with a transport of its own includes pdp/comm/message/source/member.hpp, too, where the members are defined.
+/// A source that instantiates Member with its own transport also includes pdp/comm/message/source/member.hpp, which defines the members.
 template <Transport T>
 class Member {
   using Queue = CallQueue<T>;
@@ -36,12 +36,12 @@ class Member {
 
  public:
   static constexpr bool fails_fast = true;
-  /// Ranks that share memory add in their order.
+  /// Whether reductions add in the order of ranks, as they do if all ranks share memory.
   static constexpr bool rank_ordered = GroupTransport<T> && !HostTransport<T>;
 
   using Work = WorkHandle<Group, Call>;
 
-  /// The world: all ranks of the transport. `deadline`: how long a call may wait.
+  /// Makes the group of all ranks of the transport (the world). `deadline`: how long a call may wait.
   explicit Member(T transport, Duration deadline = default_deadline);
   Member(Member&&) noexcept;
   Member& operator=(Member&&) noexcept;
@@ -51,7 +51,8 @@ class Member {
   [[nodiscard]] int size() const { return as_int(group_->ranks.size()); }
   [[nodiscard]] Duration deadline() const;
   void deadline(Duration duration);
-  /// For calibration: this group's all-reduces by messages are carried out so, whatever the table says. The same on all ranks.
+  /// For calibration: uses this algorithm for the group's all-reduces by messages, whatever the table says. It must be the same on all
+  /// ranks. It has no effect if some ranks of the group share memory.
   void always(algorithm::AllReduce algorithm) { always_ = algorithm; }
   void heartbeat(Duration duration) requires KeepsHeartbeat<T>;
   void progress();
@@ -59,32 +60,34 @@ class Member {
 
   Work start(const Request& request);
 
-  // What a Work does with its call.
+  // Required by WorkHandle.
   static bool is_done(Group& group, Call& call);
   static void finish(Group& group, Call& call);
   static void drop(Group& group, Call& call) noexcept;
 
-  /// The group of those ranks that give the same colour, ordered by key and then by rank.
+  /// Returns the group of the ranks that pass the same color, ordered by key and then by rank.
   [[nodiscard]] Member split(int color, int key);
 
-  /// Whether all ranks of the group see the memory that allocate() makes.
+  /// Returns whether all ranks of the group can access the memory that allocate() makes.
   [[nodiscard]] bool shares_memory() const { return ArenaTransport<T> && meets_; }
-  /// Memory that all ranks of the group see, so that collectives work where the values lie.
+  /// Returns zeroed memory for the values of calls. Ranks that share memory reduce values there in place; without such ranks it is ordinary
+  /// memory. Every rank of the group must pass the same size. Throws ConfigError if sizes differ between ranks that share memory.
   Region allocate(std::size_t bytes) requires ArenaTransport<T>;
 
  private:
   Member(std::shared_ptr<Queue> queue, std::unique_ptr<Group> group, int rank);
 
-  /// Memory of every rank of the group, each of as many bytes.
-  /// `prepare`: what is to be done with each as soon as it is there.
+  /// Makes `bytes` of memory on every rank of the group and opens that of all others. Returns the memories in the order of ranks.
+  /// `prepare`: called with each memory as soon as it is open.
   template <class Prepare>
   auto share(std::size_t bytes, const Prepare& prepare) requires GroupTransport<T>;
-  /// What another rank of the group shares. Throws PeerLost where that rank has ended.
+  /// Opens the memory that another rank of the group shares. Throws PeerLost if that rank is found to have ended, else ConfigError if the
+  /// memory cannot be opened.
   auto open_of(SharedAddress address, std::size_t bytes) requires GroupTransport<T>;
   template <class E>
   void gather_from_all(const E& mine, std::vector<E>& all);
   [[nodiscard]] GroupPlace place() const { return {group_->channel, group_->ranks, rank_}; }
-  /// Prepares what the ranks of a new group need to meet.
+  /// Prepares a new group for shared-memory rendezvous.
   void prepare_to_meet() requires GroupTransport<T>;
   void select(Call& call, const algorithm::Extent& extent, std::size_t count);
 
@@ -96,10 +99,10 @@ class Member {
   std::unique_ptr<Group> group_;
   int rank_ = 0;
   std::optional<algorithm::AllReduce> always_;
-  bool meets_ = false;  // all ranks of the group can meet
-  // Of a group over several hosts, some of which have several of its ranks; else null.
+  bool meets_ = false;  // all ranks of the group share memory
+  // Set if the group spans several hosts and some of these have several of its ranks; else null.
   std::unique_ptr<algorithm::Levels> levels_;
-  std::unique_ptr<Member> host_part_;  // its ranks of this host
+  std::unique_ptr<Member> host_part_;  // the group's ranks on this host
 };
 
 }  // namespace pdp::comm

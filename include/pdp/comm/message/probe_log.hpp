@@ -13,32 +13,34 @@
 
 namespace pdp::comm {
 
-/// When a rank that waits sends probes of its own, and which probes of others it has passed on.
+/// Schedules the probes that a waiting rank sends, and records which probes of other ranks it has forwarded.
 class ProbeLog {
  public:
-  /// `ranks`: of the world.
+  /// `ranks`: the size of the world.
   explicit ProbeLog(int ranks) : passed_(as_size(ranks)) {}
 
-  /// A wait begins, or something has moved in it: what was asked before is void.
+  /// Starts a new wait. To be called when a wait begins or a call has advanced in it. Earlier probes of this rank are then invalid.
   void begin(TimePoint now) {
     first_ = attempts_ + 1;
     pause_ = first_pause;
     next_ = now + pause_;
   }
 
-  /// When the next attempt is due.
+  /// Returns the time of the next attempt.
   [[nodiscard]] TimePoint next() const { return next_; }
-  /// The number of a new attempt if it is time for one. Pauses double, as only the last rank of a circle to wait needs to ask soon.
+  /// Returns the number of a new attempt if one is due. Pauses double, because only the last rank that joins a cycle needs to send a probe
+  /// soon.
   [[nodiscard]] std::optional<std::uint32_t> due(TimePoint now) {
     if (now < next_) return std::nullopt;
     pause_ *= 2;
     next_ = now + pause_;
     return ++attempts_;
   }
-  /// Whether a probe of this rank is about the present wait.
+  /// Returns whether a probe of this rank belongs to the current wait.
   [[nodiscard]] bool is_valid(const Probe& own) const { return own.attempt >= first_ && own.attempt <= attempts_; }
 
-  /// Whether a probe has not been passed on for this call before.
+  /// Returns whether a probe has not been forwarded for this call before, and records that it is now. Returns false for an attempt older
+  /// than the last.
   [[nodiscard]] bool passes(const Probe& probe, const void* call) {
     Passed& last = passed_[as_size(probe.initiator)];
     if (probe.attempt < last.attempt) return false;
@@ -56,13 +58,13 @@ class ProbeLog {
  private:
   struct Passed {
     std::uint32_t attempt = 0;
-    const void* call = nullptr;       // for which the probe of that attempt has been passed on first
-    std::vector<const void*> more{};  // and for which else
+    const void* call = nullptr;       // the first call for which the probe of that attempt was forwarded
+    std::vector<const void*> more{};  // other calls for which it was forwarded
   };
   static constexpr std::chrono::milliseconds first_pause{200};
 
   std::uint32_t attempts_ = 0;
-  std::uint32_t first_ = 1;  // attempt of the present wait
+  std::uint32_t first_ = 1;  // first attempt of the current wait
   Duration pause_ = first_pause;
   TimePoint next_{};
   std::vector<Passed> passed_;  // by initiator

@@ -9,18 +9,18 @@
 
 namespace pdp::comm {
 
-/// One step of a collective on one rank: a message, or a copy or reduction within the rank, between the call's buffers. Offsets and counts
-/// are in elements.
+/// One step of a collective on one rank: a message, a copy or reduction within the rank, or a reduction in shared memory. Steps work on the
+/// call's buffers. Offsets and counts are in elements.
 ///
-/// Steps of one round are under way together; a round begins when the one before it is complete on this rank. What a round does within the
-/// rank comes before its messages, one after another.
+/// Steps of one round are in flight together. A round begins when the previous one is complete on this rank. An algorithm lists the copies
+/// and reductions of a round before its messages; they run one after another.
 struct Step {
-  enum class Action : std::uint8_t { copy, add, send, receive, combine, together };  // combine: receive, and add
+  enum class Action : std::uint8_t { copy, add, send, receive, combine, together };  // combine: receive and add
   enum class Buffer : std::uint8_t { input, output, scratch };
 
   Action action = Action::copy;
-  Buffer buffer = Buffer::output;  // sent from, received into, copied to
-  Buffer source = Buffer::input;   // of what is copied or added
+  Buffer buffer = Buffer::output;  // sent from, received into, copied or added to
+  Buffer source = Buffer::input;   // source of a copy or add
   int round = 0;
   int peer = -1;  // rank in the group
   std::size_t offset = 0;
@@ -28,8 +28,8 @@ struct Step {
   std::size_t source_offset = 0;
 };
 
-/// A collective as data: what one rank does, in rounds. An algorithm is a function that writes one, and nothing else; one executor runs
-/// them all.
+/// A collective as data: the steps of one rank, in rounds. An algorithm is a function that only writes a schedule. One executor (Call) runs
+/// all schedules.
 class Schedule {
  public:
   constexpr void clear() {
@@ -42,7 +42,7 @@ class Schedule {
   constexpr void copy(Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset, std::size_t count) {
     local(Step::Action::copy, to, offset, from, from_offset, count);
   }
-  /// Reduces values of this rank into others of its own.
+  /// Reduces values of this rank into other values of this rank.
   constexpr void add(Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset, std::size_t count) {
     local(Step::Action::add, to, offset, from, from_offset, count);
   }
@@ -55,17 +55,18 @@ class Schedule {
   constexpr void combine(int peer, Step::Buffer into, std::size_t offset, std::size_t count) {
     message(Step::Action::combine, peer, into, offset, count);
   }
-  /// A reduction of all ranks of the group that share memory, by a GroupTransport, in place.
+  /// Adds an in-place reduction over all ranks of the group that share memory, carried out by a GroupTransport.
   constexpr void together(Step::Buffer buffer, std::size_t count) {
     steps_.push_back({.action = Step::Action::together, .buffer = buffer, .round = round_, .count = count});
     if (buffer == Step::Buffer::scratch && count > scratch_) scratch_ = count;
   }
-  /// Peers of the messages that follow are places in this list of ranks, until clear(); empty: ranks of the group. Borrowed.
+  /// Makes the peers of later messages indices into `ranks`, until clear(). If `ranks` is empty, peers are ranks of the group. Borrows
+  /// `ranks`.
   constexpr void number(std::span<const int> ranks) { numbering_ = ranks; }
   constexpr void next_round() { ++round_; }
 
   [[nodiscard]] constexpr const std::vector<Step>& steps() const { return steps_; }
-  /// Elements of scratch memory that the steps use.
+  /// Returns the number of elements of scratch memory that the steps use.
   [[nodiscard]] constexpr std::size_t scratch() const { return scratch_; }
 
  private:

@@ -4,7 +4,7 @@
 
 namespace pdp::comm::algorithm {
 
-/// Broadcast along a binomial tree: in each round every rank that has the values passes them on. ceil(log2(size)) rounds.
+/// Broadcast along a binomial tree: in each round, every rank that has the values sends them to another rank. ceil(log2(size)) rounds.
 /// Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", 2005.
 constexpr void binomial_broadcast(Schedule& schedule, int rank, int size, int root, std::size_t count) {
   const int relative = (rank - root + size) % size;
@@ -19,7 +19,7 @@ constexpr void binomial_broadcast(Schedule& schedule, int rank, int size, int ro
   }
 }
 
-/// Reduction along the same tree, towards the root. Partial results live in scratch memory, so that only the root's output changes.
+/// Reduction along the same tree, towards the root. Partial results are in scratch memory, so that only the root's output changes.
 constexpr void binomial_reduce(Schedule& schedule, int rank, int size, int root, std::size_t count) {
   const int relative = (rank - root + size) % size;
   const Step::Buffer partial = rank == root ? Step::Buffer::output : Step::Buffer::scratch;

@@ -5,7 +5,7 @@
 
 namespace pdp::comm::algorithm {
 
-/// Gather: the root's output is every rank's input, in the order of ranks. Each value crosses the network once.
+/// Gather: the root's output is the inputs of all ranks, in the order of ranks. Each value crosses the network once.
 constexpr void linear_gather(Schedule& schedule, int rank, int size, int root, Shards shards) {
   if (rank != root) return schedule.send(root, Step::Buffer::input, 0, shards.size(rank));
   schedule.copy(Step::Buffer::output, shards.begin(root), Step::Buffer::input, 0, shards.size(root));

@@ -5,8 +5,8 @@
 
 namespace pdp::comm::algorithm {
 
-/// All-reduce of a few values, in place on the output: every rank sends all it has to all others and adds up what it gets, in the order of
-/// ranks. One round, and the most bytes. Scratch memory for the values of all ranks.
+/// All-reduce of a few values, in place on the output. Every rank sends its values to all others and adds up what it receives, in the order
+/// of ranks. This takes one round, but sends more bytes than the other algorithms. Uses scratch memory for the values of all ranks.
 constexpr void one_shot_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
   const auto place = [count](int of) { return as_size(of) * count; };

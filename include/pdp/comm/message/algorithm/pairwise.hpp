@@ -5,8 +5,9 @@
 
 namespace pdp::comm::algorithm {
 
-/// All-to-all: shard p of the input goes to rank p, shard p of the output comes from there. At distance d each rank sends to the one d
-/// above it and receives from the one d below, so that nobody is sent to by all at once; a few distances are under way together.
+/// All-to-all: shard p of the input goes to rank p, and shard p of the output comes from rank p. At distance d each rank sends to the rank
+/// d above it and receives from the rank d below it, so that no rank receives from all others at once. A few distances are in flight
+/// together.
 constexpr void pairwise_all_to_all(Schedule& schedule, int rank, int size, Shards sent, Shards received) {
   constexpr int distances_at_once = 8;
   schedule.copy(Step::Buffer::output, received.begin(rank), Step::Buffer::input, sent.begin(rank), sent.size(rank));

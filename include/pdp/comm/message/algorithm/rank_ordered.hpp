@@ -6,8 +6,8 @@
 
 namespace pdp::comm::algorithm {
 
-/// Reduction in the order of ranks, in place on the root: it takes the values of one rank after another. For ranks of one host, between
-/// which a message costs little.
+/// Reduction in the order of ranks, in place on the root, which receives the values of one rank after another. For ranks of one host,
+/// between which a message costs little.
 constexpr void rank_ordered_reduce(Schedule& schedule, int rank, int size, int root, std::size_t count) {
   using enum Step::Buffer;
   if (rank != root) return schedule.send(root, output, 0, count);
@@ -25,8 +25,8 @@ constexpr void rank_ordered_reduce(Schedule& schedule, int rank, int size, int r
   }
 }
 
-/// Reduce-scatter in the order of ranks: the input is all shards, the output this rank's shard of the reduction. Every shard goes to its
-/// rank at once. Scratch memory for a shard of each rank.
+/// Reduce-scatter in the order of ranks: the input is all shards, the output this rank's shard of the reduction. All shards are sent to
+/// their ranks in one round. Uses scratch memory for one shard per rank.
 constexpr void rank_ordered_reduce_scatter(Schedule& schedule, int rank, int size, Shards shards) {
   using enum Step::Buffer;
   const std::size_t count = shards.size(rank);
@@ -37,7 +37,7 @@ constexpr void rank_ordered_reduce_scatter(Schedule& schedule, int rank, int siz
     schedule.receive(from, scratch, place(from), count);
   }
   schedule.next_round();
-  schedule.copy(scratch, place(rank), input, shards.begin(rank), count);  // the output may lie within the input
+  schedule.copy(scratch, place(rank), input, shards.begin(rank), count);  // the output may overlap the input
   schedule.copy(output, 0, scratch, 0, count);
   for (int other = 1; other < size; ++other) schedule.add(output, 0, scratch, place(other), count);
 }

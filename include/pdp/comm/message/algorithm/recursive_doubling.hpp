@@ -7,13 +7,13 @@
 
 namespace pdp::comm::algorithm {
 
-/// All-reduce for small messages, in place on the output: in round k, pairs at distance 2^k exchange and add what they have.
-/// Both ranks of a pair add the same two values, so all ranks end with the same bits. Ranks beyond the largest power of two hand their
-/// values to a neighbour first, and get the result last. Thakur, Rabenseifner, Gropp, 2005.
+/// All-reduce for small messages, in place on the output: in round k, pairs at distance 2^k exchange and add their values. Both ranks of a
+/// pair add the same two values, so all ranks end with the same bits. Ranks beyond the largest power of two first send their values to a
+/// neighbour, and receive the result last. Thakur, Rabenseifner, Gropp, 2005.
 constexpr void recursive_doubling_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
   const int power = as_int(std::bit_floor(static_cast<unsigned>(size)));
-  const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd one of each takes part for both
+  const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd rank of each takes part for both
   const bool in_pair = rank < 2 * folded;
   if (in_pair && rank % 2 == 0) {
     schedule.send(rank + 1, output, 0, count);
@@ -29,7 +29,7 @@ constexpr void recursive_doubling_all_reduce(Schedule& schedule, int rank, int s
   for (int distance = 1; distance < power; distance *= 2) {
     const int other = self ^ distance;
     const int peer = other < folded ? 2 * other + 1 : other + folded;
-    schedule.copy(scratch, 0, output, 0, count);  // what is sent must not change while the peer's values are added
+    schedule.copy(scratch, 0, output, 0, count);  // the values to send must not change while the peer's values are added
     schedule.send(peer, scratch, 0, count);
     schedule.combine(peer, output, 0, count);
     schedule.next_round();

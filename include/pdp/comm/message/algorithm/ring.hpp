@@ -6,8 +6,8 @@
 
 namespace pdp::comm::algorithm {
 
-/// All-reduce for large messages, in place on the output: each block travels once around the ring to be summed, and once more to be spread.
-/// Each rank sends 2 (size - 1) / size of the values, which is the least possible. Patarasuk, Yuan, "Bandwidth optimal all-reduce
+/// All-reduce for large messages, in place on the output: each block travels once around the ring to be summed, and once more to be
+/// distributed. Each rank sends 2 (size - 1) / size of the values, which is the minimum. Patarasuk, Yuan, "Bandwidth optimal all-reduce
 /// algorithms for clusters of workstations", 2009.
 constexpr void ring_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -26,7 +26,7 @@ constexpr void ring_all_reduce(Schedule& schedule, int rank, int size, std::size
   }
 }
 
-/// Reduce-scatter: the input is all shards, the output this rank's shard of the sum. Two shards of scratch memory.
+/// Reduce-scatter: the input is all shards, the output this rank's shard of the sum. Uses scratch memory for two shards.
 constexpr void ring_reduce_scatter(Schedule& schedule, int rank, int size, Shards shards) {
   using enum Step::Buffer;
   if (size == 1) return schedule.copy(output, 0, input, 0, shards.size(0));
@@ -44,7 +44,7 @@ constexpr void ring_reduce_scatter(Schedule& schedule, int rank, int size, Shard
   }
 }
 
-/// All-gather: the input is this rank's shard, the output all of them in the order of ranks.
+/// All-gather: the input is this rank's shard, the output all shards in the order of ranks.
 constexpr void ring_all_gather(Schedule& schedule, int rank, int size, Shards shards) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   const auto shard = [&](int steps_back) { return ((rank - steps_back) % size + size) % size; };

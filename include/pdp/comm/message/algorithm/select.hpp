@@ -15,7 +15,8 @@
 
 namespace pdp::comm::algorithm {
 
-/// What a collective works on, in elements: `count` where every rank brings the same, else shards; all_to_all has shards of both kinds.
+/// The sizes of a collective, in elements: `count` if it is the same for every rank, else `shards`. all_to_all sends `shards` and receives
+/// `received`.
 struct Extent {
   std::size_t count = 0;
   Shards shards{};
@@ -35,10 +36,10 @@ constexpr void all_reduce(Schedule& schedule, AllReduce algorithm, int rank, int
   }
 }
 
-/// How reductions are to be carried out: as is fastest, or in the order of ranks.
+/// The order of a reduction: the fastest, or the order of ranks.
 enum class Order : unsigned char { any, of_ranks };
 
-/// Writes the steps of one rank for a collective.
+/// Clears the schedule and writes the steps of one rank for a collective.
 constexpr void select(Schedule& schedule, Verb verb, int rank, int size, int root, const Extent& extent, std::size_t element_bytes,
                       Order order = Order::any) {
   const std::size_t count = extent.count;

@@ -9,11 +9,11 @@
 
 namespace pdp::comm::algorithm {
 
-/// How all ranks come to hold the reduction of their values by messages.
+/// The algorithms for an all-reduce by messages.
 enum class AllReduce : unsigned char { one_shot, recursive_doubling, rabenseifner, ring };
 inline constexpr std::array all_reduce_names{"one_shot", "recursive_doubling", "rabenseifner", "ring"};
 
-/// A row of the table: what to use for so many ranks and bytes, and fewer.
+/// A row of the table: the algorithm for up to `ranks` ranks and up to `bytes` bytes.
 struct Choice {
   int ranks;
   std::size_t bytes;
@@ -23,8 +23,8 @@ struct Choice {
 inline constexpr int any_ranks = std::numeric_limits<int>::max();
 inline constexpr std::size_t any_bytes = std::numeric_limits<std::size_t>::max();
 
-/// The first row that fits is taken. Rows are by ranks, then by bytes. `tune --write` (bench/tune.cpp) measures the algorithms on the
-/// network at hand and puts other rows here. All ranks of a job must have the same ones, which the handshake sees to.
+/// The first matching row is used. Rows are sorted by ranks, then by bytes. `tune --write` (bench/tune.cpp) measures the algorithms on the
+/// network at hand and writes new rows. All ranks of a job must have the same rows; the handshake checks this.
 inline constexpr std::array all_reduce_choices{
     Choice{2, 256 * 1024, AllReduce::one_shot},
     Choice{2, any_bytes, AllReduce::ring},
@@ -42,7 +42,7 @@ constexpr AllReduce choose(int ranks, std::size_t bytes) {
   return AllReduce::ring;
 }
 
-/// What tells a program with other choices.
+/// Returns a number that differs between programs with different rows.
 constexpr std::uint64_t digest_of_choices() {
   std::uint64_t digest = 0;
   for (const Choice& each : all_reduce_choices)

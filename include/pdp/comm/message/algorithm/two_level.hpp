@@ -11,14 +11,14 @@
 
 namespace pdp::comm::algorithm {
 
-/// A group over several hosts, seen from one of its ranks. Numbers are ranks of the group.
+/// A group over several hosts, as seen from one of its ranks. All ranks are ranks in the group, not in the world.
 struct Levels {
-  std::vector<int> host_of;  // of every rank
+  std::vector<int> host_of;  // host of every rank
   std::vector<int> leaders;  // the first rank on each host
   std::vector<int> local;    // the ranks on this host, in order
-  std::vector<int> acting;   // who leads in a call with a root: the root speaks for its own host
+  std::vector<int> acting;   // leader of each host in the current call; if the call has a root, the root leads its host
 
-  /// `host_of`: of every rank; hosts count from 0. `rank`: this one.
+  /// `host_of`: the host of every rank, counted from 0 in the order of first ranks. `rank`: this rank.
   static constexpr Levels of(std::vector<int> host_of, int rank) {
     Levels levels;
     for (std::size_t each = 0; each < host_of.size(); ++each) {
@@ -32,14 +32,14 @@ struct Levels {
   }
 };
 
-/// Collectives of a group over several hosts, on each of which its ranks share memory: in the host they meet, and one rank of each host,
-/// its leader, speaks for all of it to the others. What comes back goes to the ranks of the host along a tree.
+/// Collectives of a group over several hosts. The ranks of each host use a shared-memory rendezvous. One rank of each host, its leader,
+/// exchanges messages with the leaders of the other hosts. Results go to the other ranks of the host along a tree.
 class TwoLevel {
  public:
   constexpr TwoLevel(Schedule& schedule, Levels& levels, int rank)
       : schedule_{schedule}, levels_{levels}, rank_{rank}, host_{levels.host_of[as_size(rank)]} {}
 
-  /// The others go from rank to rank, as everywhere.
+  /// Returns whether the verb has a two-level schedule. For other verbs, all ranks exchange messages directly.
   static constexpr bool takes(Verb verb) {
     return verb == Verb::barrier || verb == Verb::all_reduce || verb == Verb::broadcast || verb == Verb::reduce;
   }
@@ -72,12 +72,12 @@ class TwoLevel {
   }
 
  private:
-  /// The ranks of this host meet; a rank whose host has no other one of the group is not met.
+  /// Adds a shared-memory rendezvous of this host's ranks, unless this rank is alone on its host. Begins a new round.
   constexpr void meet(Step::Buffer buffer, std::size_t count) {
     if (levels_.local.size() > 1) schedule_.together(buffer, count);
     schedule_.next_round();
   }
-  /// In scratch memory, as the values of all but the root stay what they are.
+  /// Reduces in scratch memory, because only the root's output may change.
   constexpr void reduce(int root, int home, std::size_t count) {
     using enum Step::Buffer;
     schedule_.copy(scratch, 0, output, 0, count);
@@ -92,7 +92,7 @@ class TwoLevel {
     schedule_.copy(output, 0, scratch, 0, count);
   }
 
-  /// Steps from now on name places among some ranks.
+  /// Makes the peers of later steps indices into `ranks`.
   constexpr Schedule& among(const std::vector<int>& ranks) {
     schedule_.number(ranks);
     return schedule_;

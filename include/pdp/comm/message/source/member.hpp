@@ -1,7 +1,7 @@
 #pragma once
 
-/// The definitions of what pdp/comm/message/member.hpp declares; see pdp/core/separate_compilation.hpp. Templates only, so any source may
-/// include it that instantiates a Member with a transport of its own, as those of the backends do.
+/// Definitions of the members declared in pdp/comm/message/member.hpp; see pdp/core/separate_compilation.hpp. The file holds only
+/// templates. Any source that instantiates a Member with its own transport can include it, as the sources of the backends do.
 
 #include <algorithm>
 #include <chrono>
@@ -109,7 +109,7 @@ void Member<T>::progress() {
 }
 template <Transport T>
 void Member<T>::abort(const std::string& reason) {
-  if (queue_) queue_->fail({Failure::Kind::lost, queue_->transport().rank(), reason});  // one that was moved from has no world to end
+  if (queue_) queue_->fail({Failure::Kind::lost, queue_->transport().rank(), reason});  // a moved-from Member has no world to end
 }
 
 template <Transport T>
@@ -170,7 +170,7 @@ Call& Member<T>::begin_message(const Request& request, const CheckedRequest& che
   return call;
 }
 
-/// `count`: of the output.
+/// Writes the schedule of a call. `count`: elements of the output.
 template <Transport T>
 void Member<T>::select(Call& call, const algorithm::Extent& extent, std::size_t count) {
   const Envelope& envelope = call.envelope;
@@ -192,7 +192,8 @@ void Member<T>::select(Call& call, const algorithm::Extent& extent, std::size_t 
   }
 }
 
-/// The same on all members, and with overwhelming probability on no other group: a mix of where the split was made and of its colour.
+/// Returns the channel of a new group: a mix of the parent's channel, the number of its last call and the color. It is equal on all members
+/// and, with overwhelming probability, different from all other channels.
 template <Transport T>
 std::uint64_t Member<T>::channel_of(std::uint64_t parent, std::uint64_t call, int color) {
   std::uint64_t mixed = parent;
@@ -205,7 +206,7 @@ std::uint64_t Member<T>::channel_of(std::uint64_t parent, std::uint64_t call, in
   return mixed;
 }
 
-// Memory that ranks of a group have in common.
+// Memory shared by ranks of a group.
 
 template <Transport T>
 void Member<T>::prepare_to_meet() requires GroupTransport<T> {
@@ -215,13 +216,13 @@ void Member<T>::prepare_to_meet() requires GroupTransport<T> {
     transport.add_group(place(), share(T::board_bytes, [](auto&) {}));
     meets_ = true;
   } else if constexpr (HostTransport<T>) {
-    std::vector<int> hosts, host_of;  // as the group's ranks meet them
+    std::vector<int> hosts, host_of;  // numbered in the order of their first ranks in the group
     for (const int rank : group_->ranks) {
       const auto found = std::ranges::find(hosts, transport.host_of(rank));
       host_of.push_back(as_int(found - hosts.begin()));
       if (found == hosts.end()) hosts.push_back(transport.host_of(rank));
     }
-    if (hosts.size() == host_of.size()) return;  // nobody is near anybody
+    if (hosts.size() == host_of.size()) return;  // no two ranks share a host
     const int host = host_of[as_size(rank_)];
     host_part_ = std::make_unique<Member>(split(host, rank_));
     levels_ = std::make_unique<algorithm::Levels>(algorithm::Levels::of(std::move(host_of), rank_));
@@ -238,11 +239,11 @@ auto Member<T>::share(std::size_t bytes, const Prepare& prepare) requires GroupT
   gather_from_all(own.address(), addresses);
   std::vector<Shared> all;
   for (int rank = 0; rank < size(); ++rank) {
-    // NOLINTNEXTLINE(bugprone-use-after-move): it is moved once, as one of the ranks is this one
+    // NOLINTNEXTLINE(bugprone-use-after-move): moved only once, for this rank's own index
     all.push_back(rank == rank_ ? std::move(own) : open_of(addresses[as_size(rank)], bytes));
     if (rank != rank_) prepare(all.back());
   }
-  start({.verb = Verb::barrier}).wait();  // after which nobody opens this rank's any more
+  start({.verb = Verb::barrier}).wait();  // afterwards no rank opens this rank's memory
   all[as_size(rank_)].close();
   return all;
 }
@@ -252,7 +253,7 @@ auto Member<T>::open_of(SharedAddress address, std::size_t bytes) requires Group
   try {
     return T::open(address, bytes);
   } catch (const ConfigError&) {
-    // A process that has ended shares nothing any more; a little later this rank knows that it has.
+    // The memory of a process that has ended cannot be opened. Wait briefly, so that the transport can report that the rank is lost.
     for (const TimePoint until = Clock::now() + std::chrono::milliseconds{200}; Clock::now() < until;) queue_->transport().wait(until);
     throw;
   }
@@ -262,10 +263,10 @@ template <Transport T>
 Region Member<T>::allocate(std::size_t bytes) requires ArenaTransport<T> {
   if (host_part_) {
     const auto region = std::make_shared<Region>(host_part_->allocate(bytes));
-    return {region->data(), region->size(), region};  // some of the group do not see it
+    return {region->data(), region->size(), region};  // without parts, because ranks on other hosts cannot access it
   }
   if (!meets_) return Region::ordinary(bytes);
-  // Before any memory is made: a rank that threw by itself would leave the others to open what is gone.
+  // Compare sizes before any memory is made. If only one rank threw later, the others would try to open memory that is gone.
   std::vector<std::size_t> asked;
   gather_from_all(bytes, asked);
   if (const auto other = std::ranges::find_if(asked, [&](std::size_t each) { return each != asked[0]; }); other != asked.end())

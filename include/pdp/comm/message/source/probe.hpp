@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/message/probe.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/comm/message/probe.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,6 @@
 #pragma once
 
-/// How a rank finds out that its calls are not those of others, or that a peer is gone: the definitions of what connections.hpp, which
-/// includes it, declares for that.
+/// How a rank detects calls that differ and peers that are lost: definitions for connections.hpp, which includes this file.
 
 #include <cstddef>
 #include <utility>

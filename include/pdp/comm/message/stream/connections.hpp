@@ -15,7 +15,7 @@
 namespace pdp::comm::stream {
 
 /// The connections of one rank, one for each other rank, and all that a transport does with them. The owner's thread reads and writes the
-/// streams itself.
+/// streams.
 template <class L>
 class Connections {
   static_assert(Links<L>, "pdp: connections go over a model of stream::Links");
@@ -72,7 +72,7 @@ class Connections {
     if constexpr (GroupLinks<L>) moved = move_meetings() || moved;
     for (Connection* each : open_)
       if (each->inbox.expects() || !each->outbox.empty()) moved = serve(*each) || moved;
-    // A rank that looks often and never sleeps must hear of failures, too, and of messages that it does not expect yet.
+    // A rank that polls often and never sleeps must also notice failures and unexpected messages.
     if (!moved && ++looks_ % looks_between_polls == 0) moved = sleep(Clock::time_point{});
     if (failure_) failure_->raise();
     return moved;
@@ -100,7 +100,7 @@ class Connections {
     flush_all(Clock::now() + telling);
   }
 
-  /// A rank that waits reads whatever is sent to it, so a send needs no probe.
+  /// Sends no probe for a send, because a waiting rank reads everything that it is sent.
   void send_probe(Probe probe, int peer, const SendRequest* send) {
     if (failure_ || send != nullptr) return;
     Connection& to = connection(peer);
@@ -127,11 +127,11 @@ class Connections {
     bool open;
     Inbox inbox;
     Outbox outbox;
-    std::uint64_t posted = 0;  // messages to the peer
+    std::uint64_t posted = 0;  // messages posted to the peer
   };
   static constexpr unsigned looks_between_polls = 64;
   static constexpr Duration patience = std::chrono::milliseconds{100};
-  static constexpr Duration telling = std::chrono::milliseconds{50};   // how long a failure may hold up its rank
+  static constexpr Duration telling = std::chrono::milliseconds{50};   // how long the report of a failure may delay its rank
   static constexpr Duration leaving = std::chrono::milliseconds{500};  // how long a goodbye may take
 
   void find_open() {
@@ -175,13 +175,13 @@ class Connections {
   bool serve(Connection& each) {
     bool moved = !each.outbox.empty() && write(each);
     if (!each.inbox.ended()) moved = read(each) || moved;
-    if (each.outbox.broken() && !moved) each.inbox.closed();  // all that was there has been read
+    if (each.outbox.broken() && !moved) each.inbox.closed();  // everything that had arrived has been read
     if (each.inbox.said_bye() && each.outbox.message() != nullptr) each.inbox.lost_after_bye(each.outbox.message()->envelope);
     note_fault(each);
     return moved;
   }
 
-  /// Moves the collectives that go without messages.
+  /// Advances the collectives that use shared memory instead of messages.
   bool move_meetings() requires GroupLinks<L> {
     if (links_.meetings().active().empty()) return false;
     bool moved = false, ended = false;
@@ -198,19 +198,20 @@ class Connections {
     if (ended) links_.meetings().remove_ended();
     return moved;
   }
-  /// Ends the world over what others have sent in a call before this one and nobody expects, which tells more than the call itself.
+  /// Ends the world if a peer has sent a message of an earlier collective that has no receive. Such a message explains more than `call`
+  /// itself.
   void find_earlier(const Envelope& call) requires GroupLinks<L>;
-  /// A rank that has said goodbye takes part no more.
+  /// Records which rank each rendezvous waits for. Ends the world if that rank has said goodbye, as it takes part in no further calls.
   void check_meetings() requires GroupLinks<L>;
-  /// Makes a fault of one connection the failure of the world. Where a peer seems to be gone, it may be that it has heard of a failure
-  /// before this rank has, and has left: then another peer's word on it lies here unread.
+  /// Makes a fault of one connection the failure of the world. A peer that seems to be lost may have left because it learned of a failure
+  /// earlier than this rank. So this reads the other streams first, and prefers a failure that another peer reports there.
   void note_fault(Connection& faulty);
-  /// Ranks whose calls differ may all wait for a message that nobody sends, so that no message meets a receive that shows it. So a rank
-  /// that has waited for long says where, and compares with what the others have said. That of a peer with which there is no stream yet is
-  /// asked for: it may have left.
+  /// Compares calls of ranks after a long wait. If calls differ, all ranks may wait for messages that are never sent, so that no message
+  /// reveals the difference. Each rank therefore tells the others which collective it waits in, and compares it with those that they
+  /// report. If there is no stream yet to an awaited peer, this rank requests one, because the peer may have left.
   void compare_calls();
 
-  /// Sleeps until a stream can be read, or written where that is wanted, and does it.
+  /// Sleeps until a stream can be read, or written if there is something to write, and does so. Returns whether anything moved.
   bool sleep(TimePoint until) {
     for (const Connection* each : open_) interest(*each) = {.read = !each->inbox.ended(), .write = !each->outbox.empty()};
     if (!links_.wait(interests_, until)) return false;
@@ -222,7 +223,7 @@ class Connections {
   }
   [[nodiscard]] Interest& interest(const Connection& each) { return interests_[as_size(each.peer)]; }
 
-  /// Writes what is left to say, until the given time.
+  /// Writes the remaining output, until the given time at most.
   void flush_all(TimePoint until) noexcept {
     while (true) {
       bool waiting = false;
@@ -238,10 +239,10 @@ class Connections {
 
   void leave() noexcept {
     const TimePoint until = Clock::now() + leaving;
-    if (!failure_ && links_.news()) hear_news();  // whoever has called is told, too
+    if (!failure_ && links_.news()) hear_news();  // ranks that have just connected receive the goodbye, too
     for (Connection* each : open_) {
       if (failure_) continue;
-      // Half a message cannot be completed any more, as its memory may be gone; the peer will see that the connection ends within it.
+      // The rest of a partly sent message cannot be sent, as its memory may be gone. The peer sees that the connection ends within it.
       if (each->outbox.within_message())
         each->outbox.drop();
       else
@@ -253,7 +254,7 @@ class Connections {
 
   int rank_;
   L links_;
-  std::vector<Connection> connections_;  // they stay where they are
+  std::vector<Connection> connections_;  // never reallocated; open_ points into it
   std::vector<Connection*> open_;
   Strays strays_;
   std::vector<Interest> interests_;

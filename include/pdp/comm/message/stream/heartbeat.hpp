@@ -11,22 +11,22 @@
 
 namespace pdp::comm::stream {
 
-/// Signs of life, which a rank gives whatever its own thread is doing: one that computes for an hour is not silent, one whose process is
-/// stopped or whose machine is out of reach is.
+/// Heartbeats, which a rank sends whatever its own thread does. A rank that computes for an hour is not silent. A rank is silent if its
+/// process is stopped or its machine is out of reach.
 struct Heartbeat {
-  /// How often a rank gives one.
+  /// The time between two heartbeats of a rank.
   static constexpr std::chrono::milliseconds interval{250};
-  /// How long it may give none before the world fails, unless the user says otherwise.
+  /// How long a rank may be silent before the world fails, unless the user sets another time.
   static constexpr std::chrono::seconds patience{10};
 
-  /// For the thread that gives them: signals are for the program's own threads.
+  /// Blocks all signals in the calling thread, which sends heartbeats. Signals are for the program's own threads.
   static void hold_back_signals() {
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   }
 
-  /// A rank has given none for too long. `why`: what may be the matter.
+  /// Returns the failure of a world in which a rank has been silent for too long. `why`: a likely cause.
   static Failure lost(int silent, int found_by, Duration time, std::string_view why) {
     return {Failure::Kind::lost, silent,
             text("rank ", silent, " is gone: rank ", found_by, " has had no sign of life from it for ",

@@ -21,38 +21,39 @@
 
 namespace pdp::comm::stream {
 
-/// The receiving half of a connection: takes the stream apart and brings each message to its receive, or keeps it until there is one.
+/// The receiving half of a connection. It splits the stream into messages and delivers each to its receive, or keeps it until there is one.
 class Inbox {
  public:
   Inbox(int rank, int peer) : rank_{rank}, peer_{peer} { probes_.reserve(probes_at_first); }
 
-  /// Whether a read is worth its system call: something is expected.
+  /// Returns whether a read is worth its system call: a message is expected.
   [[nodiscard]] bool expects() const { return posted_.front() != nullptr || receive_ != nullptr; }
-  /// Whether nothing can come any more, by the peer's own word.
+  /// Returns whether the stream has ended after the peer's goodbye.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool said_bye() const { return said_bye_; }
-  /// What has gone wrong here, if anything has.
+  /// Returns the failure found on this connection, if any.
   [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
-  /// The first call in which something from the peer is expected; null if there is none.
+  /// Returns the envelope of the first posted receive, or null.
   [[nodiscard]] const Envelope* expected() const { return posted_.front() != nullptr ? &posted_.front()->envelope : nullptr; }
-  /// The first collective in which something from the peer is expected; null if there is none.
+  /// Returns the envelope of the first posted receive of a collective, or null.
   [[nodiscard]] const Envelope* awaited() const {
     for (const ReceiveRequest* each = posted_.front(); each != nullptr; each = each->next)
       if (each->envelope.tag == Envelope::collective) return &each->envelope;
     return nullptr;
   }
-  /// Compares what is expected here with the call in which another rank has waited for long, as it says itself, and with what it has sent
-  /// and nobody expects. A peer that is in a later call has sent all that it ever will in earlier ones.
+  /// Compares the expected collectives with what is known of another rank: the collective in which it reports a long wait, and its
+  /// unexpected messages. If `other` is this inbox and its peer waits in a later collective, the calls differ, because the peer sends no
+  /// more messages of earlier ones.
   void compare(const Inbox& other);
-  /// Compares a call that needs no messages with those that the peer has sent, and with the one in which it has waited for long.
+  /// Compares a call that uses no messages with the peer's unexpected messages, and with the collective in which it reports a long wait.
   void compare(const Envelope& mine);
-  /// In a call in which the peer takes part, too: what it has sent in earlier ones should have been received by then.
+  /// Finds unexpected messages of collectives before `mine`, in which the peer takes part, too. They should have been received by then.
   void compare_earlier(const Envelope& mine);
-  /// Messages that have arrived as a whole.
+  /// Returns the number of messages that have arrived completely.
   [[nodiscard]] std::uint64_t received() const { return received_; }
-  /// Probes of the peer that have arrived, in their order.
+  /// Returns the peer's probes, in the order of arrival.
   [[nodiscard]] std::vector<Probe>& probes() { return probes_; }
-  /// Whether it is the peer's own word on why the world has failed.
+  /// Returns whether fault() is a failure of the world that the peer has reported.
   [[nodiscard]] bool told() const { return was_told_; }
 
   void post(ReceiveRequest& receive, Strays& pool) {
@@ -65,24 +66,25 @@ class Inbox {
       posted_.push_back(receive);
   }
 
-  /// The place for the rest of a frame that needs nothing done to it on its way; empty where there is none, or it is not worth while.
+  /// Returns the destination of the rest of a frame, if its bytes can be read there without processing. Returns an empty span if there is
+  /// none, or if reading directly does not pay.
   std::span<std::byte> straight() {
     if (frame_left_ < least_straight || held_ > 0 || told_) return {};
     if (stray_ != nullptr) return {stray_->room(frame_left_), frame_left_};
     if (receive_ != nullptr && receive_->consume == nullptr) return {receive_->data + offset_, frame_left_};
     return {};
   }
-  /// Bytes that the stream has brought straight to their place.
+  /// Records bytes that the stream has written to the destination that straight() returned.
   void placed(std::size_t bytes) {
     if (stray_ != nullptr) stray_->filled += bytes;
     took(bytes);
   }
-  /// How much of the stream is known to come: the rest of the frame, and whether its message goes on in another one.
+  /// Returns the bytes left in the current frame. more_follows() returns whether its message continues in another frame.
   [[nodiscard]] std::size_t frame_left() const { return frame_left_; }
   [[nodiscard]] bool more_follows() const { return message_left_ > frame_left_; }
 
-  /// Takes the next bytes of the stream, where they may be moved down by less than a frame's header, and says how many. What is left, a
-  /// part of a header or of an element, is to come again in front of what follows.
+  /// Processes the next bytes of the stream and returns their number. It may move them to lower addresses, by less than a frame header. The
+  /// remaining bytes, a part of a header or of an element, must be passed again in front of the bytes that follow.
   std::size_t take(std::byte* from, std::size_t size, Strays& pool) {
     std::size_t taken = 0;
     while (taken < size && !fault_) {
@@ -103,7 +105,7 @@ class Inbox {
     return taken;
   }
 
-  /// What it means that the peer takes nothing any more, once all it said has been read.
+  /// Handles the end of the stream, once everything before it has been read. The peer is lost unless it has said goodbye.
   void closed() {
     if (said_bye_)
       ended_ = true;
@@ -111,9 +113,9 @@ class Inbox {
       lost(text("rank ", peer_, " is gone: its connection to rank ", rank_,
                 " was closed without a goodbye, so its process has probably ended; its own output says why"));
   }
-  /// There never was a stream, as the peer had ended its part before it was wanted.
+  /// Records that the peer ended its part before a stream to it was requested.
   void left() { said_bye_ = ended_ = true; }
-  /// The stream is not what a rank of pdp would write.
+  /// Records that the stream is not one that a rank of pdp would write.
   void garbled() {
     lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
   }
@@ -123,9 +125,9 @@ class Inbox {
   }
 
  private:
-  static constexpr std::size_t probes_at_first = 2;        // for which there is room: a step that has to wait does not allocate
+  static constexpr std::size_t probes_at_first = 2;        // reserved, so that a step that has to wait does not allocate
   static constexpr std::size_t largest_element = 8;        // bytes, of any DType
-  static constexpr std::size_t least_straight = 4 * 1024;  // below, a copy costs less than another read
+  static constexpr std::size_t least_straight = 4 * 1024;  // bytes; for fewer, a copy costs less than another read
 
   void lost(std::string why) { fault_ = Failure{Failure::Kind::lost, peer_, std::move(why)}; }
 
@@ -172,7 +174,7 @@ class Inbox {
   }
 
   static bool is_same_call(Envelope one, const Envelope& other);
-  /// Word of the first of the peer's calls that is known to differ.
+  /// Records as the fault the first of the peer's calls that is known to differ.
   void refuse(const Envelope& mine, const Envelope& theirs) {
     compare_earlier(mine);
     if (!fault_) fault_ = mismatch(mine, rank_, theirs, peer_);
@@ -191,7 +193,7 @@ class Inbox {
     if (message_left_ == 0) complete();
   }
 
-  /// Brings bytes of a frame to where they belong; says how many, which are all but a part of an element at their end.
+  /// Delivers bytes of a frame to their destination. Returns their number: all except a part of an element at the end.
   std::size_t deliver(std::byte* from, std::size_t size) {
     if (told_) {
       told_->message.append(reinterpret_cast<const char*>(from), size);
@@ -210,7 +212,7 @@ class Inbox {
       }
     } else {
       size -= size % receive_->element;
-      // Where values do not lie as they must, the header that came before them has left room to move down.
+      // Misaligned values are moved to a lower, aligned address. The header before them has left room for that.
       std::byte* const aligned = from - reinterpret_cast<std::uintptr_t>(from) % std::bit_ceil(receive_->element);
       if (aligned != from) std::memmove(aligned, from, size);
       if (size > 0) receive_->consume(receive_->data + offset_, aligned, size);
@@ -239,7 +241,7 @@ class Inbox {
     stray_ = nullptr;
   }
 
-  /// Gives a receive what has arrived for it; what is still to come goes to it directly.
+  /// Delivers the stored bytes of a message to its receive. Bytes that arrive later go to the receive directly.
   void hand_over(Stray& stray, ReceiveRequest& receive, Strays& pool) {
     if (receive.envelope != stray.envelope) return refuse(receive.envelope, stray.envelope);
     const std::size_t whole = receive.consume != nullptr ? stray.filled - stray.filled % receive.element : stray.filled;
@@ -248,7 +250,7 @@ class Inbox {
     else if (whole > 0)
       std::memcpy(receive.data, stray.bytes.get(), whole);
     if (&stray == stray_) {
-      held_ = stray.filled - whole;  // of an element whose other part is still to come
+      held_ = stray.filled - whole;  // bytes of an element that has not arrived completely
       if (held_ > 0) std::memcpy(element_.data(), stray.bytes.get() + whole, held_);
       offset_ = stray.filled;
       receive_ = &receive;
@@ -262,19 +264,19 @@ class Inbox {
   int rank_;
   int peer_;
   Queue<ReceiveRequest> posted_;
-  Queue<Stray> strays_;  // in the order in which they began to arrive; the last one may still be arriving
+  Queue<Stray> strays_;  // in the order of arrival; the last one may still be arriving
 
-  // The message that is arriving: for receive_, for stray_, or what the peer tells of a failure.
+  // The message that is arriving: for receive_, for stray_, or a failure that the peer reports (told_).
   ReceiveRequest* receive_ = nullptr;
   Stray* stray_ = nullptr;
   std::optional<Failure> told_;
-  std::optional<Envelope> waits_in_;  // the collective in which the peer has waited for long, when it last said so
-  std::size_t offset_ = 0;            // bytes of it that have been brought to their place
-  std::size_t frame_left_ = 0;        // bytes of its frame that have not
+  std::optional<Envelope> waits_in_;  // the collective in which the peer last reported a long wait
+  std::size_t offset_ = 0;            // bytes of the message that have been delivered
+  std::size_t frame_left_ = 0;        // bytes of its frame that have not been delivered
   std::uint64_t message_left_ = 0;
 
-  alignas(std::max_align_t) std::array<std::byte, largest_element> element_{};  // the beginning of one
-  std::size_t held_ = 0;                                                        // bytes of it
+  alignas(std::max_align_t) std::array<std::byte, largest_element> element_{};  // the first bytes of an incomplete element
+  std::size_t held_ = 0;                                                        // number of these bytes
   std::uint64_t received_ = 0;
   std::vector<Probe> probes_;
   bool said_bye_ = false;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How an Inbox finds out that the calls of two ranks differ: the definitions of what inbox.hpp, which includes it, declares for that.
+/// How an Inbox detects that the calls of two ranks differ: definitions for inbox.hpp, which includes this file.
 
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/failure.hpp>
@@ -9,7 +9,7 @@
 
 namespace pdp::comm::stream {
 
-/// Messages of one call may differ in their length.
+/// Ignores `bytes`, because messages of one call may differ in length.
 inline bool Inbox::is_same_call(Envelope one, const Envelope& other) {
   one.bytes = other.bytes;
   return one == other;

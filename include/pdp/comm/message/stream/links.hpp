@@ -12,32 +12,34 @@
 
 namespace pdp::comm::stream {
 
-/// What a rank waits for on its stream with one peer, and whether it has come.
+/// The events that a rank waits for on its stream with one peer, and whether one of them has occurred.
 struct Interest {
-  bool read = false;   // bytes, or the stream's end
-  bool write = false;  // room for more
+  bool read = false;   // data, or the end of the stream
+  bool write = false;  // space for more data
   bool ready = false;
 };
 
-/// What has come from outside the streams.
+/// Events from outside the streams.
 struct News {
-  std::optional<Failure> failure{};  // why the world has failed, where it has
-  std::vector<int> left{};           // ranks that were wanted, and have ended their part before
+  std::optional<Failure> failure{};  // the failure of the world, if it has failed
+  std::vector<int> left{};           // ranks to which a stream was requested after they had ended their part
 };
 
-/// The streams of bytes between one rank and each of the others, both ways: sockets, or rings in memory that the ranks share. They belong
-/// to the thread that reads and writes them.
+/// The byte streams between one rank and each other rank, in both directions: sockets, or rings in shared memory. They belong to the thread
+/// that reads and writes them.
 ///
-/// - open(peer): whether there is one; not to this rank itself. want(peer): asks for one where there is not.
-/// - news(): a look at whether something has come from outside the streams; then only, take_news() opens those that have been made since,
-///   and gives the rest. tell(failure): has all ranks hear of it, those without a stream from here included.
-/// - heartbeat(duration): how long a rank may show no sign of life before the world fails; zero: for ever.
-/// - read(peer, inbox, strays): brings what is there to the inbox, up to a bounded number of bytes, and says whether anything moved. Calls
-///   inbox.closed() once everything has been read of a stream that its peer has ended.
-/// - write(peer, parts): the bytes that the stream takes of the two parts at once; `gone` where it will never take any.
-/// - wait(interests, until): sleeps until something of it is ready, and marks that; false when nothing was, at the given time or some
-///   time before it.
-/// - leave(until): after the last words. Ends the streams, so that what has been written still arrives, and never throws.
+/// - open(peer): returns whether there is a stream; there is none to this rank itself. want(peer): requests one if there is none.
+/// - news(): returns whether there are events from outside the streams. take_news(): opens the streams that have been made since, and
+///   returns the other events; to be called only if news() is true. tell(failure): reports the failure to all ranks, including those
+///   without a stream from this rank.
+/// - heartbeat(duration): sets how long a rank may be silent before the world fails; zero means for ever.
+/// - read(peer, inbox, strays): passes available data to the inbox, up to a bounded number of bytes, and returns whether anything moved.
+///   Calls inbox.closed() once everything has been read of a stream that its peer has ended.
+/// - write(peer, parts): writes as much of the two parts as the stream takes at once. Returns the number of bytes, or `gone` if the stream
+///   will never take any.
+/// - wait(interests, until): sleeps until one of the events occurs, and marks the streams that are ready. Returns false if none is ready,
+///   at the given time or some time before it.
+/// - leave(until): called after the last frames are written. Ends the streams such that everything written still arrives. Never throws.
 template <class L>
 concept Links = std::movable<L> && requires(L& links, const L& observed, int peer, Inbox& inbox, Strays& strays, std::span<iovec, 2> parts,
                                             std::span<Interest> interests, TimePoint until, const Failure& failure, Duration duration) {
@@ -55,8 +57,8 @@ concept Links = std::movable<L> && requires(L& links, const L& observed, int pee
   noexcept;
 };
 
-/// Links whose ranks have memory in common, and carry out some collectives there: meetings() holds those that are under way (see
-/// together::Meeting), and wait() returns when one of them can be moved, too. unread(peer): whether its stream holds anything new.
+/// Links whose ranks share memory and carry out some collectives there. meetings() holds the rendezvous in flight (see together::Meeting).
+/// wait() also returns if one of them can advance. unread(peer): returns whether the peer's stream may hold new data.
 template <class L>
 concept GroupLinks = Links<L> && requires(L& links, const L& observed, GroupRequest& request, int peer) {
   { observed.unread(peer) } -> std::same_as<bool>;

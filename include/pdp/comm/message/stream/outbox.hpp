@@ -18,10 +18,10 @@
 
 namespace pdp::comm::stream {
 
-/// What a stream says whose peer takes nothing any more.
+/// The result of a write to a stream if the peer takes no more data.
 inline constexpr std::size_t gone = std::numeric_limits<std::size_t>::max();
 
-/// The sending half of a connection: messages go out in the order in which they were posted, as far as its stream takes them at once.
+/// The sending half of a connection. Messages are sent in the order in which they were posted, as far as the stream takes them at once.
 class Outbox {
  public:
   Outbox() { notes_.reserve(notes_at_first); }
@@ -33,21 +33,22 @@ class Outbox {
     if (sends_.front() == &send) begin();
   }
 
-  /// Says, before the next message's frame, in which collective this rank waits. Once for each.
+  /// Queues a note that this rank waits in a collective, to be sent before the next frame of a message. Does nothing if the last note was
+  /// for the same collective.
   void note(const Envelope& call) {
     if (noted_ && noted_->channel == call.channel && noted_->sequence == call.sequence) return;
     if (note({.kind = Frame::Kind::waiting, .envelope = call})) noted_ = call;
   }
-  /// Sends a frame without a payload before the next message's frame. Drops it and returns false if many wait already, as the peer does not
-  /// read then.
+  /// Queues a frame without a payload, to be sent before the next frame of a message. Drops it and returns false if many are queued
+  /// already, because the peer then does not read.
   bool note(const Frame& frame) {
     if (notes_.size() == most_notes) return false;
     notes_.push_back(frame);
     return true;
   }
 
-  /// Writes what goes at once, up to a few frames, so that a rank which sends without end still reads. Says whether anything moved.
-  /// `write(parts)`: gives the bytes that the stream takes at once, or `gone` where it will never take any.
+  /// Writes as much as the stream takes at once, up to a few frames, so that a rank that sends continuously still reads. Returns whether
+  /// anything moved. `write(parts)`: returns the number of bytes that the stream has taken, or `gone` if it will never take any.
   template <class Write>
   bool flush(const Write& write) {
     bool moved = false;
@@ -70,13 +71,14 @@ class Outbox {
     return moved;
   }
 
-  /// Whether the peer takes nothing any more. Why is for the receiving half to find out: its last words may still lie there.
+  /// Returns whether the peer takes no more data. The receiving half finds out why, because the peer's last frames may still be unread.
   [[nodiscard]] bool broken() const { return broken_; }
 
-  /// The message on its way, if there is one.
+  /// Returns the message that is being sent, or null.
   [[nodiscard]] const SendRequest* message() const { return sends_.front(); }
 
-  /// Lets go of all messages and says one last thing. A frame that has been begun is completed from a copy, so that the stream stays whole.
+  /// Drops all messages and queues one last frame with the text `said`. A partly sent frame is completed from a copy, so that the stream
+  /// stays well-formed.
   void finish(Frame last, std::string_view said) {
     last.length = static_cast<std::uint32_t>(said.size());
     std::vector<std::byte> words;
@@ -105,13 +107,13 @@ class Outbox {
     notes_.clear();
     note_sent_ = 0;
   }
-  /// Whether a message has been begun and not ended.
+  /// Returns whether a message has been sent in part.
   [[nodiscard]] bool within_message() const { return sends_.front() != nullptr && (sent_ > 0 || before_ > 0); }
 
  private:
   static constexpr int frames_at_once = 4;
   static constexpr std::size_t most_notes = 64;
-  static constexpr std::size_t notes_at_first = 2;  // for which there is room: a step that has to wait does not allocate
+  static constexpr std::size_t notes_at_first = 2;  // reserved, so that a step that has to wait does not allocate
 
   [[nodiscard]] bool has_note() const { return !notes_.empty(); }
   std::size_t next_of_note(std::array<iovec, 2>& parts) {
@@ -164,16 +166,16 @@ class Outbox {
     SendRequest& sent = *sends_.front();
     sends_.pop_front();
     if (sends_.front() != nullptr) begin();
-    sent.done.store(true, std::memory_order_release);  // its owner may use it again from here on
+    sent.done.store(true, std::memory_order_release);  // from here on its owner may use it again
   }
 
-  Queue<SendRequest> sends_;       // the first one is on its way
-  Frame frame_;                    // the one on its way
-  std::size_t sent_ = 0;           // of it, header included
-  std::uint64_t before_ = 0;       // bytes of the message in frames before it
-  std::optional<Envelope> noted_;  // the last collective in which this rank has said that it waits
-  std::vector<Frame> notes_;       // to go out, in their order
-  std::size_t note_sent_ = 0;      // bytes of the first one
+  Queue<SendRequest> sends_;       // the first one is being sent
+  Frame frame_;                    // the frame that is being sent
+  std::size_t sent_ = 0;           // bytes of it that have been sent, header included
+  std::uint64_t before_ = 0;       // bytes of the message in earlier frames
+  std::optional<Envelope> noted_;  // the collective of the last note
+  std::vector<Frame> notes_;       // to be sent, in this order
+  std::size_t note_sent_ = 0;      // bytes of the first note that have been sent
   std::vector<std::byte> last_words_;
   std::size_t last_words_sent_ = 0;
   bool broken_ = false;

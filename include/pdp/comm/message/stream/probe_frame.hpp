@@ -7,7 +7,7 @@
 
 namespace pdp::comm::stream {
 
-/// A probe as a frame without a payload. Parts of the envelope that no probe needs hold its other members.
+/// Returns a probe as a frame without a payload. Fields of the frame and its envelope that a probe does not use hold its other members.
 inline Frame frame_of(const Probe& probe) {
   Frame frame{.kind = Frame::Kind::probe, .envelope = probe.call};
   frame.envelope.bytes = probe.received;
@@ -17,7 +17,7 @@ inline Frame frame_of(const Probe& probe) {
   return frame;
 }
 
-/// Nothing if the frame holds no probe.
+/// Returns the probe in a frame, or nothing if the frame holds none.
 inline std::optional<Probe> probe_of(const Frame& frame) {
   if (frame.length > 0 || frame.envelope.reserved > static_cast<std::uint8_t>(Probe::Kind::meeting)) return std::nullopt;
   Probe probe{.kind = static_cast<Probe::Kind>(frame.envelope.reserved),

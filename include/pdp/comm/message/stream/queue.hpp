@@ -6,7 +6,7 @@
 
 namespace pdp::comm::stream {
 
-/// A queue of items that lie elsewhere, through their own `next`: it allocates nothing.
+/// An intrusive queue: items are linked through their own `next`. It allocates nothing and does not own its items.
 template <class Item>
 class Queue {
  public:
@@ -20,7 +20,7 @@ class Queue {
   void pop_front() noexcept { first_ = first_->next; }
   void clear() noexcept { first_ = last_ = nullptr; }
 
-  /// Takes out the first item with a channel and a tag; null if there is none.
+  /// Removes and returns the first item with the channel and tag of `wanted`, or null.
   Item* take_matching(const Envelope& wanted) noexcept {
     Item* before = nullptr;
     for (Item* item = first_; item != nullptr; before = std::exchange(item, item->next)) {

@@ -10,7 +10,7 @@
 
 namespace pdp::comm::stream {
 
-/// A message, or the part of it that is there, which arrived before its receive was posted.
+/// An unexpected message: one that arrived, at least in part, before its receive was posted.
 struct Stray {
   Envelope envelope;
   std::unique_ptr<std::byte[]> bytes;
@@ -18,21 +18,21 @@ struct Stray {
   std::size_t filled = 0;
   Stray* next = nullptr;
 
-  /// Room for `more` bytes. Memory grows with what has arrived, never with what is only claimed.
+  /// Returns memory for `more` bytes behind those that have arrived. Memory grows frame by frame, never by the claimed length of a message.
   std::byte* room(std::size_t more) {
     if (filled + more > capacity) grow(std::max(filled + more, 2 * capacity));
     return bytes.get() + filled;
   }
   void grow(std::size_t to) {
-    std::unique_ptr<std::byte[]> larger{new std::byte[to]};  // not zeroed: pages that are never used are never there
+    std::unique_ptr<std::byte[]> larger{new std::byte[to]};  // not zeroed, so that the system provides only the pages that are written
     if (filled > 0) std::memcpy(larger.get(), bytes.get(), filled);
     bytes = std::move(larger);
     capacity = to;
   }
 };
 
-/// Where strays come from and go back to. It starts with a few, of a size whose memory the system gives only once it is written, so that a
-/// rank which runs late for the first time at step 1000 allocates nothing.
+/// A free list of strays. It starts with `count` of them, with capacity for 1 MiB each, which the system provides only when it is written.
+/// So a rank that is late for the first time at step 1000 allocates nothing.
 class Strays {
  public:
   explicit Strays(std::size_t count) {
@@ -42,8 +42,8 @@ class Strays {
     }
   }
 
-  /// Returns one with or without memory. One that is made here has none: many small messages that nobody receives would use up the address
-  /// space.
+  /// Returns a stray, with or without memory. A new one has none, because many small messages that are never received would use up the
+  /// address space.
   Stray& take() {
     if (free_ == nullptr) return fresh();
     Stray& stray = *free_;

@@ -11,8 +11,8 @@ namespace pdp::comm::stream {
 template <class L>
 class Connections;
 
-/// Messages over one stream of bytes for each pair of ranks: a handle of the connections, so that a program which uses it does not read how
-/// they work. L is a model of Links; its members are defined in transport_source.hpp, and compiled once, where L is known.
+/// A transport over one byte stream for each pair of ranks. It is a handle of its Connections, so programs that use it do not include their
+/// definition. L is a model of Links. The members are defined in transport_source.hpp, and compiled once, in a source that knows L.
 template <class L>
 class StreamTransport {
  public:

@@ -9,30 +9,30 @@
 
 namespace pdp::comm::together {
 
-/// Where values lie that all ranks of a group see: in which memory, and how far from its beginning.
+/// The location of values that all ranks of a group can access: a memory and an offset in bytes.
 struct Source {
-  std::uint64_t memory = 0;  // its number; 0: in memory that only its own rank sees
+  std::uint64_t memory = 0;  // number of the memory; 0 if only this rank can access the values
   std::uint64_t offset = 0;
 };
 
-/// A piece of a rank's values, which all others read. What is short comes with the line that says it is there.
+/// A piece of one rank's values, which all other ranks read. Values of up to 8 bytes (`few`) share a cache line with the piece number.
 struct Slot {
-  static constexpr std::size_t capacity = 64 * 1024;  // bytes; a multiple of every element
+  static constexpr std::size_t capacity = 64 * 1024;  // bytes; a multiple of every element size
 
-  alignas(64) std::atomic<std::uint64_t> piece{0};  // its number; those of a group count from 1
-  Envelope envelope;                                // of the call that it belongs to
+  alignas(64) std::atomic<std::uint64_t> piece{0};  // its number; numbers of a group start at 1
+  Envelope envelope;                                // of the call that the piece belongs to
   std::array<std::byte, 8> few;
-  Source source;  // of the call's first piece: where the values lie, if all can see them there; then the slot holds none
+  Source source;  // in the first piece of a call: location of the values; if set, the slot holds no values
   alignas(64) std::array<std::byte, capacity> many;
 };
 static_assert(offsetof(Slot, source) == 64 && offsetof(Slot, many) == 128);
 
-/// What a rank of a group shows of itself in collectives. It alone writes here.
+/// The data that a rank of a group publishes in collectives. Only this rank writes to it.
 struct Board {
   static constexpr std::uint64_t slot_count = 8;
 
-  alignas(64) std::atomic<std::uint64_t> summed{0};  // the last piece of which its share is summed
-  alignas(64) std::atomic<std::uint64_t> taken{0};   // the last piece with which it has finished
+  alignas(64) std::atomic<std::uint64_t> summed{0};  // the last piece of which this rank has summed its share
+  alignas(64) std::atomic<std::uint64_t> taken{0};   // the last piece that this rank has finished with
   std::array<Slot, slot_count> slot;
 };
 

@@ -11,11 +11,11 @@
 
 namespace pdp::comm::together {
 
-/// One rank's share of an all-reduce whose values all ranks see where they lie: it adds up its share of all of them, in the order of ranks,
-/// and writes the sum to all of them. Nobody else touches that share.
+/// One rank's share of an all-reduce over values that all ranks can access in place. The rank sums its share of all ranks' values, in the
+/// order of ranks, and writes the sum to all of them. No other rank accesses that share.
 class InPlace {
  public:
-  /// `values`: of each rank, from its beginning. Shares are whole lines, so that no two ranks write to one.
+  /// `values`: the beginning of each rank's values; borrowed. Shares are whole cache lines, so that no two ranks write to the same line.
   void begin(const GroupRequest& request, const std::vector<std::byte*>& values, std::size_t rank) {
     combine_ = request.combine;
     values_ = &values;
@@ -26,14 +26,14 @@ class InPlace {
   }
   [[nodiscard]] bool done() const { return at_ == end_; }
 
-  /// A bounded part of it.
+  /// Reduces the next part of the share, at most bytes_at_once bytes.
   void step() {
     const std::size_t until = std::min(end_, at_ + bytes_at_once);
     for (; at_ < until; at_ += std::min(block, until - at_)) sum(at_, std::min(block, until - at_));
   }
 
  private:
-  static constexpr std::size_t block = 16 * 1024;  // bytes that stay in a core's nearest cache between the sum and its copies
+  static constexpr std::size_t block = 16 * 1024;  // bytes that stay in a core's L1 cache between the sum and its copies
   static constexpr std::size_t bytes_at_once = 512 * 1024;
 
   void sum(std::size_t begin, std::size_t bytes) {

@@ -19,17 +19,20 @@
 
 namespace pdp::comm::together {
 
-/// All-reduce and barrier of a group whose ranks share memory: one rank's part, moved on whenever it is asked to.
+/// One rank's part in a shared-memory rendezvous: an all-reduce or barrier of a group whose ranks share memory.
 ///
-/// Values travel in pieces. Each rank copies a piece of its own to a slot of its board. Then either every rank adds up all of the piece (a
-/// short one, or two ranks: one exchange), or each adds up its share of it, puts the sum to its own slot, and takes the others' shares from
-/// theirs (each byte crosses twice, however many ranks there are). A slot is written again once all ranks have finished with the piece that
-/// was there. Where the values of all ranks lie in memory that all of them see, nothing is copied to slots: each rank adds up its share
-/// where the values lie. In all three, values are added in the order of ranks, so all ranks and all runs have the same bits.
+/// Values travel in pieces. Each rank copies its piece to a slot of its board. A slot is reused once all ranks have finished with its
+/// piece. There are three ways to sum:
+/// - Whole pieces, if values are short or there are two ranks: every rank sums the whole piece. This takes one exchange.
+/// - Shares: each rank sums its share of the piece, writes the sum to its own slot, and copies the other shares from the other slots. Each
+///   byte crosses twice, however many ranks there are.
+/// - In place, if all ranks can access the values of all: each rank sums its share there, and nothing is copied to slots.
+///
+/// All three add values in the order of ranks, so all ranks and all runs get the same bits.
 template <Sources S, class Bell>
 class Meeting {
  public:
-  /// `partners`: all ranks of the group, this one included. `sources`: of this rank.
+  /// `partners`: all ranks of the group, including this one. `sources`: of this rank; borrowed.
   Meeting(std::uint64_t channel, std::vector<Partner<Bell>> partners, int rank, const S& sources)
       : channel_{channel},
         partners_{std::move(partners)},
@@ -40,7 +43,7 @@ class Meeting {
 
   [[nodiscard]] std::uint64_t channel() const { return channel_; }
   [[nodiscard]] GroupRequest* request() const { return request_; }
-  /// What has gone wrong, if anything has.
+  /// Returns the failure that this rank has found, if any.
   [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
 
   void begin(GroupRequest& request) {
@@ -55,13 +58,13 @@ class Meeting {
   }
   void drop() { request_ = nullptr; }
 
-  /// Moves what can be moved, and says whether anything was.
+  /// Moves everything that can move and returns whether anything moved.
   bool advance() {
     bool moved = false;
     while (request_ != nullptr && !fault_ && step()) moved = true;
     return moved;
   }
-  /// Whether advance() would move something.
+  /// Returns whether advance() would move something.
   [[nodiscard]] bool ready() const {
     if (request_ == nullptr) return false;
     if (way_ == Way::in_place) return !in_place_.done() || behind(&Board::summed, first_) < 0;
@@ -70,14 +73,14 @@ class Meeting {
     if (shared_out_ && taken_ < summed_ && behind(&Board::summed, number(taken_)) < 0) return true;
     return (shared_out_ ? summed_ : taken_) < copied_ && absent(shared_out_ ? summed_ : taken_, 0) == size_;
   }
-  /// A rank of the world that the request waits for; -1 if there is none.
+  /// Returns a rank of the world that the request waits for, or -1.
   [[nodiscard]] int missing() const {
     const int rank = request_ == nullptr ? -1 : missing_here();
     return rank < 0 ? -1 : partners_[as_size(rank)].world_rank;
   }
 
  private:
-  /// How the values go: through slots, or not at all. It is open until the first pieces of all ranks have shown where their values lie.
+  /// How values travel: through slots or in place; `open` until the first pieces of all ranks have shown the location of their values.
   enum class Way : unsigned char { open, in_slots, in_place };
   static constexpr std::size_t whole_up_to = 4 * 1024;  // bytes
 
@@ -92,21 +95,23 @@ class Meeting {
     return bytes <= slot.few.size() ? slot.few.data() : slot.many.data();
   }
 
-  /// Pieces that this rank shows: the first one alone, and without values, where all see these.
+  /// Returns the number of pieces that this rank publishes. If all ranks can access its values, it publishes only the first piece, without
+  /// values.
   [[nodiscard]] std::uint64_t to_copy() const { return source_.memory != 0 ? 1 : pieces_; }
-  /// The first rank, from `from` on, whose piece is not there yet; the number of ranks if all are.
+  /// Returns the first rank, starting with `from`, that has not published the piece; the number of ranks if all have.
   [[nodiscard]] int absent(std::uint64_t piece, int from) const {
     for (; from < size_; ++from)
       if (from != rank_ && slot(from, piece).piece.load(std::memory_order_seq_cst) != number(piece)) break;
     return from;
   }
-  /// A rank that has not come as far as a piece; -1 if all have.
+  /// Returns a rank whose counter has not reached the piece, or -1 if all have.
   [[nodiscard]] int behind(std::atomic<std::uint64_t> Board::*counter, std::uint64_t piece) const {
     for (int rank = 0; rank < size_; ++rank)
       if (rank != rank_ && (board(rank).*counter).load(std::memory_order_seq_cst) < piece) return rank;
     return -1;
   }
-  /// Numbers start at 1, so those before the first slots were used are below what anybody has taken.
+  /// Returns whether all ranks have finished with the piece in the slot of the next one. Piece numbers start at 1, so the first slots are
+  /// free.
   [[nodiscard]] bool may_copy() const {
     const std::uint64_t next = number(copied_);
     return next <= all_took_ + Board::slot_count || behind(&Board::taken, next - Board::slot_count) < 0;
@@ -158,7 +163,7 @@ class Meeting {
     ++copied_;
   }
 
-  /// All envelopes of the call are there.
+  /// Compares the envelopes of all ranks, which have all published their first pieces.
   void compare() {
     for (int rank = 0; rank < size_; ++rank) {
       if (const Envelope& theirs = slot(rank, 0).envelope; theirs != request_->envelope) {
@@ -168,8 +173,8 @@ class Meeting {
     }
   }
 
-  /// All ranks have shown where their values lie, and each comes to the same conclusion here. False where the pieces that are there hold
-  /// no values.
+  /// Decides how values travel, once all ranks have shown the location of their values. All ranks come to the same conclusion. Returns
+  /// false if the published pieces cannot be summed.
   bool decide() {
     bool all_own = true, all_there = true;
     for (int rank = 0; rank < size_; ++rank) {
@@ -186,7 +191,7 @@ class Meeting {
     }
     way_ = Way::in_slots;
     if (all_own) return true;
-    // Some are seen by all and some are not: all begin again with their first piece, after any that was shown already.
+    // Not all values lie in one shared memory. All ranks restart with their first piece, with numbers after those already published.
     source_ = {};
     copied_ = 0;
     first_ += Board::slot_count;
@@ -210,7 +215,7 @@ class Meeting {
     return true;
   }
 
-  /// Leaves the combination of bytes [begin, begin + bytes) of all ranks' pieces in this rank's own values.
+  /// Writes the combination of bytes [begin, begin + bytes) of all ranks' pieces to this rank's own values.
   void combine(std::uint64_t piece, std::size_t begin, std::size_t bytes) {
     if (request_->combine == nullptr || bytes == 0) return;
     const std::size_t whole = size_of(piece);
@@ -226,14 +231,14 @@ class Meeting {
     took_piece();
   }
 
-  /// Where a rank's share of a piece begins, in bytes.
+  /// Returns the offset of a rank's share of a piece, in bytes.
   [[nodiscard]] std::size_t share(std::uint64_t piece, int rank) const {
     return block_begin(size_of(piece) / request_->element, size_, rank) * request_->element;
   }
   void sum_share() {
     const std::size_t begin = share(summed_, rank_), bytes = share(summed_, rank_ + 1) - begin;
     combine(summed_, begin, bytes);
-    // Nobody else reads this part of the slot as a value of this rank.
+    // Only this rank sums this share, so no other rank reads its original values in the slot.
     if (bytes > 0) std::memcpy(slot(rank_, summed_).many.data() + begin, values(summed_) + begin, bytes);
     board(rank_).summed.store(number(summed_), std::memory_order_seq_cst);
     wake();
@@ -250,12 +255,12 @@ class Meeting {
   void took(std::uint64_t number) { board(rank_).taken.store(number, std::memory_order_seq_cst); }
   void took_piece() {
     took(number(taken_));
-    if (pieces_ >= Board::slot_count) wake();  // else nobody sleeps for want of a slot
+    if (pieces_ >= Board::slot_count) wake();  // with fewer pieces no rank sleeps until a slot is free
     ++taken_;
   }
 
   void finish(std::uint64_t pieces) {
-    // All ranks have begun this call, so they have finished with all pieces of those before it.
+    // All ranks have begun this call, so they have finished with all pieces of earlier calls.
     all_took_ = first_ - 1;
     first_ += pieces;
     std::exchange(request_, nullptr)->done = true;
@@ -271,16 +276,16 @@ class Meeting {
   int rank_;
   int size_;
   const S* sources_;
-  std::uint64_t first_ = 1;     // number of the first piece of the call, or of the next one
-  std::uint64_t all_took_ = 0;  // every rank has finished with this piece, and with those before it
+  std::uint64_t first_ = 1;     // number of the first piece of the current or next call
+  std::uint64_t all_took_ = 0;  // all ranks have finished with the pieces up to this one
 
   GroupRequest* request_ = nullptr;
   std::uint64_t pieces_ = 0, copied_ = 0, summed_ = 0, taken_ = 0;  // of the call
-  int arrived_ = 0;                                                 // ranks, from the first on, whose next piece is known to be there
-  bool shared_out_ = false;                                         // whether each rank adds up a share
+  int arrived_ = 0;                                                 // number of leading ranks known to have published their next piece
+  bool shared_out_ = false;                                         // whether each rank sums a share
   Way way_ = Way::in_slots;
   Source source_;                   // of this rank's values
-  std::vector<std::byte*> values_;  // of all ranks, where all see them
+  std::vector<std::byte*> values_;  // of all ranks, if all can access them
   InPlace in_place_;
   std::optional<Failure> fault_;
 };

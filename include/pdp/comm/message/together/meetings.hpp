@@ -10,7 +10,8 @@
 
 namespace pdp::comm::together {
 
-/// The groups of one rank whose ranks share memory, and their collectives that are under way. `Memory`: what a group keeps for its boards.
+/// The groups of one rank that share memory, and their rendezvous in flight. `Memory`: the type of memory that a group keeps for its
+/// boards.
 template <Sources S, class Bell, class Memory>
 class Meetings {
  public:
@@ -18,7 +19,7 @@ class Meetings {
 
   [[nodiscard]] S& sources() { return *sources_; }
 
-  /// `keeps`: memory of the group's own, for as long as it lives.
+  /// `keeps`: memory that the group owns until it is removed.
   void add(std::uint64_t channel, std::vector<Partner<Bell>> partners, int rank, std::vector<Memory> keeps = {}) {
     groups_.push_back(std::make_unique<Group>(std::move(keeps), Meeting<S, Bell>{channel, std::move(partners), rank, *sources_}));
     active_.reserve(groups_.size());
@@ -33,9 +34,9 @@ class Meetings {
     meeting->begin(request);
     active_.push_back(meeting);
   }
-  /// Those that are under way, and those that have just ended.
+  /// Returns the rendezvous in flight, including those that have just ended.
   [[nodiscard]] const Active& active() const { return active_; }
-  /// Removes those that have ended.
+  /// Removes the rendezvous that have ended.
   void remove_ended() {
     std::erase_if(active_, [](const auto* each) { return each->request() == nullptr; });
   }
