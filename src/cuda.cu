@@ -4,7 +4,7 @@
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
 
-// The kernels of pdp's own rules.
+// The kernels of pdp's own optimizer rules.
 template pdp::cuda::Update<pdp::optim::Sgd> pdp::cuda::update<1, pdp::optim::Sgd>;
 template pdp::cuda::Update<pdp::optim::Adam> pdp::cuda::update<2, pdp::optim::Adam>;
 template pdp::cuda::Update<pdp::optim::AdamW> pdp::cuda::update<2, pdp::optim::AdamW>;
@@ -17,7 +17,7 @@ template pdp::cuda::Update<pdp::optim::AdamW, pdp::Float16> pdp::cuda::update<2,
 
 namespace pdp::cuda {
 
-// Those of the reductions of pdp's communicators.
+// The kernels of the reductions of pdp's communicators.
 using comm::Sum, comm::Product, comm::Min, comm::Max, comm::BitAnd, comm::BitOr;
 template struct Reductions<float, Sum, Product, Min, Max>;
 template struct Reductions<double, Sum, Product, Min, Max>;

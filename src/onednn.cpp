@@ -1,2 +1,2 @@
-// Compiled once for a program. Nothing but weak references names it, so it is linked as a whole archive.
+// Compiled once for a program. It is referenced only by weak symbols, so it is linked as a whole archive.
 #include <pdp/cpu/onednn.hpp>

@@ -10,7 +10,7 @@
 
 namespace pdp::comm::cuda_thread {
 
-/// Throws ConfigError if there is no kernel for what a call reduces.
+/// Throws ConfigError if there is no kernel for the reduction and element type of the request.
 inline void check_reduction(const Group& group, const Request& request) {
   const DType type = request.in.type;
   const Reduction reduction = request.reducer.reduction;
@@ -19,7 +19,7 @@ inline void check_reduction(const Group& group, const Request& request) {
                            " on a GPU; floating-point numbers have sum, product, min, max and average")};
 }
 
-/// Starts a call.
+/// Checks a request and starts its call. Throws ConfigError or ShapeError if the request is invalid.
 inline Call& begin(Group& group, const Request& request) {
   group.owner().check();
   const CheckedRequest checked = CallChecks{group.rank(), group.size()}.check(request, group.begins());
@@ -30,7 +30,7 @@ inline Call& begin(Group& group, const Request& request) {
   call.out = request.out;
   call.cut = checked.shards;
   call.received = checked.received;
-  if (!request.is_even()) std::swap(call.begins, group.begins());  // which the shards borrow
+  if (!request.is_even()) std::swap(call.begins, group.begins());  // keeps the buffers that the shards borrow
   if (request.verb != Verb::send) return group.start(call);
   call.to = request.to;
   call.from = request.from;

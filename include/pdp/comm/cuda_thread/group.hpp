@@ -19,16 +19,19 @@
 
 namespace pdp::comm::cuda_thread {
 
-/// The ranks of one group, the stream of this one on which its calls run, and those in flight.
+/// One rank's view of a group: its members, the stream on which this rank's calls run, and the calls in flight.
 ///
-/// A collective takes three steps, in each of which nobody waits on the host: every rank shows its call; once it sees those of all, it
-/// gives its part to its stream, after what all callers' streams held; once all have, its stream waits for all parts. The next one of the
-/// group takes its second step only then. A message is given by who receives it.
+/// A collective has three steps, and none of them blocks the host:
+/// 1. Each rank publishes its call.
+/// 2. When a rank sees the calls of all ranks, it enqueues its part on its stream, after the earlier work of all callers' streams.
+/// 3. When all ranks have enqueued their parts, its stream waits for all of them.
 ///
-/// A stream only ever waits for what some stream was given before. So whatever the host does, the GPUs come to an end.
+/// The next collective of the group starts step 2 only after step 3. A message is enqueued by its receiver.
+///
+/// A stream waits only for work that some stream already holds. So the GPUs always finish, whatever the hosts do.
 class Group {
  public:
-  /// `ranks`: of the members, in the world.
+  /// `ranks`: the world ranks of the members, in the order of the group.
   Group(std::shared_ptr<Rank> owner, std::uint64_t channel, std::vector<int> ranks, int rank);
   Group(Group&&) = delete;
   ~Group();
@@ -40,25 +43,25 @@ class Group {
   [[nodiscard]] const std::shared_ptr<Rank>& shared_owner() const { return owner_; }
   [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; }
-  /// How many collectives there were.
+  /// Returns the number of collectives that were started.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  /// Where shards begin, while a call is checked.
+  /// Scratch memory for the beginnings of shards while a call is checked.
   [[nodiscard]] std::array<CallChecks::Begins, 2>& begins() { return begins_; }
 
-  /// Throws ConfigError where the rank's GPU does not reach the memory.
+  /// Throws ConfigError for pageable host memory and for memory of another GPU.
   void check_memory(Verb verb, const ErasedSpan& memory) const;
-  /// A call, to be filled in and given to one of the next two.
+  /// Returns an idle call to be filled in and passed to start() or start_message(). Marks the caller's stream with its `ready` event.
   [[nodiscard]] Call& fresh(const Envelope& envelope);
   Call& start(Call& call);
   Call& start_message(Call& call);
-  /// Bytes of this rank's to all, from memory of the host to memory of the host.
+  /// Gathers `mine` of all ranks into `all`, in the order of ranks, and waits until that is complete. Both lie in host memory.
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
 
-  /// Moves what can be moved without waiting, and says whether that was anything.
+  /// Moves all calls as far as possible without waiting. Returns whether any moved.
   bool advance();
-  /// Whether the device is through with a call that is closed.
+  /// Returns whether a call is complete. Polls the event of a closed call.
   [[nodiscard]] bool look(Call& call);
-  /// A rank of the world that has not made its part of a call that is not closed; -1 where there is none.
+  /// Returns a world rank that has not enqueued its part of an open call, or -1 if there is none.
   [[nodiscard]] int missing(const Call& call) const;
 
  private:
@@ -70,17 +73,17 @@ class Group {
   void show(Call& call);
   bool advance_collective(Call& call);
   bool advance_message(Call& call);
-  /// What another rank has shown that belongs to a collective; null where it has not yet.
+  /// Returns the call of rank `other` that belongs to the same collective, or null if it is not published yet.
   [[nodiscard]] Call* find(const Call& call, int other) const;
   [[nodiscard]] bool find_all(Call& call);
   void find_messages();
   void compare(const Call& call, const Call& theirs, int other);
-  /// Gives work to this rank's stream, unless the world has failed.
+  /// Calls f to enqueue work on this rank's stream. If the world has failed, throws its failure instead.
   template <class F>
   void give(const Call& call, const F& f);
   void follow(cudaEvent_t event) { cuda::check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, event, 0)); }
   void mark(cudaEvent_t event) { cuda::check("cudaEventRecord", cudaEventRecord(event, stream_)); }
-  /// Throws where a rank of the group that a call waits for has left. What it has shown before is looked for once more.
+  /// Throws PeerLost if a rank that the call waits for has left without doing its part. First looks once more for what that rank published.
   void check_peers(const Call& call);
   [[nodiscard]] bool has_shown(const Call& call, int other) const;
 
@@ -91,13 +94,13 @@ class Group {
   cudaStream_t stream_ = nullptr;
   std::uint64_t calls_ = 0;
   std::array<CallChecks::Begins, 2> begins_;
-  std::vector<Call*> collectives_, messages_;  // that are not closed, in their order
+  std::vector<Call*> collectives_, messages_;  // open calls, in order
 };
 
 inline Group::Group(std::shared_ptr<Rank> owner, std::uint64_t channel, std::vector<int> ranks, int rank)
     : owner_{std::move(owner)}, channel_{channel}, ranks_{std::move(ranks)}, rank_{rank} {
   const cuda::OnDevice on{owner_->device()};
-  // Work on the default stream does not wait for it, nor it for that, unless a call says so.
+  // Non-blocking: this stream and the default stream do not wait for each other implicitly.
   cuda::check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   World::Seat& own = owner_->seat();
   const std::lock_guard lock{own.giving};
@@ -110,7 +113,7 @@ inline Group::~Group() {
   World::Seat& own = owner_->seat();
   const std::lock_guard lock{own.giving};
   const cuda::OnDevice on{owner_->device(), std::nothrow};
-  if (cudaStreamQuery(stream_) != cudaSuccess) {  // whoever fails is to wait for what it still has to do
+  if (cudaStreamQuery(stream_) != cudaSuccess) {  // still busy: stays in the list, so that quiesce() can wait for it
     cudaGetLastError();
     return;
   }
@@ -145,7 +148,7 @@ inline Call& Group::fresh(const Envelope& envelope) {
   call.found = nullptr;
   call.is_given.store(false, std::memory_order_relaxed);
   call.taken.store(nullptr, std::memory_order_relaxed);
-  const cuda::OnDevice on{owner_->device()};  // each device has a default stream
+  const cuda::OnDevice on{owner_->device()};  // a null caller is the default stream of this device
   const cudaError_t marked = cudaEventRecord(call.ready, owner_->caller());
   if (marked != cudaSuccess) owner_->rest(call);
   cuda::check("cudaEventRecord", marked);
@@ -173,7 +176,7 @@ inline Call& Group::start(Call& call) {
 inline void Group::exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb) {
   Call& call = fresh({.count = mine.size(), .verb = verb, .type = DType::byte});
   call.on_host = true;
-  call.in = {const_cast<std::byte*>(mine.data()), mine.size()};  // read only
+  call.in = {const_cast<std::byte*>(mine.data()), mine.size()};  // is only read
   call.out = {all.data(), all.size()};
   start(call);
   owner_->finish(call);
@@ -281,7 +284,7 @@ inline bool Group::look(Call& call) {
   if (call.state != State::closed) return call.state == State::complete;
   const cudaError_t found = cudaEventQuery(call.through);
   if (found == cudaErrorNotReady) {
-    cudaGetLastError();  // else whoever asks next takes it for an error of his own
+    cudaGetLastError();  // clears the error, so that a later check does not report it
     return false;
   }
   if (found != cudaSuccess)

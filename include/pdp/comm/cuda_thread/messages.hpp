@@ -1,6 +1,6 @@
 #pragma once
 
-/// How a group moves messages between two ranks.
+/// Messages between two ranks of a group.
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +25,7 @@ inline Call& Group::start_message(Call& call) {
   return call;
 }
 
-/// All at once, so that messages of one pair and tag keep their order.
+/// Matches all receives under one lock, so that messages of one pair and tag keep their order.
 inline void Group::find_messages() {
   const std::lock_guard lock{world().mutex()};
   for (Call* call : messages_) {
@@ -36,7 +36,7 @@ inline void Group::find_messages() {
     });
     if (found == shown.end()) continue;
     call->found = *found;
-    call->found->is_given = true;  // to this one
+    call->found->is_given = true;  // matched with this receive
   }
 }
 
@@ -58,7 +58,7 @@ inline bool Group::advance_message(Call& call) {
       Parts{call, rank_, owner_->device(), stream_}.copy(call.out, theirs.in);
       mark(call.end);
     });
-    theirs.taken.store(&call, std::memory_order_release);  // and is looked at no more
+    theirs.taken.store(&call, std::memory_order_release);  // this rank no longer reads it
     seat(call.from).bell.ring();
     call.has_received = moved = true;
   }

@@ -11,8 +11,8 @@
 
 namespace pdp::comm::cuda_thread {
 
-/// What one rank does of a collective, given to its stream. Of a reduction, it combines its share of the values of all, and leaves the
-/// result wherever it belongs; all else is copied by who receives it.
+/// One rank's part of a collective, enqueued on its stream. In a reduction, the rank combines its share of all ranks' values and writes the
+/// result to each destination. In other collectives, the receiver copies.
 class Parts {
  public:
   Parts(const Call& call, int rank, int device, cudaStream_t stream) : call_{call}, rank_{rank}, device_{device}, stream_{stream} {}
@@ -62,7 +62,7 @@ class Parts {
  private:
   [[nodiscard]] const Call& of(int rank) const { return *call_.all[as_size(rank)]; }
 
-  /// Each begins with another rank, its own, so that not all read from one at once.
+  /// Calls f for all ranks, beginning with this one, so that not all ranks read from the same one at once.
   template <class F>
   void for_all(const F& f) const {
     const int size = as_int(call_.all.size());
@@ -72,7 +72,7 @@ class Parts {
   static ErasedSpan shard(const ErasedSpan& whole, const Shards& cut, int rank) {
     return {whole.data + cut.begin(rank) * whole.element, cut.size(rank), whole.element, whole.type};
   }
-  /// The elements that this rank combines of what all bring as much of.
+  /// Returns this rank's share of memory that has the same size on all ranks.
   [[nodiscard]] ErasedSpan slice(const ErasedSpan& whole) const {
     const int size = as_int(call_.all.size());
     return {whole.data + block_begin(whole.count, size, rank_) * whole.element, block_size(whole.count, size, rank_), whole.element,

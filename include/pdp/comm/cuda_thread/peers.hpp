@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a rank finds out of the other ranks of its group: calls that differ from its own, and ranks that have left.
+/// Checks of the other ranks of a group: calls that differ from this rank's, and ranks that have left.
 
 #include <atomic>
 #include <string>

@@ -19,8 +19,8 @@
 
 namespace pdp::comm::cuda_thread {
 
-/// What the groups of one rank have in common. Whoever waits for one call moves those of all groups, so that ranks may wait for them in
-/// different orders.
+/// The state that all groups of one rank share. A wait for one call moves the calls of all groups, so ranks may wait for them in different
+/// orders.
 class Rank {
  public:
   Rank(std::shared_ptr<World> world, int number) : world_{std::move(world)}, number_{number} {}
@@ -39,12 +39,12 @@ class Rank {
   void add(Group& group) { groups_.push_back(&group); }
   void remove(Group& group) { std::erase(groups_, &group); }
 
-  /// A call that nobody looks at.
+  /// Returns a call that no other rank reads any more, with its events.
   [[nodiscard]] Call& fresh();
-  /// Takes a call back whose owner is through with it.
+  /// Takes back a call that its owner has finished with.
   void rest(Call& call) { seat().calls.give_back(call); }
 
-  /// Throws what has ended the world.
+  /// Throws the failure of the world, if it has failed.
   void check() {
     if (world_->failure() != nullptr) give_up();
   }
@@ -52,7 +52,7 @@ class Rank {
     world_->fail(std::move(failure));
     give_up();
   }
-  /// Ends the world, and throws nothing.
+  /// Ends the world without throwing.
   void end(Failure failure) noexcept {
     world_->fail(std::move(failure));
     quiesce();
@@ -60,15 +60,15 @@ class Rank {
 
   void abort(const std::string& reason) { end({Failure::Kind::lost, number_, reason}); }
   void progress() { advance(); }
-  /// Moves what can be moved without waiting, and says whether that was anything. Throws what has ended the world.
+  /// Moves all calls as far as possible without waiting. Returns whether any moved. Throws the failure of the world, if it has failed.
   bool advance();
-  /// Waits until a call has come to a state: closed or complete.
+  /// Waits until a call reaches `state`, which is closed or complete. Throws Timeout at the deadline.
   void wait(Call& call, Call::State state);
-  /// Whether wait() for its completion would come back at once, with an error perhaps.
+  /// Returns whether finish() would return or throw at once.
   [[nodiscard]] bool done(Call& call);
   void finish(Call& call);
   void finish_on(Call& call, cudaStream_t stream);
-  /// Takes a call back whose owner does not wait for it.
+  /// Takes back a call that its owner does not wait for. Ends the world if the call is not complete.
   void abandon(Call& call) noexcept;
 
  private:
@@ -76,8 +76,8 @@ class Rank {
     quiesce();
     world_->failure()->raise();
   }
-  /// Once the world has failed, no rank is given more to do. What was given reads and writes the memory of all ranks, which whoever is told
-  /// of the failure may let go of; so this waits for it, for 5 s at most.
+  /// Waits for the work in flight of all ranks after the world has failed, 5 s at most. That work reads and writes the memory of all ranks,
+  /// which a caller may free after it catches the failure. No rank enqueues work after a failure.
   void quiesce() noexcept;
   [[nodiscard]] bool has_come(Call& call, Call::State state);
   [[nodiscard]] Failure timeout_of(const Call& call) const;
@@ -106,13 +106,13 @@ inline void Rank::quiesce() noexcept {
   const TimePoint until = Clock::now() + std::chrono::seconds{5};
   for (int rank = 0; rank < world_->size(); ++rank) {
     World::Seat& seat = world_->seat(rank);
-    const std::lock_guard lock{seat.giving};  // whoever gives something after this sees the failure before
+    const std::lock_guard lock{seat.giving};  // a rank that locks this later sees the failure and enqueues nothing
     const cuda::OnDevice on{seat.device, std::nothrow};
     for (cudaStream_t stream : seat.streams)
       while (cudaStreamQuery(stream) == cudaErrorNotReady) {
         cudaGetLastError();
         if (Clock::now() >= until) {
-          is_quiet_ = false;  // whoever throws next waits again
+          is_quiet_ = false;  // the next failing call waits again
           return;
         }
         std::this_thread::sleep_for(std::chrono::microseconds{50});

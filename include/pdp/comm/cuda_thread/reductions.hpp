@@ -37,7 +37,7 @@ cuda::Reduce* of_whole_numbers(Reduction reduction) {
 
 }  // namespace detail
 
-/// Null where there is no kernel for it.
+/// Returns the kernel of a reduction, or null if there is none for this type.
 inline cuda::Reduce* kernel_of(DType type, Reduction reduction) {
   switch (type) {
     case DType::byte:
@@ -60,7 +60,7 @@ inline cuda::Reduce* kernel_of(DType type, Reduction reduction) {
   return nullptr;
 }
 
-/// Of a call that was checked: there is a kernel for it.
+/// Enqueues a reduction on the stream. It must have a kernel (see kernel_of).
 inline void reduce(DType type, Reduction reduction, int device, cuda::Stream stream, std::span<const std::byte* const> sources,
                    std::span<std::byte* const> destinations, std::size_t elements) {
   const int divisor = reduction == Reduction::average ? as_int(sources.size()) : 1;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/cuda_thread.hpp declares, included by src/cuda_thread.cpp only, as they need the toolkit's headers.
+/// Definitions of pdp/comm/cuda_thread.hpp. They need the headers of the CUDA toolkit, so pdp includes them in src/cuda_thread.cpp only.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +31,7 @@ void finish(Group& group, Call& call) { group.owner().finish(call); }
 void finish_on(Group& group, Call& call, Stream stream) { group.owner().finish_on(call, stream); }
 void drop(Group& group, Call& call) noexcept { group.owner().abandon(call); }
 
-/// Ordinary memory of the GPU, which those of the other ranks reach.
+/// Allocates zeroed memory of this rank's GPU by cudaMalloc. The other ranks' GPUs can access it.
 inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t bytes) {
   group->owner().check();
   if (bytes == 0) return {};
@@ -47,7 +47,7 @@ inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t byte
   return {static_cast<std::byte*>(memory), bytes, std::move(owner)};
 }
 
-/// The part of a group whose ranks give the same colour.
+/// Returns the group of the ranks that give the same colour. Every rank of `group` must call it.
 inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int color, int key) {
   std::vector<ColorAndKey> all(as_size(group->size()));
   const ColorAndKey mine{color, key};
@@ -59,7 +59,7 @@ inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int
   return std::make_shared<Group>(group->shared_owner(), channel, std::move(in_world), place_among(members, group->rank()));
 }
 
-/// Lets the GPU of one rank reach memory of another's.
+/// Lets GPU `from` access the memory of GPU `to`. Throws ConfigError if it cannot.
 inline void open(int rank, int from, int other_rank, int to) {
   if (from == to) return;
   int can = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How a rank waits for its calls, and for how long.
+/// Waiting for a rank's calls, and the deadline of a wait.
 
 #include <sched.h>
 
@@ -31,7 +31,7 @@ inline bool Rank::has_come(Call& call, Call::State state) {
 
 inline void Rank::wait(Call& call, Call::State state) {
   constexpr std::chrono::milliseconds awake{1};
-  TimePoint begin = TimePoint::max();  // the clock is not asked where nothing is waited for
+  TimePoint begin = TimePoint::max();  // the clock is not read unless there is something to wait for
   for (Waiting waiting;;) {
     const std::uint32_t seen = seat().bell.rings();
     const bool moved = advance();

@@ -21,51 +21,51 @@ namespace pdp::comm::cuda_thread {
 
 class Group;
 
-/// A call of one rank. The others of its group look at it where it lies, so it does not move and lasts as long as the world. It is used
-/// again with its events, so a call like an earlier one makes nothing new.
+/// A call of one rank. The other ranks of its group read it in place, so it never moves and lasts as long as the world. It is reused with
+/// its events, so a call like an earlier one allocates nothing.
 struct Call {
   enum class State : std::uint8_t {
-    made,      // the others may see it
-    given,     // this rank's part is on its stream, with `end` behind it
-    closed,    // so are all parts, and this rank's stream waits for them, with `through` behind
-    complete,  // and the device has come there
+    made,      // visible to the other ranks
+    given,     // this rank's part is on its stream, followed by the event `end`
+    closed,    // this rank's stream waits for the parts of all ranks, and then reaches the event `through`
+    complete,  // the device has reached `through`
   };
 
   Group* group = nullptr;
   State state = State::complete;
 
-  // What the others read: not written after the call was shown to them.
-  Envelope envelope;  // with the channel of its group, and its number there
+  // Read by the other ranks, so not written after the call is published.
+  Envelope envelope;  // contains the channel of its group, and its number there
   ErasedSpan in, out;
-  std::array<CallChecks::Begins, 2> begins;  // of shards, where the call was given counts; of all_to_all: sent, received
+  std::array<CallChecks::Begins, 2> begins;  // of the shards, if the call has counts; of all_to_all: sent, received
   Shards cut, received;
-  int to = no_peer, from = no_peer;  // of a message, in the group
-  bool on_host = false;              // records of the host, to be copied at once
-  cudaEvent_t ready = nullptr;       // what the caller's stream held before the call
-  cudaEvent_t end = nullptr;         // this rank's part
+  int to = no_peer, from = no_peer;  // of a message: ranks of the group
+  bool on_host = false;              // the records lie in host memory, and are copied at once
+  cudaEvent_t ready = nullptr;       // marks the earlier work of the caller's stream
+  cudaEvent_t end = nullptr;         // marks the end of this rank's part
 
-  cudaEvent_t through = nullptr;  // all parts
+  cudaEvent_t through = nullptr;  // marks the end of all parts
 
-  std::vector<Call*> all;                   // those of the group's ranks that belong to this one, itself included
-  Call* found = nullptr;                    // of a message that is expected: what was sent
-  bool has_received = false, sent = false;  // halves of a message that are done
+  std::vector<Call*> all;                   // the calls of all ranks of the group in this collective, this one included
+  Call* found = nullptr;                    // of a receive: the sender's call
+  bool has_received = false, sent = false;  // whether each half of a message is done
   std::atomic<bool> is_given{false};
-  std::atomic<Call*> taken{nullptr};  // of a message that is sent: by whom
-  std::atomic<int> users{0};          // other ranks that may still look at the call
+  std::atomic<Call*> taken{nullptr};  // of a send: the receiver's call
+  std::atomic<int> users{0};          // the number of other ranks that may still read the call
 };
 
-/// What all ranks have in common.
+/// The state that all ranks share.
 class World {
  public:
-  /// One rank's place, in the order of ranks.
+  /// One rank's entry, in the order of ranks.
   struct Seat {
     int device = 0;
     Doorbell bell;
     std::atomic<bool> is_gone{false};
-    std::vector<Call*> shown;           // that not all of their group have seen yet, in their order; guarded by the world's mutex
-    std::mutex giving;                  // held while the rank gives work to its streams
-    std::vector<cudaStream_t> streams;  // of its groups, and of those that are gone and had something to do
-    FreeList<Call> calls;               // that the rank has made
+    std::vector<Call*> shown;           // calls that the rank's peers may still look for, in order; guarded by the world's mutex
+    std::mutex giving;                  // held while the rank enqueues work on its streams
+    std::vector<cudaStream_t> streams;  // of its groups, and busy ones of destroyed groups
+    FreeList<Call> calls;               // all calls that the rank has made
   };
 
   explicit World(const std::vector<int>& devices) : seats_(devices.size()) {
@@ -86,10 +86,10 @@ class World {
 
   [[nodiscard]] int size() const { return as_int(seats_.size()); }
   [[nodiscard]] Seat& seat(int rank) { return seats_[as_size(rank)]; }
-  /// Guards what ranks show each other.
+  /// Guards the published calls, the failure and the channels.
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
 
-  /// Ends the world for all ranks. The first failure stays.
+  /// Ends the world for all ranks. Only the first failure is kept.
   void fail(Failure failure) {
     {
       const std::lock_guard lock{mutex_};
@@ -107,7 +107,8 @@ class World {
     ring();
   }
 
-  /// The number of the group that comes of a call of another one and a colour: the same on all of its ranks.
+  /// Returns the channel of a new group, which a call of the parent group and a colour identify. It is the same on all ranks of the new
+  /// group.
   [[nodiscard]] std::uint64_t channel(std::uint64_t parent, std::uint64_t call, int color) {
     const std::lock_guard lock{mutex_};
     const auto [found, is_new] = channels_.try_emplace({parent, call, color}, Envelope::world + 1 + channels_.size());

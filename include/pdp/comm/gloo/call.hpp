@@ -16,13 +16,13 @@
 
 namespace pdp::comm::gloo {
 
-/// A call of one rank: a collective, or messages. It does not move, and is used again.
+/// A call of one rank: a collective, or a message in one or both directions. It never moves, and is reused.
 class Call {
  public:
   enum class State : unsigned char { in_flight, complete, broken };
 
   Collective collective;
-  std::array<CallChecks::Begins, 2> begins;    // of its shards
+  std::array<CallChecks::Begins, 2> begins;    // of the shards
   std::unique_ptr<Buffer> sending, receiving;  // of messages
   std::atomic<State> state{State::complete};
   Call* next = nullptr;  // in the queue of its group
@@ -30,7 +30,7 @@ class Call {
   [[nodiscard]] bool ended() const { return state.load(std::memory_order_acquire) != State::in_flight; }
   [[nodiscard]] bool is_message() const { return collective.envelope.tag != Envelope::collective; }
 
-  /// Waits for messages. False where the wait was interrupted; throws what Gloo throws.
+  /// Waits for the messages. Returns false if the wait was interrupted. Throws the exceptions of Gloo.
   bool wait_for_messages() {
     if (receiving && !received_) received_ = receiving->received();
     if (receiving && !received_) return false;
@@ -39,7 +39,7 @@ class Call {
     state.store(State::complete, std::memory_order_release);
     return true;
   }
-  /// After it Gloo touches the memory of the messages no more.
+  /// Destroys the buffers of the messages. After that, Gloo no longer accesses their memory.
   void drop_messages() {
     receiving.reset();
     sending.reset();
@@ -50,8 +50,8 @@ class Call {
   bool received_ = false, sent_ = false;
 };
 
-/// Finds out whether messages are complete for those who do not want to wait. Gloo can be waited for only, and a wait that is out of time
-/// closes all connections: so a thread waits, for the message that was asked for last.
+/// Polls messages without blocking the caller. Gloo can only wait, and a wait that times out closes all connections. So a thread waits for
+/// the message that was polled last.
 class Looker {
  public:
   Looker() = default;
@@ -62,13 +62,13 @@ class Looker {
     thread_.request_stop();
   }
 
-  /// Whether the message has ended. What has ended may be seen a moment later.
+  /// Returns whether the message has ended. May report the end a moment late.
   [[nodiscard]] bool done(Call& call) {
     const std::lock_guard lock{mutex_};
     want(call);
     return call.ended();
   }
-  /// The same, seen at the latest after some time.
+  /// Returns whether the message has ended. Waits for its end, for `time` at most.
   [[nodiscard]] bool done_within(Call& call, std::chrono::milliseconds time) {
     std::unique_lock lock{mutex_};
     const TimePoint until = Clock::now() + time;
@@ -78,7 +78,7 @@ class Looker {
     }
     return call.ended();
   }
-  /// After it the call is its owner's again.
+  /// Stops the wait for a call. After that, only its owner uses it.
   void leave(Call& call) {
     std::unique_lock lock{mutex_};
     if (wanted_ == &call) wanted_ = nullptr;
@@ -89,7 +89,7 @@ class Looker {
   }
 
  private:
-  /// How long a message is waited for before another one may be: long enough for the wait to have begun.
+  /// How long the thread waits for one message before it may turn to another: long enough for the wait to begin.
   static constexpr std::chrono::milliseconds patience{1};
 
   static void interrupt(Call& call) {
@@ -128,7 +128,7 @@ class Looker {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   Call* wanted_ = nullptr;
-  Call* current_ = nullptr;  // that the thread waits for
+  Call* current_ = nullptr;  // the call that the thread waits for
   TimePoint since_;
   std::jthread thread_;
 };

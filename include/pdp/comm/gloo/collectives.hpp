@@ -25,17 +25,17 @@
 
 namespace pdp::comm::gloo {
 
-/// A collective as a rank has asked for it, after it was checked.
+/// A checked request for a collective.
 struct Collective {
   Envelope envelope;
-  std::uint64_t fingerprint = 0;  // of what all ranks must agree on; ranks that do not never meet
+  std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on; calls with different hashes never match
   ErasedSpan in, out;
-  Shards shards, received;  // of the whole; of an all_to_all, what is sent and what is received
+  Shards shards, received;  // of the whole; of all_to_all: sent, received
   Reducer reducer;
 };
 
-/// Carries out the collectives of one group, one at a time: by Gloo's own where there is one that does as much, else by messages between
-/// Gloo's buffers.
+/// Runs the collectives of one group, one at a time. Uses Gloo's collective if there is an equivalent one, else messages between Gloo's
+/// buffers.
 class Collectives {
  public:
   explicit Collectives(std::shared_ptr<Context> context) : context_{std::move(context)}, rank_{context_->rank}, size_{context_->size} {}
@@ -79,7 +79,7 @@ class Collectives {
     made.setTimeout(no_timeout);
     return made;
   }
-  /// f(pointer to a type as large as an element): Gloo takes the size of elements from a type.
+  /// Calls f with a pointer to a type that has the size of an element, from which Gloo takes the size.
   template <class F>
   static void as_elements(const ErasedSpan& memory, F&& f) {
     switch (memory.element) {
@@ -129,7 +129,7 @@ class Collectives {
     divide(call, call.out);
   }
 
-  /// The values of ranks other than the root stay as they are, so these reduce into memory beside them.
+  /// Ranks other than the root reduce into scratch memory, because their values must not change.
   void reduce(const Collective& call) {
     const bool root = rank_ == call.envelope.root;
     ErasedSpan sums = call.out;
@@ -184,7 +184,7 @@ class Collectives {
     transfers.wait();
   }
 
-  /// Two ranks that do not agree on how much goes from one to the other never meet.
+  /// If two ranks disagree on the size of a message between them, their messages never match.
   void all_to_all(const Collective& call) const {
     Transfers transfers{*this, call.in, call.out};
     for (int step = 1; step < size_; ++step) {
@@ -197,7 +197,7 @@ class Collectives {
     transfers.wait();
   }
 
-  /// A ring. A block begins beside the rank that it is for, and each rank that it passes adds its own values.
+  /// A ring. Each block starts at the right neighbour of its destination, and each rank that it passes adds its values.
   void reduce_scatter(const Collective& call) {
     const ErasedSpan &whole = call.in, &shard = call.out;
     const std::size_t element = whole.element, room = (call.shards.largest(size_) * element + 63) / 64 * 64;
@@ -227,7 +227,7 @@ class Collectives {
     if (shard.count > 0) divide(call, shard);
   }
 
-  /// Messages between one rank's whole and others.
+  /// The messages of one rank that send parts of one span and receive parts of another.
   class Transfers {
    public:
     Transfers(const Collectives& group, const ErasedSpan& out, const ErasedSpan& in)
@@ -266,10 +266,11 @@ class Collectives {
     in->waitRecv(no_timeout);
   }
 
-  /// Slots of Gloo's collectives have a number below 0x10 in their highest byte, those of the World 0xfe and 0xff, those of messages 0xf1.
+  /// The highest byte of a slot, before a group's channel is mixed in: below 0x10 for Gloo's collectives, 0xf0 for these, 0xf1 for
+  /// messages, 0xfe and 0xff for the World.
   static std::uint64_t slot_of(const Collective& call, std::size_t count) { return (mix(call.fingerprint, count) >> 8) | 0xf0ULL << 56; }
   [[nodiscard]] GlooBuffer buffer(const ErasedSpan& memory) const { return context_->createUnboundBuffer(memory.data, memory.bytes()); }
-  /// Aligned for any element; what was there before may be gone.
+  /// Returns memory that is aligned for any element. Earlier contents may be lost.
   std::byte* scratch(std::size_t bytes) {
     if (scratch_.size() < bytes) scratch_ = Region::ordinary(bytes);
     return scratch_.data();

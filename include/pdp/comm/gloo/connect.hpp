@@ -26,23 +26,23 @@
 
 namespace pdp::comm::gloo {
 
-/// Connects one rank to all others, in two steps: each rank listens at an address of its own for each other one, and once all addresses are
-/// known, connects.
+/// Connects one rank to all others in two steps. It listens at a separate address for each other rank, and connects when all addresses are
+/// known.
 class Connecting {
  public:
   Connecting(::gloo::transport::Device& device, int rank, int size, std::chrono::milliseconds time)
       : rank_{rank}, size_{size}, connections_{device.createContext(rank, size)} {
-    // A pair waits up to five times its time until it is connected. By then all ranks are there.
+    // A pair waits up to five times this timeout for its connection. All ranks have started by then.
     connections_->setTimeout(std::max(time / 5, std::chrono::milliseconds{1}));
     for (int other = 0; other < size_; ++other)
       if (other != rank_) connections_->createPair(other);
   }
 
-  /// Where this rank listens for another one: as many bytes for each.
+  /// Returns the address at which this rank listens for another one. All addresses have the same size.
   [[nodiscard]] std::vector<char> address_for(int other) const { return connections_->getPair(other)->address().bytes(); }
   [[nodiscard]] std::size_t bytes_of_address() const { return address_for(rank_ == 0 ? 1 : 0).size(); }
 
-  /// Throws PeerLost where the rank cannot be reached, or does not call.
+  /// Throws PeerLost if the rank cannot be reached or does not connect.
   void connect(int other, const std::vector<char>& address) {
     try {
       connections_->getPair(other)->connect(address);
@@ -68,13 +68,13 @@ inline std::chrono::milliseconds milliseconds_until(TimePoint deadline) {
   return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds{1}, no_timeout);
 }
 
-/// What the ranks of a world tell each other in the store. A store serves several worlds, one after another: each rank counts its own.
+/// The addresses of a world's ranks in the store. A store serves several worlds in sequence, so each rank counts its worlds.
 class Directory {
  public:
   Directory(const StoreView& store, int rank, int size)
       : store_{store}, prefix_{text("gloo/", store.add(text("gloo/worlds/", rank), 1), '/')}, size_{size} {}
 
-  /// The values of a store are small, so a rank with many peers needs several for its addresses.
+  /// Publishes the addresses of a rank. Values of a store are small, so a rank with many peers needs several.
   void publish(int rank, const Connecting& connecting) const {
     const std::vector<char> none(connecting.bytes_of_address());
     std::string value;
@@ -87,7 +87,7 @@ class Directory {
       }
     }
   }
-  /// Where `rank` listens for `reader`.
+  /// Waits for the address at which `rank` listens for `reader`. Throws Timeout at the deadline.
   [[nodiscard]] std::vector<char> look_up(int rank, int reader, std::size_t bytes, TimePoint deadline) const {
     const std::string value = store_.wait(key(rank, reader), deadline);
     const std::size_t begin = as_size(reader % addresses_in_value) * bytes;
@@ -96,7 +96,7 @@ class Directory {
                              " in the job's store that is too short; do all ranks run the same build, with the same Gloo?")};
     return {value.begin() + static_cast<std::ptrdiff_t>(begin), value.begin() + static_cast<std::ptrdiff_t>(begin + bytes)};
   }
-  /// The ranks that have published nothing until now.
+  /// Names the ranks that have not published anything yet.
   [[nodiscard]] std::string absent() const {
     std::string names;
     for (int rank = 0; rank < size_; ++rank)
@@ -113,7 +113,8 @@ class Directory {
   int size_;
 };
 
-/// Gloo's own thread begins here, and holds back SIGPIPE where its maker does.
+/// Creates a Gloo device, which starts Gloo's thread. The thread inherits a blocked SIGPIPE from its creator (see Quiet). Throws
+/// ConfigError if it cannot listen at the address.
 inline std::shared_ptr<::gloo::transport::Device> listen_at(const std::string& address, int rank) try {
   ::gloo::transport::tcp::attr own;
   own.hostname = address;
@@ -144,7 +145,7 @@ inline std::shared_ptr<::gloo::transport::Context> connect(const StoreView& stor
   return connecting.connections();
 }
 
-/// The address of this rank's end of a context's connections.
+/// Returns the address of this rank's end of a context's connections. Throws ConfigError if they are not TCP connections.
 inline std::string address_of(::gloo::Context& context) {
   if (dynamic_cast<::gloo::transport::tcp::Device*>(context.getDevice().get()) == nullptr)
     throw ConfigError{text("rank ", context.rank, " was given a Gloo context that is not connected over TCP; pdp needs one that is")};
@@ -156,8 +157,7 @@ inline std::string address_of(::gloo::Context& context) {
   return words.data();
 }
 
-/// Connects the ranks of a context that is connected already once more, apart from it: through a thread of Gloo's and connections of pdp's
-/// own.
+/// Connects the ranks of a connected context a second time, by a Gloo thread and connections of pdp's own.
 inline std::shared_ptr<::gloo::transport::Context> connect_beside(const std::shared_ptr<::gloo::Context>& context) {
   if (!context) throw ConfigError{"a Gloo context was expected; there is none"};
   const int rank = context->rank, size = context->size;

@@ -18,11 +18,11 @@
 
 namespace pdp::comm::gloo {
 
-/// The waits of one rank, none of which may outlast the deadline. One thread looks after all of them; it wakes once a slice of the
-/// clock, so a wait that ends in time costs no system call.
+/// The waits of one rank, none of which may outlast the deadline. One thread checks all of them. It wakes once per slice of the clock, so a
+/// wait that ends in time costs no system call.
 class Deadlines {
  public:
-  /// `rank`: this one, in the world.
+  /// `rank`: this rank in the world.
   Deadlines(int rank, Duration deadline) : rank_{rank}, deadline_{bounded(deadline)} {}
 
   [[nodiscard]] Duration deadline() const { return deadline_.load(std::memory_order_relaxed); }
@@ -32,7 +32,7 @@ class Deadlines {
     changed_.notify_all();
   }
 
-  /// A wait, from now on and while this lives. `awaited`: the only rank of the world that it can be for, or -1.
+  /// A wait that lasts as long as this object. `awaited`: the only world rank that it can be for, or -1.
   class Wait {
    public:
     Wait(Deadlines& all, const Envelope& call, int awaited) : all_{all}, call_{call}, awaited_{awaited}, since_{Clock::now()} {
@@ -58,13 +58,13 @@ class Deadlines {
     Wait* next_ = nullptr;
   };
 
-  /// Comes back with the first wait that has outlasted the deadline, as a Failure, or with nothing when it is told to stop.
+  /// Returns the first wait that outlasts the deadline, as a Failure, or nothing after a stop request.
   [[nodiscard]] std::optional<Failure> watch(const std::stop_token& stop) {
     std::unique_lock lock{mutex_};
     while (!stop.stop_requested()) {
       const Duration deadline = deadline_;
       const TimePoint now = Clock::now();
-      Duration next = std::min<Duration>(deadline, Clock::slice);  // what begins later ends later
+      Duration next = std::min<Duration>(deadline, Clock::slice);  // a wait that begins later ends later
       for (const Wait* wait = first_; wait != nullptr; wait = wait->next_) {
         if (wait->since_ + deadline <= now) return timeout_of(*wait);
         next = std::min(next, wait->since_ + deadline - now);

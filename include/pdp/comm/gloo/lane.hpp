@@ -21,12 +21,12 @@
 
 namespace pdp::comm::gloo {
 
-/// The calls of one group, of one rank. Collectives run one after another, in the order in which they were made: on the caller's thread
-/// where it waits for one and none is in flight, else on a thread of the group, which begins with the first of those. Each group has its
-/// own, so that ranks may wait for the calls of different groups in different orders. Messages need no thread: Gloo moves them.
+/// One rank's calls in one group. Collectives run one after another, in the order of the calls. A blocking call runs on the caller's thread
+/// if no collective is in flight. All others run on a thread of the group, which starts with the first of them. Each group has a thread of
+/// its own, so ranks may wait for calls of different groups in different orders. Messages need no thread: Gloo moves them.
 class Lane {
  public:
-  /// `group`: null where this rank is alone.
+  /// `group`: null if this rank is alone.
   Lane(std::shared_ptr<World> world, std::shared_ptr<Context> group) : world_{std::move(world)}, group_{std::move(group)} {
     if (group_) collectives_.emplace(group_);
   }
@@ -37,31 +37,30 @@ class Lane {
   [[nodiscard]] int rank() const { return group_ ? group_->rank : 0; }
   [[nodiscard]] int size() const { return group_ ? group_->size : 1; }
 
-  /// Starts a call. Returns null if it is complete: if the caller waits at once, and no collective is in flight, this thread carries it
-  /// out.
+  /// Starts a call. Returns null if it is complete: a blocking collective runs on this thread if no other is in flight.
   Call* start(const Request& request);
   [[nodiscard]] bool done(Call& call);
   /// Waits until the call has ended, and takes it back.
   void finish(Call& call);
-  /// Takes a call back whose owner does not wait for it. Unless it is complete the world must end.
+  /// Takes back a call that its owner does not wait for. Ends the world unless the call has ended, or a message ends within `looking`.
   void abandon(Call& call) noexcept;
 
-  /// The group of some members, by their ranks in this group and in the order of that one.
+  /// Returns the group of some members. `members`: their ranks in this group, in the order of the new one.
   [[nodiscard]] std::unique_ptr<Lane> part(const std::vector<int>& members, int color) const;
 
  private:
-  static constexpr std::chrono::milliseconds looking{50};  // at a message that is let go of
+  static constexpr std::chrono::milliseconds looking{50};  // how long abandon() waits for a message
 
-  /// Fills in what a collective is about.
+  /// Fills in the collective of a call and its fingerprint.
   void identify(Call& call, const Request& request, const CheckedRequest& checked);
   void enqueue(Call& call);
-  /// A message to one rank, from another one, or both.
+  /// Sends a message, receives one, or both.
   Call& exchange(const Request& request, const Envelope& envelope);
   void alone(const Collective& call) const;
   void carry_out(const Collective& call);
   void await(Call& call);
   void work(const std::stop_token& stop);
-  /// The only other rank of the world that a call can wait for, or -1.
+  /// Returns the world rank that a call waits for, if only one is possible, else -1.
   [[nodiscard]] int awaited(const Call& call) const;
   void give_up(const Call& call) noexcept;
   void take_back(Call& call) {
@@ -72,14 +71,14 @@ class Lane {
   std::shared_ptr<World> world_;
   std::shared_ptr<Context> group_;
   std::optional<Collectives> collectives_;
-  std::uint64_t made_ = 0;  // collectives
+  std::uint64_t made_ = 0;  // the number of collectives that were started
 
   FreeList<Call> calls_;
-  std::array<CallChecks::Begins, 2> begins_;  // of the shards of a request that is being checked
+  std::array<CallChecks::Begins, 2> begins_;  // of the shards of a request while it is checked
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  Call* first_ = nullptr;  // collectives in flight; the first one runs
+  Call* first_ = nullptr;  // the queue of collectives in flight; the first one runs
   Call* last_ = nullptr;
   std::atomic<int> in_flight_{0};
   Looker looker_;
@@ -117,7 +116,7 @@ inline Call* Lane::start(const Request& request) {
 }
 
 inline void Lane::identify(Call& call, const Request& request, const CheckedRequest& checked) {
-  std::swap(call.begins, begins_);  // that the shards borrow
+  std::swap(call.begins, begins_);  // keeps the buffers that the shards borrow
   Collective& collective = call.collective;
   collective.in = request.in;
   collective.out = request.out;
@@ -209,7 +208,7 @@ inline void Lane::abandon(Call& call) noexcept {
     looker_.leave(call);
   } else {
     std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return call.ended(); });  // at once, as the world has ended
+    changed_.wait(lock, [&] { return call.ended(); });  // at once, because the world has ended
   }
   take_back(call);
 }
@@ -228,7 +227,7 @@ inline std::unique_ptr<Lane> Lane::part(const std::vector<int>& members, int col
       world_, std::make_shared<Context>(std::make_shared<Links>(all.connections(), all.buffers(), std::move(ranks), own, channel)));
 }
 
-/// Nobody to talk to: what goes in comes out.
+/// Carries out a collective of a single rank: copies the input to the output.
 inline void Lane::alone(const Collective& call) const {
   if (call.out.data != call.in.data && call.out.count > 0) std::memmove(call.out.data, call.in.data, call.out.bytes());
   if (call.reducer.divide != nullptr) call.reducer.divide(call.out.data, call.out.bytes(), 1);
@@ -249,7 +248,7 @@ inline void Lane::await(Call& call) {
     if (call.ended()) return;
   const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
   std::unique_lock lock{mutex_};
-  changed_.wait(lock, [&] { return call.ended(); });  // at the latest when the world ends, at the deadline
+  changed_.wait(lock, [&] { return call.ended(); });  // at the deadline at the latest, as the world ends then
 }
 
 inline void Lane::work(const std::stop_token& stop) {

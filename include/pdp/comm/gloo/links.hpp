@@ -23,11 +23,11 @@
 
 namespace pdp::comm::gloo {
 
-/// Gloo closes all connections when one of its waits takes too long, before anybody can be told why. So its waits have no end of their own:
-/// the World ends them.
+/// The timeout of Gloo's waits. Gloo closes all connections when a wait times out, before a rank can send the reason. So Gloo's waits do
+/// not time out: the World ends them.
 inline constexpr std::chrono::milliseconds no_timeout = std::chrono::hours{24 * 30};
 
-/// splitmix64: every bit of both numbers counts.
+/// Mixes two numbers by splitmix64, so that each bit of both affects the result.
 constexpr std::uint64_t mix(std::uint64_t state, std::uint64_t part) {
   state += part + 0x9e3779b97f4a7c15ULL;
   state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -37,13 +37,13 @@ constexpr std::uint64_t mix(std::uint64_t state, std::uint64_t part) {
 
 class Buffer;
 
-/// The buffers of a world, those that Gloo makes within its collectives included. Gloo tells a wait that a connection is closed only where
-/// no byte has been moved yet, so whoever closes them interrupts all waits.
+/// The buffers of a world, including those that Gloo makes within its collectives. When a connection closes, Gloo ends only the waits of
+/// which no byte has moved yet. So code that closes connections also interrupts all waits.
 class Buffers {
  public:
   void add(Buffer& buffer);
   void remove(Buffer& buffer);
-  /// Each buffer's next wait, or the one that it is in, comes back with nothing.
+  /// Ends the current wait of each buffer, else its next one, without a result.
   void interrupt();
 
  private:
@@ -51,12 +51,12 @@ class Buffers {
   Buffer* first_ = nullptr;
 };
 
-/// The connections of a world, as one of its groups sees them: by the group's ranks, and with slots of its own.
+/// The connections of a world as one of its groups sees them: with the group's ranks and with slots of its own.
 class Links final : public ::gloo::transport::Context {
  public:
-  static constexpr std::uint64_t world = 0;  // the channel of the group of all ranks, whose slots stay as they are
+  static constexpr std::uint64_t world = 0;  // the channel of the group of all ranks, which keeps its slots unchanged
 
-  /// `ranks`: those of the group's members in the world, in the order of the group. `channel`: the same on all of them.
+  /// `ranks`: the world ranks of the members, in the order of the group. `channel`: the same on all members.
   Links(std::shared_ptr<::gloo::transport::Context> connections, std::shared_ptr<Buffers> buffers, std::vector<int> ranks, int own,
         std::uint64_t channel)
       : Context{own, as_int(ranks.size())},
@@ -84,7 +84,7 @@ class Links final : public ::gloo::transport::Context {
   std::uint64_t channel_;
 };
 
-/// Memory that Gloo sends from or receives into, for one group. Waits throw Gloo's IoException where they are interrupted.
+/// Memory that Gloo sends from or receives into, for one group. An interrupted wait of Gloo's collectives throws Gloo's IoException.
 class Buffer final : public ::gloo::transport::UnboundBuffer {
  public:
   Buffer(const Links& links, std::unique_ptr<::gloo::transport::UnboundBuffer> inner)
@@ -94,7 +94,7 @@ class Buffer final : public ::gloo::transport::UnboundBuffer {
   Buffer(Buffer&&) = delete;
   ~Buffer() override { links_.buffers()->remove(*this); }
 
-  /// False where the wait was interrupted.
+  /// Waits for a message. Returns false if the wait was interrupted.
   [[nodiscard]] bool received() { return inner_->waitRecv(nullptr, no_timeout); }
   [[nodiscard]] bool sent() { return inner_->waitSend(nullptr, no_timeout); }
   void interrupt() {
@@ -102,7 +102,7 @@ class Buffer final : public ::gloo::transport::UnboundBuffer {
     inner_->abortWaitSend();
   }
 
-  // What Gloo's collectives call. They do not look at what comes back.
+  // Called by Gloo's collectives, which ignore the return value. So an interrupted wait throws.
   using UnboundBuffer::waitRecv;
   using UnboundBuffer::waitSend;
   bool waitRecv(int* /*rank*/, std::chrono::milliseconds timeout) override {
@@ -158,7 +158,7 @@ inline std::unique_ptr<::gloo::transport::UnboundBuffer> Links::createUnboundBuf
   return buffer(data, bytes);
 }
 
-/// What Gloo's collectives take: a group.
+/// A group in the form that Gloo's collectives take.
 class Context final : public ::gloo::Context {
  public:
   explicit Context(std::shared_ptr<Links> links) : ::gloo::Context{links->rank, links->size}, links_{std::move(links)} {

@@ -7,11 +7,11 @@
 
 namespace pdp::comm::gloo {
 
-/// Holds back SIGPIPE in this thread. Gloo writes to connections in a way that raises it where the peer has gone, and its default is to end
-/// the process. A thread that is started meanwhile holds it back for good.
+/// Blocks SIGPIPE in this thread. Gloo's writes raise it if the peer is gone, and by default it ends the process. A thread that is started
+/// meanwhile keeps it blocked.
 class Quiet {
  public:
-  /// For a thread of pdp's own: until it ends.
+  /// Blocks SIGPIPE until the thread ends. For threads of pdp.
   static void this_thread() {
     const sigset_t pipe = only_pipe();
     ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
@@ -27,8 +27,7 @@ class Quiet {
     if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  /// Takes a signal that has been raised meanwhile, for whoever catches what a call of Gloo's has thrown: one that does not throw has not
-  /// written in vain.
+  /// Discards a pending SIGPIPE. Called after an exception of Gloo was caught: a call that does not throw has not raised it.
   void take() const {
     const sigset_t pipe = only_pipe();
     const timespec at_once{};

@@ -11,7 +11,7 @@
 
 namespace pdp::comm::gloo {
 
-/// A rank's last words to each other rank. It goes on the wire as it is.
+/// The final message of a rank to each other rank: a goodbye or a failure. Its bytes are sent unchanged.
 struct Record {
   enum class Kind : std::uint32_t { none, goodbye, failure };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/gloo.hpp declares, included by that header or by one source; see pdp/core/separate_compilation.hpp.
+/// Definitions of pdp/comm/gloo.hpp, included by that header or by one source; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ PDP_INLINE Duration GlooCalls::deadline() const { return lane_->world().deadline
 PDP_INLINE void GlooCalls::deadline(Duration duration) { lane_->world().deadlines().deadline(duration); }
 PDP_INLINE void GlooCalls::progress() {}
 PDP_INLINE void GlooCalls::abort(const std::string& reason) {
-  if (lane_) lane_->world().fail({Failure::Kind::lost, lane_->world().rank(), reason});  // one that was moved from has no world to end
+  if (lane_) lane_->world().fail({Failure::Kind::lost, lane_->world().rank(), reason});  // a moved-from object has no world to end
 }
 
 PDP_INLINE GlooCalls::Work GlooCalls::start(const Request& request) {
@@ -66,7 +66,7 @@ PDP_INLINE Gloo Gloo::connect(StoreView store, int rank, int size, TimePoint dea
   auto connections = gloo::connect(store, rank, size, deadline);
   Gloo world{
       BasicCommunicator{GlooCalls{std::make_shared<gloo::World>(std::move(connections), rank, size, gloo::milliseconds_until(deadline))}}};
-  world.barrier();  // after it nobody needs the store any more
+  world.barrier();  // no rank needs the store after this
   world.deadline(default_deadline);
   return world;
 }

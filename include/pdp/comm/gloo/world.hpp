@@ -21,15 +21,15 @@
 
 namespace pdp::comm::gloo {
 
-/// The connections of one rank to all others, and how they end. Gloo's own errors name no rank and reach only those that use a connection
-/// which breaks. So each rank has a receive posted from every other one, for that rank's last words, and two threads that sleep until
-/// something is wrong: one in a wait of Gloo's that any broken connection ends, one until the earliest deadline of a call.
+/// The connections of one rank to all others, and how they end. Gloo's errors name no rank and reach only the users of the connection that
+/// breaks. So each rank has a receive posted for the final message of every other rank. Two threads sleep until something is wrong: one in
+/// a Gloo wait that any broken connection ends, one until the earliest deadline of a call.
 class World {
  public:
-  /// `connections`: to all other ranks, by rank; null in a world of one.
+  /// `connections`: to all other ranks, by rank; null in a world of one rank.
   World(std::shared_ptr<::gloo::transport::Context> connections, int rank, int size, Duration deadline);
   World(World&&) = delete;
-  /// Says goodbye, so that the others do not take it for a loss.
+  /// Sends a goodbye, so that the other ranks do not treat the closed connections as a failure.
   ~World();
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -38,13 +38,15 @@ class World {
   [[nodiscard]] Deadlines& deadlines() { return deadlines_; }
 
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
-  /// Throws the failure, once there is one.
+  /// Throws the failure of the world, if it has failed.
   void check() const {
     if (failed()) failure_.raise();
   }
-  /// Ends the world for every rank: tells each that can be told, closes all connections and interrupts all waits. The first failure stays.
+  /// Ends the world for all ranks: sends the failure to each rank that can be reached, closes all connections and interrupts all waits.
+  /// Only the first failure is kept.
   void fail(Failure failure) noexcept;
-  /// Ends the world for what Gloo has thrown in a call of a group, and throws what that means.
+  /// Ends the world after Gloo has thrown in a call of a group, and throws the failure. First waits up to `settling` for a cause that names
+  /// a rank.
   [[noreturn]] void explain(const Envelope& call, const Links& group, const char* thrown);
 
  private:
@@ -53,13 +55,13 @@ class World {
     Record said;
     GlooBuffer hears;
     bool closed = false;
-    bool left = false;  // with a goodbye
+    bool left = false;  // it has sent a goodbye
   };
-  // Slots of the world's own. Gloo's collectives have small numbers in their highest byte.
+  // Slots of the World. The slots of Gloo's collectives have small numbers in their highest byte.
   static constexpr std::uint64_t last_words = 0xffULL << 56;
   static constexpr std::uint64_t never_sent = 0xfeULL << 56;
-  static constexpr std::chrono::milliseconds telling{100};    // how long last words may take
-  static constexpr std::chrono::milliseconds settling{1000};  // how long the cause of a failure may come after its effect
+  static constexpr std::chrono::milliseconds telling{100};    // how long sending the final messages may take
+  static constexpr std::chrono::milliseconds settling{1000};  // how long after an error its cause may arrive
 
   [[nodiscard]] Peer& peer(int rank) { return peers_[as_size(rank)]; }
   template <class F>
@@ -70,7 +72,7 @@ class World {
   void tell(const Record& record) noexcept;
   void close() noexcept;
   int left(const Links& group);
-  /// Looks which connections are closed, and why. Gives what ends the world.
+  /// Finds out which connections are closed, and why. Returns the failure that ends the world, if any.
   std::optional<Failure> inspect();
   bool arm();
   void watch();
@@ -87,7 +89,7 @@ class World {
   std::mutex peers_mutex_;
   std::vector<Peer> peers_;
   char nothing_ = 0;
-  GlooBuffer alarm_;  // its receives never get anything; Gloo ends its wait when a connection is closed
+  GlooBuffer alarm_;  // its receives never complete; Gloo ends its wait when a connection closes
   std::atomic<bool> leaving_{false};
 
   Deadlines deadlines_;
@@ -106,7 +108,7 @@ inline World::World(std::shared_ptr<::gloo::transport::Context> connections, int
     try {
       each.hears->recv(other, last_words, 0, sizeof each.said);
     } catch (const std::exception&) {
-      quiet.take();  // gone already; the watcher finds that out
+      quiet.take();  // already gone; the watcher will notice
     }
   });
   watcher_ = std::jthread{[this] { watch(); }};
@@ -153,7 +155,7 @@ inline void World::explain(const Envelope& call, const Links& group, const char*
   failure_.raise();
 }
 
-/// A member that has left the world, or -1.
+/// Returns a member that has left the world, or -1.
 inline int World::left(const Links& group) {
   const std::lock_guard lock{peers_mutex_};
   for (const int member : group.ranks())
@@ -185,7 +187,7 @@ inline void World::tell(const Record& record) noexcept {
   quiet.take();
 }
 
-/// A wait of Gloo's that is out of time closes all connections and says so to all that wait, but for those that are within a message.
+/// Lets a Gloo wait time out, which closes all connections and ends all waits except those within a message. Then interrupts all waits.
 inline void World::close() noexcept {
   const Quiet quiet;
   try {
@@ -208,7 +210,7 @@ inline std::optional<Failure> World::inspect() {
       each.closed = true;
     }
     try {
-      each.hears->waitRecv(nullptr, std::chrono::milliseconds::zero());  // what has come before the end is there
+      each.hears->waitRecv(nullptr, std::chrono::milliseconds::zero());  // a message that arrived before the connection closed is complete
     } catch (const std::exception&) {
     }
     each.left = each.said.kind == Record::Kind::goodbye;
@@ -220,7 +222,7 @@ inline std::optional<Failure> World::inspect() {
   return told ? told : lost;
 }
 
-/// Makes ready for the next connection that is closed. False where one is closed already.
+/// Posts the receives that a closing connection ends. Returns false if a connection is already closed, or if this rank leaves.
 inline bool World::arm() {
   const std::lock_guard lock{peers_mutex_};
   if (leaving_) return false;

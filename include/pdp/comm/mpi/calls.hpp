@@ -18,12 +18,13 @@
 
 namespace pdp::comm {
 
-/// The calls of a rank of MPI: its own collectives, on a communicator that nobody else uses.
+/// One rank's calls over MPI: MPI's own collectives, on a communicator that only pdp uses.
 class MpiCalls {
  public:
   using Work = WorkHandle<mpi::Group, mpi::Call>;
 
-  /// `most`: elements that one function of MPI is given. What has more goes in several, or in messages of types of so many elements.
+  /// Duplicates `comm`; all its ranks must do so at once. `most`: the most elements to pass to one MPI function. Larger calls are made in
+  /// pieces, or as messages of datatypes that hold `most` elements. Throws ConfigError for MPI_COMM_NULL and for an inter-communicator.
   MpiCalls(mpi::Session session, MPI_Comm comm, int most = INT_MAX);
 
   [[nodiscard]] int rank() const { return group_->rank(); }
@@ -62,7 +63,7 @@ inline MpiCalls::MpiCalls(mpi::Session session, MPI_Comm comm, int most) {
   world().ranks = size();
 }
 
-/// Looks for a message that never comes, which lets MPI move all that is in flight.
+/// Probes for a message that never arrives, which lets MPI move the calls in flight.
 inline void MpiCalls::progress() {
   world().check();
   int found = 0;
@@ -70,7 +71,7 @@ inline void MpiCalls::progress() {
 }
 
 inline void MpiCalls::abort(const std::string& reason) {
-  if (!group_) return;  // one that was moved from has no world to end
+  if (!group_) return;  // a moved-from object has no world to end
   if (world().ranks > 1) group_->end_job(reason);
   if (!world().failure) world().failure = std::make_exception_ptr(PeerLost{0, reason});
 }
@@ -82,7 +83,7 @@ inline Region MpiCalls::allocate(std::size_t bytes) {
   std::size_t space = bytes + alignment;
   if (const int code = MPI_Alloc_mem(static_cast<MPI_Aint>(space), MPI_INFO_NULL, &memory); code != MPI_SUCCESS)
     throw CommunicationError{text("rank ", rank(), " has no ", bytes, " bytes: MPI_Alloc_mem failed: ", mpi::describe_error(code))};
-  // The world, so that MPI does not end before the memory does.
+  // The owner keeps the world, so that MPI is not finalised before the memory is freed.
   std::shared_ptr<void> owner{memory, [world = group_->shared_world()](void* own) {
                                 if (mpi::is_running()) MPI_Free_mem(own);
                               }};
@@ -121,7 +122,7 @@ inline mpi::Call& MpiCalls::begin_message(const Request& request, const CheckedR
   return call;
 }
 
-/// MPI_OP_NULL if the call does not reduce.
+/// Returns MPI_OP_NULL if the call does not reduce. Throws ConfigError if MPI has no such reduction of the type.
 inline MPI_Op MpiCalls::operation_of(const Request& request) const {
   const Verb verb = request.verb;
   if (!reduces(verb)) return MPI_OP_NULL;
@@ -132,7 +133,8 @@ inline MPI_Op MpiCalls::operation_of(const Request& request) const {
   return found;
 }
 
-/// MPI's colours are 0 or more. So a group's colour there is its first rank.
+/// Returns the group of the ranks that give the same colour. MPI's colours are 0 or more, so the first rank of the group is its colour
+/// there.
 inline MpiCalls MpiCalls::split(int color, int key) {
   std::vector<std::int32_t> colors(as_size(size()));
   colors[as_size(rank())] = color;

@@ -10,10 +10,10 @@
 
 namespace pdp::comm::mpi {
 
-/// Makes MPI's calls for one collective: one function of MPI for each verb, or several if there are more elements than MPI counts.
+/// Makes the MPI calls of one collective: one function of MPI, or several calls if there are more elements than MPI can count.
 class Maker {
  public:
-  /// `reduction`: of a call that reduces.
+  /// `reduction` is used by reductions only.
   Maker(Group& group, Call& call, const Request& request, const CheckedRequest& checked, MPI_Op reduction)
       : group_{group},
         call_{call},
@@ -63,7 +63,7 @@ class Maker {
   void reduce() {
     const ErasedSpan &in = request_.in, &out = request_.out;
     if (at_root_) copy(out, in);
-    // MPICH 4.0 reads from the address MPI_IN_PLACE where the root is not rank 0 and has 16 KiB; from a copy every library reads.
+    // MPICH 4.0 reads from the address MPI_IN_PLACE if the root is not rank 0 and has 16 KiB. Every library reads from a copy.
     const bool from_copy = at_root_ && request_.root != 0 && in.count > 0;
     if (from_copy) copy(call_.scratch_for(in), in);
     in_pieces(at_root_ ? out : in, [&](std::byte* values, int count) {
@@ -80,7 +80,7 @@ class Maker {
     });
   }
 
-  /// Always in place: MPI wants all ranks to do it alike, and a rank's own shard must get there anyway.
+  /// Always in place: MPI requires the same choice on all ranks, and this rank's shard must go there anyway.
   void all_gather() {
     const ErasedSpan &whole = request_.out, &shard = request_.in;
     copy(part(whole, cut_, group_.rank()), shard);
@@ -126,8 +126,8 @@ class Maker {
                        type_, into, count, type_, root);
   }
 
-  /// MPI may not write into what it reads, nor leaves the rest of it as it was when it is told to: where the shard lies within the whole,
-  /// the result is copied there in the end.
+  /// MPI's output may not overlap its input, and its in-place variant may change the rest of the whole. So if the shard overlaps the whole,
+  /// the result goes to scratch memory and is copied at the end.
   void reduce_scatter() {
     const ErasedSpan &whole = request_.in, &shard = request_.out;
     call_.in_scratch = shard.count > 0 && shard.data < whole.data + whole.bytes() && whole.data < shard.data + shard.bytes();
@@ -149,8 +149,8 @@ class Maker {
     }
   }
 
-  /// With counts always in messages: these are not the same on all ranks, so no rank knows whether MPI can count those of the others. The
-  /// messages also show whether two ranks agree.
+  /// With counts, always uses messages. A rank knows only its own counts, so it cannot tell whether MPI can count the elements of the
+  /// others. Messages also show whether two ranks agree.
   void all_to_all() {
     const ErasedSpan &in = request_.in, &out = request_.out;
     if (request_.is_even() && is_countable()) {
@@ -162,13 +162,14 @@ class Maker {
     }
   }
 
-  /// Makes the call in as many pieces as MPI needs to count the elements: f(first byte, elements).
+  /// Calls f(first byte, elements) for each piece that is small enough for MPI to count.
   template <class F>
   void in_pieces(const ErasedSpan& memory, const F& f) const {
     for (std::size_t at = 0; at < memory.count; at += most())
       f(memory.data + at * memory.element, as_int(std::min(most(), memory.count - at)));
   }
-  /// In messages between two ranks each: `to` and `from` give what goes to a rank and what comes from it, none where that is empty.
+  /// Exchanges messages with each rank. `to` and `from` return the memory to send to a rank and to receive from it; empty memory means no
+  /// message.
   template <class To, class From>
   void in_messages(const To& to, const From& from) {
     const int ranks = group_.size(), rank = group_.rank();
@@ -181,7 +182,7 @@ class Maker {
       if (const ErasedSpan memory = to(right); memory.count > 0) group_.send(call_, memory, right, group_.own_tag());
     }
   }
-  /// What MPI reads of shards, for as long as the call is in flight.
+  /// Fills in the tables of shards, which MPI reads while the call is in flight.
   void tabulate() {
     if (!is_countable()) return;
     for (auto& table : call_.tables) table.resize(as_size(group_.size()));
@@ -195,7 +196,7 @@ class Maker {
   [[nodiscard]] bool is_equal() const { return request_.counts.empty(); }
   [[nodiscard]] bool is_countable() const { return cut_.begin(group_.size()) <= most(); }
   static ErasedSpan part(const ErasedSpan& whole, const Shards& cut, int rank) { return whole.part(cut.begin(rank), cut.size(rank)); }
-  /// A rank's own shard, where no message goes.
+  /// Copies values that no message carries, unless they are in place.
   static void copy(const ErasedSpan& to, const ErasedSpan& from) {
     if (to.data != from.data && from.count > 0) std::memmove(to.data, from.data, from.bytes());
   }

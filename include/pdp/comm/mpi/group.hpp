@@ -21,10 +21,10 @@
 
 namespace pdp::comm::mpi {
 
-/// One communicator of MPI, which pdp alone uses, and the calls of this rank in it.
+/// An MPI communicator that only pdp uses, and this rank's calls in it.
 class Group {
  public:
-  /// Takes the communicator over.
+  /// Takes ownership of the communicator.
   Group(std::shared_ptr<World> world, MPI_Comm comm) : world_{std::move(world)}, comm_{comm} {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(comm_, &rank_);
@@ -35,7 +35,7 @@ class Group {
     if (found != 0) own_tag_ = *largest;
   }
   Group(Group&&) = delete;
-  /// Where the world has failed, or MPI has ended, nobody takes part in giving the communicator back.
+  /// Frees the communicator, unless the world has failed or MPI is finalised: all ranks would have to take part.
   ~Group() {
     if (!world_->failure && is_running()) MPI_Comm_free(&comm_);
   }
@@ -45,12 +45,12 @@ class Group {
   [[nodiscard]] MPI_Comm comm() const { return comm_; }
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
-  /// Throws what is wrong with a request. The shards are borrowed until the next one is checked.
+  /// Throws ConfigError or ShapeError if a request is invalid. The returned shards are borrowed until the next check.
   [[nodiscard]] CheckedRequest check(const Request& request) { return CallChecks{rank_, size_}.check(request, begins_); }
-  /// The tag of messages that belong to a collective: the largest that MPI has. Those of users are below it.
+  /// Returns the tag of messages that belong to a collective: the largest tag of MPI. Users' tags are below it.
   [[nodiscard]] int own_tag() const { return own_tag_; }
 
-  /// A call to be filled in, then begun.
+  /// Returns an idle call, to be filled in and started. Throws if the world has failed.
   Call& fresh(bool blocking) {
     world_->check();
     Call& call = world_->fresh();
@@ -58,7 +58,7 @@ class Group {
     return call;
   }
 
-  /// Calls one of a pair of MPI's functions: the one that returns when the call is complete on this rank, or the one that gives a request.
+  /// Calls one of two MPI functions: one that returns when the call is complete on this rank, or one that returns a request.
   template <class Blocking, class InFlight, class... Arguments>
   void carry_out(Call& call, const char* function, Blocking blocking, InFlight in_flight, Arguments... arguments) {
     check(call, function,
@@ -67,13 +67,14 @@ class Group {
   void send(Call& call, const ErasedSpan& memory, int peer, int tag);
   void receive(Call& call, const ErasedSpan& memory, int peer, int tag);
 
-  /// Whether the call is complete. Throws what went wrong, which ends the world.
+  /// Returns whether the call is complete. Throws if it has failed, which ends the world.
   bool look(Call& call);
   /// Waits until the call is complete, and takes it back.
   void finish(Call& call);
-  /// Whether finish() would come back at once, with an error perhaps.
+  /// Returns whether finish() would return or throw at once.
   bool done(Call& call);
-  /// Takes a call back whose owner does not wait for it.
+  /// Takes back a call that its owner does not wait for. If it is not complete, ends the job; while an exception is in flight, ends only
+  /// the world.
   void abandon(Call& call) noexcept;
   [[noreturn]] void end_job(const std::string& reason) const;
 
@@ -101,11 +102,11 @@ class Group {
   MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 1;
-  int own_tag_ = 32767;  // what every MPI has at least
+  int own_tag_ = 32767;  // the least that MPI guarantees
   std::array<CallChecks::Begins, 2> begins_;
 };
 
-// What a WorkHandle does with its call.
+// The functions that WorkHandle requires.
 inline bool is_done(Group& group, Call& call) { return group.done(call); }
 inline void finish(Group& group, Call& call) { group.finish(call); }
 inline void drop(Group& group, Call& call) noexcept { group.abandon(call); }
@@ -148,7 +149,7 @@ inline bool Group::look(Call& call) {
   return true;
 }
 
-/// What pdp still does itself.
+/// Does pdp's part after MPI's: copies the result from scratch memory, and divides the sum of an average.
 inline void Group::conclude(Call& call) {
   call.complete = true;
   if (call.in_scratch) std::memcpy(call.result.data, call.scratch.data(), call.result.bytes());
@@ -157,10 +158,10 @@ inline void Group::conclude(Call& call) {
 
 inline void Group::finish(Call& call) {
   world_->check();
-  TimePoint until = TimePoint::max();  // the clock is not asked where nothing is waited for
+  TimePoint until = TimePoint::max();  // the clock is not read unless there is something to wait for
   for (Waiting waiting; !look(call);) {
     if (waiting.look_again()) continue;
-    sched_yield();  // nothing moves unless this rank looks
+    sched_yield();  // MPI makes progress only while this rank polls
     const TimePoint now = Clock::now();
     if (until == TimePoint::max()) until = later(now, world_->deadline);
     if (now >= until) time_out(call);
@@ -178,11 +179,11 @@ inline bool Group::done(Call& call) {
 }
 
 inline void Group::abandon(Call& call) noexcept {
-  if (world_->failure || !is_running()) return;  // what is in flight stays in flight, and its world has ended
+  if (world_->failure || !is_running()) return;  // the world has ended; its requests stay in flight
   if (done(call)) return world_->recycle(call);
   const std::string reason = text("rank ", rank_, " gave up ", describe(call.envelope),
                                   " while it was in flight, so that its memory would be written after its time");
-  // Where an error is on its way, it is what the user must read, and whoever catches it ends the job; until then no call is made.
+  // If an exception is in flight, the user must see that error, and its handler ends the job. Until then no call is made.
   if (std::uncaught_exceptions() == 0) end_job(reason);
   world_->failure = std::make_exception_ptr(CommunicationError{reason});
 }
@@ -214,7 +215,7 @@ inline void Group::fail_in_flight(const Call& call, int code) {
   fail(call, call.requests.size() > 1 ? "MPI_Testall" : "MPI_Test", error);
 }
 
-/// `found`: bytes; as many as expected where there are more, but MPI does not say how many.
+/// `found`: the length in bytes; the expected length if the message is longer but MPI does not say by how much.
 inline void Group::fail_length(const Call& call, const Call::Expected& expected, MPI_Count found) {
   const auto wanted = static_cast<MPI_Count>(expected.bytes);
   const std::string length = found != wanted ? text("has ", found) : std::string{"is longer"};
@@ -225,7 +226,7 @@ inline void Group::fail_length(const Call& call, const Call::Expected& expected,
 
 inline void Group::time_out(Call& call) {
   const double seconds = std::chrono::duration<double>(world_->deadline).count();
-  // A receive can be taken back, so that nothing comes into memory whose owner has been told that it waits no more. A collective cannot.
+  // Cancels receives, so that no message arrives in memory after its owner has caught the Timeout. A collective cannot be cancelled.
   for (const Call::Expected& message : call.expected) MPI_Cancel(&call.requests[message.request]);
   int ignored = 0;
   for (int look = 0; look < 100 && ignored == 0; ++look)

@@ -18,7 +18,7 @@
 
 namespace pdp::comm::mpi {
 
-/// What MPI says of an error, in one line.
+/// Returns MPI's description of an error, in one line.
 inline std::string describe_error(int code) {
   std::array<char, MPI_MAX_ERROR_STRING> words{};
   int length = 0;
@@ -34,7 +34,7 @@ inline std::string describe_error(int code) {
   return line;
 }
 
-/// Whether MPI can be called in this process: after its start and before its end.
+/// Returns whether MPI can be called in this process: it is initialised and not finalised.
 inline bool is_running() {
   int begun = 0, ended = 0;
   MPI_Initialized(&begun);
@@ -42,37 +42,38 @@ inline bool is_running() {
   return begun != 0 && ended == 0;
 }
 
-/// Ends all ranks of the job, with this exit code where the launcher passes it on. Say why before: what a rank has written is forwarded by
-/// its launcher, and that of MPICH drops what comes right before the end, so this gives it time.
+/// Ends all ranks of the job, with this exit code if the launcher passes it on. Print the reason before the call. Waits 100 ms first,
+/// because MPICH's launcher drops output that is written right before the end.
 [[noreturn]] inline void abort_job(int exit_code) {
   std::this_thread::sleep_for(std::chrono::milliseconds{100});
-  MPI_Abort(MPI_COMM_WORLD, exit_code);  // that of another communicator waits for its ranks in MPICH
-  std::terminate();                      // it does not return
+  MPI_Abort(MPI_COMM_WORLD, exit_code);  // in MPICH, aborting another communicator waits for its ranks
+  std::terminate();                      // MPI_Abort does not return
 }
 
-/// MPI's own life in this process: whoever has started it ends it.
+/// The lifetime of MPI in this process. If pdp has initialised MPI, pdp finalises it.
 class Session {
  public:
-  /// MPI as the host program has started it, which also ends it. Throws ConfigError where it does not run.
+  /// Uses MPI as initialised by the host program, which also finalises it. Throws ConfigError if MPI does not run.
   static Session adopt() {
     if (!is_running())
       throw ConfigError{"comm::Mpi adopts a communicator of MPI between MPI_Init and MPI_Finalize, but MPI does not run in this process"};
     return Session{false};
   }
-  /// Starts MPI, unless it runs already. Throws ConfigError where it has ended before: it starts once in a process.
+  /// Initialises MPI, unless it runs already. Throws ConfigError if that fails, or if MPI was finalised before: it starts only once in a
+  /// process.
   static Session start() {
     if (is_running()) return Session{false};
     int ended = 0;
     MPI_Finalized(&ended);
     if (ended != 0) throw ConfigError{"MPI has ended in this process (MPI_Finalize), and cannot start again in it"};
-    // Other threads exist (a loader's), but one at a time has the communicator.
+    // Other threads exist, such as a loader's, but only one at a time uses the communicator.
     int provided = MPI_THREAD_SINGLE;
     if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); code != MPI_SUCCESS)
       throw ConfigError{text("MPI does not start: ", describe_error(code))};
     Session session{true};
     if (provided < MPI_THREAD_FUNNELED)
       throw ConfigError{"this MPI library allows no second thread in the process (MPI_THREAD_FUNNELED), and pdp loads data with one"};
-    // What goes wrong with a request is told to these two by some libraries, and not to the communicator of the call.
+    // Some libraries report errors of requests to these two communicators, not to that of the call.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     return session;
@@ -80,8 +81,8 @@ class Session {
 
   Session(Session&& other) noexcept : owns_{std::exchange(other.owns_, false)}, exceptions_{other.exceptions_} {}
   Session& operator=(Session&&) = delete;
-  /// The end of MPI waits for all ranks, which one that has failed must not: it leaves MPI as it is, and then the launcher sees a process
-  /// that ends without it, and ends the others.
+  /// Finalises MPI if this object owns it. MPI_Finalize waits for all ranks, so a rank that has failed must skip it. The launcher then sees
+  /// a process that ends without it, and ends the others.
   ~Session() {
     if (!owns_ || !is_running()) return;
     int ranks = 1;

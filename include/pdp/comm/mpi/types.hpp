@@ -10,7 +10,7 @@
 
 namespace pdp::comm::mpi {
 
-/// MPI's name for a type of elements. It has none for halves, which travel as whole numbers of two bytes.
+/// Returns MPI's name of an element type. MPI has none for 16-bit floats, which are sent as 16-bit integers.
 inline MPI_Datatype type_of(DType type) {
   switch (type) {
     case DType::byte:
@@ -32,8 +32,8 @@ inline MPI_Datatype type_of(DType type) {
   return MPI_DATATYPE_NULL;
 }
 
-/// How MPI combines elements: by its own operations, and by ours where it has none (of halves) or does not say what becomes of a NaN (the
-/// smaller and the larger of fractions). Ours are made once.
+/// The MPI operations that combine elements. pdp adds its own for 16-bit floats, which MPI lacks, and for min and max of floating-point
+/// numbers, because MPI does not define the result for NaN. They are created once.
 class Operations {
  public:
   Operations() {
@@ -51,7 +51,7 @@ class Operations {
         if (operation != MPI_OP_NULL) MPI_Op_free(&operation);
   }
 
-  /// MPI_OP_NULL where there is none.
+  /// Returns MPI_OP_NULL if there is no such operation.
   [[nodiscard]] MPI_Op of(DType type, Reduction reduction) const {
     if (reduction == Reduction::average) reduction = Reduction::sum;
     const MPI_Op own = own_[as_size(type)][as_size(reduction)];
@@ -104,10 +104,10 @@ class Operations {
 };
 static_assert(as_int(DType::bfloat16) == 7 && as_int(Reduction::bit_or) == 7, "the tables' sizes");
 
-/// A type of more elements than MPI's functions can count (an int), for one message of them.
+/// A datatype for one message of more elements than MPI's functions can count in an int.
 class LargeType {
  public:
-  /// `most`: what an int of MPI's may count here.
+  /// `most`: the largest count to pass to MPI.
   LargeType(MPI_Datatype type, std::size_t element, std::size_t count, int most) {
     const auto blocks = count / as_size(most), rest = count % as_size(most);
     MPI_Datatype block = MPI_DATATYPE_NULL;
@@ -120,7 +120,7 @@ class LargeType {
     MPI_Type_free(&block);
   }
   LargeType(LargeType&&) = delete;
-  /// What is in flight keeps it.
+  /// Calls in flight keep the datatype.
   ~LargeType() { MPI_Type_free(&type_); }
 
   [[nodiscard]] MPI_Datatype get() const { return type_; }

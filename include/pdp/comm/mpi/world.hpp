@@ -15,34 +15,34 @@
 
 namespace pdp::comm::mpi {
 
-/// A call that MPI carries out, and what is left to do after it. It is used again for later calls and keeps its memory, so a call like an
-/// earlier one allocates nothing of ours.
+/// A call that MPI carries out, and pdp's work after it. It is reused and keeps its memory, so pdp allocates nothing for a call like an
+/// earlier one.
 struct Call {
-  /// A message that must be as long as it was expected to be.
+  /// A message that must have the expected length.
   struct Expected {
-    std::size_t request = 0;  // its place among the requests
+    std::size_t request = 0;  // its index among the requests
     std::size_t bytes = 0;
     int peer = -1;
   };
 
-  Envelope envelope;  // what the call is, for errors
+  Envelope envelope;  // describes the call in errors
   int peer = -1;      // of a message
   bool blocking = false;
   bool complete = false;
 
-  std::vector<MPI_Request> requests;  // of what is in flight
-  std::vector<MPI_Status> statuses;   // of each
-  std::vector<Expected> expected;     // messages among them
+  std::vector<MPI_Request> requests;  // in flight
+  std::vector<MPI_Status> statuses;   // of each request
+  std::vector<Expected> expected;     // the receives among the requests
 
-  std::vector<std::byte> scratch;  // what MPI cannot read or write where it belongs
-  ErasedSpan result;               // where a result belongs that is in scratch, or divided
+  std::vector<std::byte> scratch;  // for values that MPI cannot read or write in place
+  ErasedSpan result;               // the destination of a result that is in scratch memory, or a sum to be divided
   bool in_scratch = false;
   void (*divide)(std::byte*, std::size_t, int) = nullptr;
 
-  // As MPI reads them while the call is in flight: elements of each shard, and where it begins.
+  // Read by MPI while the call is in flight: the size and the beginning of each shard, in elements.
   std::array<std::vector<int>, 2> tables;
 
-  /// Memory for as much.
+  /// Returns scratch memory with the size and type of `values`.
   ErasedSpan scratch_for(const ErasedSpan& values) {
     if (scratch.size() < values.bytes()) scratch.resize(values.bytes());
     return {scratch.data(), values.count, values.element, values.type};
@@ -57,7 +57,7 @@ struct Call {
   }
 };
 
-/// What the groups of one rank have in common: MPI itself, the calls, and the error that has ended the world, if there is one.
+/// The state that all groups of one rank share: MPI itself, the calls, and the error that has ended the world, if any.
 struct World {
   World(Session own, int most_elements) : session{std::move(own)}, most{most_elements} {}
   World(World&&) = delete;
@@ -65,11 +65,11 @@ struct World {
     if (failure) session.failed();
   }
 
-  /// Throws what has ended the world.
+  /// Throws the error that has ended the world, if any.
   void check() const {
     if (failure) std::rethrow_exception(failure);
   }
-  /// Ends the world of this rank. The others learn of it when its process ends.
+  /// Ends the world on this rank. The other ranks notice it when this process ends.
   template <class E>
   [[noreturn]] void fail(const E& error) {
     if (!failure) failure = std::make_exception_ptr(error);
@@ -81,7 +81,7 @@ struct World {
 
   Session session;
   Operations operations;
-  int most;  // elements that a function of MPI counts
+  int most;  // the most elements to pass to an MPI function
   Duration deadline = default_deadline;
   int ranks = 1;  // of the world
   std::exception_ptr failure;

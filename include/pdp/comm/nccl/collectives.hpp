@@ -11,10 +11,10 @@
 
 namespace pdp::comm::nccl {
 
-/// Makes NCCL's calls for one of pdp's: what NCCL has no call for is several of them, made together.
+/// Makes the NCCL calls of one request. If NCCL has no call for it, makes several as one group call.
 class Maker {
  public:
-  /// `reduction`: of a call that reduces.
+  /// `reduction` is used by reductions only.
   Maker(Group& group, const Call& call, const Request& request, const CheckedRequest& checked, ncclRedOp_t reduction)
       : group_{group}, call_{call}, request_{request}, cut_{checked.shards}, coming_{checked.received}, reduction_{reduction} {}
   Maker(Maker&&) = delete;
@@ -100,7 +100,7 @@ class Maker {
       }
     });
   }
-  /// A message to one rank, from another one, or both.
+  /// Sends a message, receives one, or both.
   void exchange() {
     if (request_.from == no_peer) return send(request_.in, request_.to);
     if (request_.to == no_peer) return receive(request_.out, request_.from);
@@ -118,19 +118,19 @@ class Maker {
     if (memory.count == 0) return;
     check("ncclRecv", ncclRecv(memory.data, memory.count, type_of(memory.type), peer, group_.comm(), group_.stream()));
   }
-  /// A rank's own shard, where no message goes.
+  /// Copies this rank's own shard, which no message carries.
   void copy(const ErasedSpan& to, const ErasedSpan& from) {
     if (to.data == from.data || from.count == 0) return;
     group_.check(call_, "cudaMemcpyAsync", cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDefault, group_.stream()));
   }
-  /// f() makes several calls.
+  /// Makes the calls of f() as one group call.
   template <class F>
   void together(const F& f) {
     group_.world().open();
     f();
     check("ncclGroupEnd", group_.world().close());
   }
-  /// f(rank), which makes a call, for the shard of each rank.
+  /// Makes the calls of f(rank) for all ranks as one group call.
   template <class F>
   void for_each_shard(const F& f) {
     together([&] {
@@ -150,7 +150,7 @@ class Maker {
 
 inline ncclRedOp_t operation(const Group& group, const Request& request) {
   if (!reduces(request.verb)) return ncclNumOps;
-  // The average of one rank's values is these values. NCCL before 2.29.7 does not write all of them (NVIDIA/nccl issue 1950).
+  // The average of one rank's values is these values, but NCCL before 2.29.7 does not write all of them (NVIDIA/nccl issue 1950).
   if (group.size() == 1 && request.reducer.reduction == Reduction::average) return ncclSum;
   const ncclRedOp_t found = operation_of(request.reducer.reduction);
   if (found == ncclNumOps)
@@ -159,7 +159,7 @@ inline ncclRedOp_t operation(const Group& group, const Request& request) {
   return found;
 }
 
-/// Starts a call.
+/// Checks a request and starts its call. Throws ConfigError or ShapeError if the request is invalid.
 inline Call& begin(Group& group, const Request& request) {
   group.world().check();
   std::array<CallChecks::Begins, 2> begins;

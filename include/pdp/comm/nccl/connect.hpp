@@ -19,21 +19,21 @@
 
 namespace pdp::comm::nccl {
 
-/// What a rank needs to know before NCCL connects it to the others.
+/// Rank 0's answer to a rank: its device, and the id by which NCCL connects the ranks.
 struct Appointment {
   int device = 0;
   ncclUniqueId id{};
 };
 
-/// Where the ranks of a world meet, in the job's store: each reports to rank 0, which tells each its device and all the number by which
-/// NCCL finds them. A store serves several worlds, one after another: each rank counts its own.
+/// The rendezvous of a world's ranks in the job's store. Each rank reports to rank 0, which answers with the rank's device and the id for
+/// NCCL. A store serves several worlds in sequence, so each rank counts its worlds.
 class Meeting {
  public:
   Meeting(const StoreView& store, int rank, int size)
       : store_{store}, prefix_{text("nccl/", store.add(text("nccl/worlds/", rank), 1), '/')}, rank_{rank}, size_{size} {}
 
-  /// Throws ConfigError where a rank has no GPU, or several would share one; every rank does then. Throws Timeout, which names the ranks
-  /// that are missing.
+  /// Reports to rank 0 and returns its answer. Every rank throws ConfigError if a rank has no GPU, or if several would share one. Throws
+  /// Timeout at the deadline; that of rank 0 names the missing ranks.
   [[nodiscard]] Appointment attend(const Report& own, TimePoint deadline) const {
     store_.set(report_key(rank_), own.encode());
     if (rank_ == 0) appoint(deadline);
@@ -41,7 +41,7 @@ class Meeting {
     try {
       answer = store_.wait(answer_key(rank_), deadline);
     } catch (const Timeout&) {
-      if (Clock::now() < deadline) throw;  // another rank's, which it has told all
+      if (Clock::now() < deadline) throw;  // that of another rank, which it has reported to all
       throw Timeout{text(
           "rank ", rank_, " of ", size_,
           " ranks has not heard from rank 0 which GPU is its own before the deadline for the start (PDP_TIMEOUT); a rank was not started, "
@@ -78,7 +78,7 @@ class Meeting {
       }
     } catch (const ConfigError& error) {
       for (int rank = 0; rank < size_; ++rank) store_.set(answer_key(rank), text(refusal, error.what()));
-      // Rank 0 may host the store: the others must have read it before the error ends this process.
+      // Rank 0 may host the store: the others must read the answer before the error ends this process.
       const TimePoint until = std::min(deadline, Clock::now() + std::chrono::seconds{2});
       while (store_.add(told_key(), 0) < size_ - 1 && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
@@ -105,7 +105,8 @@ class Meeting {
   int rank_, size_;
 };
 
-/// Lets NCCL connect the ranks. Throws Timeout, PeerLost and ConfigError.
+/// Connects the ranks by NCCL. Throws Timeout at the deadline, PeerLost for a remote or system error of NCCL, and ConfigError for its other
+/// errors.
 inline Handle connect(const Appointment& appointment, int rank, int size, TimePoint deadline) {
   check_cuda("cudaSetDevice", cudaSetDevice(appointment.device));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

@@ -18,8 +18,8 @@
 
 namespace pdp::comm::nccl {
 
-/// What a rank tells rank 0 of itself: its host, the device and the place there that its user has chosen, and the GPUs that it may use, by
-/// their addresses on the host's bus. Or what is wrong with it.
+/// A rank's report to rank 0: its host, the device and the local rank that its user has chosen, and the PCI bus addresses of the GPUs that
+/// it may use. If the rank cannot use NCCL, `problem` says why.
 struct Report {
   std::string host{};
   std::optional<int> device{}, local_rank{};
@@ -31,8 +31,9 @@ struct Report {
   static Report decode(std::string_view words);
 };
 
-/// The device of each rank: what its user has chosen, else what its place on the host says, else the one that the fewest ranks have. Throws
-/// ConfigError where that cannot be: the problem of the first rank that has one, or two ranks on one GPU.
+/// Returns the device of each rank: the one that its user has chosen, else its local rank modulo the number of GPUs, else the one that the
+/// fewest ranks use. Throws ConfigError with the problem of the first rank that has one, or if two ranks share a GPU and `shared_gpus` is
+/// false.
 inline std::vector<int> place(const std::vector<Report>& ranks, bool shared_gpus) {
   std::vector<int> devices;
   for (const Report& rank : ranks) {
@@ -90,7 +91,7 @@ inline Report Report::of(int rank, const Options& options) {
   return report;
 }
 
-/// Lines: the problem, the host, the chosen device and the place on the host, or -1, the GPUs.
+/// Returns one line each for the problem, the host, the device (-1 if unset), the local rank (-1 if unset) and each GPU.
 inline std::string Report::encode() const {
   std::string words = text(problem, '\n', host, '\n', device.value_or(-1), '\n', local_rank.value_or(-1));
   for (const std::string& gpu : gpus) words += text('\n', gpu);
@@ -106,7 +107,7 @@ inline Report Report::decode(std::string_view words) {
       lines.back() += letter;
   Report report{.problem = lines[0]};
   if (!report.problem.empty()) return report;
-  // A number, or nothing for -1.
+  // Reads a number; -1 leaves it unset. Returns whether the line is valid.
   const auto read = [](const std::string& line, std::optional<int>& number) {
     int value = 0;
     const char* const end = line.data() + line.size();

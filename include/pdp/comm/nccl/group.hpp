@@ -23,13 +23,13 @@
 
 namespace pdp::comm::nccl {
 
-/// One communicator of NCCL, the stream on which its calls run, and the calls of this rank in it.
+/// An NCCL communicator, the stream on which its calls run, and this rank's calls in it.
 ///
-/// NCCL may need the other ranks before a call is on the stream (it connects two ranks when they first need it), and does so in a thread of
-/// its own. Until then the group makes no other call of NCCL, and marks no end on the stream.
+/// NCCL may have to connect ranks before it enqueues a call, and does so in a thread of its own. Until the call is on the stream, the group
+/// makes no other NCCL call and records no event.
 class Group {
  public:
-  /// `ranks`: of the members, in the world.
+  /// `ranks`: the world ranks of the members, in the order of the group.
   Group(std::shared_ptr<World> world, Handle handle, std::vector<int> ranks, int rank);
   Group(Group&&) = delete;
   ~Group();
@@ -43,18 +43,18 @@ class Group {
   [[nodiscard]] ncclComm_t comm() const { return handle_.get(); }
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
 
-  /// Throws ConfigError where the device does not reach the memory.
+  /// Throws ConfigError for pageable host memory and for memory of another device.
   void check_memory(Verb verb, const ErasedSpan& memory) const;
 
-  /// Makes a call: `start` makes NCCL's calls for it, on stream(), after all that the caller's stream holds. `peer`: of a message.
+  /// Makes a call: `start` makes its NCCL calls on stream(), after the earlier work of the caller's stream. `peer`: of a message, else -1.
   template <class F>
   Call& call(const Envelope& envelope, int peer, F&& start);
-  /// Bytes of this rank's to all, from memory of the host to memory of the host.
+  /// Gathers `mine` of all ranks into `all`, in the order of ranks, and waits until that is complete. Both lie in host memory.
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
-  /// The communicator of the ranks that give the same colour, which is 0 or more.
+  /// Returns the communicator of the ranks that give the same colour, which must be 0 or more.
   [[nodiscard]] Handle split(int color, int key);
 
-  /// Of a call of NCCL's for `call`.
+  /// Checks the result of an NCCL function that was called for `call`. An error ends the world and is thrown.
   void check(const Call& call, const char* function, ncclResult_t result) {
     if (result == ncclInProgress)
       in_progress_ = true;
@@ -66,26 +66,26 @@ class Group {
       fail(call, function, result);
   }
 
-  /// Throws what NCCL says of the calls in flight, which ends the world.
+  /// Throws the error that NCCL reports for the calls in flight, if any. It ends the world.
   void check_in_flight();
-  /// Whether the call is complete. Throws what went wrong, which ends the world.
+  /// Returns whether the call is complete. Throws if it has failed, which ends the world.
   [[nodiscard]] bool look(Call& call);
-  /// Whether the call is on the stream, with its end behind it.
+  /// Returns whether the call is on the stream, followed by its event `end`.
   [[nodiscard]] bool is_placed(Call& call);
-  /// Whether finish() would come back at once, with an error perhaps.
+  /// Returns whether finish() would return or throw at once.
   [[nodiscard]] bool done(Call& call);
   /// Waits until the call is complete, and takes it back.
   void finish(Call& call);
   /// Lets `stream` wait until the call is complete, and takes it back.
   void finish_on(Call& call, cudaStream_t stream);
-  /// Takes a call back whose owner does not wait for it.
+  /// Takes back a call that its owner does not wait for. Ends the world if the call is not complete.
   void abandon(Call& call) noexcept;
 
-  /// Waits until NCCL has put on the stream all that it was told: it takes no other call of this group before.
+  /// Waits until NCCL has enqueued all calls of this group. It accepts no other call before that.
   void synchronise();
-  /// After calls that were started together, where NCCL is still at it.
+  /// Notes that NCCL is still enqueuing calls that were started together.
   void in_progress() { in_progress_ = !launching_.empty(); }
-  /// Whether NCCL has put on the stream all that it was told.
+  /// Returns whether NCCL has enqueued all calls of this group. If so, marks their ends.
   bool is_synchronised();
   void abort() noexcept {
     launching_.clear();
@@ -93,13 +93,13 @@ class Group {
     handle_.abort();
   }
 
-  /// What is registered with NCCL, until the group ends.
+  /// Registers memory with NCCL until the group ends. Returns null if NCCL does not register it.
   [[nodiscard]] void* enroll(void* memory, std::size_t bytes);
   void withdraw(void* registration) noexcept;
 
  private:
   Call& fresh(const Envelope& envelope, int peer = -1);
-  /// Marks on the caller's stream what the call comes after.
+  /// Marks the earlier work of the caller's stream.
   void mark_ready(const Call& call);
   void synchronise(const Call& call) {
     wait(call, [this] { return is_synchronised(); });
@@ -108,7 +108,7 @@ class Group {
   void wait(const Call& call, const Look& look);
   void refuse_together(const Envelope& envelope) const;
 
-  /// The only other rank of the world that a call can wait for, or -1.
+  /// Returns the world rank that a call waits for, if only one is possible, else -1.
   [[nodiscard]] int awaited(const Call& call) const { return call.peer >= 0 ? rank_in_world(call.peer) : awaited(); }
   [[nodiscard]] int awaited() const { return size() == 2 ? rank_in_world(1 - rank_) : -1; }
   [[noreturn]] void fail(const Call& call, const char* function, ncclResult_t result) {
@@ -125,9 +125,9 @@ class Group {
   Handle handle_;
   std::vector<int> ranks_;
   int rank_;
-  std::unique_ptr<ncclComm_t> made_;  // where a thread of NCCL's writes what a split makes, whoever has given up waiting for it
+  std::unique_ptr<ncclComm_t> made_;  // NCCL's thread writes the communicator of a split here, even after a wait for it has been given up
   cudaStream_t stream_ = nullptr;
-  std::vector<Call*> launching_;  // issued
+  std::vector<Call*> launching_;  // calls that are issued
   bool in_progress_ = false;
   std::vector<void*> registrations_;
   int exceptions_ = std::uncaught_exceptions();
@@ -136,18 +136,18 @@ class Group {
 inline Group::Group(std::shared_ptr<World> world, Handle handle, std::vector<int> ranks, int rank)
     : world_{std::move(world)}, handle_{std::move(handle)}, ranks_{std::move(ranks)}, rank_{rank} {
   const OnDevice on{world_->device()};
-  // Work on the default stream does not wait for it, nor it for that, unless a call says so.
+  // Non-blocking: this stream and the default stream do not wait for each other implicitly.
   check_cuda("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   world_->add(*this);
 }
 
-/// Other ranks may still wait for what this one would have done when it leaves by an exception: then nothing is waited for.
+/// If an exception destroys the group, aborts its calls instead of waiting: other ranks may wait for calls that this rank will not make.
 inline Group::~Group() {
   if (std::uncaught_exceptions() > exceptions_) handle_.abort();
   while (!registrations_.empty()) withdraw(registrations_.back());
   world_->remove(*this);
   handle_.close(world_->patience());
-  const bool is_through = handle_.join();  // with calls that it was putting on the stream, and with a split
+  const bool is_through = handle_.join();  // then NCCL is also done with calls that it was enqueuing, and with a split
   if (!is_through) world_->lose_patience();
   if (made_ && (!is_through || world_->may_be_at_work()))
     static_cast<void>(made_.release());
@@ -165,7 +165,7 @@ inline Call& Group::fresh(const Envelope& envelope, int peer) {
 }
 
 inline void Group::mark_ready(const Call& call) {
-  const OnDevice on{world_->device()};  // each device has a default stream
+  const OnDevice on{world_->device()};  // a null caller is the default stream of this device
   check(call, "cudaEventRecord", cudaEventRecord(call.ready, world_->caller()));
 }
 
@@ -219,7 +219,7 @@ inline bool Group::look(Call& call) {
   if (!is_placed(call)) return false;
   const cudaError_t found = cudaEventQuery(call.end);
   if (found == cudaErrorNotReady) {
-    cudaGetLastError();  // else whoever asks next takes it for an error of his own
+    cudaGetLastError();  // clears the error, so that a later check does not report it
     return false;
   }
   check(call, "cudaEventQuery", found);
@@ -227,11 +227,11 @@ inline bool Group::look(Call& call) {
   return true;
 }
 
-/// NCCL says nothing by itself: whoever waits asks whether something went wrong.
+/// Polls NCCL for errors while it waits, because NCCL does not report them by itself.
 template <class Look>
 void Group::wait(const Call& call, const Look& look) {
   constexpr std::chrono::milliseconds awake{1};
-  TimePoint begin = TimePoint::max();  // the clock is not asked where nothing is waited for
+  TimePoint begin = TimePoint::max();  // the clock is not read unless there is something to wait for
   for (Waiting waiting; !look();) {
     if (waiting.look_again()) continue;
     const TimePoint now = Clock::now();
@@ -261,7 +261,7 @@ inline void Group::finish(Call& call) {
 inline void Group::finish_on(Call& call, cudaStream_t stream) {
   world_->check();
   refuse_together(call.envelope);
-  wait(call, [&] { return is_placed(call); });  // and no more: of a call that is being recorded nobody may ask whether it is complete
+  wait(call, [&] { return is_placed(call); });  // the event of a call that is being captured must not be queried
   const OnDevice on{world_->device()};
   check(call, "cudaStreamWaitEvent", cudaStreamWaitEvent(stream, call.end, 0));
   world_->recycle(call);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a group says that went wrong, and on which rank.
+/// The errors of a group: failures that NCCL reports, and timeouts.
 
 #include <chrono>
 #include <cmath>

@@ -11,14 +11,13 @@
 
 namespace pdp::comm::nccl {
 
-/// A communicator of NCCL: pdp's own, or one that a host program lends. What is lent is used and neither aborted nor destroyed.
+/// An NCCL communicator: pdp's own, or one that a host program lends. A lent one is neither aborted nor destroyed.
 ///
-/// NCCL frees a communicator when those of the host's other ranks are freed, too, which have connections with it, and when no graph holds
-/// calls of it. So it does that in a thread of its own, which is left alone where it takes too long: the other rank may hang, or have more
-/// to do.
+/// NCCL frees a communicator only when the connected ranks of the host free theirs, too, and when no graph holds calls of it. So a separate
+/// thread frees it. If that takes too long, the thread is detached: another rank may hang, or have more work to do.
 class Handle {
  public:
-  /// `device`: its own.
+  /// `device`: the device of the communicator.
   Handle(ncclComm_t comm, int device, bool own) : comm_{comm}, device_{device}, own_{own} {}
   Handle(Handle&& other) noexcept
       : comm_{std::exchange(other.comm_, nullptr)},
@@ -33,22 +32,23 @@ class Handle {
     static_cast<void>(join());
   }
 
-  /// Null once it was aborted.
+  /// Returns null after abort() or close().
   [[nodiscard]] ncclComm_t get() const { return comm_; }
 
-  /// ncclInProgress while NCCL works on the last call in a thread of its own; else what became of it, or an error of what is in flight.
+  /// Returns ncclInProgress while NCCL works on the last call in a thread of its own. Otherwise returns that call's result, or an error of
+  /// the calls in flight.
   [[nodiscard]] ncclResult_t state() const { return state_of(comm_); }
 
-  /// Begins to end what is in flight on the device, without the other ranks: NCCL says so to the device at once.
+  /// Begins to abort the calls in flight, without the other ranks. NCCL signals the device at once.
   void abort() noexcept {
     if (comm_ == nullptr) return;
     patience_ = grace;
     end([](ncclComm_t comm) { ncclCommAbort(comm); });
   }
-  /// Begins to give it back, once what it has sent has gone, for which it has so long.
+  /// Begins to free the communicator after its calls in flight. If these take longer than `patience`, aborts them.
   void close(Duration patience) noexcept {
-    if (comm_ == nullptr) return;  // aborted: join() waits no longer for it
-    patience = std::min<Duration>(patience, std::chrono::hours{24 * 365});  // so that the clock takes it
+    if (comm_ == nullptr) return;  // aborted: join() keeps its shorter limit
+    patience = std::min<Duration>(patience, std::chrono::hours{24 * 365});  // within the range of the clock
     patience_ = patience + grace;
     end([until = Clock::now() + patience](ncclComm_t comm) {
       ncclResult_t result = ncclCommFinalize(comm);
@@ -57,7 +57,7 @@ class Handle {
       result == ncclSuccess ? ncclCommDestroy(comm) : ncclCommAbort(comm);
     });
   }
-  /// Waits until NCCL has freed what was aborted or closed. False where that takes too long: then NCCL may still be at work for it.
+  /// Waits until NCCL has freed the aborted or closed communicator. Returns false if that takes too long; NCCL may still use it then.
   [[nodiscard]] bool join() noexcept {
     if (!ending_.joinable()) return true;
     const TimePoint until = later(Clock::now(), patience_);
@@ -69,7 +69,7 @@ class Handle {
   }
 
  private:
-  static constexpr std::chrono::seconds grace{5};  // to free a communicator
+  static constexpr std::chrono::seconds grace{5};  // time for NCCL to free a communicator
 
   static ncclResult_t state_of(ncclComm_t comm) {
     ncclResult_t found = ncclSuccess;
@@ -83,12 +83,12 @@ class Handle {
     if (!own_) return;
     try {
       std::packaged_task<void()> task{[by, comm, device = device_] {
-        cudaSetDevice(device);  // NCCL goes back to it
+        cudaSetDevice(device);  // NCCL restores this device afterwards
         by(comm);
       }};
       end_ = task.get_future();
       ending_ = std::thread{std::move(task)};
-    } catch (...) {  // there are no more threads
+    } catch (...) {  // no thread could be started
       by(comm);
     }
   }
@@ -98,7 +98,7 @@ class Handle {
   bool own_;
   std::thread ending_;
   std::future<void> end_;
-  Duration patience_ = grace;  // for the thread
+  Duration patience_ = grace;  // how long join() waits for the thread
 };
 
 }  // namespace pdp::comm::nccl

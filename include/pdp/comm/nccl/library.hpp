@@ -18,7 +18,7 @@
 
 namespace pdp::comm::nccl {
 
-/// NCCL's name for a type of elements.
+/// Returns NCCL's name of an element type.
 inline ncclDataType_t type_of(DType type) {
   switch (type) {
     case DType::int8:
@@ -41,7 +41,7 @@ inline ncclDataType_t type_of(DType type) {
   return ncclUint8;
 }
 
-/// NCCL's name for a reduction; ncclNumOps where it has none.
+/// Returns NCCL's name of a reduction, or ncclNumOps if it has none.
 inline ncclRedOp_t operation_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum:
@@ -62,16 +62,16 @@ inline ncclRedOp_t operation_of(Reduction reduction) {
   return ncclNumOps;
 }
 
-/// What NCCL says of a result, with its own words on what came before it where there are any.
+/// Returns NCCL's description of a result, followed by its last error message if there is one.
 inline std::string describe_error(ncclResult_t result, ncclComm_t comm) {
   const char* const more = ncclGetLastError(comm);
   return text(ncclGetErrorString(result), more != nullptr && *more != '\0' ? text(" (", more, ")") : "");
 }
 
-/// "2.28.9" of 22809.
+/// Returns "2.28.9" for 22809.
 inline std::string version_text(int number) { return text(number / 10000, '.', number / 100 % 100, '.', number % 100); }
 
-/// Throws ConfigError where the library that the program has found is too old, whichever it was built with.
+/// Throws ConfigError if the loaded NCCL library is older than 2.27, whatever version the program was built with.
 inline void check_version(int rank) {
   int version = 0;
   if (ncclGetVersion(&version) == ncclSuccess && version >= 22700) return;

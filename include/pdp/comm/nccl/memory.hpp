@@ -1,6 +1,6 @@
 #pragma once
 
-/// Memory that NCCL's calls take, and memory of NCCL's own.
+/// Checks and allocation of memory for NCCL's calls.
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,7 @@ inline void Group::check_memory(Verb verb, const ErasedSpan& memory) const {
 
 inline void* Group::enroll(void* memory, std::size_t bytes) {
   void* registration = nullptr;
-  if (ncclCommRegister(comm(), memory, bytes, &registration) != ncclSuccess) return nullptr;  // it is only slower then
+  if (ncclCommRegister(comm(), memory, bytes, &registration) != ncclSuccess) return nullptr;  // calls are only slower without it
   if (registration != nullptr) registrations_.push_back(registration);
   return registration;
 }
@@ -42,7 +42,7 @@ inline void Group::withdraw(void* registration) noexcept {
   if (comm() != nullptr) ncclCommDeregister(comm(), registration);
 }
 
-/// Memory of NCCL's own, registered for the calls of a group until the group ends, where it could be.
+/// Memory from ncclMemAlloc. It is registered for the calls of a group until the group ends, if NCCL can register it.
 class Piece {
  public:
   Piece(const std::shared_ptr<Group>& group, std::size_t bytes)
@@ -53,14 +53,13 @@ class Piece {
       memory_ = nullptr;
   }
   Piece(Piece&&) = delete;
-  /// Where a program's own communicator has failed, calls may still be at work, which the program alone can abort: then the memory is
-  /// never given back.
+  /// Keeps the memory if a program's own communicator has failed: calls that only the program can abort may still use it.
   ~Piece() {
     withdraw();
     if (memory_ != nullptr && !world_->may_be_at_work()) ncclMemFree(memory_);
   }
 
-  /// Null where there is none: then result() says why.
+  /// Returns null if the allocation failed; result() says why.
   [[nodiscard]] void* memory() const { return memory_; }
   [[nodiscard]] ncclResult_t result() const { return result_; }
   [[nodiscard]] bool is_registered() const { return registration_ != nullptr; }
@@ -76,7 +75,8 @@ class Piece {
   ncclResult_t result_;
 };
 
-/// NCCL wants all ranks to give a call registered memory, or none of them: so they tell each other what they have.
+/// Allocates zeroed memory for the calls of a group. NCCL requires that all ranks pass registered memory to a call, or none, so the ranks
+/// first exchange what they have. Throws DeviceError if a rank has no room, and ConfigError if the sizes differ.
 inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t bytes) {
   enum class Has : std::uint64_t { nothing, memory, registered };
   struct Record {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the ranks of a group tell each other of themselves, from host to host, and what comes of it: a part of the group.
+/// Records in host memory that the ranks of a group exchange, and the split of a group.
 
 #include <algorithm>
 #include <cstddef>
@@ -44,11 +44,11 @@ inline Handle Group::split(int color, int key) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   made_ = std::make_unique<ncclComm_t>(nullptr);
-  // Of a communicator that its program has made to block, one that blocks, too: NCCL takes no calls of both kinds together.
+  // Without a config, the new communicator blocks if the program's own does: NCCL takes no blocking and non-blocking calls together.
   if (const ncclResult_t result = ncclCommSplit(comm(), color, key, made_.get(), world_->is_own() ? &config : nullptr);
       result != ncclSuccess && result != ncclInProgress)
     fail(call, "ncclCommSplit", result);
-  wait(call, [this] { return handle_.state() == ncclSuccess; });  // it is there only then
+  wait(call, [this] { return handle_.state() == ncclSuccess; });  // the new communicator is valid only after this
   Handle part{std::exchange(*made_, nullptr), world_->device(), true};
   try {
     wait(call, [&] {
@@ -64,7 +64,8 @@ inline Handle Group::split(int color, int key) {
   return part;
 }
 
-/// The part of a group whose ranks give the same colour. NCCL's colours are 0 or more, so the part's colour there is its first rank.
+/// Returns the group of the ranks that give the same colour. NCCL's colours are 0 or more, so it gets the group's lowest rank as its
+/// colour.
 inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int color, int key) {
   std::vector<ColorAndKey> all(as_size(group->size()));
   const ColorAndKey mine{color, key};

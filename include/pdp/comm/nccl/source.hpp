@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/nccl.hpp declares, included by src/nccl.cpp only, as they need the toolkit's headers.
+/// Definitions of pdp/comm/nccl.hpp. They need the headers of the CUDA toolkit, so pdp includes them in src/nccl.cpp only.
 
 #include <algorithm>
 #include <cstdlib>
@@ -75,7 +75,7 @@ Nccl Nccl::connect(StoreView store, int rank, int size, TimePoint deadline, Opti
       NcclCalls{std::make_shared<nccl::Group>(std::make_shared<nccl::World>(rank, size, appointment.device, options.caller, true),
                                               std::move(handle), nccl::everybody(size), rank)}}};
   world.deadline(std::max<Duration>(deadline - Clock::now(), std::chrono::milliseconds{1}));
-  world.barrier();  // after it nobody needs the store any more
+  world.barrier();  // no rank needs the store after this
   world.deadline(default_deadline);
   return world;
 }

@@ -7,11 +7,11 @@
 
 namespace pdp::comm::nccl {
 
-/// A little memory of a device, and as much of the host that the device reaches: for what ranks tell each other of themselves. It is made
-/// once for a world: to free memory of a device waits for all that the device does, which may be for other ranks.
+/// Scratch memory of a device and pinned host memory, in which ranks exchange records. It is allocated once for a world: freeing device
+/// memory waits for all work of the device, and that may wait for other ranks.
 class Staging {
  public:
-  static constexpr std::size_t record = 64;  // bytes of a rank's
+  static constexpr std::size_t record = 64;  // bytes of one rank's record
 
   Staging(int device, int ranks) {
     const OnDevice on{device};
@@ -32,12 +32,12 @@ class Staging {
     if (host_ != nullptr) cudaFreeHost(host_);
   }
 
-  /// Never gives the memory back.
+  /// Never frees the memory.
   void leave() noexcept { device_ = host_ = nullptr; }
 
   [[nodiscard]] std::byte* device() const { return device_; }
   [[nodiscard]] std::byte* host() const { return host_; }
-  /// A byte of the device that nobody reads.
+  /// Returns a byte of device memory for barriers. Its value is not used.
   [[nodiscard]] std::byte* barrier() const { return barrier_; }
 
  private:

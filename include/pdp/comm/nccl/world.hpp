@@ -17,26 +17,26 @@ namespace pdp::comm::nccl {
 
 class Group;
 
-/// A call of one rank. It does not move, and is used again with its events, so a call like an earlier one makes nothing new.
+/// A call of one rank. It never moves, and is reused with its events, so a call like an earlier one allocates nothing.
 struct Call {
   enum class State : std::uint8_t {
-    issued,   // NCCL has it, but may not have put it on the stream
-    running,  // on the stream, with its end behind it
+    issued,   // passed to NCCL, but perhaps not on the stream yet
+    running,  // on the stream, followed by the event `end`
     complete,
   };
 
-  Envelope envelope;  // what the call is, for errors
-  int peer = -1;      // of a message, in the group
+  Envelope envelope;  // describes the call in errors
+  int peer = -1;      // of a message: a rank of the group
   State state = State::complete;
 
-  cudaEvent_t ready = nullptr;  // what the caller's stream held before the call
+  cudaEvent_t ready = nullptr;  // marks the earlier work of the caller's stream
   cudaEvent_t end = nullptr;
 };
 
-/// What the groups of one rank have in common: its device, its calls, and the error that has ended the world, if there is one.
+/// The state that all groups of one rank share: its device, its calls, and the error that has ended the world, if any.
 class World {
  public:
-  /// `own`: whether what is in flight can be aborted.
+  /// `own`: pdp owns the communicators and can abort calls in flight.
   World(int rank, int size, int device, cudaStream_t caller, bool own)
       : rank_{rank}, size_{size}, device_{device}, caller_{caller}, own_{own}, staging_{device, size} {}
   World(World&&) = delete;
@@ -45,30 +45,31 @@ class World {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int device() const { return device_; }
-  /// Whether its communicators are pdp's.
+  /// Returns whether pdp owns the communicators.
   [[nodiscard]] bool is_own() const { return own_; }
   [[nodiscard]] const Staging& staging() const { return staging_; }
-  /// The stream whose work each call comes after.
+  /// Returns the stream that calls are ordered after.
   [[nodiscard]] cudaStream_t caller() const { return caller_; }
   void caller(cudaStream_t stream) { caller_ = stream; }
   [[nodiscard]] Duration deadline() const { return deadline_; }
   void deadline(Duration duration) { deadline_ = duration; }
 
-  /// How long a group waits for the other ranks when it ends: no longer where that was in vain for another one.
+  /// Returns how long a group waits for the other ranks when it ends: the deadline, or zero after such a wait has failed.
   [[nodiscard]] Duration patience() const { return is_patient_ ? deadline_ : Duration{}; }
   void lose_patience() { is_patient_ = false; }
 
   [[nodiscard]] bool failed() const { return failure_ != nullptr; }
-  /// Whether calls may be in flight that can be neither waited for nor aborted.
+  /// Returns whether calls may be in flight that can be neither waited for nor aborted.
   [[nodiscard]] bool may_be_at_work() const { return failed() && !own_; }
-  /// Throws what has ended the world.
+  /// Throws the error that has ended the world, if any.
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
   }
-  /// The same, after a look at what NCCL says of all that is in flight: nobody else asks for calls that a stream waits for.
+  /// Throws the error that has ended the world, or that NCCL reports for calls in flight. For calls that a stream waits for, nothing else
+  /// polls NCCL.
   void progress();
   void abort(const std::string& reason) { end(std::make_exception_ptr(PeerLost{rank_, reason})); }
-  /// Ends the world of this rank: what is in flight is aborted. The first error stays.
+  /// Ends the world on this rank and aborts its calls in flight. Only the first error is kept.
   void end(std::exception_ptr failure) noexcept;
   template <class E>
   [[noreturn]] void fail(const E& error) {
@@ -82,17 +83,17 @@ class World {
   void add(Group& group) { groups_.push_back(&group); }
   void remove(Group& group) { std::erase(groups_, &group); }
 
-  /// Between the two, NCCL gathers calls.
+  /// Open and close a group call of NCCL.
   void open();
   ncclResult_t close();
-  /// The same for calls of any groups of this rank, as its user asks for it. The two may be nested.
+  /// The same for calls of several groups, at the user's request. May be nested.
   void begin_together();
   void end_together();
   [[nodiscard]] bool together() const { return depth_ > 0; }
 
  private:
-  /// Waits for calls that were aborted, for 5 s at most: whoever is told of the failure may let go of their memory. Those of a graph are on
-  /// the stream that it was launched on, which whoever lets go of their memory waits for.
+  /// Waits for aborted calls, 5 s at most, because a caller that catches the failure may free their memory. Replayed calls run on the
+  /// stream of their graph; a caller waits for that stream before it frees their memory.
   void quiesce() const noexcept;
 
   int rank_, size_, device_;

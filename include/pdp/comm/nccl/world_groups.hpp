@@ -1,6 +1,6 @@
 #pragma once
 
-/// What a World does with its groups: its end, and calls that start together.
+/// Functions of a World that use its groups: its end, and calls that start together.
 
 #include <chrono>
 #include <exception>

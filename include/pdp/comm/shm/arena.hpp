@@ -14,17 +14,17 @@
 
 namespace pdp::comm::shm {
 
-/// As much memory of each rank of a group, all of it mapped by all of them.
+/// Memory of equal size on each rank of a group, all of it mapped by all of these ranks.
 class Arena {
  public:
-  /// `number`: the same on all ranks of the group, not zero, and of no other arena. `memories`: of each rank of the group, whose ranks in
-  /// the world are `ranks`; `rank` is the one that owns this Arena.
+  /// `number`: identifies the arena; not zero, and the same on all ranks of the group. `ranks`: the world ranks of the group. `memories`:
+  /// one for each rank of the group. `rank`: this rank in the group.
   Arena(std::uint64_t number, std::vector<int> ranks, int rank, std::vector<Memory> memories)
       : number_{number}, ranks_{std::move(ranks)}, memories_{std::move(memories)}, rank_{rank} {}
 
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] const Memory& own() const { return memories_[as_size(rank_)]; }
-  /// Of each rank of the group.
+  /// Returns the memory of each rank of the group.
   [[nodiscard]] std::vector<std::byte*> parts() const {
     std::vector<std::byte*> parts;
     for (const Memory& each : memories_) parts.push_back(each.data());
@@ -33,7 +33,7 @@ class Arena {
   [[nodiscard]] bool holds(const std::byte* values, std::size_t bytes) const {
     return values >= own().data() && values + bytes <= own().data() + own().size();
   }
-  /// The memory of a rank of the world, which must be of the group.
+  /// Returns the memory of a world rank, which must be in the group.
   [[nodiscard]] std::byte* of(int world_rank) const {
     return memories_[as_size(std::ranges::find(ranks_, world_rank) - ranks_.begin())].data();
   }
@@ -45,10 +45,10 @@ class Arena {
   int rank_;
 };
 
-/// The arenas of one rank. The user's Regions own them; here they are found.
+/// The arenas of one rank. The user's Regions own them; this is the list in which they are found.
 class Arenas {
  public:
-  /// The memory of the arena's own rank, as the user gets it. The arena lives as long.
+  /// Returns this rank's memory of the arena. The returned Region keeps the arena alive.
   Region add(Arena made) {
     const std::shared_ptr<Arena> arena{new Arena{std::move(made)}, [list = list_](Arena* gone) {
                                          std::erase(*list, gone);

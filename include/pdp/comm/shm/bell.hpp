@@ -14,13 +14,13 @@
 
 namespace pdp::comm::shm {
 
-/// By which this rank wakes another one.
+/// A bell by which this rank wakes another one.
 class Bell {
  public:
-  /// `pipe`: the end to write to, where the other rank may sleep in a poll.
+  /// `pipe`: the write end of the other rank's pipe, if that rank may sleep in a poll.
   explicit Bell(Parking& parking, Descriptor pipe = {}) : parking_{&parking}, pipe_{std::move(pipe)} {}
 
-  /// To be called after what the sleeper waits for has been stored in sequentially consistent order.
+  /// Wakes the other rank if it sleeps. Call this after a sequentially consistent store of the value that it waits for.
   void ring() {
     switch (parking_->rouse()) {
       case Parking::awake:
@@ -28,7 +28,7 @@ class Bell {
       case Parking::on_word:
         return parking_->wake();
       case Parking::on_pipe:
-        static_cast<void>(::write(pipe_.get(), "", 1));  // a pipe that is full wakes as well
+        static_cast<void>(::write(pipe_.get(), "", 1));  // a full pipe wakes it as well
     }
   }
 
@@ -37,7 +37,7 @@ class Bell {
   Descriptor pipe_;
 };
 
-/// The pipe that a rank sleeps on. Others of its host open it as a file of its process.
+/// A pipe on which a rank sleeps. Other ranks of its host open it as a file of its process.
 class Pipe {
  public:
   Pipe() {
@@ -48,15 +48,16 @@ class Pipe {
   }
 
   [[nodiscard]] int descriptor() const { return read_.get(); }
-  /// The end that others open.
+  /// Returns the end that other ranks open.
   [[nodiscard]] int file() const { return write_.get(); }
-  /// Nothing where the process has ended that has made it. For reading, too: to write into a pipe that nobody reads is a deadly signal.
+  /// Opens another rank's pipe; empty if its process has ended. Also opens it for reading: a write to a pipe without readers raises
+  /// SIGPIPE.
   static Descriptor open(const SharedAddress& address) {
     Descriptor end{::open(path_of(address).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};
     if (!end && errno != ENOENT) fail_to("open a pipe beside the", errno);
     return end;
   }
-  /// Takes out whatever has woken its rank.
+  /// Removes the bytes that have woken this rank.
   void drain() {
     std::array<std::byte, 64> bytes;
     while (::read(read_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {

@@ -27,8 +27,8 @@
 
 namespace pdp::comm::shm {
 
-/// Where the others find the memory that rank 0 has made: as a file of its process. In the store: "process file host", a line's end, and
-/// the nonce.
+/// The address of the memory that rank 0 has made, which others open as a file of its process. Its form in the store: "process file host",
+/// a newline and the nonce.
 struct Address {
   pid_t process = 0;
   int file = -1;
@@ -38,7 +38,7 @@ struct Address {
   [[nodiscard]] std::string to_string() const {
     return text(process, ' ', file, ' ', host, '\n') + std::string{reinterpret_cast<const char*>(nonce.data()), nonce.size()};
   }
-  /// Throws ConfigError.
+  /// Throws ConfigError if the words are not an address.
   static Address parse(std::string_view words) {
     const std::size_t line = words.find('\n');
     const char* const end = words.data() + std::min(line, words.size());
@@ -61,15 +61,15 @@ inline Nonce draw_nonce() {
   return nonce;
 }
 
-/// `rank`: of the world.
+/// Throws PeerLost for a world rank that has ended during the start.
 [[noreturn]] inline void lost_at_start(int rank) {
   Failure{Failure::Kind::lost, rank,
           text("rank ", rank, " is gone: its process ended while the job was still starting; its own output says why")}
       .raise();
 }
 
-/// The memory of the rank in the first seat, opened by another rank. `first`, `rank`: what they are in the world. Throws ConfigError where
-/// it cannot be had from here, PeerLost where the first one is gone.
+/// Opens the memory of the rank in the first seat. `first`, `rank`: the world ranks of that rank and of this one. Throws ConfigError if
+/// this rank cannot open it, and PeerLost if the first rank is gone.
 inline Segment open_segment(const Address& address, int rank, int size, int first = 0) {
   if (const std::string here = this_host(); address.host != here)
     throw ConfigError{text("rank ", rank, " is on another host than rank ", first, ", or in another container there (", here, ", rank ",
@@ -83,11 +83,11 @@ inline Segment open_segment(const Address& address, int rank, int size, int firs
   return Segment::open(std::move(file), address.nonce, size);
 }
 
-/// Takes this rank's seat and waits until all others have taken theirs.
+/// Takes this rank's seat, and waits until all other ranks have taken theirs.
 class Entrance {
  public:
-  /// `pipe`: the descriptor to which others may write to wake this rank, if it has one. `world_ranks`: what the ranks in the seats are in a
-  /// world of several hosts; empty where they are the world. Throws ConfigError where the seat is taken.
+  /// `pipe`: the descriptor to which others may write to wake this rank, or 0. `world_ranks`: the world ranks of the seats in a world of
+  /// several hosts; empty if the seats are the world. Throws ConfigError if the seat is taken.
   Entrance(const Segment& segment, int rank, int pipe = 0, std::vector<int> world_ranks = {})
       : segment_{segment}, rank_{rank}, world_ranks_{std::move(world_ranks)}, processes_{segment.size()} {
     std::int32_t process = 0;
@@ -102,11 +102,11 @@ class Entrance {
     if (!complete_) advance(Seat::failed);
   }
 
-  /// Throws PeerLost, or Timeout, which names the missing ranks. `look_elsewhere`: called now and then while it waits; it throws if a rank
-  /// has failed that never came here.
+  /// Waits until all ranks are ready. Throws PeerLost, or Timeout, which names the missing ranks. `look_elsewhere`: called every 500 ms
+  /// meanwhile; throws if a rank has failed that never came here.
   Processes wait(
       TimePoint deadline, const std::function<void()>& look_elsewhere = [] {}) {
-    // Who is ready has seen everybody joined, so everybody is watched by then, and shows by its own readiness that it lived.
+    // A rank that is ready has seen all ranks join, and watches them. Its own readiness shows that it was alive while it was watched.
     wait_for(Seat::joined, deadline, look_elsewhere);
     advance(Seat::ready);
     wait_for(Seat::ready, deadline, look_elsewhere);
@@ -134,21 +134,21 @@ class Entrance {
         }
         if (stage_of_rank == Seat::failed) failed = rank;
         if (stage_of_rank < Seat::ready && processes_.ended(rank)) lost_at_start(in_world(rank));
-        // Who has left was through, which can be seen only by one who has been ready, too.
+        // A rank leaves only after all ranks were ready, so `left` counts as complete.
         complete = complete && stage_of_rank >= wanted && stage_of_rank != Seat::failed;
       }
       if (complete && watched_ == segment_.size()) return;
       processes_.look();
       const TimePoint now = Clock::now();
       if (now >= deadline) missing(wanted);
-      // Whoever gives up does so over another rank, which this one will find gone or missing, too.
+      // A rank gives up because of another one, which this rank will also find gone or missing.
       if (failed >= 0) given_up = std::min(given_up, now + time_to_find);
       if (now >= given_up) somebody_is_absent() ? missing(Seat::joined) : lost_at_start(in_world(failed));
       if (now >= next_look) {
         look_elsewhere();
         next_look = now + time_between_looks;
       }
-      // Many ranks that wait must not take the processor from those that are still being started.
+      // Many waiting ranks must not take the processors from ranks that are still starting.
       std::this_thread::sleep_for(pause);
       pause = std::min<Duration>(2 * pause, Processes::pulse);
     }
@@ -176,12 +176,12 @@ class Entrance {
   int rank_;
   std::vector<int> world_ranks_;
   Processes processes_;
-  int watched_ = 0;  // ranks, from the first one on
+  int watched_ = 0;  // the number of watched ranks, from the first one on
   bool complete_ = false;
 };
 
-/// `world_ranks`: what these ranks are in a world of several hosts, where they wait for other things as well; empty where they are the
-/// world.
+/// Connects the ranks of one host. `world_ranks`: their ranks in a world of several hosts, in which they also wait for other things; empty
+/// if they are the world. Throws ConfigError if they cannot share memory, PeerLost, or Timeout, which names the missing ranks.
 inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadline, const std::string& key = "shm/segment",
                      std::vector<int> world_ranks = {}) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
@@ -197,7 +197,7 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
     try {
       words = store.wait(key, deadline);
     } catch (const Timeout&) {
-      if (Clock::now() < deadline) throw;  // another rank's, which it has told all
+      if (Clock::now() < deadline) throw;  // that of another rank, which it has reported to all
       throw Timeout{
           text("rank ", own, " has heard nothing of rank ", first, " (of ", size,
                " ranks) before the deadline for the start (PDP_TIMEOUT); it was not started, has failed, or cannot reach the job's store")};
@@ -208,7 +208,7 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
   std::optional<Pipe> pipe;
   if (!world_ranks.empty()) pipe.emplace();
   Entrance entrance{*segment, rank, pipe ? pipe->file() : 0, world_ranks};
-  // Raises what a rank that has failed has told all.
+  // Throws the failure that a rank has reported to all, if any.
   const auto hear_failure = [&] { static_cast<void>(store.get(key)); };
   Processes processes = [&] {
     try {

@@ -22,10 +22,10 @@
 
 namespace pdp::comm::shm {
 
-/// A thread that sleeps nearly always, and counts up a rank's beats while its process runs.
+/// A thread that sleeps nearly always, and increments a rank's heartbeat counter while its process runs.
 class Heart {
  public:
-  /// Throws ConfigError where the system has no thread for it.
+  /// Throws ConfigError if the system cannot start a thread.
   explicit Heart(std::atomic<std::uint32_t>& beats) {
     try {
       thread_ = std::jthread{[&beats](const std::stop_token& stop) { run(stop, beats); }};
@@ -47,17 +47,17 @@ class Heart {
   std::jthread thread_;
 };
 
-/// How long the other ranks of a world on one host have given no sign of life, as seen by a rank that waits. Time in which it does not look
-/// counts for nothing: then it may have been stopped itself.
+/// How long each rank of a world on one host has shown no heartbeat, as seen by a waiting rank. At most 200 ms count between two looks: if
+/// more time has passed, the observer may have been stopped itself.
 class Silence {
  public:
   explicit Silence(int size) : peers_(as_size(size)) {}
 
-  /// Zero: for ever.
+  /// Sets how long a rank may be silent; zero means for ever.
   void patience(Duration heartbeat) { patience_ = heartbeat; }
   [[nodiscard]] Duration patience() const { return patience_; }
 
-  /// The first rank that has been silent for too long, if there is one. `excused(rank)`: those that need give none.
+  /// Returns the first rank that has been silent for too long, if any. `excused(rank)`: whether the rank need not show heartbeats.
   template <class Excused>
   [[nodiscard]] std::optional<int> look(const Segment& segment, const Excused& excused) {
     const TimePoint now = Clock::now();

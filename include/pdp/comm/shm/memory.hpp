@@ -26,7 +26,8 @@ namespace pdp::comm::shm {
                          reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp" : "")};
 }
 
-/// Bytes, zero at first, in a file without a name, which could clash or stay behind. Nobody can cut it down while others use it.
+/// Makes an unnamed file that holds `bytes` zeros: a name could clash or be left behind. It is sealed, so that no process can change its
+/// size.
 inline Descriptor make_file(std::size_t bytes) {
   Descriptor file = create_memory_file("pdp");
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
@@ -35,17 +36,17 @@ inline Descriptor make_file(std::size_t bytes) {
   return file;
 }
 
-/// The file of another process: its number, and that of its descriptor. It fails, with errno, where there is no such process or it is
-/// another user's.
+/// Returns the path of another process's file, from the numbers of the process and of its descriptor. Opening it fails with errno if there
+/// is no such process, or if it belongs to another user.
 inline std::string path_of(const SharedAddress& address) { return text("/proc/", address.space, "/fd/", address.place); }
 inline Descriptor open_file(const SharedAddress& address) { return Descriptor{::open(path_of(address).c_str(), O_RDWR | O_CLOEXEC)}; }
 
-/// Memory of one rank that others of its host open. Their mappings last when this one is gone.
+/// Memory of one rank that other ranks of its host open. Their mappings outlive this object.
 class Memory {
  public:
-  /// New memory, zero at first. Throws ConfigError where the system has none.
+  /// Creates zeroed memory. Throws ConfigError if the system has none.
   static Memory create(std::size_t bytes) { return Memory{make_file(mapped(bytes)), bytes}; }
-  /// That of another rank. Throws ConfigError where it cannot be had, or is not of that size.
+  /// Opens the memory of another rank. Throws ConfigError if it cannot be opened or has another size.
   static Memory open(const SharedAddress& address, std::size_t bytes) {
     Descriptor file = open_file(address);
     if (!file) fail_to("open", errno);
@@ -66,14 +67,14 @@ class Memory {
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] std::size_t size() const { return bytes_; }
 
-  /// By which others open it, until close().
+  /// Returns the address by which others open the memory, until close().
   [[nodiscard]] SharedAddress address() const {
     return {.space = static_cast<std::uint64_t>(::getpid()), .place = static_cast<std::uint64_t>(file_.get())};
   }
   void close() { file_.close(); }
 
-  /// Has all pages made now, rather than one by one when they are first touched, and large ones where there is much: those of new memory
-  /// near the processor that asks. Where the system cannot (before Linux 6.1), pages are made when they are touched.
+  /// Allocates all pages now, instead of one by one on first access, and large pages for large memory. Pages of new memory lie near the
+  /// processor that calls this. On systems that cannot do so (before Linux 6.1), pages are allocated on first access.
   void populate() {
 #ifdef MADV_POPULATE_WRITE
     ::madvise(data_, mapped(bytes_), MADV_POPULATE_WRITE);
@@ -84,12 +85,12 @@ class Memory {
  private:
   static constexpr std::size_t large_page = std::size_t{2} << 20;  // on x86-64, and on aarch64 with pages of 4 KiB
   static constexpr std::size_t large_from = large_page / 2;
-  static constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not know
+  static constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers lack
 
   static std::size_t mapped(std::size_t bytes) { return bytes < large_from ? bytes : (bytes + large_page - 1) / large_page * large_page; }
 
   Memory(Descriptor file, std::size_t bytes) : file_{std::move(file)}, bytes_{bytes} {
-    // Large pages need an address that is a multiple of their size: room for more is taken, and what is too much given back.
+    // Large pages need an address that is a multiple of their size. So this reserves more addresses, and releases the excess.
     const std::size_t length = mapped(bytes), spare = bytes < large_from ? 0 : large_page;
     void* const room = ::mmap(nullptr, length + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) fail_to("map", errno);

@@ -11,22 +11,22 @@
 
 namespace pdp::comm::shm {
 
-/// Where a rank sleeps until another one, of any process, has something for it. It costs those who do not sleep a look at a line that
-/// nobody writes. The protocol is Dekker's: the sleeper says that it sleeps and then looks once more; the other one publishes what it has
-/// and then looks whether somebody sleeps. Both in sequentially consistent order, or each could miss the other.
+/// A word on which a rank sleeps until a rank of any process wakes it. While it is awake, other ranks only read a cache line that is not
+/// written. The protocol is Dekker's: the sleeper announces its sleep, then checks once more; the other rank publishes its data, then
+/// checks for a sleeper. Both use sequentially consistent order, or each could miss the other.
 class Parking {
  public:
-  /// How it sleeps: in the kernel, on this word; or in a poll, where it waits for other things as well, among them its pipe (see Bell).
+  /// How the rank sleeps: in the kernel, on this word; or in a poll on its pipe and other descriptors (see Bell).
   enum State : std::uint32_t { awake, on_word, on_pipe };
 
-  /// How it slept until now. To be called after what the sleeper waits for has been stored in sequentially consistent order.
+  /// Marks the rank awake and returns how it slept. Call this after a sequentially consistent store of the value that it waits for.
   State rouse() {
     if (state_.load(std::memory_order_seq_cst) == awake) return awake;
     return static_cast<State>(state_.exchange(awake, std::memory_order_seq_cst));
   }
   void wake() { syscall(SYS_futex, address(), FUTEX_WAKE, 1, nullptr, nullptr, 0); }
 
-  /// Sleeps until it is woken or the given time, unless `ready()` after all; now and then for no reason.
+  /// Sleeps until the rank is woken or until the given time, unless ready() is true. May wake up early.
   template <class Ready>
   void sleep(TimePoint until, const Ready& ready) {
     lie_down(on_word);
@@ -36,7 +36,7 @@ class Parking {
     }
     get_up();
   }
-  /// The two ends of a sleep elsewhere. After the first, there must be another look.
+  /// Begin and end a sleep elsewhere. After lie_down(), check once more before sleeping.
   void lie_down(State how) { state_.store(how, std::memory_order_seq_cst); }
   void get_up() { state_.store(awake, std::memory_order_relaxed); }
 

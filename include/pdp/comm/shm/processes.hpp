@@ -19,8 +19,8 @@
 
 namespace pdp::comm::shm {
 
-/// Tells whether the processes of other ranks still live. A number may be given to another process once its own has ended, so it counts
-/// only if the rank shows itself alive after watch().
+/// Watches whether the processes of other ranks live. The system may reuse the number of an ended process, so a watch is valid only if the
+/// rank shows that it is alive after watch().
 class Processes {
  public:
   explicit Processes(int size) : watched_(as_size(size), pollfd{.fd = -1, .events = POLLIN, .revents = 0}) {
@@ -28,7 +28,8 @@ class Processes {
     ended_.resize(watched_.size());
   }
 
-  /// A rank of this process itself is not watched: what ends it ends the watcher. Throws ConfigError where the system does not allow it.
+  /// Watches a rank's process. Skips this process itself, because its end also ends the watcher. Throws ConfigError if the system does not
+  /// allow it.
   void watch(int rank, pid_t process) {
     if (process == ::getpid()) return;
     const auto r = as_size(rank);
@@ -42,7 +43,7 @@ class Processes {
     ended_[r] = !descriptors_[r];
   }
 
-  /// Looks at all of them, if it has not just done so.
+  /// Polls all processes, at most once per `pulse`.
   void look() {
     const TimePoint now = Clock::now();
     if (now < next_look_) return;
@@ -53,7 +54,7 @@ class Processes {
   }
   [[nodiscard]] bool ended(int rank) const { return ended_[as_size(rank)]; }
 
-  /// How often it is worth while to look.
+  /// The shortest useful interval between polls.
   static constexpr Duration pulse = std::chrono::milliseconds{20};
 
  private:

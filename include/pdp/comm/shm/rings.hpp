@@ -24,15 +24,15 @@
 
 namespace pdp::comm::shm {
 
-/// A ring in shared memory to each other rank and one from it, as the streams that messages travel on. A sender copies into the ring; the
-/// receiver takes values out of it where they lie.
+/// A ring in shared memory to each other rank and one from it, as the streams of messages. A sender copies into the ring. The receiver
+/// reads values in place.
 class Rings {
  public:
   using Meetings = together::Meetings<Arenas, Bell, Memory>;
 
-  /// Over memory in which the rings of this rank are mapped, and in which all ranks have taken their seats. `rank` and all peers are
-  /// numbers of seats. `world_ranks`: what these ranks are in a world of several hosts; empty where they are the world. `pipe`: where this
-  /// rank sleeps when it waits for other things as well.
+  /// `segment`: has this rank's rings mapped, and all ranks have taken their seats in it. `rank` and all peers are seat numbers.
+  /// `world_ranks`: the world ranks of the seats in a world of several hosts; empty if the seats are the world. `pipe`: this rank sleeps on
+  /// it when it also waits for other things.
   Rings(std::shared_ptr<const Segment> segment, int rank, Processes processes, std::vector<int> world_ranks = {},
         std::optional<Pipe> pipe = std::nullopt)
       : segment_{std::move(segment)},
@@ -42,7 +42,7 @@ class Rings {
         world_ranks_{std::move(world_ranks)},
         pipe_{std::move(pipe)},
         silence_{size()} {
-    bells_.reserve(as_size(size()));  // they may not move
+    bells_.reserve(as_size(size()));  // must not reallocate: partners point to the elements
     std::vector<together::Partner<Bell>> all;
     for (int peer = 0; peer < size(); ++peer) {
       Seat& seat = segment_->seat(peer);
@@ -67,19 +67,19 @@ class Rings {
     const int rank = *std::exchange(silent_, std::nullopt);
     return {.failure = stream::Heartbeat::lost(rank, rank_, silence_.patience(), "its process is stopped")};
   }
-  void tell(const Failure&) {}  // all streams are open
+  void tell(const Failure&) {}  // nothing to do: every rank has a stream from here
   void heartbeat(Duration duration) { silence_.patience(duration); }
 
   [[nodiscard]] Meetings& meetings() { return meetings_; }
   [[nodiscard]] const Meetings& meetings() const { return meetings_; }
-  /// A group of ranks of the world that all have seats here. `boards`: memory of a Board for each of them.
+  /// Adds a group of world ranks that all have seats here. `boards`: memory of a Board for each of them.
   void add_group(const GroupPlace& place, std::vector<Memory> boards) {
     std::vector<together::Partner<Bell>> members;
     for (std::size_t member = 0; member < place.ranks.size(); ++member)
       members.push_back(partner(seat_of(place.ranks[member]), *reinterpret_cast<together::Board*>(boards[member].data())));
     meetings_.add(place.channel, std::move(members), place.rank, std::move(boards));
   }
-  /// -1 where a rank of the world has none here.
+  /// Returns the seat of a world rank, or -1 if it has none here.
   [[nodiscard]] int seat_of(int world_rank) const {
     if (world_ranks_.empty()) return world_rank;
     const auto found = std::ranges::find(world_ranks_, world_rank);
@@ -94,7 +94,7 @@ class Rings {
     In& in = in_[as_size(peer)];
     bool moved = false;
     for (int pieces = 0; pieces < pieces_at_once && !inbox.fault() && !inbox.ended(); ++pieces) {
-      const bool ended = gone(peer);  // asked first: what it wrote before its end is there then
+      const bool ended = gone(peer);  // checked first, so that all bytes that it wrote before its end are seen
       in.seen = in.counters->written.load(std::memory_order_acquire);
       if (in.seen - in.taken > ring_bytes_) {
         inbox.garbled();
@@ -108,7 +108,7 @@ class Rings {
       }
       moved = true;
       in.taken += taken;
-      // A value that does not lie as it must is moved down a little before it is used: that much more is kept from the sender.
+      // A misaligned value is moved down by a few bytes before it is used, so the sender must not overwrite these bytes yet.
       in.counters->read.store(in.taken / alignment * alignment, std::memory_order_seq_cst);
       bells_[as_size(peer)].ring();
     }
@@ -121,7 +121,7 @@ class Rings {
     const std::size_t wanted = parts[0].iov_len + parts[1].iov_len;
     if (room(out) < wanted) out.read = out.counters->read.load(std::memory_order_acquire);
     const std::size_t taken = std::min(wanted, room(out));
-    for (std::size_t done = 0; done < taken;) {  // piece by piece, so that the receiver need not wait for the last one
+    for (std::size_t done = 0; done < taken;) {  // in pieces, so that the receiver can start before the last one
       const std::size_t end = std::min(taken, done + piece());
       while (done < end) {
         const bool first = done < parts[0].iov_len;
@@ -161,8 +161,8 @@ class Rings {
     }
     return any;
   }
-  /// The two ends of a sleep in a poll, which `descriptor()` ends early. After the first, there must be another look. None may last longer
-  /// than Processes::pulse.
+  /// Begin and end a sleep in a poll, which `descriptor()` ends early. After lie_down(), check once more before polling. A sleep must not
+  /// last longer than Processes::pulse.
   void lie_down() { segment_->seat(rank_).parking.lie_down(Parking::on_pipe); }
   void get_up() {
     segment_->seat(rank_).parking.get_up();
@@ -186,13 +186,13 @@ class Rings {
     RingCounters* counters;
     std::byte* bytes;
     std::uint64_t taken = 0;
-    std::uint64_t seen = 0;  // what had been written at the last look
+    std::uint64_t seen = 0;  // the value of `written` at the last look
   };
   struct Out {
     RingCounters* counters;
     std::byte* bytes;
     std::uint64_t written = 0;
-    std::uint64_t read = 0;  // what had been read at the last look
+    std::uint64_t read = 0;  // the value of `read` at the last look
   };
   static constexpr int pieces_at_once = 8;
   static constexpr std::uint64_t alignment = 8;  // of any DType
@@ -201,10 +201,10 @@ class Rings {
     const auto s = as_size(seat);
     return {world_ranks_.empty() ? seat : world_ranks_[s], &board, &bells_[s]};
   }
-  /// Bytes that the other side hears of at once: a few, so that both copy at the same time.
+  /// Returns after how many bytes the other side is notified: few, so that both sides copy at the same time.
   [[nodiscard]] std::size_t piece() const { return std::min<std::size_t>(ring_bytes_ / 8, 32 * 1024); }
   [[nodiscard]] std::size_t room(const Out& out) const { return ring_bytes_ - (out.written - out.read); }
-  /// Whether a rank will write and read no more.
+  /// Returns whether a rank will neither write nor read any more.
   [[nodiscard]] bool gone(int peer) const {
     return segment_->seat(peer).stage.load(std::memory_order_seq_cst) >= Seat::left || processes_.ended(peer);
   }
@@ -221,7 +221,7 @@ class Rings {
   std::vector<Out> out_;
   Silence silence_;
   std::optional<int> silent_;
-  std::optional<Heart> heart_;  // where these ranks are the world
+  std::optional<Heart> heart_;  // if these ranks are the world
 };
 
 static_assert(stream::Links<Rings>);

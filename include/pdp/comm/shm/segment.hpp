@@ -29,10 +29,10 @@
 
 namespace pdp::comm::shm {
 
-/// What tells the memory of one job from that of others.
+/// A random number that identifies the memory of one job.
 using Nonce = std::array<unsigned char, 16>;
 
-/// The beginning of a world's memory. A program of another version reads it and knows.
+/// The beginning of a world's memory. A program of another version can read it and detect the difference.
 struct Header {
   static constexpr std::array<char, 8> pdp{'p', 'd', 'p', ' ', 's', 'h', 'm', '\n'};
   static constexpr std::uint32_t this_version = 3;
@@ -47,40 +47,38 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// What a rank says of itself.
+/// The public state of one rank.
 struct alignas(64) Seat {
-  /// `failed`: it has given up while the job was starting.
+  /// `failed`: the rank gave up while the job was starting.
   enum Stage : std::uint32_t { absent, joined, ready, left, failed };
 
   std::atomic<std::uint32_t> stage{absent};
   std::atomic<std::int32_t> process{0};  // valid from `joined` on
-  std::atomic<std::int32_t> pipe{0};     // the descriptor to which others write to wake it, where it has one; from `joined` on
+  std::atomic<std::int32_t> pipe{0};     // the descriptor to which others write to wake the rank, or 0; valid from `joined` on
   alignas(64) Parking parking;
-  alignas(64) std::atomic<std::uint32_t> beats{0};  // signs of life
+  alignas(64) std::atomic<std::uint32_t> beats{0};  // heartbeats
 };
 
-/// How far a ring has been written and read, in bytes since the beginning.
+/// How many bytes of a ring have been written and read since the beginning.
 struct RingCounters {
   alignas(64) std::atomic<std::uint64_t> written{0};  // by the sender
   alignas(64) std::atomic<std::uint64_t> read{0};     // by the receiver
 };
 
-/// The memory of a world on one host: a header, a seat and a board for each rank, and for each ordered pair of ranks a ring of bytes with
-/// its counters.
-/// Each ring is mapped twice, one after the other: what goes on
-/// around its end lies in one piece.
+/// The memory of a world on one host: a header, a seat and a board for each rank, and a ring of bytes with its counters for each ordered
+/// pair of ranks. Each ring is mapped twice in a row, so that data across its end is contiguous.
 class Segment {
  public:
-  /// New memory for a world. Throws ConfigError where the system has none.
+  /// Creates the memory of a world. Throws ConfigError if the system has none.
   static Segment create(int size, const Nonce& nonce) {
     const Header header{.nonce = nonce, .size = size, .ring_bytes = ring_bytes_for(size)};
     Segment segment{make_file(Layout{header}.bytes), header};
-    // The memory is zero, which is what the counters and the seats of absent ranks are made of.
+    // The memory is zero, which is the initial state of the counters and of absent ranks' seats.
     ::new (segment.base_) Header{header};
     return segment;
   }
 
-  /// The memory that another rank has made, as `file`. Throws ConfigError where it is not that of `expected`.
+  /// Opens the memory that another rank has made, as `file`. Throws ConfigError if its nonce, size or version is not the expected one.
   static Segment open(Descriptor file, const Nonce& nonce, int size) {
     Header header;
     const Header expected{.nonce = nonce, .size = size, .ring_bytes = ring_bytes_for(size)};
@@ -111,10 +109,10 @@ class Segment {
     return reinterpret_cast<RingCounters*>(base_ + layout_.counters)[layout_.pair(from, to)];
   }
   [[nodiscard]] together::Board& board(int rank) const { return reinterpret_cast<together::Board*>(base_ + layout_.boards)[rank]; }
-  /// The bytes of a ring, twice.
+  /// Returns the bytes of a ring, mapped twice in a row.
   [[nodiscard]] std::byte* ring(int from, int to) const { return rings_ + 2 * layout_.ring_bytes * layout_.pair(from, to); }
 
-  /// Maps the rings between a rank and all others, which is to be done once before they are used.
+  /// Maps the rings between a rank and all others. Call this once before the rings are used.
   void map_rings_of(int rank) {
     for (int other = 0; other < size(); ++other) {
       if (other == rank) continue;
@@ -127,7 +125,7 @@ class Segment {
     }
   }
 
-  /// By which other processes open it, for as long as it is kept.
+  /// Returns the descriptor by which other processes open the memory, until close_file().
   [[nodiscard]] int file() const { return file_.get(); }
   void close_file() { file_.close(); }
 
@@ -151,8 +149,8 @@ class Segment {
     std::size_t ring_bytes, seats = 0, counters = 0, boards = 0, rings = 0, bytes = 0;
   };
 
-  /// So large that some messages fit as a whole: what does not fit waits until its sender looks again, and that one may be computing. And
-  /// so small that all rings of a large world together stay modest.
+  /// Returns the size of a ring. It is large enough for some whole messages: the rest of a longer one waits until its sender looks again,
+  /// and that rank may be computing. It is small enough that all rings of a large world together stay modest.
   static std::uint32_t ring_bytes_for(int size) {
     constexpr std::size_t most = 2048 * 1024, least = 64 * 1024, of_all = 64 * 1024 * 1024;
     const auto ranks = as_size(size);
@@ -163,7 +161,7 @@ class Segment {
     void* const base = ::mmap(nullptr, layout_.rings, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (base == MAP_FAILED) fail_to("map", errno);
     base_ = static_cast<std::byte*>(base);
-    // Only the addresses; each ring goes to its two places.
+    // Reserves addresses only; map_rings_of() maps each ring to its two places.
     void* const room = ::mmap(nullptr, layout_.ring_span(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
       const int reason = errno;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/shm.hpp declares, included by that header or by one source; see pdp/core/separate_compilation.hpp.
+/// Definitions of pdp/comm/shm.hpp, included by that header or by one source; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/comm/message/source/member.hpp>
 #include <pdp/comm/message/stream/transport_source.hpp>

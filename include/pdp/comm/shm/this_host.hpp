@@ -16,8 +16,8 @@
 
 namespace pdp::comm::shm {
 
-/// What tells the processes of one host, and of one container there, from all others: the kernel's run and the name space of process
-/// numbers.
+/// Returns a text that identifies this host, and this container on it: the kernel's boot id and the name space of process numbers. Throws
+/// ConfigError if the boot id cannot be read.
 inline std::string this_host() {
   constexpr const char* path = "/proc/sys/kernel/random/boot_id";
   const Descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};

@@ -19,8 +19,8 @@ class Rings;
 class ShmTransport : public stream::StreamTransport<shm::Rings> {
  public:
   using StreamTransport::StreamTransport;
-  /// Finds the others through the store. Throws ConfigError where they are not on one host, Timeout, which names the missing ranks, when
-  /// they are not there before the deadline.
+  /// Finds the other ranks through the store. Throws ConfigError if they are not on one host, and Timeout, which names the missing ranks,
+  /// if they are not there before the deadline.
   static ShmTransport connect(StoreView store, int rank, int size, TimePoint deadline);
 
   using StreamTransport::post;

@@ -6,8 +6,9 @@
 
 namespace pdp::comm::tcp {
 
-/// Whether the peer's system has all that was sent before the sending side was shut down, the end included, or can never have it. A socket
-/// that is closed with unread bytes is reset, and what is still on its way from here would be thrown away with it.
+/// Returns whether the peer's system has received all data and the end of the stream, or can never receive them. Call it after this side
+/// was shut down for sending. Closing a socket with unread bytes resets the connection, which would discard data that is still on its way
+/// to the peer.
 inline bool acknowledged(int socket) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;

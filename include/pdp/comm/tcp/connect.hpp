@@ -16,11 +16,12 @@
 
 namespace pdp::comm::tcp {
 
-/// What keeps the connections of one world apart from those of others in its job. Where the store itself is what its ranks trust, it is
-/// also what only they know.
+/// A random value that keeps the connections of one world apart from those of other worlds of its job. If the ranks trust the store itself,
+/// it is also their secret.
 using Token = std::array<unsigned char, 32>;
 
-/// The mesh of a world, in which this rank has its place; null where it is the only one.
+/// Connects this rank to a world and returns its mesh; null in a world of one rank. Throws like RollCall, check_loopback() and
+/// Mesh::take_place().
 inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size, TimePoint deadline) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
   if (size == 1) return nullptr;
@@ -40,7 +41,7 @@ inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size,
   if (token.size() != sizeof(Token))
     throw ConfigError{text("rank ", rank, " found a token of ", token.size(), " bytes in the job's store; it should have ", sizeof(Token))};
   mesh->open(handshake::Key{membership, handshake::Purpose::data, token});
-  // After it nobody needs the store any more.
+  // No rank needs the store after this.
   const std::string all = roll_call.hear([](const std::vector<std::string>& words) {
     std::string lines;
     for (const std::string& each : words) lines += each + '\n';

@@ -17,23 +17,23 @@
 
 namespace pdp::comm::tcp {
 
-// The plain executor everywhere: each type of one costs a user's program a second to compile.
+// One plain executor type everywhere: each further type adds a second to the compile time of a user's program.
 using Executor = asio::io_context::executor_type;
 using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
 using Endpoint = asio::ip::tcp::endpoint;
 
-/// A connection, from its first attempt.
+/// A connection that is being made.
 struct Line {
   enum class Stage { accepting, dialling, greeting, waiting, closed };
 
   Line(asio::io_context& io, int whom) : socket{io}, rank{whom} {}
 
   Socket socket;
-  int rank;  // whom it is dialled for, or -1: somebody who has come by himself
+  int rank;  // the rank that is dialled, or -1 for an accepted connection: a stranger until it proves its rank
   handshake::Purpose purpose = handshake::Purpose::data;
   Endpoint endpoint;
   Stage stage = Stage::accepting;
-  TimePoint until = TimePoint::max();  // when patience with a stranger ends, or the next attempt begins
+  TimePoint until = TimePoint::max();  // the deadline of a stranger's handshake, or the time of the next attempt
   std::variant<std::monostate, handshake::Server, handshake::Client> handshake;
 
   [[nodiscard]] std::span<char> space() {

@@ -33,25 +33,25 @@
 
 namespace pdp::comm::tcp {
 
-/// Connections of one rank that are being made: it dials, and is dialled. On each of them both ends prove that they belong to the job and
-/// which rank they are (see comm/join/handshake/); whoever does not within a few seconds is dropped, and the job takes no notice. All of it
-/// happens on the thread that runs the context, and goes on while look_at_clock() is called.
+/// The connections of one rank that are being made: it dials other ranks and accepts connections. On each connection, both ends prove that
+/// they belong to the job, and which rank they are (see comm/join/handshake/). A connection that does not do so within a few seconds is
+/// dropped, without effect on the job. All of it happens on the thread that runs the context, and needs regular calls of look_at_clock().
 class Lines {
  public:
   using Purpose = handshake::Purpose;
   using Verdict = handshake::Verdict;
 
-  /// What becomes of them. A line that is dialled is dialled again until it stands, its owner drops it, nobody listens there any more, or
-  /// the other says that it dials this one itself.
+  /// Callbacks for the results. A line is dialled again until it is connected, its owner drops it, no process listens there any more, or
+  /// the other rank says that it dials this one itself.
   struct Events {
-    std::function<Verdict(int rank, Purpose)> judge;                      // of a rank that has proved to be one and asks to be let in
-    std::function<void(int rank, Purpose, bool dialled, Socket)> joined;  // both ends have proved who they are
-    std::function<void(int rank, Purpose, std::string where)> absent;     // nobody listens there any more
-    std::function<void(std::string why)> misfit;                          // a rank of the job that cannot be one of this world
-    std::function<void(std::string why)> exhausted;                       // the system gives no more sockets
+    std::function<Verdict(int rank, Purpose)> judge;  // decides about a rank that has proved its identity and asks to be let in
+    std::function<void(int rank, Purpose, bool dialled, Socket)> joined;  // both ends have proved their identity
+    std::function<void(int rank, Purpose, std::string where)> absent;     // no process listens there any more
+    std::function<void(std::string why)> misfit;                          // a rank of the job that cannot belong to this world
+    std::function<void(std::string why)> exhausted;                       // the system has no more sockets
   };
 
-  /// Listens on a port of the system's choice, at one address only. Throws ConfigError where it cannot.
+  /// Listens on a port that the system chooses, at one address only. Throws ConfigError if it cannot.
   Lines(asio::io_context& io, const std::string& address, const handshake::Self& own, Events events)
       : io_{io}, own_{own}, events_{std::move(events)}, acceptor_{io} {
     try {
@@ -65,7 +65,7 @@ class Lines {
   }
   Lines(Lines&&) = delete;
 
-  /// Where the others reach this rank: address and port.
+  /// Returns the address and port at which other ranks reach this one.
   [[nodiscard]] std::string address() const {
     const Endpoint endpoint = acceptor_.local_endpoint();
     return text(endpoint.address().to_string(), ' ', endpoint.port());
@@ -81,7 +81,7 @@ class Lines {
     return {host, static_cast<std::uint16_t>(port)};
   }
 
-  /// From now on others are let in who know the key.
+  /// Begins to accept connections of ranks that know the key.
   void open(const handshake::Key& key) {
     key_ = key;
     accept();
@@ -92,16 +92,16 @@ class Lines {
     lines_.back()->endpoint = endpoint;
     dial(lines_.back());
   }
-  /// Dials that rank no more.
+  /// Stops dialling that rank.
   void drop(int rank, Purpose purpose) {
     const auto found = find(rank, purpose);
     if (found != lines_.end()) dismiss(**found);
   }
   [[nodiscard]] bool dials(int rank, Purpose purpose) { return find(rank, purpose) != lines_.end(); }
-  /// Why the last dialled line came to nothing; empty where none has.
+  /// Returns why the last line that was dialled has failed; empty if none has.
   [[nodiscard]] const std::string& why() const { return why_; }
 
-  /// To be called often while some are being made.
+  /// Handles timeouts and retries. Call it once per `tick` unless idle().
   void look_at_clock(TimePoint now) {
     if (now >= accept_at_) {
       accept_at_ = TimePoint::max();
@@ -117,16 +117,16 @@ class Lines {
     }
   }
   [[nodiscard]] bool idle() const { return lines_.empty() && accept_at_ == TimePoint::max(); }
-  static constexpr std::chrono::milliseconds tick{20};  // how often is often; also between two attempts to connect
+  static constexpr std::chrono::milliseconds tick{20};  // also the time between two attempts to connect
 
  private:
   using Acceptor = asio::basic_socket_acceptor<asio::ip::tcp, Executor>;
 
   static constexpr std::chrono::seconds patience_with_strangers{5};
   static constexpr std::chrono::seconds patience_with_shortage{2};
-  static constexpr std::ptrdiff_t strangers_at_once = 64;  // beyond one for each rank
+  static constexpr std::ptrdiff_t strangers_at_once = 64;  // in addition to one for each rank
 
-  struct Resume {  // one handler for everything
+  struct Resume {  // one handler type for all operations
     Lines* lines;
     std::shared_ptr<Line> line;
     void operator()(std::error_code error, std::size_t bytes = 0) const { lines->resume(line, error, bytes); }
@@ -155,7 +155,7 @@ class Lines {
     switch (line->stage) {
       case Line::Stage::accepting:
         if (error) {
-          // Strangers go soon, and with them their sockets.
+          // Strangers leave soon, which frees their sockets.
           const auto strange = [](const std::shared_ptr<Line>& each) { return each->rank < 0; };
           if (is_shortage(error.value()) && std::none_of(lines_.begin(), lines_.end(), strange)) suffer_shortage(error);
           accept_at_ = Clock::now() + tick;
@@ -184,7 +184,7 @@ class Lines {
     }
   }
 
-  /// Ends the world if a shortage of descriptors or memory lasts. A short one, or one that only strangers meet, passes.
+  /// Ends the world if a shortage of descriptors or memory lasts. One that is short or affects only strangers passes.
   void suffer_shortage(std::error_code error) {
     const TimePoint now = Clock::now();
     short_since_ = std::min(short_since_, now);
@@ -192,7 +192,7 @@ class Lines {
     events_.exhausted(text("rank ", own_.rank, " cannot have another connection: ", describe_system_error(error.value())));
   }
 
-  /// Ranks listen until they end. So where nobody does, nobody will.
+  /// Ranks listen until they end. So a refused connection means that the rank has ended.
   void missed(const std::shared_ptr<Line>& line, std::error_code error) {
     if (is_shortage(error.value())) suffer_shortage(error);
     if (error != asio::error::connection_refused) {
@@ -205,7 +205,7 @@ class Lines {
   }
 
   void welcome_stranger(const std::shared_ptr<Line>& line) {
-    // The one who has been silent for longest goes first; a rank that is sent away by that dials again.
+    // Drops the stranger that has been silent for longest. If it is a rank, it dials again.
     const auto strange = [](const std::shared_ptr<Line>& each) { return each->rank < 0; };
     if (std::count_if(lines_.begin(), lines_.end(), strange) == strangers_at_once + own_.size)
       dismiss(**std::find_if(lines_.begin(), lines_.end(), strange));
@@ -237,7 +237,7 @@ class Lines {
     if (client.stage() == Stage::invited && !say(*line, handshake::bytes_of(client.introduce(*key_)))) return dial_later(*line);
     if (client.stage() == Stage::welcome) return join(*line, line->rank, line->purpose, /*dialled*/ true);
     if (client.stage() != Stage::refused) return listen(line);
-    // Somebody else may be at that port, now or by now. Only one who knows the secret is believed.
+    // The port may belong to another process by now. Only a process that knows the secret is believed.
     const bool believed = client.verdict_is_proved();
     if (believed && client.verdict() == Verdict::crossed) return dismiss(*line);
     why_ = handshake::explain(client, text("rank ", line->rank));
@@ -245,7 +245,7 @@ class Lines {
     if (believed) events_.misfit(why_);
   }
 
-  /// A connection that is new takes as few bytes as a handshake has at once.
+  /// Sends bytes of a handshake. They fit into the buffers of a new connection, so a partial send is an error.
   bool say(Line& line, std::string_view bytes) {
     std::error_code error;
     return line.socket.send(asio::buffer(bytes.data(), bytes.size()), 0, error) == bytes.size() && !error;
@@ -263,7 +263,7 @@ class Lines {
     lines_.remove_if([&line](const auto& each) { return each.get() == &line; });
   }
   void join(Line& line, int rank, Purpose purpose, bool dialled) {
-    std::error_code ignored;  // of a connection that has just ended, which the next receive finds out
+    std::error_code ignored;  // an error means that the connection has just ended, which the next receive reports
     line.socket.non_blocking(true, ignored);
     line.socket.set_option(asio::ip::tcp::no_delay{true}, ignored);
     Socket socket = std::move(line.socket);
@@ -279,7 +279,7 @@ class Lines {
   std::string why_;
   Acceptor acceptor_;
   TimePoint accept_at_ = TimePoint::max();
-  TimePoint short_since_ = TimePoint::max();  // the first of the failures for want of descriptors or memory that no success has followed
+  TimePoint short_since_ = TimePoint::max();  // the first failure of the current shortage, which no success has followed
 };
 
 }  // namespace pdp::comm::tcp

@@ -37,20 +37,20 @@
 
 namespace pdp::comm::tcp {
 
-/// The connections of one rank to others: made when they are first wanted, by either side. One thread, which sleeps nearly always, makes
-/// them, keeps the pulses of the neighbours in the ring of ranks (see Pulses), and hears there of the world's failure. Its owner, the
-/// rank's own thread, takes what has come of it when it finds news().
+/// The connections of one rank to others, made when either side first wants them. One thread, which sleeps nearly always, makes them,
+/// exchanges heartbeats with the neighbours in the ring of ranks (see Pulses), and receives the world's failure there. The owner, the
+/// rank's own thread, takes the results when news() is true.
 class Mesh {
  public:
   using Purpose = handshake::Purpose;
 
-  /// A connection to another rank, at whose other end nothing has been said yet.
+  /// A new connection to another rank, on which nothing has been sent since the handshake.
   struct Arrival {
     int rank;
     Descriptor socket;
   };
 
-  /// Listens on a port of the system's choice, at one address only. Throws ConfigError where it cannot.
+  /// Listens on a port that the system chooses, at one address only. Throws ConfigError if it cannot.
   Mesh(const std::string& address, const handshake::Self& own)
       : own_{own},
         states_(as_size(own.size)),
@@ -68,13 +68,13 @@ class Mesh {
     if (!bell_) throw ConfigError{text("rank ", own.rank, " cannot have an eventfd: ", describe_system_error(errno))};
   }
   Mesh(Mesh&&) = delete;
-  /// The neighbours take it for the end of this rank's process, unless it has left.
+  /// Stops the thread. Without a leave() before, the neighbours assume that this rank's process has ended.
   ~Mesh() { stop(); }
 
-  /// Where the others reach this rank: address and port; then its process and host, for those that share the host.
+  /// Returns the address and port at which other ranks reach this one, then its process and host, for ranks of the same host.
   [[nodiscard]] std::string address() const { return text(lines_.address(), ' ', ::getpid(), ' ', shm::this_host()); }
 
-  /// From now on others are let in who know the key.
+  /// Starts the thread and accepts connections of ranks that know the key.
   void open(const handshake::Key& key) {
     lines_.open(key);
     try {
@@ -84,8 +84,8 @@ class Mesh {
           text("rank ", own_.rank, " cannot have a thread for its connections: ", describe_system_error(error.code().value()))};
     }
   }
-  /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they gave them. Throws Timeout, which names the missing
-  /// ranks; ConfigError where a rank of the job is of another build, or is there twice; PeerLost where one is gone.
+  /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they published them. Throws Timeout, which names the
+  /// missing neighbours, ConfigError if a rank of the job is of another build or was started twice, and PeerLost if a rank is gone.
   void take_place(const std::vector<std::string>& addresses, TimePoint deadline) {
     for (int rank = 0; rank < own_.size; ++rank) endpoints_.push_back(lines_.endpoint_of(rank, addresses[as_size(rank)]));
     const auto process_of = [&](int rank) { return process_here(addresses[as_size(rank)]); };
@@ -97,7 +97,7 @@ class Mesh {
     wait_until(stands_, lock, deadline, [this] { return in_place_ || failure_ || !misfit_.empty(); });
     if (!misfit_.empty()) throw ConfigError{misfit_};
     if (failure_) {
-      // The neighbours are to hear why, and not that this rank is gone.
+      // The neighbours must receive this failure, or they would report that this rank is gone.
       const TimePoint until = std::min(deadline, Clock::now() + passing_on);
       wait_until(stands_, lock, until, [this] { return in_place_; });
       lock.unlock();
@@ -106,13 +106,13 @@ class Mesh {
     }
     if (in_place_) return;
     lock.unlock();
-    stop();  // after which what it knows is this thread's to read
+    stop();  // the state of the other thread may be read after this
     throw Timeout{text("no connection between rank ", own_.rank, " and ", pulses_.missing(), " (of ", own_.size,
                        " ranks) stood before the deadline for the start (PDP_TIMEOUT); it has failed, or cannot be reached from here",
                        lines_.why().empty() ? "" : text(" (", lines_.why(), ')'))};
   }
 
-  /// Asks for a connection to a rank, which will be among the arrivals.
+  /// Requests a connection to a rank, which will be among the arrivals.
   void want(int rank) {
     asio::post(io_, [this, rank] {
       if (state(rank) != State::none) return;
@@ -120,20 +120,20 @@ class Mesh {
       dial(rank, Purpose::data);
     });
   }
-  /// Passes on to all ranks why the world has failed.
+  /// Passes the world's failure on to all ranks.
   void tell(const Failure& failure) {
     asio::post(io_, [this, failure] { pulses_.tell(failure); });
   }
-  /// How long a neighbour may be silent; zero: for ever.
+  /// Sets how long a neighbour may be silent; zero means for ever.
   void heartbeat(Duration duration) {
     asio::post(io_, [this, duration] { pulses_.patience(duration); });
   }
 
-  /// Whether there is anything to take. A look at one flag.
+  /// Returns whether there is anything to take. Reads one flag.
   [[nodiscard]] bool news() const { return news_.load(std::memory_order_acquire); }
-  /// Can be read while there is.
+  /// Returns a descriptor that is readable while there is news.
   [[nodiscard]] int descriptor() const { return bell_.get(); }
-  /// Takes the connections that have come to stand, and adds what else there is.
+  /// Takes the new connections, and adds all other news to `news`.
   std::vector<Arrival> take(stream::News& news) {
     const std::lock_guard lock{mutex_};
     news_.store(false, std::memory_order_relaxed);
@@ -144,7 +144,7 @@ class Mesh {
     return std::exchange(arrivals_, {});
   }
 
-  /// Says goodbye to the neighbours, and waits until they have heard, not for longer than until the given time.
+  /// Says goodbye to the neighbours, and waits until they have received it, until the given time at most.
   void leave(TimePoint until) noexcept {
     if (!thread_.joinable()) return;
     asio::post(io_, [this] { pulses_.leave(); });
@@ -155,9 +155,9 @@ class Mesh {
 
  private:
   enum class State : unsigned char { none, wanted, joined };
-  static constexpr std::chrono::milliseconds passing_on{500};  // how long a failure may hold up a rank that still starts
+  static constexpr std::chrono::milliseconds passing_on{500};  // how long a failure may delay a rank that is still starting
 
-  /// The process in a rank's address, or 0 if it is on another host.
+  /// Returns the process in a rank's address; 0 if it is on another host, or is this process.
   static pid_t process_here(const std::string& address) {
     std::istringstream words{address};
     std::string host, port, place;
@@ -190,7 +190,7 @@ class Mesh {
     using Verdict = handshake::Verdict;
     if (purpose == Purpose::pulse) return pulses_.judge(rank);
     if (state(rank) == State::joined) return Verdict::duplicate;
-    // Where two ranks dial each other, the line of the higher one counts.
+    // If two ranks dial each other, the line of the higher rank is kept.
     return lines_.dials(rank, purpose) && rank < own_.rank ? Verdict::crossed : Verdict::welcome;
   }
   void dial(int rank, Purpose purpose) { lines_.dial(rank, purpose, endpoints_[as_size(rank)]); }
@@ -232,18 +232,18 @@ class Mesh {
     stands_.notify_all();
   }
 
-  asio::io_context io_{1};  // first, as it must outlive what uses it
-  // Without it the context stops for good once nothing is under way, as while no connection can be accepted for want of descriptors.
+  asio::io_context io_{1};  // first, because its users must not outlive it
+  // Without it, the context stops for good when no operation is pending, as when a shortage of descriptors prevents accepting.
   asio::executor_work_guard<Executor> work_{io_.get_executor()};
   handshake::Self own_;
-  std::vector<State> states_;  // of connections for data
+  std::vector<State> states_;  // of data connections
   std::vector<Endpoint> endpoints_;
   bool stopping_ = false;
   Lines lines_;
   Pulses pulses_;
   Descriptor bell_;
 
-  // Between the two threads.
+  // Shared by the two threads.
   std::mutex mutex_;
   std::condition_variable stands_;
   std::vector<Arrival> arrivals_;

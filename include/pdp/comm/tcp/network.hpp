@@ -16,7 +16,7 @@
 
 namespace pdp::comm::tcp {
 
-/// Tells processes that share a loopback device from all others: the kernel's run and the name space of network devices.
+/// Returns a text that identifies the processes that share a loopback device: the kernel's boot id and the name space of network devices.
 inline std::string this_network() {
   std::ifstream file{"/proc/sys/kernel/random/boot_id"};
   std::string boot;
@@ -26,10 +26,10 @@ inline std::string this_network() {
   return boot + '/' + std::string(space.data(), length > 0 ? as_size(length) : 0);
 }
 
-/// Throws UsageError, the same on all ranks, if a rank listens at a loopback address that a rank on another host cannot reach. `places`: of
-/// all ranks, address, port and this_network(), with blanks between them.
+/// Throws UsageError, the same on all ranks, if a rank listens at a loopback address that a rank on another host cannot reach. `places`:
+/// one text for each rank, which begins with its address and ends with its this_network(), separated by blanks.
 inline void check_loopback(const std::vector<std::string>& places) {
-  // Empty if the rank has not said.
+  // Empty if the rank has not given it.
   const auto network = [](const std::string& place) {
     const std::size_t last = place.rfind(' ');
     return last == place.find(' ') ? std::string_view{} : std::string_view{place}.substr(last);

@@ -28,18 +28,18 @@
 
 namespace pdp::comm::tcp {
 
-/// The ranks of a world in a ring, each connected to the one before it and the one after it. They show each other that they are alive, and
-/// pass on, both ways, why the world has failed: so every rank hears of it, whoever it has connections with. It costs a rank two sockets
-/// and a few wakings a second, whatever the size of the world. All of it happens on the thread that runs the context.
+/// The ring of a world's ranks, each connected to the one before and the one after it. Neighbours exchange heartbeats and pass the world's
+/// failure on, both ways, so every rank hears of it, whatever connections it has. It costs a rank two sockets and a few wake-ups a second,
+/// whatever the size of the world. All of it happens on the thread that runs the context.
 class Pulses {
  public:
-  /// `failed`: called once, with why the world has failed, unless it has been told so before.
+  /// `failed`: called once, with the first failure of the world.
   Pulses(int rank, int size, std::function<void(const Failure&)> failed) : rank_{rank}, size_{size}, failed_{std::move(failed)} {}
   Pulses(Pulses&&) = delete;
 
   [[nodiscard]] int before() const { return (rank_ + size_ - 1) % size_; }
   [[nodiscard]] int after() const { return (rank_ + 1) % size_; }
-  /// Each rank dials the one before it. Where there are two, one connection is enough.
+  /// Each rank dials the one before it. In a world of two ranks, one connection is enough.
   [[nodiscard]] bool dials() const { return size_ > 2 || rank_ == 1; }
   [[nodiscard]] bool is_dialled() const { return size_ > 2 || (size_ == 2 && rank_ == 0); }
   [[nodiscard]] bool complete() const { return (!dials() || pulses_[0]) && (!is_dialled() || pulses_[1]); }
@@ -47,13 +47,13 @@ class Pulses {
     const bool one = dials() && !pulses_[0], other = is_dialled() && !pulses_[1];
     return text(one ? text("rank ", before()) : "", one && other ? " and " : "", other ? text("rank ", after()) : "");
   }
-  /// Whether a rank that calls is the one after, and was not there before.
+  /// Accepts a rank if it is the one after this rank and is not connected yet.
   [[nodiscard]] handshake::Verdict judge(int rank) const {
     if (!is_dialled() || rank != after()) return handshake::Verdict::no_such_rank;
     return pulses_[1] ? handshake::Verdict::duplicate : handshake::Verdict::welcome;
   }
 
-  /// One of the two connections stands. `dialled`: by this rank.
+  /// Adds one of the two connections. `dialled`: by this rank.
   void add(bool dialled, Socket socket) {
     auto& place = pulses_[dialled ? 0 : 1];
     place = std::make_shared<Pulse>(dialled ? before() : after(), std::move(socket));
@@ -61,15 +61,15 @@ class Pulses {
     hear(place);
   }
 
-  /// The processes of the rank before and of the one after, or 0 for one on another host. A process that has ended is noticed even if a
-  /// child of it, which it has forked, keeps its connections open.
+  /// Sets the processes of the rank before and of the rank after; 0 if on another host. The end of a process is noticed even if a child
+  /// that it has forked keeps its connections open.
   void watch(pid_t before, pid_t after) { processes_ = {before, after}; }
 
-  /// How long a rank may be silent, in whole intervals; zero: for ever.
+  /// Sets how long a rank may be silent, rounded up to whole intervals; zero means for ever.
   void patience(Duration heartbeat) { patience_ = (heartbeat + interval - Duration{1}) / interval; }
 
-  /// Shows the neighbours that this rank is alive, and counts how long they have been silent. Intervals in which this process did not run
-  /// itself count as one.
+  /// Sends a heartbeat to the neighbours, and counts how long they have been silent. Intervals in which this process did not run count as
+  /// one.
   void beat() {
     for (std::size_t i = 0; i < pulses_.size(); ++i) {
       const auto& each = pulses_[i];
@@ -88,7 +88,7 @@ class Pulses {
     }
   }
 
-  /// Passes on why the world has failed, once.
+  /// Passes on the world's failure. Does nothing after the first one.
   void tell(const Failure& failure) {
     if (told_) return;
     told_ = failure;
@@ -98,7 +98,7 @@ class Pulses {
     failed_(*told_);
   }
 
-  /// This rank has ended its part.
+  /// Says goodbye, unless the world has failed, and ends the sending sides of the connections.
   void leave() {
     for (const auto& each : pulses_) {
       if (!each) continue;
@@ -108,7 +108,7 @@ class Pulses {
       each->socket.shutdown(asio::socket_base::shutdown_send, ignored);
     }
   }
-  /// The sockets, for whoever waits until the last words have arrived.
+  /// Returns the two sockets, or -1, so that a caller can wait until the last data is acknowledged.
   [[nodiscard]] std::array<int, 2> sockets() const {
     std::array<int, 2> handles{-1, -1};
     for (std::size_t i = 0; i < pulses_.size(); ++i)
@@ -125,14 +125,14 @@ class Pulses {
 
     int rank;
     Socket socket;
-    std::string out;  // said, and not taken yet
+    std::string out;  // not sent yet
     Frame frame;
-    std::string in;            // of a failure, behind its frame
-    std::size_t received = 0;  // of the frame and what follows it
+    std::string in;            // the text of a failure, which follows its frame
+    std::size_t received = 0;  // of the frame and its text
     long silence = 0;          // intervals
     bool ended = false;
     Descriptor process{};     // of the other rank, if it is on this host
-    bool last_words = false;  // that process has ended, and what it has said may still lie unread
+    bool last_words = false;  // the process has ended, but unread data may be left
   };
   struct Resume {
     Pulses* pulses;
@@ -140,13 +140,13 @@ class Pulses {
     void operator()(std::error_code error, std::size_t bytes) const { pulses->resume(pulse, error, bytes); }
   };
 
-  /// Whether the process of the rank at the other end has ended, and all that it has sent has been read. Where the number belongs to
-  /// another process by now, the rank has ended, too.
+  /// Returns whether the process of the rank at the other end has ended, and all that it sent has been read. If the system has reused its
+  /// number, the watched process is another one. Its end is no false alarm, as the rank has ended before.
   static bool has_ended(Pulse& pulse, pid_t process) {
     if (process == 0) return false;
     if (!pulse.process) {
       pulse.process = Descriptor{as_int(::syscall(SYS_pidfd_open, process, 0))};
-      if (!pulse.process && errno != ESRCH) return false;  // a system without it: the connection shows it, or the silence
+      if (!pulse.process && errno != ESRCH) return false;  // the system lacks it: the connection or the silence shows the end
     }
     pollfd polled{.fd = pulse.process.get(), .events = POLLIN, .revents = 0};
     const bool ended = !pulse.process || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);
@@ -159,7 +159,7 @@ class Pulses {
             .envelope = {.tag = as_int(failure.kind), .root = failure.rank}};
   }
 
-  /// A neighbour that takes nothing for so long that its connection is full is silent, too.
+  /// Queues a frame and its text, and sends as much as fits. A neighbour that reads nothing until the connection is full is also silent.
   static void say(Pulse& pulse, const Frame& frame, std::string_view text) {
     pulse.out.append(reinterpret_cast<const char*>(&frame), sizeof frame).append(text);
     flush(pulse);
@@ -222,7 +222,7 @@ class Pulses {
   int rank_, size_;
   std::function<void(const Failure&)> failed_;
   std::array<std::shared_ptr<Pulse>, 2> pulses_;  // with the rank before, and with the one after
-  std::array<pid_t, 2> processes_{};              // of these ranks, if they are on this host
+  std::array<pid_t, 2> processes_{};              // of these ranks; 0 if on another host
   long patience_ = stream::Heartbeat::patience / interval;
   std::optional<Failure> told_;
 };

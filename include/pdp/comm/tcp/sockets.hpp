@@ -27,11 +27,11 @@ namespace pdp::comm::tcp {
 /// TCP connections to other ranks, as the streams that messages travel on.
 class Sockets {
  public:
-  /// Over connections that are open: one for each other rank, in the order of ranks, and nothing at this rank's own place.
+  /// Uses open connections: one for each other rank, in the order of ranks, and an empty one at this rank's own place.
   explicit Sockets(std::vector<Descriptor> sockets) : Sockets{sockets.size(), nullptr} {
     for (std::size_t rank = 0; rank < sockets.size(); ++rank) lines_[rank].socket = std::move(sockets[rank]);
   }
-  /// Over connections that the mesh makes when they are first wanted; none where there is no mesh.
+  /// Uses connections that the mesh makes when they are first wanted. Without a mesh there are none.
   Sockets(std::size_t size, std::unique_ptr<Mesh> mesh) : lines_(size), mesh_{std::move(mesh)} {
     polled_.reserve(size + 1);
     if (size > 1) staging_ = std::make_unique<Staging>();
@@ -98,7 +98,7 @@ class Sockets {
     }
   }
 
-  /// What to poll for: one entry for each rank, and one for news.
+  /// Fills in the entries to poll: one for each rank, and one for news.
   void poll_for(std::span<const stream::Interest> interests, std::vector<pollfd>& polled) const {
     polled.clear();
     for (std::size_t i = 0; i < lines_.size(); ++i) {
@@ -126,20 +126,20 @@ class Sockets {
  private:
   using Frame = stream::Frame;
   static constexpr int reads_at_once = 4;
-  static constexpr std::size_t small_read = 16 * 1024;  // where the next message may be short, or not be for staging at all
+  static constexpr std::size_t small_read = 16 * 1024;  // if the next message may be short, or may not need staging
 
-  /// Where bytes go that may not go straight to their place. One serves all connections of a rank: between two reads nothing is left here,
-  /// as what is too short to be used is carried along by its connection.
+  /// Scratch memory for bytes that cannot be received in place. All connections of a rank share it: it is empty between two reads, because
+  /// a remainder that is too short to use is kept with its connection.
   struct Staging {
     alignas(64) std::array<std::byte, Frame::capacity + 2 * sizeof(Frame)> bytes;
   };
   struct Line {
     Descriptor socket;
-    std::array<std::byte, sizeof(Frame)> carry;  // the beginning of a header or of an element
+    std::array<std::byte, sizeof(Frame)> carry;  // received, but incomplete: the beginning of a header or of an element
     std::size_t carried = 0;
   };
 
-  /// Bytes to read to staging, what was carried included, given what goes straight to its place.
+  /// Returns the most bytes that staging may hold after the next read, those carried included. `straight`: the bytes received in place.
   static std::size_t staged_bytes(const stream::Inbox& inbox, std::size_t straight) {
     if (straight > 0) return inbox.more_follows() ? sizeof(Frame) : small_read;
     return std::max(small_read, inbox.frame_left() + sizeof(Frame));

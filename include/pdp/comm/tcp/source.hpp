@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/comm/tcp.hpp declares, included by that header or by one source; see pdp/core/separate_compilation.hpp.
+/// Definitions of pdp/comm/tcp.hpp, included by that header or by one source; see pdp/core/separate_compilation.hpp.
 
 #include <utility>
 

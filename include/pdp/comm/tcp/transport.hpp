@@ -15,10 +15,10 @@ class Sockets;
 /// Messages over TCP connections, which are made when they are first wanted. Defined in pdp/comm/tcp/source.hpp.
 class TcpTransport : public stream::StreamTransport<tcp::Sockets> {
  public:
-  /// Over connections that are open: one for each other rank, in the order of ranks, and nothing at this rank's own place.
+  /// Uses open connections: one for each other rank, in the order of ranks, and an empty one at this rank's own place.
   TcpTransport(int rank, std::vector<Descriptor> sockets);
-  /// Finds the others through the store, and takes its place among them. Throws Timeout, which names the missing ranks, when they are not
-  /// there before the deadline.
+  /// Finds the other ranks through the store, and takes this rank's place in their ring. Throws Timeout, which names the missing ranks, if
+  /// they are not there before the deadline.
   static TcpTransport connect(StoreView store, int rank, int size, TimePoint deadline);
 
  private:
