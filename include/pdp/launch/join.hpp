@@ -16,37 +16,37 @@
 
 namespace pdp::launch {
 
-/// A communicator whose ranks are processes that find each other through a store. A rank may need the store until connect() has returned on
-/// that rank, and no rank's connect() may return before all ranks have come to the store.
+/// A communicator that connects processes through a store. A rank may need the store until its own connect() has returned. No rank's
+/// connect() may return before all ranks have reached the store.
 template <class Comm>
 concept ConnectsThroughStore = requires(comm::StoreView store, comm::TimePoint deadline) {
   { Comm::connect(store, 0, 1, deadline) } -> std::same_as<Comm>;
 };
 
-/// One whose ranks each have a device of their machine, by the number that they have there.
+/// A communicator that gives each rank a device of its machine, by the rank's number on that machine.
 template <class Comm>
 concept ConnectsByLocalRank = ConnectsThroughStore<Comm> && requires(comm::StoreView store, comm::TimePoint deadline) {
   { Comm::connect(store, 0, 1, deadline, typename Comm::Options{.local_rank = 0}) } -> std::same_as<Comm>;
 };
 
-/// A communicator whose ranks are processes that its own library connects, and that library's launcher has started: MPI's.
+/// A communicator of processes that its own library connects and that library's launcher starts, such as MPI.
 template <class Comm>
 concept HasLauncher = comm::Named<Comm> && requires(int exit_code) {
   { Comm::start() } -> std::same_as<Comm>;
-  { Comm::launcher } -> std::convertible_to<std::string_view>;  // a command, as in its -n 4 program
-  Comm::end_job(exit_code);                                     // returns where this rank is alone
+  { Comm::launcher } -> std::convertible_to<std::string_view>;  // a command, as in mpirun -n 4 program
+  Comm::end_job(exit_code);                                     // returns only if this rank is alone
 };
 
 namespace detail {
 
-/// A program that links pdp::launch has this compiled there.
+/// Decides what this process does for its job (see Start::from), in a program with these communicators.
 template <class... Comms>
 Start start(const Options& options) {
   static_assert(sizeof...(Comms) == 1 || (comm::Named<Comms> && ...),
                 "pdp: where a program has several communicators, each needs a name by which --comm chooses it: a member "
                 "static constexpr std::string_view name");
   static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::traits_of<Comms>.name...};
-  // A communicator of devices connects threads itself.
+  // A communicator of devices connects threads itself; comm::Thread does so for all others.
   constexpr bool of_devices = sizeof...(Comms) == 1 && (comm::HasDeviceBuffers<Comms> && ...);
   const Connections known{names, of_devices ? names.front() : comm::Thread::name};
   if constexpr ((HasLauncher<Comms> || ...)) {
@@ -60,7 +60,6 @@ Start start(const Options& options) {
     return Start::from(options, known, environment);
 }
 
-/// Sets the deadline of a rank's calls, if the environment has one.
 template <class Comm>
 void set_deadline(Comm& world, const std::optional<comm::Duration>& deadline) {
   if constexpr (requires { world.deadline(*deadline); })
@@ -69,17 +68,17 @@ void set_deadline(Comm& world, const std::optional<comm::Duration>& deadline) {
 
 }  // namespace detail
 
-/// Joins the job that others have started this process for, at its place there.
+/// Joins a job at the given place. A launcher has started this process as a rank of that job.
 ///
-/// Throws ConfigError where the store's port is taken, Timeout where the job is not complete before place.timeout is over, UsageError where
-/// the communicator's own library says something else about this process than the environment does.
+/// Throws ConfigError if the store's port is taken, and Timeout if the job is not complete within place.timeout. Throws UsageError if the
+/// communicator's own library reports another rank or size than the environment, or if its ranks cannot be processes.
 template <class Comm>
 [[nodiscard]] Comm join(const JobPlace& place) {
   open_standard_streams();
   report_file_size_limit();
   if constexpr (HasLauncher<Comm>) {
     Comm world = Comm::start();
-    // An environment that does not know the launcher says nothing.
+    // If the environment does not know the launcher, there is nothing to compare.
     if ((place.rank != world.rank() || place.size != world.size()) && JobPlace::given(environment))
       throw UsageError{text("the environment says that this process is rank ", place.rank, " of ", place.size, ", but ",
                             comm::traits_of<Comm>.name, " says rank ", world.rank(), " of ", world.size(), "; start it with the ",
@@ -118,11 +117,11 @@ template <class Comm>
   }
 }
 
-/// Joins the job that the environment describes (see JobPlace::from), for programs with a main and a command line of their own:
+/// Joins the job that the environment describes (see JobPlace::from), in a program with its own main and command line:
 ///
 ///     auto world = pdp::launch::join<pdp::comm::Tcp>();
 ///
-/// The rank fails where it throws: its caller ends the process with an exit code that is not 0, and the others throw PeerLost.
+/// If it throws, the rank has failed. The caller must then end the process with a nonzero exit code; the other ranks throw PeerLost.
 template <class Comm>
 [[nodiscard]] Comm join() {
   const JobPlace place = [] {

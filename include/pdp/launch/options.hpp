@@ -8,35 +8,37 @@
 
 namespace pdp::launch {
 
-/// How the ranks of a job are to be started, where this program starts them itself.
+/// How a program starts the ranks of its job, if it starts them itself.
 struct Options {
-  std::optional<int> ranks{};               // local processes, up to most_local_ranks
-  std::optional<int> threads{};             // threads of this process, up to as many
-  std::string comm{};                       // the name of one of the program's communicators; empty: its first
-  int nodes = 1;                            // machines; this program is started once on each
-  int node_rank = 0;                        // which of them this is
-  std::optional<int> processes_per_node{};  // as `ranks`, on each of several machines
-  std::string address{};                    // of machine 0, where there are several
-  int port = 0;                             // free at that address
-  std::string rendezvous{};                 // where the ranks meet, a URL; empty: as PDP_RENDEZVOUS says, if it does
+  std::optional<int> ranks{};               // processes on this machine, up to most_local_ranks
+  std::optional<int> threads{};             // threads of this process, up to most_local_ranks
+  std::string comm{};                       // name of one of the program's communicators; empty: the first
+  int nodes = 1;                            // machines of the job; the program is started once on each
+  int node_rank = 0;                        // index of this machine
+  std::optional<int> processes_per_node{};  // processes on each machine
+  std::string address{};                    // of machine 0, if there are several machines
+  int port = 0;                             // a free port at that address
+  std::string rendezvous{};                 // RendezvousUrl of the ranks; empty: PDP_RENDEZVOUS, if it is set
 
-  /// Processes of the whole job, where it is to consist of processes.
+  /// Returns the number of processes of the whole job; nothing if its ranks are not to be processes.
   [[nodiscard]] std::optional<int> processes() const {
     if (const std::optional<int> here = local_processes()) return nodes * *here;
     return std::nullopt;
   }
+  /// Returns the number of processes on this machine; nothing if the ranks are not to be processes.
   [[nodiscard]] std::optional<int> local_processes() const {
     if (ranks) return ranks;
     return processes_per_node || nodes == 1 ? processes_per_node : 1;
   }
-  /// Whether it is said which ranks there are: by these options, or by another process that has started this one as a rank.
+  /// Returns whether the ranks are given, by these options or by a launcher that has started this process as a rank.
   [[nodiscard]] bool ranks_are_given(const Variables& variable = environment) const;
+  /// Throws UsageError if the options contradict each other or a value is out of range.
   void check() const;
 
-  /// Finds --ranks N, --threads N, --comm NAME and --rendezvous URL on a command line, also as --ranks=N, and takes no notice of anything
-  /// else.
+  /// Reads --ranks N, --threads N, --comm NAME and --rendezvous URL from a command line, up to an argument --. Accepts --ranks=N, too, and
+  /// ignores other arguments. Throws UsageError if a value is missing or invalid.
   static Options from(int argc, const char* const* argv);
-  /// The same into these options. If it throws, they keep what was found before.
+  /// Reads the command line into these options. If it throws, the options that it has read keep their values.
   void read(int argc, const char* const* argv);
 };
 

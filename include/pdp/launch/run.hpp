@@ -29,8 +29,8 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// The user's function on one rank, and then a barrier, where ranks that have not made the same calls find out at the latest. What goes
-/// wrong is reported before the world is told of it, so that it is known to be the root of what the others report.
+/// Runs the user's function on one rank, and then a barrier: ranks that have not made the same calls find out there at the latest. Passes
+/// an error to `tell` before it aborts the world, so that it is known to be the root cause of other ranks' errors. Returns the exit code.
 template <class Comm, class F, class Tell>
 int carry_out(Comm world, F& function, const Tell& tell) {
   try {
@@ -55,26 +55,26 @@ comm::Any join_any(const JobPlace& place) {
   return comm::Any{join<Comm>(place)};
 }
 
-/// Whether a program's function is called with a comm::Any: where several communicators may be chosen, and where it takes one, as a generic
-/// function does. Then it is compiled once, for processes and for threads.
+/// Returns whether a program's function is called with a comm::Any: if several communicators may be chosen, or if the function accepts one,
+/// as a generic function does. It is then compiled once, for processes and for threads.
 template <class F, class... Comms>
 consteval bool takes_any() {
   if constexpr (sizeof...(Comms) > 1)
     return true;
   else if constexpr (((comm::HasDeviceBuffers<Comms> || comm::QueuesMessages<Comms> || comm::Alone<Comms>) || ...) ||
                      !(std::constructible_from<comm::Any, Comms> && ...))
-    return false;  // what an Any does not tell of these must be known
+    return false;  // the function needs properties of these that an Any hides
   else
     return std::is_invocable_v<F&, comm::Any&>;
 }
 
-/// Ends the others, where their launcher does not by itself and no message could.
+/// Ends the other ranks if their library has a launcher. Neither that launcher nor a message would end them.
 template <class Comm>
 void end_job(int exit_code) {
   if constexpr (HasLauncher<Comm>) Comm::end_job(exit_code);
 }
 
-/// The communicator of a rank, as the function takes it.
+/// Joins the job and returns the communicator in the type that the function takes.
 template <class F, class... Comms>
 auto join_chosen(const Start& start) {
   if constexpr (takes_any<F, Comms...>()) {
@@ -85,7 +85,7 @@ auto join_chosen(const Start& start) {
   }
 }
 
-/// Tells ranks that wait in a store for this process.
+/// Tells the ranks that wait in a store for this process why it has failed.
 template <class... Comms>
 void tell_others_in_store([[maybe_unused]] const Options& options) noexcept {
   if constexpr ((ConnectsThroughStore<Comms> || ...)) tell_others(options);
@@ -121,13 +121,13 @@ int run_process(const Options& options, const Start& start, const Report& report
   return code;
 }
 
-/// A warning. A rank's thread begins on cores of its own, but the library binds it anew when it first computes in parallel.
+/// A warning. The thread of a rank starts on cores of its own, but OpenMP binds it again when it first computes in parallel.
 inline constexpr const char* threads_are_bound =
     "OpenMP binds threads to cores here (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY or KMP_AFFINITY), those of each rank from the first "
     "core on: ranks that are threads may share cores while others are free, and run slower. Unset these variables, or use --ranks, whose "
     "processes get cores of their own";
 
-/// A rank that is a thread, and not yet connected to the others.
+/// A rank that is a thread and not yet connected to the others. Its conversion to Comm connects it.
 template <class Comm>
 struct Seat {
   InProcessStore& store;
@@ -143,8 +143,9 @@ struct Seat {
   }
 };
 
-/// Runs ranks as threads. `World`: what the function is called with, and made from a seat on the thread of its rank: comm::Thread, an Any
-/// that holds it, or a communicator of devices. `deadline`: of calls; nothing: the communicator's own.
+/// Runs ranks as threads. Returns the exit code. `World`: the type with which the function is called, made from a seat on the thread of its
+/// rank. It is comm::Thread, an Any that holds one, or a communicator of devices. `deadline`: of calls; nothing: the communicator's
+/// default.
 template <class World, class AnySeat, class F>
 int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, F& function) {
   const auto count = as_int(all.size());
@@ -153,10 +154,10 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
   int first_code = 0;
   widen_thread_stacks();
   {
-    const std::vector<Cores> places = openmp_places();  // which the threads read
+    const std::vector<Cores> places = openmp_places();  // the threads read this
     std::vector<std::jthread> threads;
     if (count > 1 && places.size() > 1) Report::print({Problem::Kind::usage, threads_are_bound}, -1);
-    std::vector<AnySeat> seats = std::move(all);  // goes before the threads do: a rank without a thread is gone for the others
+    std::vector<AnySeat> seats = std::move(all);  // destroyed before `threads`: a rank that has no thread is then gone for the others
     while (!seats.empty()) {
       threads.emplace_back([&, own = as_int(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
         const auto tell = [&](const Problem& problem, int rank) {
@@ -170,7 +171,7 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
           auto world = static_cast<World>(std::move(seat));
           set_deadline(world, deadline);
           code = carry_out(std::move(world), function, tell);
-        } catch (...) {  // it could not be connected
+        } catch (...) {  // the rank could not connect
           const Problem problem = Problem::current();
           tell(problem, own);
           code = problem.exit_code();
@@ -187,7 +188,7 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
   return root->second.exit_code();
 }
 
-/// Where the program cannot start the ranks that were asked for.
+/// Throws UsageError: the program cannot start the ranks that the options ask for.
 template <class... Comms>
 [[noreturn]] void refuse_processes(const Start& start, int ranks) {
   constexpr auto launcher_of = []<class Comm>(std::type_identity<Comm>) -> std::string_view {
@@ -205,21 +206,20 @@ template <class... Comms>
 
 }  // namespace detail
 
-/// Runs `function(world)` on every rank of a job and returns the exit code for main. Ranks are
+/// Runs `function(world)` on every rank of a job and returns the exit code for main. The ranks are
 ///
-/// - this process alone, if others have started it as one of theirs (see JobPlace::from);
-/// - else processes or threads that are started here, if the options ask for some;
-/// - else this process, a world of one.
+/// - this process alone, if a launcher has started it as a rank of a job (see JobPlace::from);
+/// - else processes or threads that are started here, if the options ask for them;
+/// - else this process, in a world of one.
 ///
-/// A job ends when one of its ranks fails: then every process is gone within two seconds, and the first error is printed with its rank. The
-/// exit code is 2 for a wrong command line or environment, 1 for other errors, 130 or 143 for SIGINT or SIGTERM, else what `function`
-/// returned, if anything. Standard output that cannot be written is an error; if it, standard input or standard error is closed, /dev/null
-/// takes its place.
+/// When a rank fails, the job ends: every process is gone within two seconds, and the first error is printed with its rank. The exit code
+/// is 2 for a wrong command line or environment, 1 for other errors, 130 for SIGINT, 143 for SIGTERM, else the result of `function`, if it
+/// has one. It is an error if standard output cannot be written. Closed standard streams are replaced by /dev/null.
 ///
-/// `function` is called with a comm::Any& that holds the communicator, so that a generic function is compiled once; with a Comm& if it
-/// takes only that. If ranks are threads, they are connected by comm::Thread, or by a communicator of devices, such as comm::Nccl or
-/// comm::CudaThread, itself, which is always given as it is. Of several communicators, options.comm (--comm) names the one to use; the
-/// first is used if it names none.
+/// `function` is called with a comm::Any& that holds the communicator, so that a generic function is compiled once. If it accepts only a
+/// Comm&, it is called with that. comm::Thread connects ranks that are threads. A communicator of devices, such as comm::Nccl or
+/// comm::CudaThread, connects threads itself, and is always passed by its own type. If there are several communicators, options.comm
+/// (--comm) names the one to use; the first is the default.
 template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
   using ThreadWorld = std::conditional_t<detail::takes_any<F, Comm, Others...>(), comm::Any, comm::Thread>;
@@ -253,8 +253,8 @@ int run(const Options& options, F&& function) {
   }
 }
 
-/// With the options that are on the command line: --ranks N or --threads N, --comm NAME and --rendezvous URL. Other arguments are the
-/// program's own.
+/// Takes the options from the command line: --ranks N or --threads N, --comm NAME and --rendezvous URL. Leaves other arguments to the
+/// program.
 template <class Comm, class... Others, class F>
 int run(int argc, char** argv, F&& function) {
   Options options;

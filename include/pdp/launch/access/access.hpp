@@ -21,21 +21,23 @@
 
 namespace pdp::launch {
 
-/// What the environment says of who may join a job.
+/// The settings of the environment that decide who may join a job.
 struct Access {
   std::optional<comm::Secret> secret{};
-  bool insecure = false;       // PDP_INSECURE=1: whoever reaches the ports may join
-  bool slurm = false;          // munge is there
+  bool insecure = false;       // PDP_INSECURE=1: any process that reaches the ports may join
+  bool slurm = false;          // this is a Slurm job, so munge is expected to run
   bool together = false;       // the launcher says that all ranks are on this host
-  std::string munge_socket{};  // another one than munge's own
+  std::string munge_socket{};  // PDP_MUNGE_SOCKET; empty: munge's default
   comm::Job job{};
 
-  /// Whether ranks on other hosts could prove that they belong to the job (see choose_grounds).
+  /// Returns whether ranks on other hosts could prove that they belong to the job (see choose_grounds).
   [[nodiscard]] bool others_may_join() const { return secret || insecure || slurm || !munge_socket.empty(); }
 
-  static constexpr std::size_t shortest_secret = 16;  // bytes: fewer could be guessed from a recorded handshake
+  static constexpr std::size_t shortest_secret = 16;  // bytes; a shorter one could be guessed from a recorded handshake
   static constexpr std::size_t longest_secret = 4096;
 
+  /// Reads the settings for a world of `size` ranks. The secret comes from PDP_SECRET_FILE or PDP_SECRET. Throws UsageError if both are
+  /// set, or if a setting is invalid.
   static Access from(const Variables& variable, int size);
 };
 
@@ -53,7 +55,8 @@ inline comm::Secret checked_secret(std::string bytes, std::string_view from) {
   return secret;
 }
 
-/// Throws UsageError where others than this user could have read or written the file.
+/// Reads the secret in a file. Throws UsageError if the file cannot be read, is not a regular file, belongs to another user, or is
+/// accessible to other users, and if the secret has the wrong size.
 inline comm::Secret read_secret(const std::string& path) {
   const comm::Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   const auto refuse = [&](const auto&... why) { throw UsageError{text("PDP_SECRET_FILE, ", in_quotes(path), ", ", why...)}; };
@@ -73,8 +76,8 @@ inline comm::Secret read_secret(const std::string& path) {
   return checked_secret(std::move(bytes), text("PDP_SECRET_FILE, ", in_quotes(path), ","));
 }
 
-/// PDP_JOB, else Slurm's number and what the launcher calls the job: for Slurm itself, the number of the step. The ranks of mpirun or
-/// torchrun may be in several steps.
+/// Returns the name of the job: PDP_JOB if it is set, else Slurm's job number, followed by the launcher's name of the job or, under srun,
+/// by the step number. The ranks of mpirun or torchrun may be in several steps.
 inline std::string job_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_JOB")) return name;
   const char* slurm = given(variable, slurm_job(variable));
@@ -85,21 +88,21 @@ inline std::string job_name(const Variables& variable) {
   return of_launcher.empty() ? slurm : text(slurm, ' ', of_launcher);
 }
 
-/// PDP_ATTEMPT, else how often Slurm has requeued the job and torchrun has started its ranks anew. If there are several torchruns, each
-/// counts only the failures of its own ranks, so their numbers differ and do not count; they start ranks only after all of them have ended
-/// those of the attempt before.
+/// Returns the name of this attempt at the job: PDP_ATTEMPT if it is set, else how often Slurm has requeued the job and torchrun has
+/// restarted its ranks. Several torchruns each count only the failures of their own ranks, so their counts differ and are ignored. They
+/// start ranks only after all of them have ended those of the previous attempt.
 inline std::string attempt_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_ATTEMPT")) return name;
   const char* slurm = given(variable, "SLURM_RESTART_COUNT");
   const char* nodes = given(variable, "GROUP_WORLD_SIZE");
   const char* torch = nodes != nullptr && std::string_view{nodes} == "1" ? given(variable, "TORCHELASTIC_RESTART_COUNT") : nullptr;
   std::string name;
-  if (slurm != nullptr && std::string_view{slurm} != "0") name = slurm;  // 0 or nothing, as versions of Slurm have it
+  if (slurm != nullptr && std::string_view{slurm} != "0") name = slurm;  // the first attempt: 0 or unset, depending on the version of Slurm
   if (torch != nullptr) name += text('/', torch);
   return name;
 }
 
-/// Whether the launcher says that all ranks of the world are on this host.
+/// Returns whether the launcher says that all ranks of the world are on this host.
 inline bool all_here(const Variables& variable, int size) {
   const std::string all = std::to_string(size);
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
@@ -110,7 +113,6 @@ inline bool all_here(const Variables& variable, int size) {
 
 }  // namespace detail
 
-/// The secret is that of PDP_SECRET_FILE or PDP_SECRET, which exclude each other. `size`: of the world. Throws UsageError.
 inline Access Access::from(const Variables& variable, int size) {
   Access access;
   const char* file = detail::given(variable, "PDP_SECRET_FILE");

@@ -25,15 +25,17 @@
 
 namespace pdp::launch {
 
-/// munge (https://dun.github.io/munge), which on clusters vouches for who a process is: its daemon on each host encrypts bytes such that
-/// only processes of one user can have them decrypted, and says which user has had them encrypted. Its library is loaded when it is needed;
-/// what is called there is declared here as its munge.h has it.
+/// A client of munge (https://dun.github.io/munge), the authentication service of many clusters. Its daemon on each host encrypts bytes so
+/// that only processes of one user can have them decrypted, and says which user had them encrypted.
+///
+/// The library is loaded when it is needed. The functions that are called are declared here as in munge.h.
 class Munge {
  public:
-  /// `socket`: the daemon's, where it is not at its usual place.
+  /// `socket`: the daemon's socket; empty: munge's default.
   explicit Munge(std::string socket) : socket_{std::move(socket)} {}
 
-  /// A credential that holds the secret for processes of this user. Throws ConfigError where the daemon cannot make it before the deadline.
+  /// Returns a credential that holds the secret for processes of this user. Throws ConfigError if the daemon cannot make it before the
+  /// deadline.
   [[nodiscard]] std::string encode(const comm::Secret& secret, comm::TimePoint deadline) const {
     const comm::Secret words = before(deadline, [socket = socket_, secret] {
       const Library library;
@@ -50,7 +52,8 @@ class Munge {
     return std::string{words.bytes()};
   }
 
-  /// The secret in a credential. Throws ConfigError where it was not made by and for processes of this user, or is an hour old.
+  /// Returns the secret in a credential. Throws ConfigError if the credential was not made by and for processes of this user, is more than
+  /// an hour old, or is not decrypted before the deadline.
   [[nodiscard]] comm::Secret decode(const std::string& credential, comm::TimePoint deadline) const {
     return before(deadline, [socket = socket_, credential] {
       const Library library;
@@ -63,8 +66,8 @@ class Munge {
       comm::Secret secret{bytes != nullptr ? std::string(static_cast<const char*>(bytes), as_size(size)) : std::string{}};
       if (bytes != nullptr) ::explicit_bzero(bytes, as_size(size));
       std::free(bytes);
-      // All ranks of a host have the same one decrypted, so munge has seen it before. It proves nothing by itself: who sends it must also
-      // know the secret in it.
+      // All ranks of a host decrypt the same credential, so munge reports a replay. That is harmless: a credential proves nothing by
+      // itself. Its sender must also know the secret in it.
       if (error != 0 && error != replayed) context.fail("does not decrypt what the job's store has sent", error);
       if (user != ::geteuid())
         throw ConfigError{text("the job's store is that of the user with the number ", user, ", as munge says, but this process runs as ",
@@ -89,7 +92,7 @@ class Munge {
       find("munge_strerror", error);
       find("munge_encode", encode);
       find("munge_decode", decode);
-    }  // and stays loaded
+    }  // the library stays loaded
 
     template <class Function>
     void find(const char* symbol, Function*& function) {
@@ -145,11 +148,12 @@ class Munge {
     std::string trouble;
   };
 
-  /// The library waits for the daemon for as long as that likes. A thread that it keeps is left behind, with all that it needs.
+  /// Calls `function` on another thread, since the library may wait for the daemon without limit. Throws ConfigError if the call does not
+  /// return before the deadline. The thread is then left behind; it owns everything that it uses.
   template <class Function>
   static comm::Secret before(comm::TimePoint deadline, Function function) {
     const auto call = std::make_shared<Call>();
-    // Signals are for the threads of the program.
+    // Signals are for the threads of the program, so the new thread blocks them all.
     sigset_t all, previous;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &previous);

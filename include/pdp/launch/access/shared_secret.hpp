@@ -21,11 +21,11 @@
 
 namespace pdp::launch {
 
-/// A secret in memory of this process that processes of the same user on this host find by its place, and those of others cannot open: the
-/// system lets them not see to a process's files. It is gone with the process.
+/// A secret in memory of this process. Other processes of the same user on this host open it by its place(), through /proc. The system
+/// denies that to other users. The memory is gone when the process ends.
 class SharedSecret {
  public:
-  /// Throws ConfigError where the system has no such memory.
+  /// Throws ConfigError if the system cannot provide such memory.
   explicit SharedSecret(const comm::Secret& secret) : file_{comm::create_memory_file("pdp secret")} {
     const std::string_view bytes = secret.bytes();
     if (!file_ || ::fchmod(file_.get(), S_IRUSR) != 0 ||
@@ -34,11 +34,11 @@ class SharedSecret {
       throw ConfigError{text("cannot make memory for the job's secret: ", comm::describe_system_error(errno), "; or set PDP_SECRET_FILE")};
   }
 
-  /// Process and file.
+  /// Returns the process id and the number of the file descriptor, such as "1234 5".
   [[nodiscard]] std::string place() const { return text(::getpid(), ' ', file_.get()); }
 
-  /// The secret of another process, or of this one, of which only the place is believed. Throws ConfigError where it cannot be had, or
-  /// is not such memory of this user.
+  /// Returns the secret at `place`, in another process or in this one. `place` may come from a stranger, so everything else is checked.
+  /// Throws ConfigError if the secret cannot be read, or is not in such memory of this user.
   static comm::Secret read(std::string_view place, std::size_t size) {
     pid_t process = 0;
     int number = -1;
@@ -53,7 +53,7 @@ class SharedSecret {
                              "; the ranks must be processes of one user on one host, and see each other there, or all be given one secret "
                              "(PDP_SECRET_FILE)")};
     };
-    // What somebody else names may be anything, which to open might have an effect: it is looked at first.
+    // A stranger may name any file, and opening it could have side effects. O_PATH has none, so the file is checked first.
     const comm::Descriptor found{::open(path.c_str(), O_PATH | O_CLOEXEC)};
     struct stat about {};
     if (!found || ::fstat(found.get(), &about) != 0) refuse(comm::describe_system_error(errno));
@@ -62,7 +62,7 @@ class SharedSecret {
       refuse("it is not memory of this user's that holds one");
     const comm::Descriptor file{::open(text("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) refuse(comm::describe_system_error(errno));
-    // The kernel may have added seals of its own.
+    // The kernel may have added more seals.
     if (const int found_seals = ::fcntl(file.get(), F_GET_SEALS); found_seals < 0 || (found_seals & seals) != seals)
       refuse("it is not memory that pdp has made");
     std::string bytes(size, '\0');

@@ -18,8 +18,8 @@ namespace pdp::launch {
 
 using comm::handshake::Grounds;
 
-/// How the ranks of a job whose store is at that address prove that they belong to it. All of them come to the same result, from what is
-/// set for all of them. Throws UsageError where nothing could prove it.
+/// Returns how the ranks of a job prove to its store, at that address, that they belong to the job. All ranks reach the same result, since
+/// it follows from settings that they share. Throws UsageError if there is no way to prove it.
 inline Grounds choose_grounds(const Access& access, const Address& store) {
   if (access.secret) return Grounds::secret;
   if (access.insecure) return Grounds::open;
@@ -37,7 +37,7 @@ inline Grounds choose_grounds(const Access& access, const Address& store) {
 
 inline comm::Secret draw_secret() { return comm::Secret{std::string{comm::handshake::view(comm::handshake::draw<32>())}}; }
 
-/// As words, which go into an environment.
+/// Returns a random secret in hexadecimal digits, which fits into an environment variable.
 inline comm::Secret draw_secret_words() {
   static constexpr std::string_view digits = "0123456789abcdef";
   std::string words;
@@ -45,10 +45,12 @@ inline comm::Secret draw_secret_words() {
   return comm::Secret{std::move(words)};
 }
 
-/// What the host of a store has to vouch for those who may join.
+/// The means by which the host of a store admits ranks: the grounds, the secret and, if the grounds need one, a credential that carries the
+/// secret.
 class Voucher {
  public:
-  /// Throws UsageError where there are no grounds for it, ConfigError where the system does not provide what they need before the deadline.
+  /// Throws UsageError if no grounds apply (see choose_grounds), and ConfigError if the system does not provide what the grounds need
+  /// before the deadline.
   Voucher(const Access& access, const Address& store, comm::TimePoint deadline)
       : grounds_{choose_grounds(access, store)}, membership_{.secret = access.secret.value_or(comm::Secret{}), .job = access.job} {
     if (!comm::handshake::has_credential(grounds_)) return;
@@ -72,8 +74,9 @@ class Voucher {
   std::optional<SharedSecret> shared_;
 };
 
-/// The secret by which a rank proves to the host of the store that it belongs to the job, on the grounds that the host has named. It takes
-/// none that are weaker than what is set for itself. `store`: where it is, for people. Throws ConfigError.
+/// Returns the secret by which a rank proves to the host of the store that it belongs to the job, on the grounds that the host has chosen.
+/// `store` describes the store in error messages. Throws ConfigError if the secret cannot be obtained, or if the grounds are weaker than
+/// this rank's own settings.
 inline comm::Secret obtain_secret(const Access& access, Grounds grounds, std::string_view credential, std::string_view store,
                                   comm::TimePoint deadline) {
   const std::size_t size = 32;

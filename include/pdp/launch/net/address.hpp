@@ -15,7 +15,7 @@
 
 namespace pdp::launch {
 
-/// An address of the network with a port, IPv4 or IPv6, as the system takes it.
+/// A network address with a port, IPv4 or IPv6, in the form of the socket API.
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -26,14 +26,14 @@ struct Address {
     if (family() == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
     return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
   }
-  /// Its number, without the port.
+  /// Returns the numeric address without the port.
   [[nodiscard]] std::string number() const {
     std::array<char, NI_MAXHOST> host{};
     const int error = ::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST);
     return error == 0 ? host.data() : "an unknown address";
   }
 
-  /// Whether only this host reaches it.
+  /// Returns whether this is a loopback address, which only this host can reach.
   [[nodiscard]] bool loopback() const {
     if (family() == AF_INET) return ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr) >> 24 == 127;
     if (family() != AF_INET6) return false;
@@ -41,7 +41,8 @@ struct Address {
     return IN6_IS_ADDR_LOOPBACK(&number6) || (IN6_IS_ADDR_V4MAPPED(&number6) && number6.s6_addr[12] == 127);
   }
 
-  /// This end of a connection, or where a socket listens.
+  /// Returns the local address of a socket: its own end of a connection, or the address at which it listens. `size` is 0 if the system
+  /// reports none.
   static Address of(int socket) {
     Address address;
     address.size = sizeof address.storage;
@@ -50,8 +51,8 @@ struct Address {
   }
 };
 
-/// Returns all addresses of a host, given by name or number; none if the name is not known (now), and then why. `later`: whether it may be
-/// known later, since the servers that know names have not answered.
+/// Returns all addresses of a host, given by name or number. If the name cannot be resolved, returns none and sets `why` to the reason.
+/// `later` receives whether a later call may succeed, since the name servers have not answered.
 inline std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why, bool* later = nullptr) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -20,19 +20,19 @@
 
 namespace pdp::launch {
 
-/// One address of this machine, and the network interface that has it.
+/// An address of this machine and the network interface that has it.
 struct Interface {
   std::string name;
   Address address{};
 
-  /// Whether other machines can be told this address as it is: one of IPv6 that holds for a link only means nothing elsewhere.
+  /// Returns whether other machines can use the address. They cannot use an IPv6 link-local address.
   [[nodiscard]] bool can_be_told() const {
     if (address.family() != AF_INET6) return true;
     return !IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
   }
 };
 
-/// The addresses, of IPv4 and IPv6, of all interfaces that are up. Throws ConfigError where the system does not say them.
+/// Returns the IPv4 and IPv6 addresses of all interfaces that are up. Throws ConfigError if the system cannot list them.
 inline std::vector<Interface> interfaces() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) throw ConfigError{text("this machine's network interfaces cannot be listed: ", std::strerror(errno))};
@@ -53,15 +53,15 @@ inline std::vector<Interface> interfaces() {
   return found;
 }
 
-/// For people: lo (127.0.0.1), eth0 (10.0.0.1).
+/// Describes interfaces in messages: lo (127.0.0.1), eth0 (10.0.0.1).
 inline std::string describe(std::span<const Interface> interfaces) {
   std::string words;
   for (const Interface& each : interfaces) words += text(words.empty() ? "" : ", ", each.name, " (", each.address.number(), ')');
   return words.empty() ? "none" : words;
 }
 
-/// The address that PDP_INTERFACE means, which names an interface or one of its addresses: of an interface's addresses, the first of IPv4,
-/// else the first of IPv6 that other machines can be told. Throws UsageError, which names what there is.
+/// Returns the address that PDP_INTERFACE selects, by the name of an interface or by one of its addresses. Of an interface, takes the first
+/// IPv4 address, else the first IPv6 address that is not link-local. Throws UsageError, which lists the interfaces, if there is none.
 inline Address address_of_interface(std::string_view wanted, std::span<const Interface> interfaces) {
   for (const bool by_number : {false, true}) {
     for (const int family : {AF_INET, AF_INET6})
@@ -73,10 +73,10 @@ inline Address address_of_interface(std::string_view wanted, std::span<const Int
                         ", but this machine has no interface of that name or address that is up; it has ", describe(interfaces))};
 }
 
-/// The address of this machine's end of what it sends by its default route, or of its first interface to others where there is no such
-/// route; none where it is alone. Nothing is sent.
+/// Returns the local address from which this machine sends on its default route. Without such a route, returns the first address that is
+/// neither loopback nor link-local; nothing if there is none. Sends no packet.
 inline std::optional<Address> address_of_default_route(std::span<const Interface> interfaces) {
-  for (const char* anywhere : {"192.0.2.1", "2001:db8::1"}) {  // reserved for documentation: nobody has them
+  for (const char* anywhere : {"192.0.2.1", "2001:db8::1"}) {  // reserved for documentation: no host has them
     std::string ignored;
     for (const Address& far : resolve(anywhere, 9, ignored)) {
       const comm::Descriptor socket{::socket(far.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0)};

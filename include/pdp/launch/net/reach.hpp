@@ -19,28 +19,40 @@
 
 namespace pdp::launch {
 
-/// By which addresses a rank and the job's store are reached, as far as that is not said by the connection between the two.
+/// The addresses of a rank and of the job's store.
 struct Reach {
-  std::string own{};    // at which this rank listens for the others; empty: at that of its connection to the store
-  std::string store{};  // where this rank hosts the store, or looks for it; empty where that is a folder
+  std::string own{};    // at which this rank listens for peers; empty: the local one of its connection to the store
+  std::string store{};  // at which this rank hosts the store or looks for it; empty if the store is a folder
 
-  /// Asks Slurm for the address of a node. Returns nothing if Slurm does not tell before the deadline.
+  /// Asks Slurm for the address of a node. Returns nothing if Slurm gives none before the deadline.
   using NodeAddress =
       std::function<std::optional<std::string>(const Variables& variable, const std::string& node, comm::TimePoint deadline)>;
 
+  /// Finds the addresses for a rank at `place`.
+  ///
+  /// PDP_INTERFACE selects the interface at which the rank listens, by its name or an address. If it selects one of several addresses of
+  /// the name in MASTER_ADDR, the store listens there, too. Slurm may name a node of rank 0 that only Slurm can resolve: `node_address`
+  /// then asks Slurm.
+  ///
+  /// `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines could prove who they
+  /// are. If so, and the name in MASTER_ADDR means a loopback address here, the store uses an address that other machines can reach.
+  /// `deadline`: of the start; name servers and Slurm may take until then to answer.
+  ///
+  /// Throws UsageError if PDP_INTERFACE selects no address, or if the node of rank 0 has none.
   static Reach from(const Variables& variable, const JobPlace& place, comm::TimePoint deadline, bool together, bool others_may_join = false,
                     const NodeAddress& node_address = slurm_node_address);
 };
 
 namespace detail {
 
-/// Whether that name means a loopback address on every host, as opposed to a host's own name.
+/// Returns whether the name means a loopback address on every host, unlike a host's own name.
 inline bool means_loopback(std::string_view name) {
   return name.starts_with("localhost") || name.ends_with(".localhost") || name == "ip6-localhost" || name == "ip6-loopback";
 }
 
-/// Where the store is that was found at `addresses`, by a name that other hosts may know as another address: many hosts know their own name
-/// as a loopback address (127.0.1.1 in Debian's /etc/hosts). Empty: where the name says.
+/// Returns the address at which other hosts reach the store if `addresses`, those of its name here, include a loopback address. Many hosts
+/// resolve their own name to one (127.0.1.1 in Debian's /etc/hosts), and other hosts do not. Returns an empty string if the name can be
+/// used as it is.
 inline std::string address_for_other_hosts(const std::vector<Address>& addresses, const std::optional<Address>& outside) {
   if (std::ranges::none_of(addresses, &Address::loopback)) return {};
   const auto found = std::ranges::find_if_not(addresses, &Address::loopback);
@@ -48,8 +60,9 @@ inline std::string address_for_other_hosts(const std::vector<Address>& addresses
   return outside ? outside->number() : std::string{};
 }
 
-/// The addresses of Slurm's node of rank 0, whose name this host may not know; then `store` becomes what Slurm has for it. Throws
-/// UsageError if there is nothing. If the servers of names do not answer, asks them again until the deadline.
+/// Returns the addresses of `store`. If `store` is Slurm's name of the node of rank 0 and this host cannot resolve it, asks Slurm and sets
+/// `store` to the address that Slurm gives. If the name servers have not answered, asks them again until the deadline. Throws UsageError if
+/// the node still has no address.
 inline std::vector<Address> find_node(const Variables& variable, const JobPlace& place, comm::TimePoint deadline,
                                       const Reach::NodeAddress& node_address, std::string& store) {
   std::string why;
@@ -76,11 +89,6 @@ inline std::vector<Address> find_node(const Variables& variable, const JobPlace&
 
 }  // namespace detail
 
-/// PDP_INTERFACE says at which of this machine's interfaces the rank listens: its name or an address. If MASTER_ADDR is a name of several
-/// addresses, the host of the store listens there, too. The node of rank 0 that Slurm names may have an address that only Slurm knows:
-/// then Slurm says it. `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines
-/// could prove who they are; if so, a name in MASTER_ADDR that means this machine only gives way to its address for others. `deadline`: of
-/// the start, until which servers of names and Slurm may take to answer. Throws UsageError.
 inline Reach Reach::from(const Variables& variable, const JobPlace& place, comm::TimePoint deadline, bool together, bool others_may_join,
                          const NodeAddress& node_address) {
   const char* wanted = variable("PDP_INTERFACE");

@@ -20,11 +20,11 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/launch/start/starter.hpp>
 
-/// Where Slurm finds a node whose name this host does not know: clusters may give nodes names that only Slurm knows.
+/// Asks Slurm for the address of a node. Clusters may give nodes names that only Slurm can resolve.
 namespace pdp::launch {
 
-/// The address of a node in SLURM_NODE_ALIASES, which Slurm sets for nodes of a cloud: name:address:hostname, by commas; an address of IPv6
-/// in brackets.
+/// Returns the address of a node in SLURM_NODE_ALIASES, which Slurm sets for cloud nodes; nothing if it is not listed. An entry has the
+/// form name:address:hostname, with an IPv6 address in brackets; commas separate entries.
 inline std::optional<std::string> address_in_aliases(std::string_view aliases, std::string_view node) {
   while (!aliases.empty()) {
     std::string_view entry = aliases.substr(0, aliases.find(','));
@@ -39,7 +39,7 @@ inline std::optional<std::string> address_in_aliases(std::string_view aliases, s
   return std::nullopt;
 }
 
-/// The NodeAddr in what `scontrol show node --oneliner` prints of one node.
+/// Returns the field NodeAddr in the output of `scontrol show node --oneliner` for one node; nothing if it has no value.
 inline std::optional<std::string> address_in_description(std::string_view words) {
   constexpr std::string_view key{" NodeAddr="};
   const std::size_t at = words.find(key);
@@ -52,7 +52,7 @@ inline std::optional<std::string> address_in_description(std::string_view words)
 
 namespace detail {
 
-/// Returns the output of `scontrol show node`. It is empty if scontrol is missing, fails, or has not ended at the deadline.
+/// Returns the output of `scontrol show node` until it ends or the deadline has passed. It is empty if scontrol cannot be run.
 inline std::string description_of_node(const std::string& node, comm::TimePoint deadline) {
   constexpr std::size_t longest = 64 * 1024;
   std::array<int, 2> ends{};
@@ -88,7 +88,7 @@ inline std::string description_of_node(const std::string& node, comm::TimePoint 
     if (read <= 0) break;
     said.append(bytes, as_size(read));
   }
-  ::kill(process, SIGKILL);  // one that has ended does not notice
+  ::kill(process, SIGKILL);  // no effect if it has ended
   while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
   }
   return said;
@@ -96,7 +96,7 @@ inline std::string description_of_node(const std::string& node, comm::TimePoint 
 
 }  // namespace detail
 
-/// The address that Slurm has for a node, as far as it tells before the deadline.
+/// Returns the address that Slurm has for a node, or nothing if Slurm gives none before the deadline.
 inline std::optional<std::string> slurm_node_address(const Variables& variable, const std::string& node, comm::TimePoint deadline) {
   if (const char* aliases = variable("SLURM_NODE_ALIASES"))
     if (std::optional<std::string> address = address_in_aliases(aliases, node)) return address;

@@ -29,17 +29,18 @@ namespace pdp::launch {
 
 /// The ranks that one launcher starts on its machine.
 struct LocalRanks {
-  int first = 0;  // of the job
+  int first = 0;  // rank of the first one
   int count = 1;
   int size = 1;           // ranks of the job
-  std::string address{};  // of the job's store; empty where that is a folder
+  std::string address{};  // of the job's store; empty if that is a folder
   std::uint16_t port = 0;
-  std::optional<comm::Secret> secret{};  // that the launcher has drawn for them
+  std::optional<comm::Secret> secret{};  // drawn by the launcher for these ranks
   comm::Job job{};
 };
 
-/// Takes the signals that concern a launcher for as long as it lives, so that it waits for them and for its ranks' words in one place. A
-/// signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays so, here and in the ranks.
+/// Receives the signals that concern a launcher, for as long as it lives. They arrive at a descriptor, so one poll waits for signals and
+/// for the reports of ranks. A signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays ignored or
+/// blocked, here and in the ranks.
 class LauncherSignals {
  public:
   LauncherSignals() {
@@ -54,7 +55,7 @@ class LauncherSignals {
       if (!ignored && ::sigismember(&before_, signal) == 0) ::sigaddset(&taken, signal);
     }
     ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
-    // Where children are ignored, how they ended is lost.
+    // If SIGCHLD is ignored, the exit statuses of children are lost.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(SIGCHLD, &standard, &children_before_);
@@ -70,7 +71,7 @@ class LauncherSignals {
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
   [[nodiscard]] const sigset_t& before() const { return before_; }
   [[nodiscard]] const struct sigaction& on_child_before() const { return children_before_; }
-  /// Takes what has come; SIGINT or SIGTERM if it was among it, else 0.
+  /// Reads the pending signals. Returns SIGINT or SIGTERM if one of them is pending, else 0.
   [[nodiscard]] int take() {
     int wanted = 0;
     signalfd_siginfo signal;
@@ -90,19 +91,19 @@ class LauncherSignals {
   comm::Descriptor descriptor_;
 };
 
-/// Starts local ranks and stays with them. When one fails, all are ended and one error is printed: the first that is not the consequence of
+/// Starts local ranks and waits for them. When one fails, ends them all and prints one error: the first that is not the consequence of
 /// another.
 class Launcher {
  public:
-  /// Called if a rank has ended too early, with why, and with whether others are known to miss it.
+  /// Called when a rank has ended too early. `why`: the reason. `missed`: whether other ranks are known to miss it.
   using OnEnd = std::function<void(int rank, const std::string& why, bool missed)>;
 
   explicit Launcher(LocalRanks ranks, OnEnd on_end = nullptr) : ranks_{std::move(ranks)}, on_end_{std::move(on_end)} {}
   Launcher(Launcher&&) = delete;
   ~Launcher() { end_all(); }
 
-  /// Returns the job's exit code: 0, or of the first rank whose function did not return 0; 1 or 2 for an error; 130 and 143 for SIGINT and
-  /// SIGTERM.
+  /// Returns the job's exit code: 0, or that of the lowest rank whose function did not return 0; 1 or 2 for an error; 130 for SIGINT, 143
+  /// for SIGTERM, and 141 if the reader of standard output is gone (SIGPIPE).
   int run() {
     start_all();
     std::optional<comm::TimePoint> verdict_at;
@@ -113,7 +114,7 @@ class Launcher {
         return 128 + interrupted_;
       }
       if (root_ && !root_may_be_interrupt_) break;
-      // A rank has failed, perhaps because of another one whose own word is still on its way.
+      // A rank has failed, perhaps because of another rank, whose report is still in flight.
       if ((root_ || consequence_) && !verdict_at) verdict_at = comm::Clock::now() + grace;
       if (verdict_at && comm::Clock::now() >= *verdict_at) break;
     }
@@ -121,7 +122,7 @@ class Launcher {
   }
 
  private:
-  static constexpr std::chrono::milliseconds grace{200};        // for the root of an error to show
+  static constexpr std::chrono::milliseconds grace{200};        // for the root cause of an error to arrive
   static constexpr std::chrono::milliseconds time_to_end{500};  // between SIGTERM and SIGKILL
 
   struct Child {
@@ -148,7 +149,7 @@ class Launcher {
       command.set("MASTER_PORT", std::to_string(ranks_.port));
       command.set("PDP_STORE", "launcher");
     }
-    // Other users cannot read a process's environment, as they can its command line.
+    // Other users can read the command line of a process, but not its environment.
     if (ranks_.secret) command.set("PDP_SECRET", std::string{ranks_.secret->bytes()});
     if (!ranks_.job.name.empty()) command.set("PDP_JOB", ranks_.job.name);
     if (!ranks_.job.attempt.empty()) command.set("PDP_ATTEMPT", ranks_.job.attempt);
@@ -156,7 +157,7 @@ class Launcher {
       command.set("RANK", std::to_string(ranks_.first + i));
       command.set("LOCAL_RANK", std::to_string(i));
       const std::optional<Cores> cores = share_of(places, i, ranks_.count);
-      // GCC's OpenMP takes this variable's cores even if the process may not run there.
+      // GCC's OpenMP uses the cores in this variable even if the process may not run there.
       if (cores && std::getenv("GOMP_CPU_AFFINITY") != nullptr) command.set("GOMP_CPU_AFFINITY", describe(*cores));
       children_.push_back(
           {.rank = ranks_.first + i, .process = start(command, signals_.before(), signals_.on_child_before(), cores), .said = {}});
@@ -165,7 +166,7 @@ class Launcher {
 
   [[nodiscard]] std::ptrdiff_t alive() const { return std::ranges::count_if(children_, &Child::running); }
 
-  /// Waits until something happens, or until the given time, and takes note of it.
+  /// Waits until a rank or a signal needs attention, or until the given time. Records everything that has happened.
   void look(comm::TimePoint until) {
     polled_.assign(1, {.fd = signals_.descriptor(), .events = POLLIN, .revents = 0});
     for (const Child& child : children_) polled_.push_back({.fd = child.process.report.get(), .events = POLLIN, .revents = 0});
@@ -196,11 +197,11 @@ class Launcher {
     if (WIFSIGNALED(child.status)) {
       const int signal = WTERMSIG(child.status);
       if (!root_) reader_is_gone_ = signal == SIGPIPE;
-      // Ctrl-C goes to the ranks as well as to the launcher.
+      // The terminal sends Ctrl-C to the ranks, too.
       if (!root_) root_may_be_interrupt_ = signal == SIGINT || signal == SIGTERM;
       note(root_, {child.rank, {Problem::Kind::root, describe_signal(signal)}});
     } else if (const int code = WEXITSTATUS(child.status); !child.finished()) {
-      // One that ends without a word and without an error has done wrong only if others miss it.
+      // A rank that exits with code 0 and sends no report has failed only if other ranks miss it.
       const std::string why = text("ended with exit code ", code, " in the middle of the job");
       note(code != 0 ? root_ : quitter_, {child.rank, {Problem::Kind::root, why}});
       if (code == 0 && on_end_) on_end_(child.rank, why, false);
@@ -222,7 +223,7 @@ class Launcher {
   int verdict() {
     if (!root_ && consequence_ && quitter_) root_ = quitter_;
     const std::optional<Fault>& fault = root_ ? root_ : consequence_;
-    if (fault && reader_is_gone_) {  // as in `program | head -1`: other programs end without a word, too
+    if (fault && reader_is_gone_) {  // as in `program | head -1`: end silently, as other programs do
       end_all();
       return 128 + SIGPIPE;
     }
@@ -237,7 +238,7 @@ class Launcher {
     return 0;
   }
 
-  /// Nothing is left after this: not a process, not a zombie.
+  /// Ends all ranks. Leaves neither processes nor zombies.
   void end_all() noexcept {
     for (const int signal : {SIGTERM, SIGKILL}) {
       for (const Child& child : children_)
@@ -260,11 +261,11 @@ class Launcher {
   std::vector<Child> children_;
   std::vector<pollfd> polled_;
   int interrupted_ = 0;
-  std::optional<Fault> root_;  // the first fault that is not the consequence of another
+  std::optional<Fault> root_;  // the first fault that is no consequence of another
   bool root_may_be_interrupt_ = false;
   bool reader_is_gone_ = false;       // of standard output
-  std::optional<Fault> consequence_;  // the first that is
-  std::optional<Fault> quitter_;      // the first that ended without a word
+  std::optional<Fault> consequence_;  // the first consequence of another fault
+  std::optional<Fault> quitter_;      // the first rank that exited with code 0 and sent no report
 };
 
 }  // namespace pdp::launch

@@ -7,25 +7,24 @@
 
 namespace pdp::launch {
 
-/// What ended a rank before its time.
+/// The reason why a rank has ended early.
 struct Problem {
   enum class Kind : char {
-    root = 'E',         // a fault of its own
-    usage = 'U',        // the command line or the environment
-    consequence = 'C',  // another rank's end
+    root = 'E',         // an error of this rank
+    usage = 'U',        // a wrong command line or environment
+    consequence = 'C',  // another rank has ended
   };
 
   Kind kind = Kind::root;
   std::string message;
 
-  /// What a program's exit code says of it.
   [[nodiscard]] int exit_code() const { return kind == Kind::usage ? 2 : 1; }
 
   /// Returns the failure to report to the other ranks if the exception that is being handled ends a rank while the job is starting. `who`:
-  /// the part that has failed, if not the rank itself.
+  /// the part that has failed, if it is not the rank itself.
   static comm::Failure failure_at_start(int rank, const std::string& who = {});
 
-  /// Of the exception that is being handled.
+  /// Returns the problem that the exception being handled describes.
   static Problem current() noexcept;
 };
 

@@ -27,9 +27,10 @@
 
 namespace pdp::launch {
 
-/// How to run this program once more, with the same command line and an environment of its own.
+/// How to run this program once more: with the same command line, and with a copy of the environment that set() changes.
 class Command {
  public:
+  /// Throws ConfigError if the command line of this program cannot be read.
   Command() {
     std::ifstream file{"/proc/self/cmdline", std::ios::binary};
     const std::string words{std::istreambuf_iterator<char>{file}, {}};
@@ -41,7 +42,7 @@ class Command {
       throw ConfigError{text("the command line of this program cannot be read (/proc/self/cmdline): ", comm::describe_system_error(errno))};
     std::array<char, 4096> path{};
     const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-    if (length > 0 && ::access(path.data(), X_OK) == 0) program_ = path.data();  // its own name, where it still has one
+    if (length > 0 && ::access(path.data(), X_OK) == 0) program_ = path.data();  // the path of the program, if it still exists
     for (char** entry = environ; *entry != nullptr; ++entry) environment_.emplace_back(*entry);
   }
 
@@ -73,9 +74,11 @@ struct Process {
   comm::Descriptor report;
 };
 
-/// Starts a process that the system kills when the thread that called this ends, however that comes about. `mask`: its signal mask.
-/// `on_child`: its disposition of SIGCHLD. It inherits those of all other signals. `cores`: where it may run; nothing: where this thread
-/// may.
+/// Starts a process. The system kills it when the calling thread ends, for whatever reason. Throws ConfigError if the system cannot start
+/// it.
+///
+/// `mask`: its signal mask. `on_child`: its disposition of SIGCHLD; it inherits those of all other signals. `cores`: those on which it may
+/// run; nothing: those of the calling thread.
 inline Process start(Command command, const sigset_t& mask, const struct sigaction& on_child,
                      const std::optional<Cores>& cores = std::nullopt) {
   std::array<int, 2> ends{};
@@ -91,7 +94,7 @@ inline Process start(Command command, const sigset_t& mask, const struct sigacti
   const pid_t id = ::fork();
   if (id < 0) throw ConfigError{text("the system could not start another process: ", comm::describe_system_error(errno))};
   if (id == 0) {
-    // Other threads may have held locks at the fork: from here to exec, nothing but plain system calls.
+    // Other threads may have held locks at the fork, so only plain system calls are safe from here to exec.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != launcher) ::_exit(127);
     if (cores) ::sched_setaffinity(0, sizeof *cores, &*cores);

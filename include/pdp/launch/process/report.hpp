@@ -10,24 +10,25 @@
 
 namespace pdp::launch {
 
-/// How a rank tells its launcher how it ended, so that one error is printed and not one for each rank: a letter and the words, through a
-/// pipe that PDP_REPORT names (its descriptor and the launcher's process id). A rank that others have started prints.
+/// The channel through which a rank tells its launcher how it ended, so that one error is printed instead of one for each rank. It sends a
+/// letter and the message through a pipe. PDP_REPORT names the pipe by its descriptor and the launcher's process id. A rank that pdp's
+/// launcher has not started prints its error itself.
 class Report {
  public:
   static constexpr const char* variable = "PDP_REPORT";
   static constexpr char finished_letter = 'F';
-  static constexpr std::size_t longest = 4000;  // what a pipe always takes at once
+  static constexpr std::size_t longest = 4000;  // bytes; a pipe always takes this many in one write
 
   explicit Report(const Variables& environment);
 
-  /// Whether a launcher of pdp has started this process.
+  /// Returns whether pdp's launcher has started this process.
   [[nodiscard]] bool to_launcher() const { return static_cast<bool>(pipe_); }
 
   void finished() const;
   void problem(const Problem& problem, int rank, int size) const;
-  /// `rank` below 0: of none in particular.
+  /// Prints a problem to standard error. `rank` below 0: the message names no rank.
   static void print(const Problem& problem, int rank);
-  /// Prints the exception that is being handled. Returns the exit code of the program that it ends.
+  /// Prints the exception that is being handled. Returns the exit code with which the program should end.
   static int print_current();
 
  private:

@@ -12,14 +12,14 @@
 
 namespace pdp::launch {
 
-/// The entry of the job's store that counts the ranks of a host on these cores. A store bounds its keys, and a description of cores may be
-/// long (0,2,4,... on machines that number the cores of two sockets in turns), so it is a hash.
+/// Returns the key of the counter, in the job's store, of the ranks of a host on these cores. It contains a hash, since a store bounds the
+/// length of keys. A list of cores may be long: 0,2,4,... on machines that number the cores of two sockets in turns.
 inline std::string key_of_cores(const Cores& cores, const std::string& host) {
   return text("launch/cores/", random::hash(text(describe(cores), '/', host)));
 }
 
-/// Counts this rank among those of this host on these cores, and returns how many there are so far. Returns nothing if they cannot be
-/// counted, since the number is for a warning only. Throws CommunicationError if the job has failed.
+/// Counts this rank among the ranks of this host on these cores, and returns how many there are so far. Returns nothing if they cannot be
+/// counted, since the number is needed only for a warning. Throws CommunicationError if the job has failed.
 inline std::optional<std::int64_t> count_ranks_on(const Cores& cores, const comm::StoreView& store) {
   try {
     return store.add(key_of_cores(cores, comm::shm::this_host()), 1);

@@ -4,13 +4,13 @@
 
 namespace pdp::launch {
 
-/// Gives each thread that this process starts from now on a stack of 8 MiB or more, as most systems give to a program: those of ranks, and
-/// those that run a dataset or multiply matrices. Without it, a thread has what `ulimit -s` says, or 128 KiB with musl, which is too little
-/// for a product of matrices. Memory is taken only for what a thread uses.
+/// Raises the stack size of threads that this process starts from now on to at least 8 MiB, which most systems give to a program. These are
+/// the threads of ranks and those that run a dataset or multiply matrices. Otherwise a thread has the stack that `ulimit -s` sets, or 128
+/// KiB with musl, which is too little for a matrix product. Memory is taken only as a thread uses it.
 void widen_thread_stacks();
 
-/// Makes room for the stack of a rank that is a process: raises the soft limit (ulimit -S -s) to 8 MiB, or to the hard limit. Throws
-/// ConfigError if that is less than 512 KiB, with which a product of matrices would end the process.
+/// Raises the soft stack limit of this process (ulimit -S -s) to 8 MiB, or to the hard limit, for a rank that is a process. Throws
+/// ConfigError if the limit is then below 512 KiB, with which a matrix product would crash the process.
 void widen_process_stack();
 
 }  // namespace pdp::launch

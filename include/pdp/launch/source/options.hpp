@@ -21,7 +21,6 @@ PDP_INLINE bool Options::ranks_are_given(const Variables& variable) const {
   return ranks || threads || processes_per_node || nodes > 1 || JobPlace::given(variable);
 }
 
-/// Throws UsageError where the options contradict themselves.
 PDP_INLINE void Options::check() const {
   const auto check_count = [](const char* name, std::optional<int> number, int most) {
     if (number && (*number < 1 || *number > most)) throw UsageError{text(name, " must be from 1 to ", most, "; found ", *number)};
@@ -67,7 +66,7 @@ PDP_INLINE Options Options::from(int argc, const char* const* argv) {
 PDP_INLINE void Options::read(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
     const std::string_view word = argv[i];
-    // What follows the flag, if the word is it.
+    // Returns the value of the flag if `word` is that flag.
     const auto value = [&](std::string_view flag, const char* what, const char* example) -> std::optional<std::string_view> {
       if (!word.starts_with(flag) || (word.size() > flag.size() && word[flag.size()] != '=')) return std::nullopt;
       const bool apart = word.size() == flag.size();

@@ -7,7 +7,8 @@
 
 namespace pdp::launch::detail {
 
-/// What has started this process, if anything has: the innermost launcher (see launcher_starter).
+/// Returns the starter of this process, or nothing: one that sets RANK or WORLD_SIZE, else the innermost other launcher (see
+/// launcher_starter).
 std::optional<Starter> find_starter(const Variables& variable);
 
 }  // namespace pdp::launch::detail

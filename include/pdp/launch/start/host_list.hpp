@@ -13,15 +13,16 @@
 
 namespace pdp::launch {
 
-/// More hosts than any job has, and a longer name than any network knows: what is larger is damaged.
+/// No job has more hosts, and no network longer names. A list beyond these bounds is damaged.
 inline constexpr std::size_t most_hosts = 1'000'000;
 inline constexpr std::size_t longest_host = 255;
 
-/// A list of hosts as Slurm compresses it, taken apart and found sound, but not expanded: n[01-04,7],rack[1-2]node[01-03]-ib. Numbers keep
-/// the zeros that the first one of their range has; of several brackets the last counts fastest. It borrows the list.
+/// A list of hosts in Slurm's compressed form, such as n[01-04,7],rack[1-2]node[01-03]-ib. It is parsed and checked, but not expanded.
+/// Numbers keep the leading zeros of the first number in their range. Of several brackets in a name, the last counts fastest. Borrows the
+/// list.
 ///
-/// Time and memory are in proportion to the list's length. Throws UsageError where the list is malformed, where it has more than
-/// most_hosts hosts, or a name of more than longest_host letters.
+/// Construction takes time and memory proportional to the length of the list. Throws UsageError if the list is malformed, has more than
+/// most_hosts hosts, or has a name of more than longest_host letters.
 class HostList {
  public:
   explicit HostList(std::string_view list) : list_{list} {
@@ -51,11 +52,11 @@ class HostList {
   struct Slice {
     std::size_t begin, end;
   };
-  struct Range {  // n01 to n12: 1, 12, 2
+  struct Range {  // 01-12: first 1, last 12, width 2
     std::uint64_t first, last;
     std::size_t width;
   };
-  struct Piece {  // of a name: words, and the ranges in the brackets that follow, if any do
+  struct Piece {  // of a name: letters, and the ranges in the brackets that follow, if any
     std::string_view words;
     std::size_t begin, end;
   };
@@ -78,7 +79,7 @@ class HostList {
     size_ = bounded(size_ + count);
   }
 
-  /// After a '[': returns how many numbers there are, and adds the letters of the longest to `length`.
+  /// Parses the ranges after a '['. Returns how many numbers they have, and adds the length of the longest number to `length`.
   std::size_t take_ranges(std::size_t& length) {
     std::size_t count = 0, longest = 0;
     do {
@@ -86,7 +87,7 @@ class HostList {
       const Range range{number(first), number(last), first.size()};
       if (range.last < range.first)
         throw UsageError{text("a range in a list of hosts must count upwards; found ", range.first, '-', range.last)};
-      // The difference first, which fits where the count may not.
+      // Check the difference first: it fits even if the count overflows.
       if (range.last - range.first >= most_hosts) bounded(most_hosts + 1);
       count = bounded(count + (range.last - range.first) + 1);
       longest = std::max({longest, first.size(), last.size()});
@@ -115,7 +116,7 @@ class HostList {
     return there;
   }
 
-  /// Not std::isalnum, which depends on the locale.
+  /// Unlike std::isalnum, does not depend on the locale.
   static bool in_name(char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') || letter == '-' ||
            letter == '_' || letter == '.';
@@ -146,7 +147,7 @@ class HostList {
     host += digits;
   }
 
-  /// As deep as a name has pieces, each of which is a letter at least.
+  /// Recurses once a piece of the name. Each piece has at least one letter, so longest_host bounds the depth.
   void expand(std::size_t piece, std::size_t end, std::string& host, std::vector<std::string>& hosts) const {
     if (piece == end) {
       hosts.push_back(host);
@@ -174,10 +175,10 @@ class HostList {
   std::vector<Range> ranges_;
 };
 
-/// The first host of a list that Slurm has compressed: n01 of n[01-04],gpu3. Throws UsageError as HostList does.
+/// Returns the first host of a list in Slurm's compressed form: n01 of n[01-04],gpu3. Throws UsageError as HostList does.
 inline std::string first_host(std::string_view list) { return HostList{list}.first(); }
 
-/// All of them, in the list's order. Throws UsageError as HostList does, before it takes memory for more than the list itself.
+/// Returns all hosts in the order of the list. Throws UsageError as HostList does, before it allocates memory for the hosts.
 inline std::vector<std::string> hosts(std::string_view list) { return HostList{list}.all(); }
 
 }  // namespace pdp::launch

@@ -9,18 +9,20 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// Null if the variable is not set, or empty.
+/// Returns the value of a variable, or null if it is unset or empty.
 const char* given(const Variables& variable, const char* name);
 
 }  // namespace detail
 
-/// The launcher, other than those that set RANK and WORLD_SIZE, that has started this process as one rank of several; nothing if none has,
-/// or if it does not say of how many. If launchers are nested, the variables of all of them arrive, and the innermost counts: mpirun runs
-/// in a step or a batch script of Slurm, and not the other way round. Throws UsageError if it cannot be told which one that is.
+/// Returns the launcher that has started this process as one of several ranks, other than those that set RANK and WORLD_SIZE. Returns
+/// nothing if there is none, or if it does not say how many ranks there are.
+///
+/// If launchers are nested, a process has the variables of all of them, and the innermost counts: mpirun runs in a step or a batch script
+/// of Slurm, not the other way round. Throws UsageError if the innermost launcher cannot be determined.
 std::optional<Starter> launcher_starter(const Variables& variable);
 
-/// Throws UsageError if a launcher has started this process as one of several ranks without saying of how many, or a part of what it says
-/// is missing, so that each would train alone and write the same files. For a process that find_starter knows nothing of.
+/// Throws UsageError if a launcher has started this process as one of several ranks, but does not say how many, or if some of its variables
+/// are missing. Otherwise each process would train alone and write the same files. Call it if find_starter has found nothing.
 void refuse_rank_without_size(const Variables& variable);
 
 }  // namespace pdp::launch

@@ -11,18 +11,19 @@
 
 namespace pdp::launch {
 
-/// The number that `words` spell; nothing if they spell none, or one that the type does not hold.
+/// Returns the number that `words` spell. Nothing if they spell none, or one that the type cannot hold.
 template <class Number>
 std::optional<Number> read_number(std::string_view words) {
   Number number{};
   const auto [end, error] = std::from_chars(words.data(), words.data() + words.size(), number);
   if (error != std::errc{} || end != words.data() + words.size()) return std::nullopt;
   if constexpr (std::floating_point<Number>)
-    if (is_nan(number)) return std::nullopt;  // words such as "nan" spell none
+    if (is_nan(number)) return std::nullopt;  // for words such as "nan"
   return number;
 }
 
-/// The number that `words` spell, between `least` and `most`. Throws UsageError, which begins with `name`: what it was given for.
+/// Returns the number that `words` spell. Throws UsageError if it is not between `least` and `most`. The message begins with `name`, the
+/// option or variable.
 template <class Number>
 Number parse_number(std::string_view name, std::string_view words, Number least, Number most) {
   const std::optional<Number> number = read_number<Number>(words);
@@ -31,7 +32,7 @@ Number parse_number(std::string_view name, std::string_view words, Number least,
   return *number;
 }
 
-/// More ranks than any job has; what is larger is a slip of the hand.
+/// More ranks than any job has; a larger number is a typing error.
 inline constexpr int most_ranks = 1'000'000;
 /// More ranks than one machine runs as its own processes or threads.
 inline constexpr int most_local_ranks = 4096;

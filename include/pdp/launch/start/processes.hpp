@@ -9,33 +9,33 @@
 #include <pdp/launch/place.hpp>
 #include <pdp/launch/start/start.hpp>
 
-/// What ranks that are processes need, whatever connects them. Defined in pdp/launch/start/source.hpp, which the
-/// header of every backend that connects processes includes (see pdp/core/separate_compilation.hpp).
+/// The start of ranks that are processes, for every backend. Defined in pdp/launch/start/source.hpp, which the header of every backend that
+/// connects processes includes (see pdp/core/separate_compilation.hpp).
 namespace pdp::launch {
 
-/// Start::from this process's environment.
+/// Calls Start::from with the environment of this process.
 Start start_from_environment(const Options& options, const Connections& known);
 
-/// Starts the processes that the options ask for on this machine, each with this program's own command line, and stays until the last one
-/// has ended. Returns the job's exit code. Throws where they cannot be started.
+/// Starts the processes that the options ask for on this machine, each with this program's own command line, and waits until the last one
+/// has ended. Returns the job's exit code. Throws UsageError or ConfigError if they cannot be started.
 int run_processes(const Options& options);
 
-/// Where the ranks of a job meet: its store, seen from one rank, which may also host it for as long as this lives.
+/// The rendezvous of a job: its store, as seen by one rank. If this rank hosts the store, it does so until this is destroyed.
 class Rendezvous {
  public:
-  /// Throws ConfigError where the store's port is taken, Timeout where the store is not reached before the deadline.
+  /// Throws ConfigError if the store's port is taken, and Timeout if the store is not reached before the deadline.
   Rendezvous(const JobPlace& place, comm::TimePoint deadline);
   Rendezvous(Rendezvous&&) = delete;
   ~Rendezvous();
 
   [[nodiscard]] comm::StoreView store();
-  /// Compares what connects the ranks, by its name, with what other ranks have said. Throws ConfigError if it differs.
+  /// Compares the name of the communicator with that of other ranks. Throws ConfigError if they differ.
   void agree_on(std::string_view communicator);
-  /// Prints a line if OpenMP has bound more ranks of this machine to the same cores than there are of these, and others are free.
+  /// Prints a warning if OpenMP has bound more ranks of this machine to the same cores than there are such cores, although others are free.
   void warn_of_shared_cores();
-  /// Tells the other ranks that this one has failed before it has joined. To be called where the exception is handled.
+  /// Tells the other ranks that this one has failed before it joined. Call it in the handler of the exception.
   void fail() noexcept;
-  /// This rank needs the store no more. Who hosts it waits for the others to say so, or to end, but not beyond the deadline.
+  /// Leaves the store. If this rank hosts it, waits until the others have left it or have ended, at most until the deadline.
   void leave(comm::TimePoint deadline);
 
  private:
@@ -43,9 +43,9 @@ class Rendezvous {
   std::unique_ptr<Ends> ends_;
 };
 
-/// Tells the other ranks of the job that this process cannot even try to join it, or start its ranks, if it knows where they meet. Hosts
-/// the job's store meanwhile if the others look for it here. To be called where the exception is handled. Takes twice time_to_tell at most,
-/// and what the system may take to resolve a name.
+/// Tells the other ranks of the job that this process cannot join it or start its ranks, if their rendezvous is known. If they look for the
+/// job's store here, hosts it meanwhile. Call it in the handler of the exception. Takes at most twice time_to_tell, plus the time that the
+/// system takes to resolve a name.
 void tell_others(const Options& options) noexcept;
 
 }  // namespace pdp::launch

@@ -10,10 +10,10 @@
 
 namespace pdp::launch {
 
-/// Where the ranks of a job meet, as one line says it (PDP_RENDEZVOUS, --rendezvous):
+/// The rendezvous of the ranks of a job, as a URL (PDP_RENDEZVOUS, --rendezvous):
 ///
-/// - env://                      where MASTER_ADDR and MASTER_PORT say, or what has started the ranks
-/// - tcp://host:port             rank 0 hosts the store there; an address of IPv6 in brackets: tcp://[fd00::1]:29500
+/// - env://                      given by MASTER_ADDR and MASTER_PORT, or by the launcher
+/// - tcp://host:port             rank 0 hosts the store there; an IPv6 address is in brackets: tcp://[fd00::1]:29500
 /// - file:///absolute/path       the store is a folder that all ranks see
 struct RendezvousUrl {
   enum class Kind : std::uint8_t { environment, tcp, file };
@@ -24,7 +24,9 @@ struct RendezvousUrl {
   std::string folder{};  // of a file:// URL
 
   static constexpr std::size_t longest = 4096;
+  /// Parses a URL. Throws UsageError if it is malformed. The message begins with `name`, the option or variable.
   static RendezvousUrl parse(std::string_view name, std::string_view url);
+  /// Parses the option (--rendezvous), or PDP_RENDEZVOUS if it is empty. Returns env:// if both are empty.
   static RendezvousUrl from(std::string_view option, const Variables& variable);
 };
 

@@ -9,15 +9,17 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// The variable with the number of the job, the same in all parts of a heterogeneous one.
+/// Returns the name of the variable with the job's number. In a heterogeneous job, all parts have the same number there.
 const char* slurm_job(const Variables& variable);
 
 }  // namespace detail
 
-/// Slurm, where this process is a task of a step: started by srun. Throws UsageError where SLURM_STEP_ID is no number.
+/// Returns Slurm as the starter if srun has started this process as a task of a step, else nothing. Throws UsageError if SLURM_STEP_ID is
+/// not a number.
 ///
-/// A batch script has SLURM_PROCID, too (0), and often SLURM_NTASKS, but is in no step; the shell of an interactive salloc is in a step
-/// whose number is none of srun's. A program that one of them runs without srun is one rank, however many tasks the job has asked for.
+/// A batch script has SLURM_PROCID, too (0), and often SLURM_NTASKS, but is in no step. The shell of an interactive salloc is in a step
+/// with a number that srun does not use. A program that one of them runs without srun is one rank, regardless of the number of tasks of the
+/// job.
 std::optional<Starter> slurm_starter(const Variables& variable);
 
 }  // namespace pdp::launch

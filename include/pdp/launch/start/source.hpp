@@ -44,8 +44,8 @@ PDP_INLINE Start start_from_environment(const Options& options, const Connection
 
 namespace detail {
 
-/// The variables that a launcher of several ranks shares with them. What its own starter says of places and steps holds for the launcher
-/// only.
+/// Returns the variables that a launcher of several ranks shares with them. The ranks and steps that the launcher's own starter sets apply
+/// to the launcher only.
 inline Variables variables_of_launcher(const Variables& variable) {
   return [variable](const char* name) -> const char* {
     const std::string_view words{name};
@@ -55,8 +55,8 @@ inline Variables variables_of_launcher(const Variables& variable) {
   };
 }
 
-/// The first of the ranks that the launcher of one of several machines starts, with the launcher itself as the host of the store on machine
-/// 0. Throws UsageError.
+/// Returns the place of the first rank that this launcher, one of several machines, starts. On machine 0 the launcher itself hosts the
+/// store. Throws UsageError if the options or PDP_RENDEZVOUS are invalid.
 inline JobPlace place_of_launcher(const Options& options) {
   options.check();
   const RendezvousUrl meeting = RendezvousUrl::from(options.rendezvous, environment);
@@ -73,8 +73,8 @@ inline JobPlace place_of_launcher(const Options& options) {
 }  // namespace detail
 
 PDP_INLINE int run_processes(const Options& options) {
-  comm::raise_descriptor_limit();  // which the ranks inherit
-  // What is wrong in these is said once, here, and not by every rank.
+  comm::raise_descriptor_limit();  // the ranks inherit it
+  // Errors in these variables are reported once, here, and not by every rank.
   const comm::TimePoint deadline = comm::Clock::now() + JobPlace::timeout_from(environment);
   static_cast<void>(JobPlace::heartbeat_from(environment));
   static_cast<void>(JobPlace::deadline_from(environment));
@@ -100,17 +100,17 @@ PDP_INLINE int run_processes(const Options& options) {
     for (const Address& address : resolve(ranks.address, ranks.port, ignored)) static_cast<void>(choose_grounds(access, address));
   }
   if (!in_folder && options.node_rank == 0) {
-    // Where the ranks look for it.
+    // Listen at the address at which the ranks look for the store.
     const JobPlace place{.master_address = ranks.address, .master_port = ranks.port, .hosts_store = true};
     const Reach reach = Reach::from(environment, place, deadline, /*together*/ false, access.others_may_join());
     ranks.port = store.emplace(reach.store, ranks.port, ranks.size, access, deadline).port();
   }
   ranks.job = access.job;
-  // Other ranks may wait for one that has ended before it has come to the store, also on machines of other launchers.
+  // Other ranks may wait for one that has ended before it reached the store, also on machines of other launchers.
   const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why, bool missed) {
     const comm::Failure failure{comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed: ", why)};
     if (!store) {
-      // In a folder, also the ranks of this machine wait.
+      // If the store is a folder, the ranks of this machine wait, too.
       if (options.nodes > 1 || in_folder)
         detail::tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder},
                          access);
@@ -119,7 +119,7 @@ PDP_INLINE int run_processes(const Options& options) {
     }
   };
   const int code = Launcher{std::move(ranks), on_end}.run();
-  // Ranks of other machines may still be on their way.
+  // Ranks of other machines may not have reached the store yet.
   if (store) store->wait_until_told(here, comm::Clock::now() + time_to_tell);
   return code;
 }
@@ -129,11 +129,11 @@ struct Rendezvous::Ends {
   std::optional<TcpStoreServer> server;
   std::optional<TcpStore> store;
   std::optional<FileStore> folder;
-  std::string address{};  // at which others reach this process; empty: that of its connection to the store
+  std::string address{};  // at which others reach this process; empty: the local one of its connection to the store
   int rank = 0;
   bool failed = false;
 
-  /// Hosts the store, if this rank is to, and connects to it.
+  /// Connects to the store. Hosts it if this rank is to.
   void open(const JobPlace& place, const Access& access, comm::TimePoint deadline) {
     const Reach reach = Reach::from(environment, place, deadline, access.together, access.others_may_join());
     address = reach.own;
@@ -158,7 +158,7 @@ PDP_INLINE Rendezvous::Rendezvous(const JobPlace& place, comm::TimePoint deadlin
   comm::raise_descriptor_limit();
   try {
     ends_->open(place, Access::from(environment, place.size), deadline);
-  } catch (const Timeout&) {  // nobody is there to be told
+  } catch (const Timeout&) {  // without a store, no rank can be told
     throw;
   } catch (...) {
     const comm::Failure failure = Problem::failure_at_start(place.rank);
@@ -173,7 +173,7 @@ PDP_INLINE Rendezvous::Rendezvous(const JobPlace& place, comm::TimePoint deadlin
 }
 PDP_INLINE Rendezvous::~Rendezvous() {
   if (!ends_) return;
-  // Where this rank gives up, the others may still have to read why.
+  // If this rank gives up, the others may still have to read the reason.
   const comm::TimePoint until = comm::Clock::now() + time_to_tell;
   ends_->store.reset();
   if (ends_->server) ends_->failed ? ends_->server->wait_until_told(1, until) : ends_->server->wait_until_alone(until);
@@ -234,7 +234,7 @@ PDP_INLINE void tell_others(const Options& options) noexcept {
       const JobPlace place = JobPlace::from(detail::environment_to_tell, options.rendezvous);
       if (place.size > 1) detail::tell_rank_failure(Problem::failure_at_start(place.rank), place);
     }
-  } catch (...) {  // it is not known where they are
+  } catch (...) {  // the rendezvous of the others is unknown
   }
 }
 

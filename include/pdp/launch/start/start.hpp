@@ -12,25 +12,30 @@
 
 namespace pdp::launch {
 
-/// What connects the ranks of a program, by the names that --comm has for it.
+/// The communicators of a program, by the names that --comm accepts.
 struct Connections {
-  std::span<const std::string_view> names;  // of its communicators
-  std::string_view of_threads;              // where ranks are threads
+  std::span<const std::string_view> names;  // of its communicators, in order
+  std::string_view of_threads;              // of the one that connects threads
 };
 
-/// What a process does for its job.
+/// The part that a process has in its job.
 struct Start {
   enum class Kind : std::uint8_t {
-    rank,       // it is one, the one at `place`
-    threads,    // its ranks are threads of it, as the options ask for
-    processes,  // its ranks are processes that it starts
+    rank,       // is one rank, the one at `place`
+    threads,    // runs the ranks as its threads
+    processes,  // starts the ranks as processes
   };
 
   Kind kind = Kind::rank;
   JobPlace place{};
-  std::size_t comm = 0;  // which of the program's communicators connects its ranks, unless they are threads
+  std::size_t comm = 0;  // index of the program's communicator that connects its ranks, unless they are threads
 
+  /// Returns the index of the communicator that the options ask for. Throws UsageError if the program does not have it, or if it does not
+  /// fit --threads.
   static std::size_t choose(const Options& options, const Connections& known);
+  /// Decides what this process does. A launcher that has started it as a rank (see JobPlace::given) takes precedence over the options.
+  /// `has_store`: whether the ranks meet in a store. Throws UsageError if options and variables are invalid, contradict each other, or ask
+  /// for a communicator that the program does not have.
   static Start from(const Options& options, const Connections& known, const Variables& variable, bool has_store = true);
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Where the store of a job is, and how a process tells the other ranks there why the job cannot start.
+/// The place of a job's store, and how a process tells the other ranks through it why the job cannot start.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,14 +24,14 @@
 
 namespace pdp::launch::detail {
 
-/// The folder of this attempt at this job: attempts must not find what an earlier one has left.
+/// Returns the folder of this attempt at the job. An attempt must not find files of an earlier one.
 inline std::filesystem::path folder_of(const std::string& meeting, const comm::Job& job) {
   std::filesystem::path folder = meeting;
   if (const std::string name = job.name + '/' + job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
   return folder;
 }
 
-/// Hosts the job's store on the first of the ports that is free, and returns it. Throws ConfigError as TcpStoreServer does.
+/// Hosts the job's store on the first of the ports that is free, and returns that port. Throws ConfigError as TcpStoreServer does.
 inline std::uint16_t host_store(std::optional<TcpStoreServer>& server, const std::string& host, std::span<const std::uint16_t> ports,
                                 int size, const Access& access, comm::TimePoint deadline) {
   for (const std::uint16_t port : ports.first(ports.size() - 1)) {
@@ -45,14 +45,15 @@ inline std::uint16_t host_store(std::optional<TcpStoreServer>& server, const std
   return ports.back();
 }
 
-/// The ports at one of which the job's store is, in the order in which its host tries them.
+/// Returns the ports at one of which the job's store is, in the order in which its host tries them.
 inline std::vector<std::uint16_t> ports_of(const JobPlace& place) {
   std::vector<std::uint16_t> ports{place.master_port};
   ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
   return ports;
 }
 
-/// The environment without what only a rank that joins needs: a wrong value there may be the very reason that the others are to be told.
+/// Returns a variable of the environment. Returns null for those that only a joining rank needs, and for invalid values of PDP_STORE and
+/// PDP_INSECURE: a wrong value may be the very error that is to be reported.
 inline const char* environment_to_tell(const char* name) {
   const std::string_view word{name};
   for (const char* not_needed : {"PDP_TIMEOUT", "PDP_HEARTBEAT", "PDP_DEADLINE", "PDP_INTERFACE", "LOCAL_RANK"})
@@ -64,8 +65,8 @@ inline const char* environment_to_tell(const char* name) {
   return value;
 }
 
-/// Tells the other ranks of a job why it cannot start: through its store, which this process hosts meanwhile if its place says so. Takes
-/// twice time_to_tell at most, and what the system may take to resolve a name.
+/// Tells the other ranks of a job why it cannot start, through its store. Hosts the store meanwhile if `place` says so. Takes at most twice
+/// time_to_tell, plus the time that the system takes to resolve a name.
 inline void tell_job(const comm::Failure& failure, const JobPlace& place, const Access& access) noexcept {
   try {
     if (!place.folder.empty()) return FileStore{folder_of(place.folder, access.job), {}, {}, time_to_tell}.fail(failure);
@@ -81,11 +82,11 @@ inline void tell_job(const comm::Failure& failure, const JobPlace& place, const 
     }
     const std::uint16_t port = ports.size() == 1 ? ports.front() : StoreSearch{host, ports, place.rank, place.size, access}.port(deadline);
     TcpStore{host, port, deadline, place.rank, place.size, access}.fail(failure);
-  } catch (...) {  // they find out by themselves, at their deadline
+  } catch (...) {  // the others find out at their deadline
   }
 }
 
-/// The same of a rank of the job.
+/// Does the same for a rank of the job, with the access settings of its environment.
 inline void tell_rank_failure(const comm::Failure& failure, const JobPlace& place) noexcept {
   try {
     tell_job(failure, place, Access::from(environment_to_tell, place.size));

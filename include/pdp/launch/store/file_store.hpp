@@ -31,7 +31,7 @@
 
 namespace pdp::launch {
 
-/// The calls of the system that a FileStore makes; a test puts others in their place.
+/// The system calls of a FileStore. A test substitutes others.
 struct FileCalls {
   static int stat(const char* path, struct ::stat* about) { return ::stat(path, about); }
   static int open(const char* path, int flags) { return ::open(path, flags, S_IRUSR | S_IWUSR); }
@@ -42,19 +42,22 @@ struct FileCalls {
   static int rename(const char* from, const char* to) { return ::rename(from, to); }
 };
 
-/// The job's store as a folder that all ranks see, on one machine or on a file system they share: a file for each key. It must be a job's
-/// own: what an earlier job has left there would be taken for this one's. Nothing is removed. Only its user can read or write what is in
-/// it, and whoever can may join the job. It knows no way to a rank's machine: comm::Tcp takes the ranks to be on one, unless
-/// StoreView::reached_at says the address of each.
+/// The job's store as a folder that all ranks see, on one machine or on a shared file system, with a file for each key.
 ///
-/// A shared file system can fail for a moment: a stale handle, a server that restarts, a network that is away. A call with such an error
-/// (see may_pass) is made again until the deadline, and the error is thrown then.
+/// The folder must be the job's own: entries of an earlier job would be taken for this one's. Nothing is removed. Only the job's user can
+/// read or write the entries, and a process that can may join the job. The folder does not tell how to reach a rank: comm::Tcp assumes that
+/// all ranks are on one machine, unless StoreView::reached_at gives the address of each.
+///
+/// A shared file system can fail for a moment: a stale handle, a server that restarts, a network that is down. A call with such an error
+/// (see may_pass) is repeated until the deadline. Then the error is thrown.
 template <class Calls>
 class BasicFileStore {
  public:
-  /// Makes the folder if it is not there. Throws ConfigError if that fails, or if other users could put something into it.
-  /// `membership`: what its ranks prove to each other beyond what they have read in the folder. `deadline`: of the start; until then a rank
-  /// waits for another one that holds the folder's lock, and for what may pass. `least`: how long it does so after the deadline.
+  /// Makes the folder if it does not exist. Throws ConfigError if that fails, or if other users could write to it.
+  ///
+  /// `membership`: what the ranks prove to each other in addition to reading the folder. `deadline`: of the start. Until then a call waits
+  /// for another rank to release the folder's lock, and for a temporary error to pass. `least`: the shortest time that a call waits for
+  /// these, also after the deadline.
   explicit BasicFileStore(std::filesystem::path folder, comm::Membership membership = {}, comm::TimePoint deadline = {},
                           comm::Duration least = std::chrono::seconds{5})
       : folder_{std::move(folder)}, membership_{std::move(membership)}, deadline_{deadline}, least_{least} {
@@ -76,7 +79,7 @@ class BasicFileStore {
 
   [[nodiscard]] const comm::Membership& membership() const { return membership_; }
 
-  /// A name of a file for every word: letters and digits as they are, all else by its number.
+  /// Returns a file name for any word: letters and digits as they are, other bytes as % and two hexadecimal digits.
   [[nodiscard]] static std::string file_name(std::string_view word) {
     static constexpr std::string_view digits = "0123456789abcdef";
     std::string name;
@@ -125,7 +128,7 @@ class BasicFileStore {
     return sum;
   }
 
-  /// Tells all ranks why the job cannot start. Does not wait for the deadline of the start: if another rank holds the folder's lock for
+  /// Tells all ranks why the job cannot start. Does not wait until the deadline of the start: if another rank holds the folder's lock for
   /// longer than time_to_tell, the others are not told.
   void fail(const comm::Failure& failure) {
     const comm::TimePoint soon = comm::Clock::now() + time_to_tell;
@@ -146,8 +149,8 @@ class BasicFileStore {
 
   [[nodiscard]] comm::TimePoint until() const { return std::max<comm::TimePoint>(deadline_, comm::Clock::now() + least_); }
 
-  /// Whether a call that has failed so may succeed when it is made again. Network file systems (NFS, Lustre, SMB, those in user space)
-  /// report a server that is away for a while as EIO, or by an error of their connection to it.
+  /// Returns whether a call that failed with this error may succeed if it is repeated. Network file systems (NFS, Lustre, SMB, those in
+  /// user space) report a server that is away for a while as EIO, or by an error of their connection to it.
   static bool may_pass(int error) {
     constexpr int passing[]{ESTALE,     EINTR,        EAGAIN,    EBUSY,       EIO,      EREMOTEIO,    ETIMEDOUT,
                             ENOLCK,     ENOTCONN,     ESHUTDOWN, EHOSTDOWN,   EPIPE,    EHOSTUNREACH, ECONNREFUSED,
@@ -155,7 +158,8 @@ class BasicFileStore {
     return std::ranges::find(passing, error) != std::end(passing);
   }
 
-  /// Calls `attempt`, which returns 0 or an error of the system, until it succeeds, fails for good, or the deadline is over.
+  /// Calls `attempt`, which returns 0 or an error number, until it succeeds, fails for good, or the deadline has passed. Returns the last
+  /// result.
   static int repeat(comm::TimePoint deadline, const auto& attempt) {
     for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, longest_pause)) {
       const int error = attempt();
@@ -164,7 +168,7 @@ class BasicFileStore {
     }
   }
 
-  /// Held by one rank at a time; the system takes it from one that dies.
+  /// The lock of the folder. One rank holds it at a time; the system releases it if that rank dies.
   class Lock {
    public:
     Lock(BasicFileStore& store, comm::TimePoint deadline) {
@@ -172,7 +176,7 @@ class BasicFileStore {
         if (!file_) file_ = comm::Descriptor{Calls::open((store.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK)};
         if (file_ && Calls::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return 0;
         const int reason = errno;
-        if (reason != EWOULDBLOCK) file_.close();  // it may be the handle that is stale
+        if (reason != EWOULDBLOCK) file_.close();  // the handle may be stale
         return reason;
       });
       if (error == EWOULDBLOCK)
@@ -185,7 +189,7 @@ class BasicFileStore {
     comm::Descriptor file_;
   };
 
-  /// Returns the value of a key, or nothing if it is not there. A file that is replaced while it is read is read again.
+  /// Returns the value of a key, or nothing if it is not set. Reads a file again if it is replaced meanwhile.
   std::optional<std::string> read(std::string_view key, comm::TimePoint deadline) {
     std::string value;
     const int error = repeat(deadline, [&] {
@@ -205,13 +209,13 @@ class BasicFileStore {
     return value;
   }
 
-  /// Beside, and then renamed: a reader finds all of a value or none of it. Under the lock.
+  /// Writes a file beside the final one and renames it, so that a reader finds all of a value or none of it. Call it with the lock held.
   void write(std::string_view key, std::string_view value, comm::TimePoint deadline) {
     const std::filesystem::path beside = folder_ / "new";
     const int error = repeat(deadline, [&] {
       if (const int reason = write_file(beside, value); reason != 0) return reason;
       if (Calls::rename(beside.c_str(), path(key).c_str()) == 0) return 0;
-      // A server whose answer was lost is asked again, and then finds nothing to rename: all of it is done once more.
+      // If the answer of a server is lost, the rename is sent again and finds no file. Write and rename once more.
       return errno == ENOENT ? ESTALE : errno;
     });
     if (error != 0) refuse("write", key, error);
@@ -228,7 +232,8 @@ class BasicFileStore {
       else
         bytes.remove_prefix(as_size(count));
     }
-    // A network file system sends the bytes now, before the new name can show them to other hosts, and says now what it could not write.
+    // On close, a network file system sends the bytes and reports what it could not write. The rename, which shows the value to other
+    // hosts, comes later.
     if (Calls::close(file) != 0 && error == 0) error = errno;
     return error;
   }

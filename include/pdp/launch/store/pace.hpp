@@ -7,11 +7,11 @@
 
 namespace pdp::launch {
 
-/// How often a rank tries to reach the job's store, and for how long it waits for an answer each time. Both times double, up to a bound.
+/// How often a rank tries to reach the job's store, and how long it waits for an answer each time. Both times double up to a bound.
 struct Pace {
   comm::Duration first_pause = std::chrono::milliseconds{10};  // between attempts
   comm::Duration longest_pause = std::chrono::milliseconds{200};
-  comm::Duration first_patience = std::chrono::seconds{5};  // with a connection on which nothing comes; doubles after each such one
+  comm::Duration first_patience = std::chrono::seconds{5};  // for an answer on one connection; doubles each time none comes
   comm::Duration longest_patience = std::chrono::seconds{30};
 
   [[nodiscard]] comm::Duration longer_pause(comm::Duration pause) const { return std::min(2 * pause, longest_pause); }

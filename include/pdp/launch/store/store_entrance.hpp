@@ -1,7 +1,7 @@
 #pragma once
 
-/// How a store takes connections in and finds out which rank each is: the definitions of what tcp_store_server.hpp, which includes it,
-/// declares for that.
+/// How a TcpStoreServer accepts connections and identifies their ranks: the definitions for tcp_store_server.hpp, which includes this
+/// header.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -31,9 +31,9 @@ inline void TcpStoreServer::accept() {
     const auto strange = [](const Guest& guest) { return !guest.known(); };
     if (!socket) {
       if (!comm::is_shortage(errno)) return;
-      // Strangers go soon, and ranks do not go before all have come.
+      // Strangers leave soon and free their descriptors. Ranks stay until all have come, so without strangers none becomes free.
       if (std::ranges::none_of(guests_, strange)) refuse_more(errno);
-      ::poll(nullptr, 0, 10);  // the listener stays ready
+      ::poll(nullptr, 0, 10);  // the listener stays ready: do not spin
       return;
     }
     if (std::ranges::count_if(guests_, strange) >= static_cast<std::ptrdiff_t>(most_strangers) + self_.size)
@@ -51,14 +51,14 @@ inline void TcpStoreServer::refuse_more(int error) {
         text("the job's store, which rank 0 (or the launcher) hosts, holds the connections of ", guests_.size(), " of ", self_.size,
              " ranks and cannot take another one: ", comm::describe_system_error(error))});
   tell_failure();
-  spare_.close();  // room for one guest at a time, who is told and leaves
+  spare_.close();  // room for one guest at a time, which is told the failure and leaves
 }
 
 inline void TcpStoreServer::welcome(comm::Descriptor socket) {
   Guest guest{.socket = std::move(socket), .since = comm::Clock::now()};
   try {
     guest.shake = std::make_unique<handshake::Server>(self_, key_, voucher_.grounds(), voucher_.credential());
-  } catch (const Error&) {  // no random bytes, now; it will come again
+  } catch (const Error&) {  // no random bytes now; the guest will connect again
     return;
   }
   guest.out = guest.shake->greeting();

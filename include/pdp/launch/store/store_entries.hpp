@@ -12,17 +12,17 @@
 
 namespace pdp::launch {
 
-/// What a store holds: values, which are set once, and counters. The memory that they take together is bounded.
+/// The entries of a store: values, which are set once, and counters. Their total memory is bounded.
 class StoreEntries {
  public:
-  /// What a request has come to.
+  /// The result of a request.
   struct Outcome {
     StoreMessage::Kind kind = StoreMessage::Kind::ok;
     std::string value{};
-    bool is_new = false;  // there was no entry of that key before
+    bool is_new = false;  // the key had no entry before
   };
 
-  /// Null if there is none.
+  /// Returns null if there is no entry of that key.
   [[nodiscard]] const std::string* find(const std::string& key) const {
     const auto found = values_.find(key);
     return found == values_.end() ? nullptr : &found->second;
@@ -33,7 +33,7 @@ class StoreEntries {
     return make(key, value) ? Outcome{.is_new = true} : Outcome{.kind = StoreMessage::Kind::full};
   }
 
-  /// Gives what the counter is then; for what is no counter, what it is.
+  /// Adds to a counter. Returns its new value. If the entry is not a counter, returns the kind `taken` and the value of the entry.
   Outcome add(const std::string& key, const std::string& amount) {
     const auto found = values_.find(key);
     const bool is_new = found == values_.end();
@@ -51,8 +51,8 @@ class StoreEntries {
 
  private:
   static constexpr std::size_t most_bytes = std::size_t{16} << 20;
-  static constexpr std::size_t entry_bytes = 128;   // that an entry takes beyond its key and value
-  static constexpr std::size_t counter_bytes = 20;  // of the longest number that a counter may grow to
+  static constexpr std::size_t entry_bytes = 128;   // overhead of an entry beyond its key and value
+  static constexpr std::size_t counter_bytes = 20;  // length of the longest number that a counter may reach
 
   /// Makes a new entry. Returns false if there is no room.
   bool make(const std::string& key, const std::string& value) {

@@ -20,18 +20,18 @@
 
 namespace pdp::launch {
 
-/// A connection to a store, from its first byte.
+/// A connection to a store, from its acceptance on.
 struct StoreGuest {
   comm::Descriptor socket;
   comm::TimePoint since;
-  std::unique_ptr<comm::handshake::Server> shake{};  // until it is over
-  int rank = comm::handshake::no_rank;               // then
+  std::unique_ptr<comm::handshake::Server> shake{};  // null after the handshake
+  int rank = comm::handshake::no_rank;               // set by the handshake
   bool closed = false;
   std::string in{}, out{};
   std::optional<std::pair<std::string, comm::TimePoint>> waits_for{};
 
   [[nodiscard]] bool known() const { return rank != comm::handshake::no_rank; }
-  /// Whether the guest has closed its connection, perhaps behind a request that has not been read yet.
+  /// Returns whether the guest has closed its connection, even if a request from it has not been read yet.
   [[nodiscard]] bool has_left() const {
     pollfd polled{.fd = socket.get(), .events = POLLRDHUP, .revents = 0};
     return closed || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);

@@ -14,13 +14,13 @@
 
 namespace pdp::launch {
 
-/// The port at which a store was to listen belongs to another program.
+/// The error that another program uses the port on which a store should listen.
 class PortTaken : public ConfigError {
  public:
   using ConfigError::ConfigError;
 };
 
-/// Listens at one address. Port 0: the system chooses a free one. Throws PortTaken, or ConfigError if it cannot listen for another reason.
+/// Listens at one address. Port 0: the system chooses a free port. Throws PortTaken, or ConfigError if it cannot listen for another reason.
 inline comm::Descriptor listen_for_store(const std::string& host, std::uint16_t port) {
   std::string why;
   int error = 0;

@@ -11,14 +11,14 @@
 
 namespace pdp::launch {
 
-/// How long a rank that fails, or the launcher of one that has ended, may take to tell the others through the job's store: once to reach
-/// it, and once more to be heard.
+/// How long a rank that fails, or the launcher of a rank that has ended, may take to tell the others through the job's store: once to reach
+/// the store, and once more for the others to read the reason.
 inline constexpr std::chrono::seconds time_to_tell{1};
 
-/// What travels between a TcpStore and its server after their handshake: a header of fixed size, then the key, then the value. Numbers are
-/// in the byte order of the machine, which is the same at both ends: that is part of the handshake.
+/// A message between a TcpStore and its server after their handshake: a header of fixed size, then the key, then the value. Numbers are in
+/// the byte order of the machine; the handshake ensures that both ends have the same.
 struct StoreMessage {
-  /// `fail`: the value says why the job cannot start. `failed`: the answer to every request after it, with that value.
+  /// `fail`: the value says why the job cannot start. `failed`: the answer to every later request, with that value.
   enum class Kind : std::uint32_t { set, wait, ok, absent, taken, full, add, fail, failed };
 
   static constexpr std::uint64_t pdp = 0x31'65726f'7473'2064;  // "d store1"
@@ -29,7 +29,7 @@ struct StoreMessage {
   Kind kind = Kind::ok;
   std::uint32_t key_bytes = 0;
   std::uint32_t value_bytes = 0;
-  std::uint32_t milliseconds = 0;  // how long a wait may take
+  std::uint32_t milliseconds = 0;  // longest time of a `wait`
 
   [[nodiscard]] bool sound() const {
     return magic == pdp && kind <= Kind::failed && key_bytes <= longest_key && value_bytes <= longest_value;
@@ -39,7 +39,7 @@ static_assert(sizeof(StoreMessage) == 24 && std::is_trivially_copyable_v<StoreMe
 
 std::string encode(StoreMessage message, std::string_view key, std::string_view value);
 
-/// What a counter is after something is added to it. Throws ConfigError where it is no counter, or would be too large.
+/// Returns the value of a counter after `amount` is added to it. Throws ConfigError if the entry is not a counter, or would overflow.
 std::int64_t added(std::string_view key, std::string_view counter, std::int64_t amount);
 
 }  // namespace pdp::launch

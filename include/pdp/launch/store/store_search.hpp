@@ -29,9 +29,9 @@
 
 namespace pdp::launch {
 
-/// Finds out on which of several ports the job's store is: rank 0 has taken the first that was free, and other programs may have the
-/// others. Connects to all at once, and again to those that refuse or hang up, until one greets as a store of this job. Sends nothing; the
-/// answer is not authenticated yet: the store's client does that (see TcpStore).
+/// Finds the port of the job's store among several: rank 0 has taken the first that was free, and other programs may have the others.
+/// Connects to all at once, and again to those that refuse or hang up, until one greets as a store of this job. Sends nothing. The greeting
+/// is not authenticated yet: the store's client does that (see TcpStore).
 class StoreSearch {
  public:
   static constexpr Pace usual_pace{.first_patience = std::chrono::milliseconds{500}};
@@ -44,8 +44,8 @@ class StoreSearch {
         pace_{pace},
         self_{comm::handshake::Self::of(comm::handshake::Purpose::store, rank, size, access.job)} {}
 
-  /// Throws Timeout if no store of this job is found before the deadline, UsageError if nothing could prove that it is one, ConfigError if
-  /// there is no descriptor for a connection.
+  /// Returns the port of the store. Throws Timeout if no store of this job is found before the deadline, UsageError if nothing could prove
+  /// that it is one, and ConfigError if there is no descriptor for a connection.
   std::uint16_t port(comm::TimePoint deadline) {
     for (comm::Duration pause = pace_.first_pause;; pause = pace_.longer_pause(pause)) {
       connect();
@@ -60,10 +60,10 @@ class StoreSearch {
   }
 
  private:
-  /// An address and port where the store may be, and the connection to it, if there is one.
+  /// A possible address and port of the store, and the connection to it, if there is one.
   struct Door {
     Address address;
-    comm::Duration patience;  // a store that is too busy to greet needs longer each time
+    comm::Duration patience;  // grows, since a busy store may need longer to greet
     comm::Descriptor socket{};
     std::optional<comm::handshake::Client> shake{};
     comm::TimePoint until{};
@@ -71,8 +71,8 @@ class StoreSearch {
     [[nodiscard]] bool is_at(const Address& other) const { return address.port() == other.port() && address.number() == other.number(); }
   };
 
-  /// Connects to each address of the host to which there is no connection. Connections on which nothing has come yet stay: a store that
-  /// starts meanwhile at another port is found at once.
+  /// Connects to each address of the host to which there is no connection. Keeps connections on which nothing has arrived yet, so a store
+  /// that starts meanwhile at another port is found at once.
   void connect() {
     for (const std::uint16_t port : ports_) {
       for (const Address& address : resolve(host_, port, why_)) {
@@ -98,10 +98,10 @@ class StoreSearch {
     door.until = comm::Clock::now() + door.patience;
   }
 
-  /// Returns the port, or 0 if no door turns out to be the store's until then.
+  /// Returns the port of the store, or 0 if none has greeted by the given time.
   std::uint16_t listen(comm::TimePoint until) {
     while (true) {
-      const bool last = comm::Clock::now() >= until;  // a look after it: this process itself may have had no processor
+      const bool last = comm::Clock::now() >= until;  // then look once more: this process itself may have had no processor
       polled_.clear();
       for (const Door& door : doors_) polled_.push_back({.fd = door.socket.get(), .events = POLLIN, .revents = 0});
       const timespec left = comm::time_left(until);
@@ -120,7 +120,7 @@ class StoreSearch {
     }
   }
 
-  /// Whether it has greeted as the store of this job.
+  /// Reads from a connection. Returns whether the other end has greeted as the store of this job.
   bool hear(Door& door) {
     using Stage = comm::handshake::Client::Stage;
     comm::handshake::Client& shake = *door.shake;
@@ -148,7 +148,7 @@ class StoreSearch {
   Pace pace_;
   comm::handshake::Self self_;
   std::string why_ = "nothing answers";
-  std::string heard_;  // what the last answer was, which says more
+  std::string heard_;  // explains the last greeting, which says more than why_
   std::list<Door> doors_;
   std::vector<pollfd> polled_;
 };

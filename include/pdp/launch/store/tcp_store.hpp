@@ -32,12 +32,12 @@ namespace pdp::launch {
 
 namespace handshake = comm::handshake;
 
-/// The job's store, seen from one rank. Not shared between threads.
+/// The job's store, as seen by one rank. Threads must not share it.
 class TcpStore {
  public:
-  /// Connects to the server as `rank` of a world of `size`, trying again until the deadline: it may start later than this rank. The
-  /// server has until the same deadline to answer later calls, so one that is stopped or gets no processor for a while is waited for.
-  /// Throws Timeout; ConfigError where this rank may not join, or cannot prove that it may; UsageError where nothing could prove it.
+  /// Connects to the server as `rank` of a world of `size`. Tries again until the deadline, since the server may start later than this
+  /// rank. Later calls also wait for the server until then, since it may be stopped or get no processor for a while. Throws Timeout at the
+  /// deadline, ConfigError if this rank may not join or cannot prove that it may, and UsageError if nothing could prove it.
   TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {},
            const Pace& pace = {})
       : host_{std::move(host)},
@@ -85,7 +85,7 @@ class TcpStore {
     check_size(key, {});
     const auto [answer, value] = exchange({.kind = StoreMessage::Kind::add}, key, std::to_string(amount), answer_until());
     if (answer.kind == StoreMessage::Kind::full) throw full();
-    if (answer.kind != StoreMessage::Kind::ok) static_cast<void>(added(key, value, amount));  // which throws
+    if (answer.kind != StoreMessage::Kind::ok) static_cast<void>(added(key, value, amount));  // throws ConfigError
     return added(key, value, 0);
   }
 
@@ -95,17 +95,17 @@ class TcpStore {
     value.resize(std::min<std::size_t>(value.size(), StoreMessage::longest_value));
     try {
       static_cast<void>(exchange({.kind = StoreMessage::Kind::fail}, {}, value, comm::Clock::now() + time_to_tell));
-    } catch (const CommunicationError&) {  // the others have been told another failure already, or cannot be told any more
+    } catch (const CommunicationError&) {  // the others know another failure already, or cannot be told any more
     }
   }
 
-  /// The address by which this process reaches the store, and so the one by which others can reach this process.
+  /// Returns the local address of the connection to the store. Other ranks can reach this process there.
   [[nodiscard]] std::string local_address() const { return Address::of(socket_.get()).number(); }
-  /// What the ranks that have come as far as this prove to each other.
+  /// Returns what the ranks that have joined the store prove to each other.
   [[nodiscard]] const comm::Membership& membership() const { return membership_; }
 
  private:
-  static constexpr std::chrono::seconds answer_time{5};  // after the deadline, for what a server does at once
+  static constexpr std::chrono::seconds answer_time{5};  // after the deadline, for requests that a server answers at once
   static constexpr std::chrono::milliseconds hanging_up{100};
 
   static void check_size(std::string_view key, std::string_view value) {
@@ -117,12 +117,12 @@ class TcpStore {
 
   [[nodiscard]] std::string place() const { return text(host_, ", port ", port_); }
 
-  /// Until when the server may take to answer what it does at once.
+  /// Returns the deadline for the answer to a request that the server answers at once.
   [[nodiscard]] comm::TimePoint answer_until() const { return std::max<comm::TimePoint>(deadline_, comm::Clock::now() + answer_time); }
 
   bool connect(const Access& access, std::string& why) {
     for (const Address& address : resolve(host_, port_, why)) {
-      static_cast<void>(choose_grounds(access, address));  // before a stranger hears a word
+      static_cast<void>(choose_grounds(access, address));  // throws before a stranger gets a byte
       socket_ = comm::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
       if (!socket_ && comm::is_shortage(errno))
         throw ConfigError{text("no connection to the job's store at ", place(), ": ", comm::describe_system_error(errno))};
@@ -134,7 +134,8 @@ class TcpStore {
         else if (::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
           error = errno;
       }
-      // A port that the system chose for the connection's own end may be the one it looks for, while nobody listens there.
+      // The system may choose the store's port for this end of the connection. The socket is then connected to itself, and no store listens
+      // there.
       const Address own = Address::of(socket_.get());
       if (error == 0 && own.port() == port_ && own.number() == address.number()) error = ECONNREFUSED;
       why = text(address.number(), ": ", std::strerror(error));
@@ -144,10 +145,12 @@ class TcpStore {
     return false;
   }
 
-  /// The handshake. False where another attempt may come to a better end, and why it may be needed.
+  /// Performs the handshake. Returns false, with the reason in `why`, if another attempt may succeed. Throws ConfigError if the rank cannot
+  /// join.
   bool join(const Access& access, std::string& why) {
     using Stage = handshake::Client::Stage;
-    // A connection may be one that the server has never seen, or that it has given up. A busy server may need longer than that.
+    // The server may not have seen this connection, or may have dropped it, so another attempt must follow soon. A busy server may need
+    // longer, so the wait grows.
     const comm::TimePoint soon = std::min(deadline_, comm::Clock::now() + patience_);
     const std::string whom = text("the job's store at ", place());
     handshake::Client shake{self_, handshake::no_rank};
@@ -155,14 +158,14 @@ class TcpStore {
       while (shake.stage() == Stage::greeted) hear(shake, soon);
       if (shake.stage() == Stage::invited) {
         const handshake::Grounds grounds = shake.greeting().grounds;
-        // Munge may take longer than the server's patience; then the next attempt has the secret at once.
+        // Munge may take longer than the server's patience. The next attempt then has the secret at once.
         if (grounds != handshake::Grounds::munge || shake.credential() != credential_) {
           membership_.secret = obtain_secret(access, grounds, shake.credential(), whom, deadline_);
           credential_ = shake.credential();
         }
         send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), deadline_);
       }
-      // The server knows this connection. To come again would make a second rank of this one.
+      // The server knows this connection. Another one would be a second process of this rank.
       while (shake.stage() == Stage::introduced) hear(shake, deadline_);
     } catch (const Timeout&) {
       patience_ = pace_.longer_patience(patience_);
@@ -172,7 +175,7 @@ class TcpStore {
       why = text("what answered at ", place(), " hangs up: it is no store of pdp, or is too busy");
       return false;
     } catch (const ConfigError&) {
-      // A process that has ended shows no secret any more.
+      // If that process has ended, its secret cannot be read any more.
       if (!has_hung_up()) throw;
       why = text("the process that answered at ", place(), " has ended");
       return false;
@@ -181,8 +184,8 @@ class TcpStore {
     why = handshake::explain(shake, whom);
     switch (shake.verdict()) {
       case handshake::Verdict::stranger:
-      case handshake::Verdict::other_job:      // which may be
-      case handshake::Verdict::other_attempt:  // about to end
+      case handshake::Verdict::other_job:      // that job may be about to end,
+      case handshake::Verdict::other_attempt:  // and so may that attempt
         return false;
       default:
         throw ConfigError{why};
@@ -231,7 +234,7 @@ class TcpStore {
     }
   }
 
-  /// After a call that did not go through at once.
+  /// Waits after a call that could not complete at once. Throws PeerLost if it has failed, and Timeout at the given time.
   void wait_or_throw(short events, comm::TimePoint until) {
     if (errno != EAGAIN && errno != EINTR) throw gone();
     if (!ready(events, until))
@@ -243,7 +246,7 @@ class TcpStore {
     return {0, text("the job's store at ", place(), " is gone; rank 0 (or the launcher), which hosts it, has ended")};
   }
 
-  /// Whether the server has ended the connection, or is about to.
+  /// Returns whether the server has closed the connection, or closes it within `hanging_up`.
   bool has_hung_up() {
     char next = 0;
     return ready(POLLIN, comm::Clock::now() + hanging_up) && ::recv(socket_.get(), &next, 1, MSG_PEEK) <= 0;
@@ -252,7 +255,7 @@ class TcpStore {
   bool ready(short events, comm::TimePoint until) {
     pollfd polled{.fd = socket_.get(), .events = events, .revents = 0};
     while (true) {
-      const bool last = comm::Clock::now() >= until;  // a look after it: this process itself may have had no processor
+      const bool last = comm::Clock::now() >= until;  // then look once more: this process itself may have had no processor
       const timespec left = comm::time_left(until);
       if (::ppoll(&polled, 1, &left, nullptr) > 0) return true;
       if (last) return false;
@@ -263,10 +266,10 @@ class TcpStore {
   std::uint16_t port_;
   comm::TimePoint deadline_;
   Pace pace_;
-  comm::Duration patience_ = pace_.first_patience;  // with the handshake of one connection
+  comm::Duration patience_ = pace_.first_patience;  // for the handshake of one connection
   handshake::Self self_;
   comm::Membership membership_;
-  std::string credential_;  // in which the secret came
+  std::string credential_;  // in which the secret arrived
   comm::Descriptor socket_;
 };
 

@@ -43,13 +43,13 @@ namespace pdp::launch {
 
 namespace handshake = comm::handshake;
 
-/// Hosts the job's store, on a thread of its own, for as long as it lives. It listens at one address only. Who cannot prove that it is a
-/// rank of the job (see comm/join/handshake/server.hpp) is dropped, and so is who says nothing; the memory and the connections that all of
-/// them together can take are bounded.
+/// Hosts the job's store on a thread of its own, for as long as it lives. Listens at one address only. Drops a connection whose other end
+/// does not prove in time that it is a rank of the job (see comm/join/handshake/server.hpp). Bounds the memory and the number of all
+/// connections.
 class TcpStoreServer {
  public:
-  /// For a world of `size` ranks. Port 0: the system chooses a free one. `deadline`: until when munge may take to vouch for the job. Throws
-  /// ConfigError where it cannot listen, and as Voucher does.
+  /// Serves a world of `size` ranks. Port 0: the system chooses a free port. `deadline`: until then munge may take to vouch for the job.
+  /// Throws ConfigError if it cannot listen, and as Voucher does.
   explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0, int size = 1, const Access& access = {},
                           comm::TimePoint deadline = comm::Clock::now() + default_patience)
       : listener_{listen_for_store(host, port)},
@@ -61,7 +61,7 @@ class TcpStoreServer {
         has_come_(as_size(size)) {
     if (!wake_ || !spare_)
       throw ConfigError{text("the job's store cannot have descriptors for itself: ", comm::describe_system_error(errno))};
-    // Signals are for the threads of the program.
+    // Signals are for the threads of the program, so the new thread blocks them all.
     sigset_t all, before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -81,13 +81,12 @@ class TcpStoreServer {
 
   [[nodiscard]] std::uint16_t port() const { return Address::of(listener_.get()).port(); }
 
-  /// Waits until all ranks that have come have left again, not for longer than until the deadline.
+  /// Waits until all ranks that have come have left again, at most until the deadline.
   void wait_until_alone(comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
     comm::wait_until(changed_, lock, deadline, [this] { return ranks_here_ == 0; });
   }
-  /// If the job cannot start: waits until all ranks from `first` on have come and all have left again, not for longer than until the
-  /// deadline.
+  /// If the job cannot start, waits until all ranks from `first` on have come and all have left again, at most until the deadline.
   void wait_until_told(int first, comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
     if (failure_.empty()) return;
@@ -95,12 +94,12 @@ class TcpStoreServer {
       return ranks_here_ == 0 && std::all_of(has_come_.begin() + first, has_come_.end(), [](bool come) { return come; });
     });
   }
-  /// Whether that rank has proved who it is, now or earlier.
+  /// Returns whether that rank has proved its identity, now or earlier.
   [[nodiscard]] bool has_come(int rank) {
     const std::lock_guard lock{mutex_};
     return has_come_[as_size(rank)];
   }
-  /// Tells all ranks why the job cannot start, those too that come later. The first failure counts.
+  /// Tells all ranks why the job cannot start, including those that come later. The first failure counts.
   void fail(const comm::Failure& failure) {
     {
       const std::lock_guard lock{mutex_};
@@ -116,7 +115,7 @@ class TcpStoreServer {
   static constexpr std::chrono::seconds default_patience{60};
   static constexpr std::size_t most_guests = 4096;
   static constexpr std::size_t most_strangers = 128;  // beyond one for each rank
-  static constexpr std::chrono::seconds patience{5};  // with a guest that has not proved yet who it is
+  static constexpr std::chrono::seconds patience{5};  // for a guest to prove its identity
 
   void serve(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -158,7 +157,7 @@ class TcpStoreServer {
     ::eventfd_read(wake_.get(), &ignored);
     tell_failure();
   }
-  /// To those who wait. The others hear of it when they ask for something.
+  /// Sends the failure to guests that wait. The others get it as the answer to their next request.
   void tell_failure() {
     if (failure().empty()) return;
     for (Guest& guest : guests_)
@@ -188,7 +187,8 @@ class TcpStoreServer {
     guest.flush();
   }
 
-  /// Carries out one request if it is there as a whole. A guest speaks one at a time, so what it has sent is never more than one.
+  /// Carries out one request if all of it has arrived. Returns whether it did. A guest makes one request at a time, so `in` never holds
+  /// more than one.
   bool take_request(Guest& guest) {
     StoreMessage request;
     if (guest.in.size() < sizeof request) return false;
@@ -231,7 +231,7 @@ class TcpStoreServer {
     return true;
   }
 
-  /// Answers a guest, and tells the value of a new entry to those who wait for it.
+  /// Answers a guest, and sends the value of a new entry to the guests that wait for it.
   void conclude(Guest& guest, const std::string& key, const StoreEntries::Outcome& outcome) {
     if (outcome.is_new)
       for (Guest& other : guests_)
@@ -244,17 +244,17 @@ class TcpStoreServer {
   handshake::Self self_;
   handshake::Key key_;
   comm::Descriptor wake_;
-  comm::Descriptor spare_;  // for a guest, where the process has no other any more
+  comm::Descriptor spare_;  // closed to admit a guest when the process has no other descriptor left
   std::list<Guest> guests_;
   std::vector<pollfd> polled_;
   StoreEntries entries_;
 
-  // Between the server's thread and its owner's.
+  // Shared by the server's thread and its owner's.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::ptrdiff_t ranks_here_ = 0;
   std::vector<bool> has_come_;  // by rank
-  std::string failure_;         // why the job cannot start; empty while it can
+  std::string failure_;         // why the job cannot start; empty: it can
 
   std::jthread thread_;
 };

@@ -24,17 +24,17 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// The address of IPv4 that `host` spells, also in short forms (127.1) and other bases (0x7f000001), as the system takes them; nothing if
-/// it spells none. In the byte order of the machine.
+/// Returns the IPv4 address that `host` spells, in host byte order; nothing if it spells none. Accepts short forms (127.1) and other bases
+/// (0x7f000001), as the system does.
 PDP_INLINE std::optional<std::uint32_t> parse_ipv4(const std::string& host) {
   in_addr number{};
-  // inet_aton ignores what follows a space.
+  // inet_aton ignores everything after a space.
   if (std::ranges::any_of(host, [](char letter) { return static_cast<unsigned char>(letter) <= ' '; })) return std::nullopt;
   if (::inet_aton(host.c_str(), &number) == 0) return std::nullopt;
   return ntohl(number.s_addr);
 }
 
-/// Why no machine has that address of IPv4; empty if one may have it.
+/// Returns why no machine can have this IPv4 address; empty if one can.
 PDP_INLINE std::string_view why_no_host(std::uint32_t address) {
   if (address == INADDR_ANY) return "which means any address of a machine";
   if (address >> 24 == 0) return "which is an address of no machine (0.0.0.0/8 means this network)";
@@ -43,8 +43,8 @@ PDP_INLINE std::string_view why_no_host(std::uint32_t address) {
   return {};
 }
 
-/// Whether `scope`, what follows the % of an address of IPv6, is an interface of this machine, or the number of one. Only addresses that
-/// hold for a link may name an interface; the system takes any number for the others.
+/// Returns whether `scope`, the part after the % of an IPv6 address, is the name or number of an interface of this machine. Only link-local
+/// addresses may name an interface. For others the system accepts any number.
 PDP_INLINE bool is_scope(const std::string& scope, bool of_link) {
   if (of_link && ::if_nametoindex(scope.c_str()) != 0) return true;
   unsigned index = 0;
@@ -54,7 +54,7 @@ PDP_INLINE bool is_scope(const std::string& scope, bool of_link) {
   return !of_link || ::if_indextoname(index, name.data()) != nullptr;
 }
 
-/// Why no machine can be reached at `host`, which has a ':'; empty if one may be.
+/// Returns why no machine can be reached at `host`, which contains a ':'; empty if one can.
 PDP_INLINE std::string_view why_no_host6(const std::string& host) {
   const std::size_t percent = std::min(host.find('%'), host.size());
   in6_addr number{};
@@ -108,7 +108,7 @@ PDP_INLINE void check_host(std::string_view given_for, const std::string& host) 
     };
     if (!std::ranges::all_of(label, in_name)) refuse("which has a letter that names and addresses do not have");
   }
-  // No domain is a number (RFC 3696), so it was meant as an address.
+  // No top-level domain is a number (RFC 3696), so this was meant as an address.
   if (std::ranges::all_of(label, [](char letter) { return letter >= '0' && letter <= '9'; }))
     refuse("which is no address of IPv4: that is four numbers from 0 to 255");
 }

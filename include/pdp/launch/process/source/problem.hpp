@@ -41,7 +41,7 @@ PDP_INLINE Problem Problem::current() noexcept {
       return {Kind::root, "something was thrown that is no std::exception"};
     }
   } catch (...) {
-    return {};  // no memory for the words
+    return {};  // no memory for the message
   }
 }
 

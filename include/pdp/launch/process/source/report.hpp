@@ -29,7 +29,7 @@ PDP_INLINE Report::Report(const Variables& environment) {
   pid_t launcher = 0;
   const auto [colon, error] = std::from_chars(pair.data(), end, handle);
   if (error != std::errc{} || colon == end || std::from_chars(colon + 1, end, launcher).ec != std::errc{}) return;
-  // A process that a rank has started has the variable too, but not the pipe.
+  // A process that a rank has started inherits the variable, but not the pipe.
   struct stat status {};
   if (launcher != ::getppid() || ::fstat(handle, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
   ::fcntl(handle, F_SETFD, FD_CLOEXEC);
@@ -45,11 +45,11 @@ PDP_INLINE void Report::problem(const Problem& problem, int rank, int size) cons
 }
 
 PDP_INLINE void Report::print(const Problem& problem, int rank) {
-  const std::string message = printable(problem.message);  // of exceptions of any kind
+  const std::string message = printable(problem.message);  // it may contain control characters
   const std::string line = rank < 0 ? text(message, '\n') : text("rank ", rank, ": ", message, '\n');
   std::fflush(stdout);
   clear_terminal_line();
-  std::fwrite(line.data(), 1, line.size(), stderr);  // at once, so that lines of several ranks do not mix
+  std::fwrite(line.data(), 1, line.size(), stderr);  // in one call, so that lines of several ranks do not mix
 }
 
 PDP_INLINE int Report::print_current() {

@@ -27,7 +27,7 @@ PDP_INLINE void widen_thread_stacks() {
 PDP_INLINE void widen_process_stack() {
   constexpr rlim_t wanted = 8 * 1024 * 1024, least = 512 * 1024;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted) return;  // RLIM_INFINITY is larger than all
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted) return;  // RLIM_INFINITY is the largest value
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   ::setrlimit(RLIMIT_STACK, &limit);
   ::getrlimit(RLIMIT_STACK, &limit);

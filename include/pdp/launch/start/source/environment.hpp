@@ -24,8 +24,8 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// The time that a variable gives in seconds, as long as `range` says: what `least` and, if allowed, 0 mean to it. Nothing if it is not
-/// set. Throws UsageError, which says what the variable is for and its range.
+/// Returns the time in seconds that a variable sets, or nothing if it is not set. Throws UsageError if it is not a number in range. The
+/// message contains `purpose`, the use of the variable, and `range`.
 PDP_INLINE std::optional<comm::Duration> seconds_from(const Variables& variable, const char* name, std::string_view purpose,
                                                       std::string_view range, bool (*in_range)(double seconds)) {
   constexpr double most = 1e8;
@@ -41,21 +41,18 @@ inline constexpr std::string_view above_0 = "above 0 and at most 100000000";
 
 }  // namespace detail
 
-/// PDP_TIMEOUT: seconds for the whole start of a job, 60 unless set.
 PDP_INLINE comm::Duration JobPlace::timeout_from(const Variables& variable) {
   return detail::seconds_from(variable, "PDP_TIMEOUT", "that the start of the job may take", detail::above_0,
                               [](double seconds) { return seconds > 0; })
       .value_or(JobPlace{}.timeout);
 }
 
-/// PDP_HEARTBEAT: seconds for which a rank may give no sign of life before the job fails, 10 unless set; 0: for ever.
 PDP_INLINE comm::Duration JobPlace::heartbeat_from(const Variables& variable) {
   return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may give no sign of life", "from 1 to 100000000, or 0 for ever",
                               [](double seconds) { return seconds == 0 || seconds >= 1; })
       .value_or(JobPlace{}.heartbeat);
 }
 
-/// PDP_DEADLINE: seconds for which a call may wait for other ranks. Nothing if it is not set: then communicators keep their own, 5 minutes.
 PDP_INLINE std::optional<comm::Duration> JobPlace::deadline_from(const Variables& variable) {
   return detail::seconds_from(variable, "PDP_DEADLINE", "for which a call may wait for other ranks", detail::above_0,
                               [](double seconds) { return seconds > 0; });
@@ -63,20 +60,21 @@ PDP_INLINE std::optional<comm::Duration> JobPlace::deadline_from(const Variables
 
 namespace detail {
 
-/// The name of a job that torchrun has started, the same on all its ranks; empty if it has started none.
+/// Returns the name of a job that torchrun has started, the same on all its ranks. Empty if torchrun has not started it.
 PDP_INLINE std::string job_of_torchrun(const Variables& variable) {
   const char* run = given(variable, "TORCHELASTIC_RUN_ID");
   const char* port = given(variable, "MASTER_PORT");
   return run != nullptr && port != nullptr ? text("torchrun ", run, ' ', port) : std::string{};
 }
 
-/// Whether torchrun itself listens on MASTER_PORT: its agent's store, which speaks a protocol of PyTorch's own.
+/// Returns whether torchrun itself listens on MASTER_PORT, with its agent's store. That store speaks a protocol of PyTorch's own.
 PDP_INLINE bool port_is_torchruns(const Variables& variable) {
   const char* uses = variable("TORCHELASTIC_USE_AGENT_STORE");
   return uses != nullptr && std::string_view{uses} == "True" && variable("PDP_STORE") == nullptr && !job_of_torchrun(variable).empty();
 }
 
-/// Whatever sets RANK and WORLD_SIZE: pdp's own launcher, torchrun, a script. They set MASTER_ADDR and MASTER_PORT, too.
+/// Returns the starter that has set RANK or WORLD_SIZE, if any: pdp's own launcher, torchrun or a script. These set MASTER_ADDR and
+/// MASTER_PORT, too.
 PDP_INLINE std::optional<Starter> plain_starter(const Variables& variable) {
   if (variable("RANK") == nullptr && variable("WORLD_SIZE") == nullptr) return std::nullopt;
   return Starter{.rank = "RANK",
@@ -101,7 +99,6 @@ PDP_INLINE std::optional<Starter> find_starter(const Variables& variable) {
 
 }  // namespace detail
 
-/// Whether somebody has started this process as a rank. A process that mpirun or srun has started alone is free to start ranks of its own.
 PDP_INLINE bool JobPlace::given(const Variables& variable) {
   if (variable("RANK") != nullptr || variable("WORLD_SIZE") != nullptr || variable("LOCAL_RANK") != nullptr) return true;
   const std::optional<Starter> starter = detail::find_starter(variable);
@@ -110,14 +107,6 @@ PDP_INLINE bool JobPlace::given(const Variables& variable) {
   return size == nullptr || std::string_view{size} != "1";
 }
 
-/// From RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, as torchrun and others set them; else from the variables of another
-/// launcher (see launcher_variables.hpp); else from those of a step of Slurm (see slurm.hpp); one rank alone if there are none of them.
-/// LOCAL_RANK, MASTER_ADDR and MASTER_PORT count in any case, except that torchrun may itself listen on MASTER_PORT: then the store has a
-/// port that follows from it. Throws UsageError if variables contradict each other or do not suffice, and if a launcher has started this
-/// process as one of several ranks but does not say of how many.
-/// Where the ranks meet is said by `rendezvous`, a URL from the command line, else by PDP_RENDEZVOUS (see rendezvous_url.hpp); a place that
-/// it names wins over MASTER_ADDR and MASTER_PORT. PDP_STORE=launcher: whoever started the ranks hosts the store at that address and port.
-/// `has_store`: whether the ranks need a store to find each other. Where it is need not be known if the communicator connects without one.
 PDP_INLINE JobPlace JobPlace::from(const Variables& variable, std::string_view rendezvous, bool has_store) {
   JobPlace place;
   place.timeout = timeout_from(variable);

@@ -31,23 +31,23 @@ struct LauncherVariables {
   std::string_view launcher;
   const char* rank;
   Names size{};                      // ranks of the job
-  Names local_rank{};                // among those of this host
+  Names local_rank{};                // rank among those of this host
   Names local_size{};                // ranks on this host
-  Names job{};                       // tells this job from others, and has the same value on all its ranks
+  Names job{};                       // distinguishes this job from others; the same on all its ranks
   const char* nodes = nullptr;       // hosts of the job
-  bool speaks_pmi = false;           // sets PMI_RANK and PMI_SIZE, too
+  bool speaks_pmi = false;           // also sets PMI_RANK and PMI_SIZE
   bool size_may_be_missing = false;  // in some versions
 };
 
-/// Launchers that say the rank and the size, those that start processes inside the others first. Slurm, RANK and WORLD_SIZE have headers of
-/// their own.
+/// Launchers that set the rank and the size. A launcher that runs inside others comes before them. Slurm, and RANK with WORLD_SIZE, have
+/// headers of their own.
 inline constexpr std::array launchers_of_ranks{
     LauncherVariables{.launcher = "mpirun of Open MPI",
                       .rank = "OMPI_COMM_WORLD_RANK",
                       .size = {"OMPI_COMM_WORLD_SIZE"},
                       .local_rank = {"OMPI_COMM_WORLD_LOCAL_RANK"},
                       .local_size = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
-                      .job = {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}},  // up to version 4, and from 5 on
+                      .job = {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}},  // up to version 4; from version 5 on
     LauncherVariables{.launcher = "mpirun_rsh of MVAPICH2",
                       .rank = "MV2_COMM_WORLD_RANK",
                       .size = {"MV2_COMM_WORLD_SIZE"},
@@ -93,8 +93,8 @@ inline constexpr std::array launchers_of_ranks{
                       .speaks_pmi = true},
 };
 
-/// Launchers that speak PMI: mpiexec and mpirun of MPICH, Intel MPI, MVAPICH2, ParaStation MPI. srun, flux and PALS do so beside variables
-/// of their own. MPICH gives no name to a job: PMIX_NAMESPACE may be that of a step of Slurm in which several mpiexec run.
+/// Launchers that speak PMI: mpiexec and mpirun of MPICH, Intel MPI, MVAPICH2, ParaStation MPI. srun, flux and PALS also speak it, beside
+/// variables of their own. MPICH does not name a job: PMIX_NAMESPACE may be that of a Slurm step in which several mpiexec run.
 inline constexpr LauncherVariables pmi_launcher{.launcher = "mpiexec of MPICH, Intel MPI and others that speak PMI",
                                                 .rank = "PMI_RANK",
                                                 .size = {"PMI_SIZE"},
@@ -102,11 +102,11 @@ inline constexpr LauncherVariables pmi_launcher{.launcher = "mpiexec of MPICH, I
                                                 .local_size = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},
                                                 .job = {"I_MPI_HYDRA_UUID"}};
 
-/// Launchers that say that a process is one of several, but not of how many.
+/// A launcher that tells a process that it is one of several ranks, but not how many there are.
 struct LauncherWithoutSize {
   std::string_view launcher;
   const char* rank;
-  int alone = -1;  // what a process that may be the only one finds there: the job's script, the one machine of a small job
+  int alone = -1;  // value in a process that may be the only rank: the job's script, or the one machine of a small job
 };
 inline constexpr std::array launchers_without_size{
     LauncherWithoutSize{"a launcher that speaks PMIx, such as prterun,", "PMIX_RANK"},
@@ -130,21 +130,21 @@ PDP_INLINE const char* given(const Variables& variable, const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-/// The first of the names that is set; else null.
+/// Returns the first of the names that is set, else null.
 PDP_INLINE const char* first_set(const Variables& variable, const LauncherVariables::Names& names) {
   for (const char* name : names)
     if (name != nullptr && variable(name) != nullptr) return name;
   return nullptr;
 }
 
-/// The same, but the first name rather than null if there are names.
+/// Returns the first of the names that is set, else the first name. Null if there are none.
 PDP_INLINE const char* name_of(const Variables& variable, const LauncherVariables::Names& names) {
   const char* name = first_set(variable, names);
   return name != nullptr ? name : names.front();
 }
 
-/// The proxy of Hydra, the mpiexec of MPICH, which has started all ranks of the job on this host and holds the other end of the socket
-/// PMI_FD: its process number and when it started. Empty if that socket is none of Hydra's. Nothing is sent.
+/// Identifies the proxy of Hydra, the mpiexec of MPICH. The proxy has started all ranks of the job on this host and holds the other end of
+/// the socket PMI_FD. Returns its process id and start time, or an empty string if that socket is not Hydra's. Sends nothing.
 PDP_INLINE std::string hydra_proxy(const Variables& variable) {
   const char* words = given(variable, "PMI_FD");
   if (words == nullptr) return {};
@@ -154,7 +154,7 @@ PDP_INLINE std::string hydra_proxy(const Variables& variable) {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid <= 0) return {};
-  // The name, which may contain anything, is in brackets before field 3; the start time is field 22.
+  // The program name, which may contain anything, is in brackets before field 3. The start time is field 22.
   std::ifstream file{text("/proc/", peer.pid, "/stat")};
   const std::string status{std::istreambuf_iterator<char>{file}, {}};
   if (status.find(" (hydra_pmi_proxy)") == std::string::npos) return {};
@@ -169,12 +169,12 @@ PDP_INLINE bool all_ranks_here(const LauncherVariables& launcher, const Variable
   return launcher.nodes != nullptr && variable(launcher.nodes) != nullptr && std::string_view{variable(launcher.nodes)} == "1";
 }
 
-/// Tells the job from others, on all its ranks. Empty if the launcher does not.
+/// Returns a name that distinguishes the job from others, the same on all its ranks. Empty if the launcher gives none.
 PDP_INLINE std::string job_of(const LauncherVariables& launcher, const Variables& variable) {
   for (const char* name : launcher.job)
     if (name != nullptr)
       if (const char* job = given(variable, name)) return job;
-  // What follows is the same on all ranks of one host only.
+  // The names below are the same on all ranks of one host only.
   const char* size = variable(name_of(variable, launcher.size));
   const char* here = launcher.local_size.front() != nullptr ? variable(name_of(variable, launcher.local_size)) : nullptr;
   if (size == nullptr || here == nullptr || std::string_view{size} != here) return {};
@@ -182,7 +182,8 @@ PDP_INLINE std::string job_of(const LauncherVariables& launcher, const Variables
   return hydra_proxy(variable);
 }
 
-/// These launchers do not say where rank 0 runs. It is known only if all ranks are on this host.
+/// Returns the address of rank 0, which these launchers do not give. It is known only if all ranks are on this host. Throws UsageError
+/// otherwise.
 PDP_INLINE std::string address_on_this_host(const LauncherVariables& launcher, const Variables& variable, int size) {
   constexpr const char* wish = "; set MASTER_ADDR to the address of the machine on which rank 0 runs, the same for all ranks";
   const char* size_name = name_of(variable, launcher.size);
@@ -218,8 +219,8 @@ PDP_INLINE Starter starter_of(const LauncherVariables& launcher, const Variables
           .all_here = [&launcher](const Variables& from, int size) { return all_ranks_here(launcher, from, size); }};
 }
 
-/// PMI's variables beside those of a launcher that speaks PMI itself: they must say the same. Throws UsageError if they do not, since
-/// variables that an outer launcher has left behind would make a rank a world of its own.
+/// Compares PMI's variables with those of a launcher that also speaks PMI. Throws UsageError if they differ: variables that an outer
+/// launcher has left behind would make a rank a world of its own.
 PDP_INLINE void check_pmi(const Variables& variable, const Starter& starter) {
   const auto value = [&](const char* name) { return variable(name) != nullptr ? in_quotes(variable(name)) : "not set"; };
   if (variable("PMI_RANK") == nullptr || variable("PMI_SIZE") == nullptr) return;
@@ -250,8 +251,9 @@ PDP_INLINE std::optional<Starter> launcher_starter(const Variables& variable) {
 
 namespace detail {
 
-/// Returns the variable that a task of srun lacks, so that the other ranks cannot be found (see slurm_starter): a container may get some
-/// variables only. Returns null if the process is no such task: the batch script and the shell of salloc have SLURM_PROCID, too, 0.
+/// Returns the variable that a task of srun lacks, so that it cannot find the other ranks (see slurm_starter). A container may get only
+/// some variables. Returns null if the process is no such task: SLURM_PROCID is also set, to 0, in the batch script and in the shell of
+/// salloc.
 PDP_INLINE const char* missing_of_slurm(const Variables& variable) {
   const char* task = given(variable, "SLURM_PROCID");
   if (task == nullptr) return nullptr;

@@ -17,9 +17,8 @@
 
 namespace pdp::launch {
 
-/// Throws UsageError, which begins with `name`: what the URL was given for.
 PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string_view url) {
-  // It goes into messages, names of files and calls that end at a zero.
+  // The URL is used in messages, in file names and as a C string.
   if (std::ranges::any_of(url, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == 127; }))
     throw UsageError{text(name, " is a URL with control characters in it, such as the end of a line; it must have none")};
   const auto refuse = [&](const auto&... why) { throw UsageError{text(name, " is ", in_quotes(url), ": ", why...)}; };
@@ -56,7 +55,6 @@ PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string
   return {.kind = Kind::tcp, .host = std::string{host}, .port = static_cast<std::uint16_t>(port)};
 }
 
-/// The option where one is given (--rendezvous), else PDP_RENDEZVOUS, else env://.
 PDP_INLINE RendezvousUrl RendezvousUrl::from(std::string_view option, const Variables& variable) {
   if (!option.empty()) return parse("--rendezvous", option);
   const char* url = variable("PDP_RENDEZVOUS");

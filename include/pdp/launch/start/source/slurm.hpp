@@ -19,9 +19,9 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// Whether the variables are those of a heterogeneous step, whose ranks are in several jobs of Slurm that run as one (srun
-/// --het-group=0,1), and say of the step no more than what is in one of them. SLURM_NTASKS and SLURM_PROCID count all of its tasks. Slurm
-/// sets SLURM_HET_SIZE in all of these jobs. Of other steps SLURM_NTASKS may be what the job has asked for.
+/// Returns whether this process is in a heterogeneous step (srun --het-group=0,1). Its ranks are in several Slurm jobs that run as one, and
+/// the variables of the step describe one of these only. SLURM_NTASKS and SLURM_PROCID count all tasks of the step. Slurm sets
+/// SLURM_HET_SIZE in all of these jobs. In other steps SLURM_NTASKS may be the number for which the job has asked.
 PDP_INLINE bool step_of_part(const Variables& variable) {
   const char* own = variable("SLURM_STEP_NUM_TASKS");
   const char* all = variable("SLURM_NTASKS");
@@ -35,7 +35,7 @@ PDP_INLINE const char* slurm_job(const Variables& variable) {
   return variable("SLURM_JOB_ID_HET_GROUP_0") != nullptr ? "SLURM_JOB_ID_HET_GROUP_0" : "SLURM_JOB_ID";
 }
 
-/// Slurm's numbers of jobs and steps have 32 bits.
+/// Returns the number of a job or step, which has 32 bits in Slurm. Throws UsageError if the variable is unset or not such a number.
 PDP_INLINE std::uint64_t slurm_number(const Variables& variable, const char* name) {
   const char* words = variable(name);
   if (words == nullptr)
@@ -45,7 +45,7 @@ PDP_INLINE std::uint64_t slurm_number(const Variables& variable, const char* nam
   return parse_number<std::uint64_t>(name, words, 0, 0xffffffffu);
 }
 
-/// The host of the step's rank 0, by the name that Slurm has for it.
+/// Returns Slurm's name of the host of the step's rank 0.
 PDP_INLINE std::string slurm_address(const Variables& variable, int) {
   const bool first_part = step_of_part(variable) && variable("SLURM_JOB_NODELIST_HET_GROUP_0") != nullptr;
   const char* list = first_part ? "SLURM_JOB_NODELIST_HET_GROUP_0" : "SLURM_STEP_NODELIST";
@@ -56,9 +56,11 @@ PDP_INLINE std::string slurm_address(const Variables& variable, int) {
   }
 }
 
-/// The first of the ports that Slurm has reserved for the step (if its MpiParams says so: 12000-12999, say); no other step has it. Else 64
-/// ports for the steps of each of 320 jobs, and others if that is taken: two steps that run at once begin with the same port only if they
-/// are of one job and a multiple of 64 steps apart, or of jobs that are a multiple of 320 apart.
+/// Returns the ports for the store of a step. If Slurm has reserved ports for the step (MpiParams, such as 12000-12999), returns the first
+/// of them, which no other step has.
+///
+/// Otherwise the first port is one of 64 for the steps of each of 320 jobs. Others follow in case it is taken. Two steps that run at once
+/// begin with the same port only if they are of one job and a multiple of 64 steps apart, or of jobs that are a multiple of 320 apart.
 PDP_INLINE std::vector<std::uint16_t> slurm_ports(const Variables& variable, int) {
   if (const char* reserved = variable("SLURM_STEP_RESV_PORTS"); reserved != nullptr && !step_of_part(variable)) {
     const std::string_view ports{reserved};
@@ -79,7 +81,7 @@ PDP_INLINE bool all_in_one_node(const Variables& variable, int) {
 }  // namespace detail
 
 PDP_INLINE std::optional<Starter> slurm_starter(const Variables& variable) {
-  constexpr std::uint64_t last_step_of_srun = 0xfffffff0u;  // Slurm keeps those above for itself
+  constexpr std::uint64_t last_step_of_srun = 0xfffffff0u;  // Slurm reserves higher numbers for itself
   for (const char* name : {"SLURM_PROCID", "SLURM_STEP_ID", "SLURM_STEP_NODELIST"})
     if (variable(name) == nullptr) return std::nullopt;
   if (detail::slurm_number(variable, "SLURM_STEP_ID") > last_step_of_srun) return std::nullopt;

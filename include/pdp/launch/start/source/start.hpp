@@ -19,7 +19,6 @@
 
 namespace pdp::launch {
 
-/// Which of a program's communicators the options ask for. Throws UsageError where it is none of them.
 PDP_INLINE std::size_t Start::choose(const Options& options, const Connections& known) {
   const std::string& wanted = options.comm;
   if (wanted.empty() || (options.threads && wanted == known.of_threads)) return 0;
@@ -37,9 +36,6 @@ PDP_INLINE std::size_t Start::choose(const Options& options, const Connections& 
       text("--comm ", in_quotes(wanted), ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
 }
 
-/// Others who have started this process as a rank of theirs (see JobPlace::given) win. Throws UsageError where options and variables
-/// contradict themselves or each other, or ask for a communicator that the program does not have. `has_store`: whether the ranks meet in
-/// one.
 PDP_INLINE Start Start::from(const Options& options, const Connections& known, const Variables& variable, bool has_store) {
   options.check();
   const std::size_t comm = choose(options, known);
