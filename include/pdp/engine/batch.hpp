@@ -8,37 +8,37 @@
 
 namespace pdp::engine {
 
-/// What a rank brings to a step: its share of a batch, of any number of rows up to what the engine was made for, none included.
+/// A rank's share of a batch for one step: any number of rows up to the engine's limit, including none.
 template <class Input, class Target>
 struct Batch {
   Matrix<const Input> x;
   std::span<const Target> targets;
-  Index global_rows = 0;   // over all ranks, and every rank's share follows from it; 0: not known, the ranks count it together
-  bool on_device = false;  // whether it lies in the device's memory, and not in the host's
+  Index global_rows = 0;   // over all ranks; every rank's share must follow from it. 0: not known, the ranks count their rows
+  bool on_device = false;  // whether it lies in device memory, not in host memory
 };
 
-/// What is known of a step when it begins.
+/// Values that are known when a step begins.
 struct StepBegin {
   float lr_factor = 1;
   Index global_rows = 0;  // 0: not known yet
 };
 
-/// What a step or an evaluation reports.
+/// The results of a step or an evaluation.
 struct Totals {
   double loss = 0;     // sum over rows
   double correct = 0;  // rows
   double rows = 0;
-  double gradient_norm = 0;  // before it was clipped; 0 where nobody has asked for it
-  bool skipped = false;      // the gradient was not finite, and has not been applied
-  double loss_scale = 1;     // that its gradients were larger by (see LossScaling)
+  double gradient_norm = 0;  // before clipping; 0 if not computed
+  bool skipped = false;      // the gradient was not finite, and was not applied
+  double loss_scale = 1;     // factor of its gradients (see LossScaling)
 
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : 0; }
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : 0; }
 };
 
-/// Sizes that an engine is made for.
+/// The sizes that an engine is made for.
 struct Limits {
-  Index rows = 0;  // the largest share of a step
+  Index rows = 0;  // of the largest share of a step
   std::uint64_t seed = 0;
 };
 

@@ -11,14 +11,14 @@
 
 namespace pdp::engine {
 
-/// Where a batch lies when a device computes with it: where the caller has it, if the device can read it there, else in memory that is made
-/// here. `Input` is what the caller gives, T what layers compute with.
+/// The memory of a batch that a device computes with. It is the caller's memory if the device can read it, else memory that is allocated
+/// here. `Input` is the caller's element type, T that of the layers.
 template <class Input, class T, class Target, class D>
 class BatchInput {
   static constexpr bool rounds = !std::same_as<T, Input>;
 
  public:
-  /// `width`, `targets`: values of a sample, and target elements.
+  /// `width`: values of a sample. `targets`: target elements of a sample.
   BatchInput(const D& device, Index rows, Index width, Index targets) {
     if constexpr (!D::uses_host_memory) {
       input_ = allocate<Input>(device, rows * width);
@@ -28,10 +28,10 @@ class BatchInput {
     }
   }
 
-  /// From now on what begins with a batch that lies on the device has a copy of it, in one place for all.
+  /// From now on, copies batches that lie on the device to the same place, too.
   void copy_always() { places_[0].is_left = places_[1].is_left = true; }
 
-  /// Returns the rows as the device has them.
+  /// Returns the rows in memory that the device reads.
   [[nodiscard]] Batch<T, Target> bring(const D& device, Batch<Input, Target> batch, bool training) {
     if constexpr (!D::uses_host_memory) {
       if (!batch.on_device || is_elsewhere(batch, places_[training ? 0 : 1])) {
@@ -54,14 +54,14 @@ class BatchInput {
   }
 
  private:
-  /// Where a caller has batches on the device.
+  /// The place of a caller's batches on the device.
   struct Place {
     const Input* x = nullptr;
     const Target* targets = nullptr;
-    bool is_left = false;  // there were batches in other places
+    bool is_left = false;  // some batches were in other places
   };
-  /// What a device has recorded reads a batch where it lies. So batches of steps, or of evaluations, that have come from more than one
-  /// place are copied to one.
+  /// Returns whether a batch must be copied. Recorded work reads a batch at a fixed place. So batches of steps, or of evaluations, are
+  /// copied to one place once they have come from several.
   static bool is_elsewhere(const Batch<Input, Target>& batch, Place& place) {
     if (batch.x.rows == 0) return place.is_left;
     if (place.x == nullptr) place = {batch.x.data, batch.targets.data(), place.is_left};

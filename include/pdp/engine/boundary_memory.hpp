@@ -14,22 +14,22 @@
 
 namespace pdp::engine {
 
-/// The tensors at boundaries, and what layers save, of the micro-batches of a step and of an evaluation. Borrows the outline.
+/// The memory of tensors at boundaries, and of what layers save, for the micro-batches of a step and of an evaluation. Borrows the outline.
 template <class D, class T>
 class BoundaryMemory {
  public:
   using Slot = nn::Slot<T>;
 
-  /// `micro_rows`: of a full micro-batch.
+  /// `micro_rows`: rows of a full micro-batch.
   BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows);
 
   [[nodiscard]] std::span<Slot> slots_when(bool training) { return training ? step_ : evaluation_; }
   [[nodiscard]] const Slot& evaluation() const { return evaluation_.front(); }
 
-  /// Cuts the rows of a batch in micro-batches. The input is read where it lies.
+  /// Cuts the rows of a batch into micro-batches. The input is read in place.
   void cut(Matrix<const T> x, bool training);
 
-  /// Whether the rows of a layer's tensors lie one after another, and nothing else is kept of them.
+  /// Returns whether the rows of a layer's tensors are contiguous over all micro-batches, and the layer saves nothing.
   [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const;
 
  private:
@@ -56,7 +56,7 @@ void BoundaryMemory<D, T>::cut(Matrix<const T> x, bool training) {
   Index first = 0;
   for (Slot& slot : slots_when(training)) {
     slot.rows = std::min(micro_rows_, x.rows - first);
-    T* const rows = const_cast<T*>(x.data) + first * x.cols;  // read only: no layer writes over the batch
+    T* const rows = const_cast<T*>(x.data) + first * x.cols;  // never written: no layer writes over the batch
     slot.activations[0] = rows;
     for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
     first += slot.rows;

@@ -17,20 +17,20 @@
 
 namespace pdp::engine {
 
-/// Memory for the values of calls, from the communicators of the groups that make them: zero at first, and aligned as a Buffer. What a
-/// group needs lies in one piece, in the same place of it on each rank.
+/// Memory for the values of calls, allocated by the communicators of the groups that make them. It is zero at first, and aligned like a
+/// Buffer. The memory of a group is one piece, with the same offsets on each rank.
 ///
-/// A communicator's memory goes back at once, and not as a device's own in the order of the device's stream. So whoever lets go of this
-/// waits until the device has carried out all that it was given, for 5 s at most: memory that is still in use then is never given back.
+/// A communicator's memory is freed at once, unlike a device's own memory, which is freed in the order of the device's stream. So the
+/// destructor first waits until the device has finished its work, for 5 s at most. Memory that is still in use then is never freed.
 template <comm::Communicator C, class D, Element E>
 class CallMemory {
  public:
-  /// What a group needs in one piece.
+  /// A piece of memory that a group needs.
   struct Need {
     int group = -1;  // -1: no group
     Index elements = 0;
 
-    /// Others need it, too, in turn. What several groups need is for none of them to give.
+    /// Adds a use by a group, in turn with earlier uses. Memory that several groups use is not allocated by any of them.
     void share(int with, Index needed) {
       constexpr int several = -2;
       group = elements == 0 || group == with ? with : several;
@@ -39,8 +39,8 @@ class CallMemory {
   };
 
   CallMemory() = default;
-  /// Every rank of a group makes this call, and gives the same needs of that group, in the same order. A group of one rank, which makes no
-  /// calls, gets nothing. `device`: which uses it.
+  /// Every rank of a group makes this call, with the same needs of that group in the same order. A group of one rank makes no calls and
+  /// gets no memory. `device`: the device that uses the memory.
   CallMemory(const Groups<C>& groups, const D& device, const std::vector<Need>& needs);
   CallMemory(CallMemory&&) noexcept = default;
   CallMemory& operator=(CallMemory&& other) noexcept {
@@ -54,14 +54,14 @@ class CallMemory {
       if (!memory_.empty() && !device_is_through()) static_cast<void>(new auto{std::move(memory_)});
   }
 
-  /// Empty where there is none.
+  /// Returns the memory for a need; empty if there is none.
   [[nodiscard]] std::span<E> operator[](std::size_t need) {
     if (need >= places_.size() || memory_of(need).size() == 0) return {};
     return memory_of(need).span().subspan(places_[need].begin, places_[need].size);
   }
-  /// Where it lies in the memory of its group, in elements.
+  /// Returns the offset of a need in the memory of its group, in elements.
   [[nodiscard]] std::size_t begin(std::size_t need) const { return places_[need].begin; }
-  /// Whether this rank sees what the others have for the same need.
+  /// Returns whether this rank sees the memory of the other ranks for the same need.
   [[nodiscard]] bool is_common(std::size_t need) { return memory_of(need).is_common(); }
   [[nodiscard]] std::span<E> of(int rank, std::size_t need) {
     return memory_of(need).of(rank).subspan(places_[need].begin, places_[need].size);
@@ -81,14 +81,14 @@ class CallMemory {
         std::this_thread::yield();
       }
       return true;
-    } catch (const Error&) {  // the device has failed, and nobody knows what it still does
+    } catch (const Error&) {  // the device has failed, and its remaining work is unknown
       return false;
     }
   }
 
   std::optional<D> device_;
-  std::vector<Place> places_;   // of needs
-  std::vector<Memory> memory_;  // of groups
+  std::vector<Place> places_;   // [need]
+  std::vector<Memory> memory_;  // [group]
 };
 
 template <comm::Communicator C, class D, Element E>

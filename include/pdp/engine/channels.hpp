@@ -17,7 +17,7 @@
 
 namespace pdp::engine {
 
-/// The messages of steps that carry the same kind of values from one rank of a group to another.
+/// The messages of steps that carry one kind of tensor from one rank of a group to another.
 struct Channel {
   int from = 0, to = 0;
   plan::Tensor tensor = plan::Tensor::activation;
@@ -31,28 +31,28 @@ struct Channel {
 /// Returns the messages that one end of a channel starts in a step, in their order: the micro-batch and the boundary of each.
 [[nodiscard]] std::vector<std::int32_t> messages_on(const Channel& channel, const plan::Plan& plan, int rank, int group);
 
-/// Returns the channels in few rounds. In each a rank has one channel at most, so that one split can make groups of them. Neighbours in a
-/// chain need four rounds, as a rank has two of them and messages go both ways.
+/// Distributes channels over few rounds. In each round a rank has at most one channel, so that one split can make the groups of all of
+/// them. A chain of ranks needs four rounds, since a rank has two neighbours and messages go both ways.
 [[nodiscard]] std::vector<std::vector<Channel>> rounds_of(std::vector<Channel> channels);
 
-/// One end of a channel: from, to, tensor, and a hash of the order of its messages. Of no channel, all are -1.
+/// One end of a channel: from, to, tensor, and a hash of the order of its messages. All are -1 if there is no channel.
 using ChannelEnd = std::array<std::int64_t, 4>;
 
 /// Returns the ends of channels that a rank has in a group.
 [[nodiscard]] std::vector<ChannelEnd> channel_ends_of(const plan::Plan& plan, int rank, int group);
 
-/// Returns the channels whose ends the ranks of a group have. Throws PlanError if the two ends of a channel have its messages in another
-/// order.
+/// Returns the channels whose ends the ranks of a group have. Throws PlanError if the two ends of a channel have its messages in different
+/// orders.
 [[nodiscard]] std::vector<Channel> channels_with(std::vector<ChannelEnd> ends, int group);
 
-/// Where a message goes: a group, and the other rank there.
+/// The route of a message: a group, and the other rank in it.
 template <class C>
 struct Way {
   C& group;
   int peer;
 };
 
-/// The groups in which the messages of a plan travel: those that it names.
+/// The groups that carry the messages of a plan: those that the plan names.
 template <comm::Communicator C>
 class Channels {
  public:
@@ -60,21 +60,21 @@ class Channels {
   Channels(const Groups<C>& groups, const plan::Plan&, const D&) : groups_{groups} {}
 
   [[nodiscard]] Way<C> way(const plan::Instruction& i) const { return {groups_[i.group], i.peer}; }
-  /// Whether no message goes in a group of its own.
+  /// Returns whether no message has a group of its own.
   [[nodiscard]] static bool empty() { return true; }
 
  private:
   const Groups<C>& groups_;
 };
 
-/// Where a group carries out its messages one after another, a message that is asked for early would keep back all those that the rank
-/// starts after it. So those of steps go in a group of two ranks for each channel, in which they have one order on both ends. What is on no
-/// channel, such as a message of an evaluation, is waited for as soon as it is started, and goes in the group that the plan names.
+/// If a group runs its messages one after another, a receive that is started early would hold back all messages that the rank starts after
+/// it. So each channel of steps has a group of its two ranks, on which both have the same order. Messages on no channel, such as those of
+/// an evaluation, are waited for as soon as they are started. They use the group that the plan names.
 template <comm::Communicator C>
 requires comm::QueuesMessages<C>
 class Channels<C> {
  public:
-  /// Every rank of the world makes this call. Throws PlanError where the two ends of a channel have its messages in another order.
+  /// Every rank of the world makes this call. Throws PlanError if the two ends of a channel have its messages in different orders.
   template <class D>
   Channels(const Groups<C>& groups, const plan::Plan& plan, const D& device) : groups_{groups} {
     for (int group = 0; group < groups.size(); ++group)
@@ -112,7 +112,7 @@ class Channels<C> {
     }
   }
 
-  /// The channels of a group, as all its ranks know them.
+  /// Collects the channels of a group from all its ranks.
   template <class D>
   static std::vector<Channel> collect(C& group, int number, const plan::Plan& plan, const D& device) {
     std::vector<ChannelEnd> own = channel_ends_of(plan, group.rank(), number);
@@ -127,7 +127,7 @@ class Channels<C> {
     return channels_with(std::move(all), number);
   }
 
-  /// A first message, so that what a library does when two ranks first need each other is done before a step.
+  /// Sends a first message, so that the library connects the two ranks before the first step.
   template <class D>
   static void connect(C& pair, bool sends, const D& device) {
     auto value = allocate<std::int64_t>(device, 1);

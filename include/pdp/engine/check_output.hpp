@@ -7,7 +7,7 @@
 
 namespace pdp::engine {
 
-/// Throws ConfigError where a loss does not take a model's output as it lies over a tensor-parallel group.
+/// Throws ConfigError if a loss does not support a model's output as it is divided over a tensor-parallel group.
 template <class Loss, class D = cpu::Cpu, class T = float>
 constexpr void check_output(const nn::Outline& model) {
   if (model.output_is_sharded && !loss::ShardedLoss<Loss, D, T>)

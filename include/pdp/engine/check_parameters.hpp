@@ -20,9 +20,9 @@
 
 namespace pdp::engine {
 
-/// Throws ParametersDiffer on every rank where a parameter that several ranks hold is not the same on all of them, to the bit. Every rank
-/// of the world makes this call. What a rank keeps a slice of only is nobody else's, and is not looked at; of what is divided over a
-/// tensor-parallel group, each part is compared with the same part elsewhere.
+/// Throws ParametersDiffer on every rank if a parameter that several ranks hold is not bitwise equal on all of them. Every rank of the
+/// world makes this call. Parameters of which a rank keeps only a slice are not compared, since no other rank has that slice. Each part of
+/// a tensor that is divided over a tensor-parallel group is compared with the same part on other ranks.
 template <comm::Communicator C, class D, class T>
 void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Plan& plan) {
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), largest = std::numeric_limits<std::int64_t>::max();
@@ -49,7 +49,7 @@ void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Pl
   if constexpr (nn::StageParameters<D, T>::has_masters) stage.for_each_master(look_at);
   std::vector<std::int64_t> lowest = own, highest = own;
   for (std::int64_t& hash : highest)
-    if (hash == largest) hash = least;  // of no rank that holds it
+    if (hash == largest) hash = least;  // this rank does not hold the tensor
   HostCalls calls{world, stage.device()};
   calls.all_reduce(std::span{lowest}, comm::Min{});
   calls.all_reduce(std::span{highest}, comm::Max{});

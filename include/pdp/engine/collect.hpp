@@ -18,33 +18,33 @@
 
 namespace pdp::engine {
 
-/// Who gives what of a model's parameters: each element comes from the first rank that keeps it.
+/// The ranks from which the parameters of a model are collected: each element comes from the first rank that keeps it.
 class Contributions {
  public:
-  /// The whole of a unit of a rank, or its slice of it.
+  /// A whole unit of a rank, or the rank's slice of it.
   struct Part {
     int rank = 0, unit = 0;
     int first = 0, last = 0;  // layers
-    int part = 0;             // of those that are divided over a tensor-parallel group
+    int part = 0;             // index of the rank's part of divided layers
     bool sliced = false;
-    Index begin = 0, elements = 0;  // of the unit's
-    Index at = 0;                   // where they lie, the parts of all ranks behind each other
+    Index begin = 0, elements = 0;  // range in the unit
+    Index at = 0;                   // offset in the values collected from all ranks, in rank order
   };
 
-  /// `plans`: of all ranks. `sliced_from`: the first kind of sharding in which a rank keeps no more than its slice.
+  /// `plans`: of all ranks. `sliced_from`: the first kind of sharding for which a rank contributes its slice only.
   Contributions(const plan::Outline& model, const std::vector<plan::Plan>& plans, plan::Sharding sliced_from = plan::Sharding::parameters);
 
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
-  /// Elements of each rank, and of all.
+  /// counts(): elements of each rank; elements(): of all ranks.
   [[nodiscard]] const std::vector<std::size_t>& counts() const { return counts_; }
   [[nodiscard]] Index elements() const { return elements_; }
 
-  /// Copies elements of a layer's parameters, or of one of the layer's parts, from `offset` on, out of what all have given.
+  /// Copies elements of a layer's parameters, or of its part `which`, from `offset` on, out of the collected values of all ranks.
   template <class T>
   void copy(std::span<const T> all, int layer, int which, Index offset, std::span<T> to) const {
     for (const Part& part : parts_) {
       if (layer < part.first || layer >= part.last || which != part.part) continue;
-      const Index begin = model_.elements(part.first, layer) + offset;  // in the unit
+      const Index begin = model_.elements(part.first, layer) + offset;  // offset in the unit
       const Index first = std::max(begin, part.begin), last = std::min(begin + as_index(to.size()), part.begin + part.elements);
       if (first < last) std::copy_n(all.data() + part.at + first - part.begin, last - first, to.data() + first - begin);
     }
@@ -57,7 +57,7 @@ class Contributions {
   Index elements_ = 0;
 };
 
-/// Brings the parameters of a model, wherever they are kept, to rank 0; gives nothing on the others. Every rank makes this call.
+/// Collects the parameters of a model on rank 0, from the ranks that keep them; returns nothing on the others. Every rank makes this call.
 template <comm::Communicator C, class D, class T>
 [[nodiscard]] std::vector<Accumulated<T>> collect(C& world, nn::StageParameters<D, T>& stage, const Contributions& from) {
   using Master = Accumulated<T>;

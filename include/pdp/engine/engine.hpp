@@ -29,14 +29,14 @@
 
 namespace pdp::engine {
 
-/// Carries out a plan, whatever strategy has made it. All memory is made here, from the plan; a step allocates nothing. Borrows the
-/// communicator.
+/// Executes a plan, independent of the strategy that made it. The constructor allocates all memory that the plan needs; a step allocates
+/// nothing. Borrows the communicator.
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32, class D = cpu::Cpu>
 class Engine {
   static_assert(comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
                 "pdp: the model computes in memory of another kind than the communicator's calls take: cuda::Device goes with comm::Nccl, "
                 "comm::CudaThread or comm::Self, and cpu::Cpu with all others");
-  using Worker = engine::Worker<Model, Loss, Optimizer, P, D>;  // all that does not depend on the communicator
+  using Worker = engine::Worker<Model, Loss, Optimizer, P, D>;  // everything that does not depend on the communicator
 
  public:
   using T = typename P::compute;
@@ -49,7 +49,7 @@ class Engine {
   static constexpr bool has_masters = Worker::Stage::has_masters;
   static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
-  /// `policy`: one that needs the norm of the gradient needs a plan that takes it (plan_for).
+  /// `policy`: if it needs the norm of the gradient, the plan must take it (plan_for), else the constructor throws PlanError.
   Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const plan::GradientPolicy& policy = {}, D device = {})
       : plan_{(check_device(world, device), adapted(world, std::move(plan), world.rank()))},
@@ -78,7 +78,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Throws ConfigError where a world on GPUs has another one than the model.
+  /// Throws ConfigError if the communicator and the model use different GPUs, or if a CPU device has an invalid number of threads.
   static void check_device(const C& world, const D& device) {
     if constexpr (std::same_as<D, cpu::Cpu>) cpu::check(device);
     if constexpr (comm::HasDeviceBuffers<C>)
@@ -86,37 +86,38 @@ class Engine {
         throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
                                device.index(), "; make both for the same one")};
   }
-  /// The plan that it carries out: the one that it was given, unless the ranks see each other's memory.
+  /// Returns the plan that the engine executes: the one that it was given, unless the ranks see each other's memory.
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
-  /// A rank's plan as its engine carries it out.
+  /// Returns a rank's plan as its engine executes it.
   static plan::Plan adapted(const C& world, plan::Plan plan, int rank) {
     if constexpr (sees_memory)
       if (world.shares_memory()) return plan::in_common_memory(std::move(plan), {rank, world.size()});
     return plan;
   }
-  /// The plans of all ranks, as their engines carry them out.
+  /// Returns the plans of all ranks as their engines execute them.
   static std::vector<plan::Plan> adapted(const C& world, std::vector<plan::Plan> all) {
     for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = adapted(world, std::move(all[rank]), as_int(rank));
     return all;
   }
   [[nodiscard]] auto& stage() { return worker_.stage(); }
   [[nodiscard]] std::int64_t steps() const { return worker_.steps(); }
-  /// The most rows of one evaluation.
+  /// Returns the maximum number of rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
 
-  /// Whether from now on each step is traced: notes when it carries out each of its instructions. Such a step begins with a barrier, so
-  /// that the ranks' times have one origin. On a device it waits for each instruction, so it takes longer. All ranks make this call.
+  /// Turns tracing of steps on or off. A traced step records when it executes each of its instructions. It begins with a barrier, so that
+  /// the times of all ranks have one origin. On a device it waits for each instruction, so it takes longer. All ranks make this call.
   void trace(bool on) { trace_.trace(on, plan_.step.size()); }
-  /// The times of the last step that was traced.
+  /// Returns the times of the last traced step.
   [[nodiscard]] std::span<const Timed> times() const { return trace_.times(); }
 
-  /// One step of training, on every rank at once. Gives the totals over all ranks, from before the update.
+  /// Runs one step of training on all ranks, each of which makes this call. Returns the totals over all ranks, from before the update.
   Totals step(const StepBatch& batch, float lr_factor = 1) {
     start(batch, lr_factor);
     return finish();
   }
-  /// Its two halves: start() may return before the device is through, and the batch is free to change then, unless it lies on the device;
-  /// finish() gives the totals of the step that was started last.
+  /// start() and finish() are the two halves of a step. start() may return before the device has finished. The batch may change then,
+  /// unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if such a
+  /// gradient ends the training.
   void start(const StepBatch& batch, float lr_factor = 1) {
     executor_.begin_call(Purpose::training);
     worker_.check(batch, true);
@@ -127,7 +128,7 @@ class Engine {
     }
     rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows);
     if constexpr (!D::uses_host_memory)
-      if (!rows_.is_known()) ask_for_rows(batch.x.rows);  // before the rest, as the host cannot look at a number in a list that is replayed
+      if (!rows_.is_known()) ask_for_rows(batch.x.rows);  // first, as the host cannot read a number in the middle of a replayed list
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });
@@ -141,7 +142,7 @@ class Engine {
     else
       carry_out(List::step, batch.x.rows, step_);
   }
-  /// A step that this rank could not start, though the others may have: it takes no messages of theirs in its next one.
+  /// Counts a step that this rank could not start, though others may have: their messages of that step do not match its next one.
   void miss_step() { executor_.begin_call(Purpose::training); }
   Totals finish() {
     const StepNumbers found = numbers();
@@ -149,25 +150,25 @@ class Engine {
     return totals_of(found, rows_.global());
   }
 
-  /// The totals of the step that was started last, on their way to the host: so another step may be started before they are asked for.
-  /// Where a gradient that is not finite ends the training, finish() comes before the next step.
+  /// The totals of the last started step, on their way to the host, so that another step may be started before they are read. If a gradient
+  /// that is not finite ends the training, finish() must come before the next step.
   class Pending {
     friend Engine;
     Pending(DeviceRead<D, StepNumbers> numbers, Index rows, std::int64_t steps)
         : numbers_{std::move(numbers)}, rows_{rows}, steps_{steps} {}
     DeviceRead<D, StepNumbers> numbers_;
     Index rows_;
-    std::int64_t steps_;  // that were started so far
+    std::int64_t steps_;  // steps started so far
   };
   [[nodiscard]] Pending pending() { return {worker_.read_numbers(), rows_.global(), steps()}; }
   Totals finish(const Pending& of) {
     in_flight_.wait_until([&] { return of.numbers_.is_there(); });
-    if (of.steps_ == steps()) in_flight_.synchronise();  // nothing is in flight any more
+    if (of.steps_ == steps()) in_flight_.synchronise();  // it was the last step, so nothing else is in flight
     return totals_of(of.numbers_.get(), of.rows_);
   }
 
-  /// Loss and accuracy of the rows whose loss this rank takes, of a tensor-parallel group its first rank alone, without a change to
-  /// anything. No message travels unless the plan says so.
+  /// Returns loss and accuracy of the rows whose loss this rank computes; of a tensor-parallel group, the rows count on its first rank.
+  /// Changes no parameters. Sends messages only if the plan says so.
   Totals evaluate(const StepBatch& batch) {
     if (evaluate_.has_calls) executor_.begin_call(Purpose::evaluation);
     worker_.check(batch, false);
@@ -180,7 +181,7 @@ class Engine {
     return {found.loss, found.correct, evaluates_loss_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
-  /// The model's output for this rank's rows. It lives until the next call.
+  /// Returns the model's output for this rank's rows. It is valid until the next call.
   Matrix<const Input> predict(Matrix<const Input> x) {
     if (evaluate_.has_calls) executor_.begin_call(Purpose::evaluation);
     in_flight_.synchronise();
@@ -196,19 +197,19 @@ class Engine {
   }
 
  private:
-  /// What a device records lists for.
+  /// The lists that a device records.
   enum class List : std::uint8_t { step, evaluation, prediction };
 
-  /// As a device may have recorded it, where no other rank has a part in it.
+  /// Runs a list, which a device may replay from a record if no other rank takes part.
   void carry_out(List list, Index rows, const Program& program) {
     if (comm::HasDeviceBuffers<C> && program.has_calls) return executor_.run(program);
     const auto place = [](const void* memory) { return Index{reinterpret_cast<std::intptr_t>(memory)}; };
     const auto [x, targets] = worker_.where();
     graphs_.replay_alone({as_index(list), rows, place(x), place(targets)}, [&] { executor_.run(program); });
   }
-  /// Whether all ranks record their steps. Messages that wait on the device for each other must run there side by side, which CUDA promises
-  /// of the branches of a graph even less than of streams: so a plan that has such is not recorded. Where all record, nothing in a record
-  /// may depend on one rank alone, such as where its batch lies.
+  /// Decides whether all ranks record their steps. Messages that wait on the device for each other must run there concurrently. CUDA
+  /// promises this of the branches of a graph even less than of streams, so a plan with such messages is not recorded. If all ranks record,
+  /// nothing in a record may depend on one rank alone, such as the place of its batch.
   void agree_on_records() {
     Index records = worker_.device().records() && channels_.empty() ? 1 : 0;
     host_calls().all_reduce(std::span{&records, 1}, comm::Min{});
@@ -235,13 +236,12 @@ class Engine {
   Channels<C> channels_;
   UnitMemory<C, D, T, Reduced> memory_;
   Worker worker_;
-  bool takes_loss_, evaluates_loss_, counts_;  // in a step, in an evaluation: each row counts on the rank that takes its loss, and on the
-                                               // first where a group takes it together
+  bool takes_loss_, evaluates_loss_, counts_;  // computes the loss in steps; in evaluations; counts rows as the first of a tensor group
   RowCount<C> rows_;                           // of a step
   Program setup_, step_, evaluate_;
   StepTrace trace_;
   GraphCache<C, D> graphs_;
-  // What is in flight comes last, so that it is let go of before the memory that it borrows.
+  // Work in flight comes last, so that it is destroyed before the memory that it borrows.
   Executor<C, Worker, Reduced> executor_;
   InFlight<C, D> in_flight_;
 };

@@ -19,8 +19,8 @@
 
 namespace pdp::engine {
 
-/// Carries out lists of instructions: the one loop that all strategies share. What computes is the worker's, what other ranks have a part
-/// in goes through calls, whose Work it keeps. Borrows all that it is made of.
+/// Executes lists of instructions, in one loop for all strategies. The worker computes. Other ranks are reached by calls, whose Work the
+/// executor keeps. Borrows everything that it is made of.
 template <comm::Communicator C, class W, class Reduced>
 class Executor {
   using T = typename W::T;
@@ -30,7 +30,7 @@ class Executor {
   using Work = typename C::Work;
 
  public:
-  /// Every rank of each group makes this call, where gradients are rounded. `messages`: the most of a list.
+  /// Every rank of each group makes this call if gradients are rounded. `messages`: the largest number of messages in a list.
   Executor(const plan::Plan& plan, const Groups<C>& groups, Channels<C>& channels, UnitMemory<C, D, T, Reduced>& memory, W& worker,
            RowCount<C>& rows, InFlight<C, D>& in_flight, std::size_t messages)
       : plan_{plan},
@@ -43,15 +43,15 @@ class Executor {
         units_{groups, plan, memory, worker},
         messages_(messages) {}
 
-  /// From now on messages belong to another call of the engine.
+  /// Assigns the messages from now on to another call of the engine.
   void begin_call(Purpose purpose) { tags_.begin_call(purpose); }
-  /// A step begins. `counts_rows`: the caller does not know how many there are on all ranks.
+  /// Begins a step. `counts_rows`: the caller does not know the number of rows on all ranks.
   void begin_step(bool counts_rows) { counts_rows_ = counts_rows; }
 
   void run(const Program& program) {
     for (std::size_t at = 0; at < program.list->size(); at += program.joined_count[at]) carry_out(program, at);
   }
-  /// The same, with the times of the instructions. On a device it waits for each of them.
+  /// Runs a list and records the times of its instructions. On a device it waits for each of them.
   void run(const Program& program, StepTrace& trace) {
     for (std::size_t at = 0; at < program.list->size(); at += program.joined_count[at]) {
       trace.begin(at);
@@ -140,7 +140,8 @@ class Executor {
     }
   }
 
-  /// Layer by layer: what is in flight moves in between. Of an evaluation nothing is, and ranks may have gone.
+  /// Computes layer by layer, with progress on the calls in flight in between. An evaluation has none in flight, and other ranks may have
+  /// left.
   void compute(plan::Instruction i, bool in_a_step) {
     while (i.first < i.last) {
       if (i.op == plan::Op::forward) {
@@ -167,7 +168,7 @@ class Executor {
     if (i.op == plan::Op::receive_start) return group.recv_async(worker_.boundary(i), peer, tags_(i));
     return group.send_async(std::span<const T>{worker_.boundary(i)}, peer, tags_(i));
   }
-  /// Until a call is complete, or so that what the device is given from now on comes after it.
+  /// Waits until a call is complete, or orders later work of the device after it.
   void wait(Work&& work) { wait(work); }
   void wait(Work& work) {
     if constexpr (comm::HasDeviceBuffers<C>) {
@@ -186,7 +187,7 @@ class Executor {
   MessageTags tags_;
   bool counts_rows_ = false;
   UnitCalls<C, W, Reduced> units_;
-  // What is in flight comes last, as in units_, so that it is let go of before the memory that it borrows.
+  // Work in flight comes last, as in units_, so that it is destroyed before the memory that it borrows.
   std::vector<Work> messages_;
   Work norming_, totalling_;
 };

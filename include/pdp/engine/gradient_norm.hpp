@@ -18,33 +18,35 @@
 
 namespace pdp::engine {
 
-/// What a rank's device finds out for the norm of a step's gradient: without a word to any other rank, and to the host only when it asks.
+/// The computation of the norm of a step's gradient on one rank's device. It involves no other rank, and the host only when it reads
+/// results.
 ///
-/// The norm is of parameters alone: between them, and behind them, a unit's memory holds what it happens to hold.
+/// The norm covers parameters alone: a unit's memory between and behind them holds arbitrary values.
 template <class D, class T>
 class GradientNorm {
   using Gradient = Accumulated<T>;
 
  public:
   GradientNorm() = default;
-  /// `counts`: of each unit, whether this rank adds its part of it; of those that hold the same, one does.
+  /// `counts`: for each unit, whether this rank adds its part; of the ranks that hold the same unit, one does. Throws ConfigError if the
+  /// policy is not valid, and PlanError if the plan lacks a norm that the policy needs.
   GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
                const std::vector<bool>& counts);
 
   void begin(const D& device);
-  /// Looks at a unit's gradients before they are added to those of other ranks, and what they are is lost.
+  /// Records the squares of a unit's gradients for culprit(), before a reduction overwrites them. Only if a step may end the training.
   void watch(const D& device, int unit);
-  /// Adds this rank's part of the square of the norm to *sum, when all gradients are in.
+  /// Adds this rank's part of the squared norm to *sum. All gradients must be complete.
   void add_squares(const D& device, double* sum);
-  /// When a step's number of rows is known.
+  /// Scales the loss. The step's number of rows must be known.
   void scale_loss(const D& device, StepNumbers* numbers);
-  /// What becomes of the gradient, when the square is that of all ranks.
+  /// Applies the policy to the gradient. The square must be that of all ranks.
   void apply_gradient_rule(const D& device, StepNumbers* numbers);
 
-  /// Whether a step that is skipped is the last one.
+  /// Returns whether a skipped step ends the training.
   [[nodiscard]] bool stops() const { return policy_.non_finite == plan::NonFinite::stop; }
-  /// The tensor of this rank's own gradient that was not finite and is nearest to the loss, where backward begins: its layer, or -1 where
-  /// all were; and its name.
+  /// The tensor of this rank's own gradient that was not finite and is nearest to the loss, where backward begins. The layer is -1 if all
+  /// were finite.
   struct Culprit {
     int layer = -1;
     std::string name{};
@@ -56,19 +58,19 @@ class GradientNorm {
     nn::Parameter parameter;
     int layer;
     std::span<Gradient> values;
-    Index number;  // among those of all units
+    Index number;  // index among the tensors of all units
   };
   struct Unit {
     bool is_reduced = false, counts = false;
     std::vector<Tensor> whole;
-    std::vector<std::span<Gradient>> own;  // what this rank keeps of each
+    std::vector<std::span<Gradient>> own;  // this rank's part of each tensor
   };
   static void add_squares(const D& device, std::span<Gradient> values, double* sum);
 
   plan::GradientPolicy policy_;
   std::vector<Unit> units_;
-  DeviceMemory<D, double> watched_;       // of each tensor, its square, where a step may be the last one
-  DeviceMemory<D, StepHistory> history_;  // where there is something to keep
+  DeviceMemory<D, double> watched_;       // [tensor]: its square, if a step may end the training
+  DeviceMemory<D, StepHistory> history_;  // only if the policy needs the norm
 };
 
 template <class D, class T>
@@ -145,8 +147,9 @@ typename GradientNorm<D, T>::Culprit GradientNorm<D, T>::culprit(const D& device
   return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
 }
 
-/// Every rank of the world makes this call, and throws the same: on which rank the gradient of which tensor was not finite, of several the
-/// one that is nearest to the loss, and there on the lowest rank. Of a name the first 64 letters are told.
+/// Throws NonFiniteGradient, with the same text on every rank; every rank of the world makes this call. The error names the tensor whose
+/// gradient was not finite and its rank. Of several it names the tensor nearest to the loss, on its lowest rank. Names are cut to 64
+/// letters.
 template <comm::Communicator C, class D, class T>
 [[noreturn]] void throw_non_finite_gradient(C& world, const D& device, const GradientNorm<D, T>& norm, std::int64_t step) {
   HostCalls calls{world, device};

@@ -14,8 +14,8 @@
 
 namespace pdp::engine {
 
-/// The lists of instructions that a device has recorded, to be carried out again: those in which no other rank has a part, and, over a
-/// communicator whose calls can be recorded (RecordsCalls), steps of all ranks. Borrows all that it is made of.
+/// The lists of instructions that a device has recorded for replay. These are lists without calls to other ranks, and steps of all ranks if
+/// the communicator's calls can be recorded (RecordsCalls). Borrows everything that it is made of.
 template <comm::Communicator C, class D>
 class GraphCache {
  public:
@@ -23,36 +23,41 @@ class GraphCache {
 
   /// All ranks record their steps from now on.
   void record_together() { together_ = true; }
-  /// Whether a step whose rows are split so, of which this rank has some, is recorded by all ranks.
+  /// Returns whether all ranks record a step with this split of the rows. `own_rows`: the share of this rank.
   [[nodiscard]] bool admits(std::span<const Index> split, Index own_rows) {
     return together_ && splits_.admit(split, own_rows, world_.rank());
   }
 
-  /// Carries out what run() does, or what it did when it was recorded. `what`: all that it depends on.
+  /// Executes run(), or replays its record. `what`: everything that run() depends on.
   template <class Run>
   void replay_alone(const std::array<Index, 4>& what, const Run& run) {
     replay(device_, alone_, what, run);
   }
-  /// The same of a step in which other ranks have a part, which they record, too.
+  /// Does the same for a step in which other ranks take part, and which they record, too.
   template <class Run>
   void replay_together(std::span<const Index> split, const Run& run) {
     if constexpr (comm::RecordsCalls<C>) {
-      world_.progress();  // a record asks nobody whether the world has ended
+      world_.progress();  // a replay does not check whether the world has failed
       try {
         replay(device_, together_by_split_, split, run);
       } catch (const CommunicationError&) {
         throw;
-      } catch (const std::exception& error) {  // the other ranks have their record, which goes with no later one of this rank's
+      } catch (const std::exception& error) {  // the records of the other ranks match no later record of this rank
         world_.abort(text("rank ", world_.rank(), " could not carry out a step that all ranks record: ", error.what()));
         throw;
       }
     }
   }
 
-  /// A step may be started while those before it are in flight, in which the device waits for other ranks. Whatever waits for the device
-  /// then is waited for here, under the deadline: room for the batch on its way; all of it, where a step is no record yet, for which CUDA
-  /// may want the device idle, or is never one, as a device takes so many launches only; and now and then, as it takes so many records
-  /// only. `together`: the step is recorded by all ranks; has_room(): whether the batch can be given to the device at once.
+  /// Waits, under the deadline, for everything that could block the host while the next step starts. Earlier steps may be in flight, in
+  /// which the device waits for other ranks.
+  ///
+  /// - Always waits for room for the batch on its way to the device.
+  /// - Waits for all device work if the step has no record yet: CUDA may need an idle device to make one. Does the same if the step is
+  ///   never recorded: a device queues a limited number of launches.
+  /// - Waits for all device work now and then, since a device queues a limited number of records.
+  ///
+  /// `together`: all ranks record the step. has_room(): returns whether the device can take the batch at once.
   template <class HasRoom>
   void wait_for_room(std::span<const Index> split, bool together, const HasRoom& has_room) {
     bool is_recorded = false;
@@ -74,7 +79,7 @@ class GraphCache {
   typename D::Recordings together_by_split_;
   RecordedSplits splits_;
   bool together_ = false;
-  int ahead_ = 0;  // steps that were started since the device was idle for certain, and records of all ranks
+  int ahead_ = 0;  // recorded steps started since the device was last known to be idle
 };
 
 }  // namespace pdp::engine

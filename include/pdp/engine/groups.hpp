@@ -12,7 +12,7 @@
 
 namespace pdp::engine {
 
-/// The groups of a plan, by their numbers: the world, which is borrowed, and those that are split from it.
+/// The groups of a plan, by number: the world, which is borrowed, and the groups that are split from it.
 template <comm::Communicator C>
 class Groups {
  public:
@@ -20,9 +20,9 @@ class Groups {
   Groups(C& world, const plan::Plan& plan);
 
   [[nodiscard]] int size() const { return as_int(all_.size()); }
-  /// The number of ranks of each.
+  /// Returns the number of ranks of each group.
   [[nodiscard]] std::vector<int> sizes() const;
-  /// Of each unit, whether this rank counts in a sum over all ranks: of those that hold the same, one does.
+  /// Returns for each unit whether this rank counts in a sum over all ranks. Of the ranks that hold the same unit, one does.
   [[nodiscard]] std::vector<bool> counted_units(const plan::Plan& plan) const;
   [[nodiscard]] C& world() const { return *all_.front(); }
   [[nodiscard]] C& operator[](int number) const { return *all_[as_size(number)]; }
@@ -54,15 +54,15 @@ std::vector<bool> Groups<C>::counted_units(const plan::Plan& plan) const {
   return counted;
 }
 
-/// Orders what the device computes on these values before the next call of a communicator that takes memory of a device. Other calls are
-/// made when the values are there.
+/// Orders the device's computations on these values before the next call of a communicator that takes device memory. Other communicators
+/// are called only when the values are complete.
 template <comm::Communicator C, class D, class... E>
 void order_before_call(const D& device, std::span<E>... values) {
   if constexpr (comm::HasDeviceBuffers<C>) (device.join(std::as_bytes(values)), ...);
 }
 
-/// Calls of a group, which is borrowed as are the spans until the Work is waited for. Where a rank is alone nothing travels, the device
-/// copies what is its own, and the Work is empty, which counts as complete.
+/// Starts a call of a group. The group and the spans are borrowed until the Work is waited for. In a group of one rank, nothing is sent:
+/// the device copies the rank's own values. The Work is empty then, which counts as complete.
 template <comm::Communicator C, class D, class E>
 [[nodiscard]] typename C::Work start_all_reduce(C& group, const D& device, std::span<E> values) {
   if (group.size() == 1) return {};
@@ -88,8 +88,9 @@ template <comm::Communicator C, class D, class E>
   return {};
 }
 
-/// For as long as it lives, the calls of a communicator of devices come after what a device was given before each. A world may serve
-/// several models, each on a stream of its own, so nothing of that is left behind. Where calls take memory of the host, it does nothing.
+/// A guard. While it lives, each call of a device communicator comes after the work that the device was given before the call. The
+/// destructor restores the previous stream, since a world may serve several models, each with a stream of its own. Does nothing if calls
+/// take host memory.
 template <comm::Communicator C, class D>
 class AfterDevice {
  public:
@@ -99,7 +100,7 @@ template <comm::Communicator C, class D>
 requires comm::HasDeviceBuffers<C>
 class AfterDevice<C, D> {
  public:
-  /// It borrows the communicator.
+  /// Borrows the communicator.
   AfterDevice(C& world, const D& device) : world_{world}, before_{world.caller()} { world.caller(device.stream()); }
   AfterDevice(const AfterDevice&) = delete;
   AfterDevice& operator=(const AfterDevice&) = delete;
@@ -110,12 +111,12 @@ class AfterDevice<C, D> {
   decltype(world_.caller()) before_;
 };
 
-/// Calls of a group with values of the host, for what ranks tell each other beside a step. Where the group's calls take memory of a device,
-/// copies go there and come back.
+/// Calls of a group with host values, for data that ranks exchange outside of a step. If the group's calls take device memory, the values
+/// are copied to the device and back.
 template <comm::Communicator C, class D>
 class HostCalls {
  public:
-  /// It borrows both.
+  /// Borrows both.
   HostCalls(C& group, const D& device) : group_{group}, device_{device} {}
 
   template <class E, class Operation>
@@ -130,7 +131,7 @@ class HostCalls {
   void all_gather(std::span<const E> own, std::span<E> all) {
     apart(own, all, [&](std::span<const E> from, std::span<E> to) { group_.all_gather(from, to); });
   }
-  /// `all`: on the root; `counts`: elements of each rank.
+  /// `all`: used on the root only. `counts`: elements of each rank.
   template <class E>
   void gather(std::span<const E> own, std::span<E> all, std::span<const std::size_t> counts, int root) {
     apart(own, all, [&](std::span<const E> from, std::span<E> to) { group_.gather(from, to, counts, root); });

@@ -22,7 +22,7 @@
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
 
-/// The instances of templates that src/core compiles: for the CPU, for the communicator through which engines call, and for pdp's own
+/// The template instances that src/core compiles: for the CPU, for the communicator through which engines call, and for pdp's own
 /// optimizers.
 #ifdef PDP_SEPARATE_CORE
 

@@ -12,14 +12,15 @@ namespace pdp::engine {
 /// The kinds of an engine's calls whose messages have tags of their own.
 enum class Purpose : std::uint8_t { training, evaluation };
 
-/// Tells apart the messages between two ranks that may be in flight at once. A tag also holds the number of the call, as far as tags that
-/// every backend takes (32767) have room: the messages of ranks that do not make the same calls never meet. Calls of the two purposes are
-/// counted apart, since a rank that exchanges messages in steps may exchange none in evaluations, of which it may make fewer then.
+/// Distinguishes the messages between two ranks that may be in flight at once. A tag also contains the number of the call, as far as it
+/// fits in tags that every backend supports (at most 32767). So messages of ranks that do not make the same calls do not match. Calls of
+/// the two purposes are counted separately: a rank that exchanges messages in steps may exchange none in evaluations, and then count fewer
+/// evaluations than its peers.
 class MessageTags {
  public:
   MessageTags(int micro_batches, int layers) : micro_batches_{micro_batches}, boundaries_{layers + 1} {}
 
-  /// Every call counts, also one that fails.
+  /// Begins a call of the engine. Every call counts, also one that fails.
   void begin_call(Purpose purpose) {
     purpose_ = purpose;
     ++calls_[as_size(purpose)];
@@ -27,7 +28,7 @@ class MessageTags {
   [[nodiscard]] int operator()(const plan::Instruction& i) const {
     const std::int64_t kinds = std::int64_t{2} * micro_batches_ * boundaries_;
     const std::int64_t room = std::max<std::int64_t>(1, 32767 / kinds), count = calls_[as_size(purpose_)];
-    // With room for two numbers, they tell a step from the next one.
+    // With room for two numbers only, they distinguish a step from the next one.
     const std::int64_t call = (room > 2 ? 2 * count + static_cast<std::int64_t>(purpose_) : count) % room;
     const std::int64_t kind = (std::int64_t{i.micro_batch} * boundaries_ + i.first) * 2 + (i.tensor == plan::Tensor::gradient ? 1 : 0);
     return as_int(call * kinds + kind);
@@ -36,7 +37,7 @@ class MessageTags {
  private:
   int micro_batches_, boundaries_;
   Purpose purpose_ = Purpose::training;  // of the last call
-  std::array<std::int64_t, 2> calls_{};  // by purpose
+  std::array<std::int64_t, 2> calls_{};  // [purpose]
 };
 
 }  // namespace pdp::engine

@@ -10,11 +10,11 @@
 
 namespace pdp::engine {
 
-/// The model's output for the rows of a prediction, in memory of the host. It lives until the next call.
+/// The model's output for the rows of a prediction, in host memory. It is valid until the next call.
 template <class Input, class T, class D>
 class PredictedOutput {
  public:
-  /// `ranks`: of the group of which each may have some columns of the output.
+  /// `ranks`: size of the group that the columns of the output may be divided over.
   explicit PredictedOutput(int ranks) : ranks_{ranks} {}
 
   [[nodiscard]] Matrix<const Input> whole(const D& device, Matrix<const T> own) {
@@ -27,7 +27,7 @@ class PredictedOutput {
     }
   }
 
-  /// The same where each rank of a group has some columns of it: `gather(own, all)` brings these together.
+  /// Returns the same if each rank of a group has some columns of it: `gather(own, all)` collects them.
   template <class Gather>
   [[nodiscard]] Matrix<const Input> join(const D& device, Matrix<const T> own, const Gather& gather) {
     const Index size = own.size(), count = ranks_;
@@ -45,7 +45,7 @@ class PredictedOutput {
 
  private:
   int ranks_;
-  DeviceMemory<D, T> gathered_;  // from all ranks
+  DeviceMemory<D, T> gathered_;  // columns of all ranks
   std::vector<Input> output_;
 };
 

@@ -12,13 +12,13 @@
 
 namespace pdp::engine {
 
-/// The ways in which rows were split over ranks that record their steps together. All ranks record a step, and carry out a record, or none
-/// does; so what decides is what all of them know: a split is the number of rows on all ranks, of which each share follows, or every
-/// rank's.
+/// The splits of rows over ranks for which all ranks record their steps. All ranks record a step and replay a record, or none does, so the
+/// decision depends only on what all of them know. A split is either the number of rows on all ranks, from which each share follows, or the
+/// number on every rank.
 class RecordedSplits {
  public:
-  /// Takes a split in, and says whether its steps are recorded: not of ever more. Throws ConfigError where the share of this rank does not
-  /// follow.
+  /// Adds a split. Returns whether its steps are recorded, which is limited to 32 splits. Throws ConfigError if this rank's share is not
+  /// the same as when the split was added.
   bool admit(std::span<const Index> split, Index own_rows, int rank);
 
  private:

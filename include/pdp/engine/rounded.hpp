@@ -15,8 +15,8 @@
 
 namespace pdp::engine {
 
-/// Gradients of units as they travel, rounded to another element type: memory that is made once, and the way there and back. Units of which
-/// the whole gradient lies in one buffer, one after another, have one place here, too.
+/// Gradients of units in the element type in which they are sent: memory that is allocated once, and the conversion in both directions.
+/// Units whose whole gradients use one buffer in turn share memory here, too.
 template <comm::Communicator C, class D, class T, class Reduced>
 class RoundedGradients {
   using Gradient = Accumulated<T>;
@@ -25,14 +25,14 @@ class RoundedGradients {
 
  public:
   RoundedGradients() = default;
-  /// Where calls take memory of a device, every rank of each group makes this call.
+  /// Every rank of each group makes this call if calls take device memory.
   RoundedGradients(Stage& stage, const plan::Plan& plan, const Groups<C>& groups);
 
-  /// The whole of a unit, rounded.
+  /// Returns the whole gradient of a unit, rounded.
   std::span<Reduced> round(Stage& stage, int unit);
-  /// Where the sum of this rank's slice of a unit comes.
+  /// Returns the memory for the sum of this rank's slice of a unit.
   std::span<Reduced> own(Stage& stage, int unit);
-  /// Puts a sum where gradients lie, or where those are added up that earlier micro-batches have left.
+  /// Converts a sum back. `to`: the gradients, or scratch memory that is added to the gradients of earlier micro-batches.
   void spread(Stage& stage, std::span<const Reduced> sum, std::span<Gradient> to) {
     convert(stage.device(), view<const Reduced>(sum), view<Gradient>(to));
   }
@@ -45,8 +45,8 @@ class RoundedGradients {
     return {values.data(), 1, as_index(values.size())};
   }
 
-  std::vector<std::size_t> places_;  // of units
-  Lent lent_;                        // of places, by the communicators
+  std::vector<std::size_t> places_;  // [unit]
+  Lent lent_;                        // [place], allocated by the communicators
   std::vector<DeviceMemory<D, Reduced>> own_;
 };
 
@@ -55,7 +55,7 @@ RoundedGradients<C, D, T, Reduced>::RoundedGradients(Stage& stage, const plan::P
   static_assert(sizeof(Reduced) == sizeof(BFloat16), "places are as long as plan::layout says");
   const plan::Layout layout = plan::layout(plan, stage.outline());
   places_ = layout.rounded_place;
-  std::vector<typename Lent::Need> needs(layout.rounded.size());  // of places
+  std::vector<typename Lent::Need> needs(layout.rounded.size());  // [place]
   for (std::size_t u = 0; u < places_.size(); ++u) needs[places_[u]].share(plan.units[u].group, layout.rounded[places_[u]]);
   if constexpr (comm::HasDeviceBuffers<C>) lent_ = {groups, stage.device(), needs};
   for (std::size_t place = 0; place < needs.size(); ++place)

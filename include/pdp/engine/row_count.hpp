@@ -11,11 +11,11 @@
 
 namespace pdp::engine {
 
-/// How many rows a step has over all ranks: the caller says so, or the ranks count them together.
+/// The number of rows of a step over all ranks. The caller passes it, or the ranks count their rows together.
 template <comm::Communicator C>
 class RowCount {
  public:
-  /// `own`: rows that this rank counts; `global`: over all ranks, 0 where the caller does not know.
+  /// `own`: rows that this rank counts. `global`: rows over all ranks; 0: not known.
   void begin(Index own, Index global) {
     own_ = own;
     global_ = global;
@@ -23,12 +23,13 @@ class RowCount {
   }
   [[nodiscard]] bool is_known() const { return global_ > 0; }
   [[nodiscard]] Index global() const { return global_; }
-  /// How the rows are split over ranks, as all of them know it.
+  /// Returns the split of the rows over ranks, as far as all ranks know it.
   [[nodiscard]] std::span<const Index> split() const {
     return counted_.empty() ? std::span{&global_, 1} : std::span<const Index>{counted_};
   }
 
-  /// Asks all ranks at once how many rows they have, and how many of them they count. `calls`: of the world, with values of the host.
+  /// Exchanges with all ranks how many rows each has, and how many of them it counts. Waits for the result. Throws ConfigError if there are
+  /// none. `calls`: of the world, with host values.
   template <class Calls>
   void ask(Calls calls, int ranks, Index rows) {
     const std::array<Index, 2> own{rows, own_};
@@ -38,7 +39,7 @@ class RowCount {
     check();
   }
 
-  /// The same as a call that moves while the rank computes; wait() ends it.
+  /// start() and wait() sum the counted rows of all ranks while the rank computes. wait() throws ConfigError if there are none.
   void start(C& group);
   void wait();
 
@@ -46,8 +47,8 @@ class RowCount {
   void check() const;
 
   Index own_ = 0, global_ = 0;
-  std::vector<Index> counted_;  // of each rank, the rows and those that it counts, where it was asked
-  typename C::Work counting_;   // last, as it borrows
+  std::vector<Index> counted_;  // for each rank, its rows and its counted rows; empty unless exchanged
+  typename C::Work counting_;   // last, so that it is destroyed before the sum that it borrows
 };
 
 template <comm::Communicator C>

@@ -13,8 +13,8 @@
 
 namespace pdp::engine {
 
-/// The loss of a rank's rows. Where each rank of a group has some columns of the output, they first tell each other what each knows from
-/// its own. Borrows the outline.
+/// The loss of a rank's rows. If each rank of a group has some columns of the output, the ranks first exchange what each computes from its
+/// own columns. Borrows the outline.
 template <class Loss, class T, class D>
 class RowLoss {
   using Gradient = Accumulated<T>;
@@ -33,19 +33,20 @@ class RowLoss {
     }
   }
 
-  /// Target elements of a sample.
+  /// Returns the number of target elements of a sample.
   [[nodiscard]] Index target_elements() const { return loss_.target_elements(model_.output_width()); }
-  /// Throws LabelError if a target is none of the model's outputs, where a device cannot say so.
+  /// Throws LabelError if a target is none of the model's outputs. Does so only for devices that cannot report this themselves.
   void check(std::span<const Target> targets) const {
     if constexpr (!D::uses_host_memory && requires { loss_.check(targets, Index{}); }) loss_.check(targets, model_.output_width());
   }
 
-  /// What this rank knows of the loss of the rows that were shared last, and room for what all of its group know.
+  /// own_parts(): what this rank computed from its columns for the last shared rows. all_parts(): memory for the results of all ranks of
+  /// the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(as_size(part_elements_)); }
   [[nodiscard]] std::span<Gradient> all_parts() {
     return parts_.span().subspan(as_size(part_limit_), as_size(part_elements_ * part_.count));
   }
-  /// There is nothing to share of no rows.
+  /// Clears the parts: without rows there is nothing to exchange.
   void share_nothing() { part_elements_ = 0; }
   void share(const D& device, Matrix<const T> output, std::span<const Target> targets) {
     if constexpr (takes_shards) {
@@ -55,9 +56,9 @@ class RowLoss {
     }
   }
 
-  /// `gradient`: empty where none is wanted.
+  /// Computes the loss. `gradient`: empty if it is not needed.
   void take(const D& device, Matrix<const T> output, std::span<const Target> targets, StepNumbers* numbers, Matrix<T> gradient) {
-    const bool counts = part_.index == 0;  // all ranks of the group find the same
+    const bool counts = part_.index == 0;  // all ranks of the group compute the same loss
     const double* const scale = &numbers->scale;
     LossSums* const sums = counts ? &numbers->sums : uncounted_.data();
     if constexpr (takes_shards)
@@ -69,11 +70,11 @@ class RowLoss {
 
  private:
   Loss loss_;
-  nn::Part part_;  // of layers that are divided
+  nn::Part part_;  // of divided layers
   const nn::Outline& model_;
   DeviceMemory<D, LossSums> uncounted_;
-  DeviceMemory<D, Gradient> parts_;           // this rank's, then those of all
-  Index part_elements_ = 0, part_limit_ = 0;  // of this rank's: at present, at most
+  DeviceMemory<D, Gradient> parts_;           // this rank's, then those of all ranks
+  Index part_elements_ = 0, part_limit_ = 0;  // of this rank: now, at most
 };
 
 }  // namespace pdp::engine

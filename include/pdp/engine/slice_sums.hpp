@@ -13,8 +13,8 @@
 
 namespace pdp::engine {
 
-/// Memory for sums of slices of units that are added to those of earlier micro-batches: a piece for each buffer of gradients, which units
-/// use in turn. Pieces that were lent are used in place of own ones.
+/// Memory for sums of slices of units that are added to those of earlier micro-batches. Each gradient buffer has one piece, which its units
+/// use in turn. Pieces that are lent take the place of own ones.
 template <class D, class T>
 class SliceSums {
  public:
@@ -22,13 +22,13 @@ class SliceSums {
 
   SliceSums(const D& device, const plan::Plan& plan, const nn::Outline& model, const std::vector<std::span<Gradient>>& lent);
 
-  /// The piece of a unit, of which a slice may need only the beginning.
+  /// Returns the piece of a unit. A slice may need only the beginning of it.
   [[nodiscard]] std::span<Gradient> operator[](int unit) const { return pieces_[piece_of_[as_size(unit)]]; }
 
  private:
   std::vector<DeviceMemory<D, Gradient>> own_;
   std::vector<std::span<Gradient>> pieces_;
-  std::vector<std::size_t> piece_of_;  // units
+  std::vector<std::size_t> piece_of_;  // [unit]
 };
 
 template <class D, class T>

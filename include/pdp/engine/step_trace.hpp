@@ -10,19 +10,19 @@
 
 namespace pdp::engine {
 
-/// The times of a step's instructions on this rank, where a step is traced.
+/// The times of a step's instructions on this rank, if steps are traced.
 class StepTrace {
  public:
-  /// Whether steps, of so many instructions, are traced from now on.
+  /// Turns tracing on or off. `instructions`: number of instructions of a step.
   void trace(bool on, std::size_t instructions);
   [[nodiscard]] bool is_on() const { return is_on_; }
-  /// Of the last step that was traced.
+  /// Returns the times of the last traced step.
   [[nodiscard]] std::span<const Timed> times() const { return times_; }
 
-  /// Times count from now on.
+  /// Begins a step, whose times count from now on.
   void begin();
   void begin(std::size_t at) { times_[at].begin = now(); }
-  /// `count`: instructions that are carried out together. Those after the first are part of it.
+  /// `count`: number of instructions that are executed together. All but the first begin and end when the first ends.
   void end(std::size_t at, std::size_t count);
 
  private:
@@ -30,7 +30,7 @@ class StepTrace {
 
   bool is_on_ = false;
   std::vector<Timed> times_;
-  std::int64_t origin_ = 0;  // in nanoseconds of a steady clock
+  std::int64_t origin_ = 0;  // nanoseconds of a steady clock
 };
 
 }  // namespace pdp::engine

@@ -11,25 +11,25 @@
 
 namespace pdp::engine {
 
-/// When a rank began an instruction and when it was through, in seconds since the ranks had met at a barrier.
+/// Begin and end of an instruction on a rank, in seconds since a barrier of all ranks.
 struct Timed {
   double begin = 0;
   double end = 0;
 };
 
-/// One step as it ran: for each rank its list of instructions, and when it was at each of them.
+/// One step as it ran: for each rank its list of instructions, and their times.
 struct Timeline {
   std::vector<plan::Instructions> lists;
   std::vector<std::vector<Timed>> times;
 
-  /// Seconds until the last rank was through.
+  /// Returns the time at which the last rank finished, in seconds.
   [[nodiscard]] double seconds() const;
 };
 
-/// Returns the timeline of all ranks. `times`: of each instruction when it began and when it was through, rank after rank.
+/// Returns the timeline of all ranks. `times`: begin and end of each instruction, rank after rank.
 [[nodiscard]] Timeline timeline_of(const std::vector<plan::Plan>& plans, std::span<const double> times);
 
-/// Brings the times of all ranks together on rank 0; gives an empty timeline on the others. Every rank makes this call. `plans`: of all.
+/// Collects the times of all ranks on rank 0; returns an empty timeline on the others. Every rank makes this call. `plans`: of all ranks.
 template <comm::Communicator C, class D>
 [[nodiscard]] Timeline collect_timeline(C& world, const D& device, const std::vector<plan::Plan>& plans, std::span<const Timed> own) {
   std::vector<std::size_t> counts;

@@ -17,14 +17,15 @@
 
 namespace pdp::engine {
 
-/// What the ranks of a group do with units of a worker's parameters: reduce their gradients, update slices of them, and gather them. By
-/// calls, or, where the ranks see each other's memory, by waiting for each other: then it is the update that adds up and hands on.
+/// The collective operations on units of a worker's parameters: reducing gradients, updating slices and gathering parameters. They are
+/// calls of a group. If the ranks see each other's memory, each is a rendezvous only: the update reads the gradients of all ranks and
+/// writes the parameters of all ranks.
 ///
-/// A reduction, or a gathering, is started, its Work is waited for, and it is ended. Borrows all that it is made of.
+/// A reduction or a gathering has three parts: the start, the wait for its Work, and the end. Borrows everything that it is made of.
 template <comm::Communicator C, class W, class Reduced>
 class UnitCalls {
   using T = typename W::T;
-  using Gradient = typename W::Gradient;  // of a parameter, as it is computed and applied; it travels as Reduced
+  using Gradient = typename W::Gradient;  // of a parameter, as it is computed and applied; sent as Reduced
   using Stage = typename W::Stage;
   using Memory = UnitMemory<C, typename Stage::Device, T, Reduced>;
   using Work = typename C::Work;
@@ -32,7 +33,7 @@ class UnitCalls {
   static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
  public:
-  /// Every rank of each group makes this call, where gradients are rounded.
+  /// Every rank of each group makes this call if gradients are rounded.
   UnitCalls(const Groups<C>& groups, const plan::Plan& plan, Memory& memory, W& worker)
       : plan_{plan},
         memory_{memory},
@@ -44,7 +45,7 @@ class UnitCalls {
     if constexpr (rounds) rounded_ = {worker.stage(), plan, groups};
   }
 
-  /// Each rank gets the sum of a unit's gradients, or its slice of it.
+  /// Starts a reduction, by which each rank gets the sum of a unit's gradients, or its slice of it.
   void start_reduction(C& group, const plan::Instruction& i) { reduction_work(i) = reduce(group, i); }
   [[nodiscard]] Work& reduction_work(const plan::Instruction& i) { return reductions_[as_size(i.unit)]; }
   void end_reduction(const plan::Instruction& i) {
@@ -60,13 +61,14 @@ class UnitCalls {
     if (i.accumulate) worker_.add_scratch(i.unit);
   }
 
-  /// Each rank gets all of a unit's parameters, of which every rank of the group has a slice.
+  /// Starts to gather all of a unit's parameters on each rank, from the slices of all ranks of the group.
   void start_gathering(C& group, const plan::Instruction& i) { gathering_work(i) = gather(group, i); }
   [[nodiscard]] Work& gathering_work(const plan::Instruction& i) { return gathers_[as_size(i.unit)]; }
-  /// Throws PlanError where the ranks have waited for each other at different units; nothing else is left to do.
+  /// Throws PlanError if the ranks were at different units in the rendezvous. Nothing else is left to do.
   void end_gathering(const plan::Instruction& i) const { check_met(i); }
 
-  /// Of this rank's slice of a unit: in common memory by the gradients of all ranks, unless the norm of their sum was wanted before.
+  /// Updates this rank's slice of a unit. In common memory it adds up the gradients of all ranks, unless they were added up before for the
+  /// norm.
   void update(int unit) {
     worker_.apply(unit, takes_norm_ ? std::span<const Gradient* const>{} : memory_.gradients(unit), memory_.others_values(unit));
   }
@@ -74,7 +76,7 @@ class UnitCalls {
  private:
   [[nodiscard]] Stage& stage() const { return worker_.stage(); }
   [[nodiscard]] bool is_whole(const plan::Instruction& i) const { return plan_.units[as_size(i.unit)].sharding == plan::Sharding::none; }
-  /// Whether what a group does with a unit is done in memory that all of it see.
+  /// Returns whether the group works on a unit in memory that all its ranks see.
   [[nodiscard]] bool is_common(const plan::Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }
 
   Work reduce(C& group, const plan::Instruction& i) {
@@ -95,13 +97,13 @@ class UnitCalls {
       if (is_common(i)) return meet(group, i);
     return start_all_gather(group, stage().device(), std::span<const T>{stage().own_values(i.unit)}, stage().values(i.unit));
   }
-  /// Where the sum of this rank's slice comes.
+  /// Returns the memory for the sum of this rank's slice.
   [[nodiscard]] std::span<Gradient> sum_of(const plan::Instruction& i) {
     return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit);
   }
 
-  /// Waits for the ranks of a group at a unit, of which each has to be at the same one. All of them learn the least mark and the greatest,
-  /// so that where these differ none goes on to look at what another still writes.
+  /// Starts a rendezvous of the ranks of a group, which must all be at the same unit. Every rank learns the smallest and the largest mark.
+  /// If these differ, no rank goes on to read memory that another one still writes.
   Work meet(C& group, const plan::Instruction& i) {
     std::array<std::int64_t, 2>& marks = marks_[as_size(i.unit)];
     marks = {mark_of(i), -mark_of(i)};
@@ -120,8 +122,8 @@ class UnitCalls {
   W& worker_;
   bool takes_norm_;  // of the whole gradient, before it is applied
   RoundedGradients<C, typename Stage::Device, T, Reduced> rounded_;
-  std::vector<std::array<std::int64_t, 2>> marks_;  // of units: the greatest, and the least negated
-  std::vector<Work> reductions_, gathers_;          // of units; last, so that they are let go of before what they borrow
+  std::vector<std::array<std::int64_t, 2>> marks_;  // [unit]: the largest mark, and the smallest negated
+  std::vector<Work> reductions_, gathers_;          // [unit]; last, so that they are destroyed before what they borrow
 };
 
 }  // namespace pdp::engine

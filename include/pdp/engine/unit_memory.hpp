@@ -16,14 +16,14 @@
 
 namespace pdp::engine {
 
-/// Whether ranks over a communicator may see each other's memory, by the communicator's type, where gradients travel as `Reduced`.
+/// Whether ranks may see each other's memory over a communicator, by its type, if gradients are sent as `Reduced`.
 template <class C, class T, class Reduced = Accumulated<T>>
 inline constexpr bool may_see_memory =
     comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C> && std::same_as<T, Accumulated<T>> && std::same_as<Reduced, Accumulated<T>>;
 
-/// Memory for units that ranks share, from the communicators of their groups. Where the ranks of a group see each other's, they need no
-/// message to reduce gradients to slices and to gather parameters from them: it is enough that they wait for each other before the one and
-/// after the other. Where calls take memory of a device, all that they reduce and gather of units lies in the communicators'.
+/// Memory for units that ranks share, allocated by the communicators of their groups. Ranks that see each other's memory need no message to
+/// reduce gradients to slices and to gather parameters from slices: a rendezvous before and after is enough. If calls take device memory,
+/// the communicators allocate all memory of units that calls reduce or gather.
 template <comm::Communicator C, class D, class T, class Reduced = Accumulated<T>>
 class UnitMemory {
   using Gradient = Accumulated<T>;
@@ -35,33 +35,33 @@ class UnitMemory {
   /// Every rank of each group makes this call.
   UnitMemory(const Groups<C>& groups, const D& device, const plan::Plan& plan, const plan::Outline& model);
 
-  /// As a Stage takes it.
+  /// Returns the memory that a Stage borrows.
   [[nodiscard]] nn::Lent<T> lent();
-  /// For sums of slices that are added to those of earlier micro-batches, as a Worker takes it.
+  /// Returns the memory that a Worker borrows for sums of slices, which are added to those of earlier micro-batches.
   [[nodiscard]] std::vector<std::span<Gradient>> lent_scratch();
 
-  /// Whether this rank sees all of its group's, and they keep slices of the optimizer's state.
+  /// Returns whether this rank sees a unit's memory on all ranks of its group, which keep slices of the optimizer state.
   [[nodiscard]] bool is_common(int unit) const { return !gradients(unit).empty(); }
 
-  /// Says which unit it is, and where it lies: equal on ranks whose plans and memory are alike.
+  /// Returns a number that identifies a unit and its place: equal on ranks with equal plans and memory.
   [[nodiscard]] std::int64_t mark(int unit) const { return at(unit).mark; }
 
-  /// Of all ranks, in their order: this rank's slice of the gradients.
+  /// Returns the gradients of all ranks, in their order, each at this rank's slice.
   [[nodiscard]] std::span<const Gradient* const> gradients(int unit) const { return at(unit).gradients_of_all; }
-  /// Of all ranks but this one: this rank's slice of the parameters.
+  /// Returns the parameters of all other ranks, each at this rank's slice.
   [[nodiscard]] std::span<T* const> others_values(int unit) const { return at(unit).values_of_others; }
 
-  /// Leaves in this rank's slice of its own gradients the sum over the group, added up in the order of ranks. All of them are there; nobody
-  /// else touches this slice.
+  /// Writes the sum over the group to this rank's slice of its own gradients, added up in the order of ranks. All gradients must be
+  /// complete. No other rank touches this slice.
   void reduce(const D& device, int unit, std::span<Gradient> own);
 
  private:
   struct Unit {
-    std::vector<const Gradient*> gradients_of_all;  // the gradients of the group's ranks, in this rank's slice
-    std::vector<T*> values_of_others;               // the values of all but this one, there
+    std::vector<const Gradient*> gradients_of_all;  // of all ranks of the group, at this rank's slice
+    std::vector<T*> values_of_others;               // of all other ranks, at this rank's slice
     std::int64_t mark = 0;
   };
-  static constexpr std::size_t block = 4 * 1024;  // elements that stay in a core's nearest cache
+  static constexpr std::size_t block = 4 * 1024;  // elements that fit in a core's nearest cache
 
   [[nodiscard]] const Unit& at(int unit) const { return units_[as_size(unit)]; }
 
@@ -111,7 +111,7 @@ void UnitMemory<C, D, T, Reduced>::reduce(const D& device, int unit, std::span<G
     const auto part = [&](std::size_t rank) { return Matrix<const Gradient>{all[rank] + begin, 1, elements}; };
     const Matrix<Gradient> sum{own.data() + begin, 1, elements}, scratch{scratch_.data(), 1, elements};
     Matrix<const Gradient> before = part(0);
-    for (std::size_t rank = 1; rank < all.size(); ++rank) {  // this rank's own are read before they are written
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {  // this rank's own gradients are read before they are overwritten
       const Matrix<Gradient> to = rank == all.size() - 1 ? sum : scratch;
       add(device, before, part(rank), to);
       before = to;
@@ -125,7 +125,7 @@ void UnitMemory<C, D, T, Reduced>::lend(const Groups<C>& groups, const D& device
   buffers_ = std::max(layout.values.buffers.size(), layout.gradients.buffers.size());
   scratches_ = layout.scratch.size();
   const std::size_t units = units_.size();
-  std::vector<typename Values::Need> values(units + buffers_);  // of units, then of buffers
+  std::vector<typename Values::Need> values(units + buffers_);  // [unit], then [buffer]
   std::vector<typename Gradients::Need> gradients(units + buffers_ + scratches_);
   for (std::size_t u = 0; u < units; ++u) {
     const nn::Run& run = layout.units[u].run;
@@ -134,7 +134,7 @@ void UnitMemory<C, D, T, Reduced>::lend(const Groups<C>& groups, const D& device
       needs[u] = {group, pieces.kept[u]};
       if (!keeps_whole) needs[units + as_size(run.buffer)].share(group, pieces.buffers[as_size(run.buffer)]);
     };
-    if (sees_memory && !run.keeps_gradients) continue;  // such ranks reduce and gather by messages
+    if (sees_memory && !run.keeps_gradients) continue;  // such units are reduced and gathered by messages
     if (run.slices > 1) need(values, layout.values, run.keeps_values);
     if (!std::same_as<Reduced, Gradient>) continue;
     need(gradients, layout.gradients, run.keeps_gradients);

@@ -25,14 +25,14 @@
 
 namespace pdp::engine {
 
-/// What a rank computes of a plan, without a word to any other rank: layers, losses and updates, on memory that is made here, once, from
-/// the plan.
+/// The computation of a rank's plan, without communication: layers, losses and updates. The constructor allocates all memory that the plan
+/// needs.
 template <nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P, class D>
 class Worker {
  public:
   using T = typename P::compute;
-  using Gradient = Accumulated<T>;   // of parameters; their masters and the optimizer's state likewise
-  using Input = typename P::master;  // of a sample, and of what a prediction gives
+  using Gradient = Accumulated<T>;   // of parameters; also the type of masters and of the optimizer state
+  using Input = typename P::master;  // of a sample, and of a prediction
   using Target = typename Loss::Target;
   using StepBatch = Batch<Input, Target>;
   using Slot = nn::Slot<T>;
@@ -42,7 +42,7 @@ class Worker {
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
-  /// `lent`, `lent_scratch`: memory that somebody else keeps, where there is any.
+  /// `lent`, `lent_scratch`: memory that another object owns; empty if there is none.
   Worker(const plan::Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
          const nn::Lent<T>& lent, const std::vector<std::span<Gradient>>& lent_scratch)
       : optimizer_{optimizer},
@@ -67,22 +67,22 @@ class Worker {
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
-  /// Throws ShapeError or ConfigError on a batch that does not fit.
+  /// Throws ShapeError if a batch does not fit, and LabelError if a target does not.
   void check(const StepBatch& batch, bool training) const {
     check_rows(batch.x, training ? limits_.rows : micro_rows_);
     check_targets(batch.x.rows, as_index(batch.targets.size()), loss_.target_elements());
     if (!batch.on_device) loss_.check(batch.targets);
   }
 
-  /// Whether begin() does not wait for what the device was given before.
+  /// Returns whether begin() does not wait for earlier work of the device.
   [[nodiscard]] bool begins_at_once(const StepBatch& batch) const {
     return batch.on_device || takes_at_once(device(), {batch.x.values().size_bytes(), batch.targets.size_bytes()});
   }
 
-  /// From now on what begins with a batch that lies on the device has a copy of it, in one place for all.
+  /// From now on, copies batches that lie on the device to the same place, too.
   void copy_batches() { input_.copy_always(); }
 
-  /// Begins a step or an evaluation on this rank's rows, which have been checked.
+  /// Begins a step or an evaluation on this rank's rows. Call check() first.
   void begin(const StepBatch& batch, bool training, const StepBegin& step = {}) {
     training_ = training;
     if (training) {
@@ -94,9 +94,9 @@ class Worker {
     if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
     bind(batch);
   }
-  /// Where the device has the rows that were begun with: their inputs and targets.
+  /// Returns the place in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
-  /// Tells the loss how many rows there are on all ranks.
+  /// Sets the number of rows on all ranks, by which the loss is divided.
   void set_global_rows(Index rows) {
     store(device(), 1 / static_cast<double>(rows), &numbers_.data()->scale);
     norm.scale_loss(device(), numbers_.data());
@@ -122,13 +122,14 @@ class Worker {
     }
   }
 
-  /// Computes the first layers of a forward instruction. Returns what is left of it.
+  /// Computes the first layers of a forward instruction. Returns the rest of the instruction.
   [[nodiscard]] plan::Instruction run_next(const plan::Instruction& i) {
     return plan::compute(i.op, i.micro_batch, stage_.forward_next(slot(i), i.first, i.last), i.last);
   }
 
-  /// Updates this rank's slice of a unit: by its gradients, or by the sum of those at `gradients` where some are given. What it becomes is
-  /// left at `copies`, too, unless the step is skipped. Where the norm of the gradient is taken, none are given: it is of sums.
+  /// Updates this rank's slice of a unit, by its own gradients, or by the sum of those at `gradients` if any are given. Also writes the new
+  /// values to `copies`, unless the step is skipped. `gradients` must be empty if the norm of the gradient is taken, since that is a norm
+  /// of sums.
   void apply(int unit, std::span<const Gradient* const> gradients = {}, std::span<T* const> copies = {}) {
     const Gradient* const own = stage_.own_gradients(unit).data();
     if (gradients.empty()) gradients = {&own, 1};
@@ -138,8 +139,8 @@ class Worker {
                                            optimizer_state_[as_size(unit)].span(), copies);
   }
 
-  /// An instruction with those that follow it, `count` in all, whose rows may be taken together (see joined). Calls between() after each
-  /// product.
+  /// Executes an instruction and those that follow it, `count` in all, whose rows may be computed together (see joined). Calls between()
+  /// after each product.
   template <class Between>
   void run_joined(const plan::Instruction& i, int count, Between&& between) {
     const std::span<Slot> all = boundaries_.slots_when(true).subspan(as_size(i.micro_batch), as_size(count));
@@ -160,22 +161,23 @@ class Worker {
     }
   }
 
-  /// The tensor that a message carries.
+  /// Returns the tensor of a message or a sum.
   [[nodiscard]] std::span<T> boundary(const plan::Instruction& i) {
     return (i.tensor == plan::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
   }
-  /// The model's output for the rows of a prediction, in memory of the host.
+  /// Returns the model's output for the rows of a prediction, in host memory.
   [[nodiscard]] Matrix<const Input> output() { return output_.whole(device(), device_output()); }
-  /// The same where each rank of a group has some columns of it: `gather(own, all)` brings these together.
+  /// Returns the same if each rank of a group has some columns of it: `gather(own, all)` collects them.
   template <class Gather>
   [[nodiscard]] Matrix<const Input> join_output(const Gather& gather) {
     return output_.join(device(), device_output(), gather);
   }
-  /// What this rank knows of the loss of a micro-batch's rows from its columns of the output, and room for what all of its group know.
+  /// own_parts(): what this rank computed from its columns of the output for a micro-batch's loss. all_parts(): memory for the results of
+  /// all ranks of the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return loss_.own_parts(); }
   [[nodiscard]] std::span<Gradient> all_parts() { return loss_.all_parts(); }
 
-  /// Where a slice of a unit's sum comes that is to be added to what is there, and that addition.
+  /// scratch() returns memory for the sum of a unit's slice, which add_scratch() adds to the existing gradients.
   [[nodiscard]] std::span<Gradient> scratch(int unit) { return sums_[unit].first(stage_.own_gradients(unit).size()); }
   void add_scratch(int unit) {
     const std::span<Gradient> own = stage_.own_gradients(unit);
@@ -184,18 +186,18 @@ class Worker {
     add(device(), Matrix<const Gradient>{sum}, Matrix<const Gradient>{scratch(unit).data(), 1, elements}, sum);
   }
 
-  /// The norm of the gradient, where the plan takes it: of each unit before it is reduced, then this rank's part of the square, and what
-  /// becomes of the step when the square is that of all ranks.
+  /// The norm of the gradient, if the plan takes it. watch() runs before the reduction of each unit. add_squares() adds this rank's part of
+  /// the square. apply_gradient_rule() runs when the square is that of all ranks.
   void watch(int unit) { norm.watch(device(), unit); }
   void add_squares() { norm.add_squares(device(), &numbers_.data()->square); }
   void apply_gradient_rule() { norm.apply_gradient_rule(device(), numbers_.data()); }
 
-  /// What the device knows of a step, which ranks add up: its loss and right rows, and the square of the norm of its gradient.
+  /// Device values that ranks add up: sums() returns the loss and correct rows of a step, square() the square of its gradient's norm.
   [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 2}; }
   [[nodiscard]] std::span<double> square() { return {&numbers_.data()->square, 1}; }
-  /// All that it knows, when it is through.
+  /// Returns all numbers of a step, after the device has finished it.
   [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }
-  /// The same of what the device was given so far, for later.
+  /// Starts to read the same numbers, as of the device's work so far.
   [[nodiscard]] DeviceRead<D, StepNumbers> read_numbers() const { return read_later(device(), numbers_.data()); }
 
   GradientNorm<D, T> norm;
@@ -212,13 +214,13 @@ class Worker {
 
   [[nodiscard]] Slot& slot(const plan::Instruction& i) { return boundaries_.slots_when(training_)[as_size(i.micro_batch)]; }
 
-  /// The targets of a micro-batch's rows.
+  /// Returns the targets of a micro-batch's rows.
   [[nodiscard]] std::span<const Target> targets(const Slot& slot) const {
     const Index width = loss_.target_elements();
     const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
     return batch_.targets.subspan(as_size(first * width), as_size(slot.rows * width));
   }
-  /// Whether there is a loss to take: not of a prediction, and not of an empty share, as the gradients of no rows are zero.
+  /// Returns whether there is a loss to compute. There is none for a prediction, nor for an empty share, whose gradients are zero.
   [[nodiscard]] bool has_loss(const Slot& slot) const { return !batch_.targets.empty() && slot.rows > 0; }
 
   void share_loss(Slot& slot, int boundary) {
@@ -244,7 +246,7 @@ class Worker {
   std::vector<DeviceMemory<D, Gradient>> optimizer_state_;
   std::int64_t steps_ = 0;
   bool training_ = false;
-  Batch<T, Target> batch_;  // as the device has it
+  Batch<T, Target> batch_;  // in memory that the device reads
 };
 
 }  // namespace pdp::engine

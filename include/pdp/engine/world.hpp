@@ -7,8 +7,8 @@
 
 namespace pdp::engine {
 
-/// Whether an engine calls a communicator through comm::Any: each whose calls take memory of the host. So engines are compiled once,
-/// whatever connects the ranks. A call costs one more jump, some nanoseconds of the microsecond or more that ranks need to meet.
+/// Whether an engine calls a communicator through comm::Any: true for those whose calls take host memory. So an engine is compiled once,
+/// whatever connects the ranks. The cost is one indirect jump a call: some nanoseconds, of the microsecond or more that a rendezvous takes.
 template <class C, class D>
 inline constexpr bool calls_through_any = false;
 template <comm::Communicator C, class D>
@@ -17,7 +17,7 @@ requires(D::uses_host_memory && !comm::HasDeviceBuffers<C> && !comm::QueuesMessa
   requires comm::AnyCalls::holds<typename C::Work>;
 }) inline constexpr bool calls_through_any<C, D> = true;
 
-/// The world of a trainer as its engine calls it. Borrows the communicator.
+/// A trainer's world, in the type that its engine calls. Borrows the communicator.
 template <comm::Communicator C, class D>
 class World {
  public:

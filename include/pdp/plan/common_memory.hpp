@@ -10,10 +10,12 @@
 
 namespace pdp::plan {
 
-/// A plan for a world whose ranks see each other's memory. Of a unit that all of them would update equally each one updates a slice, and
-/// keeps the optimizer's state of that only: it adds up the others' gradients where they lie, and leaves the new parameters with them, so
-/// that neither costs a message. A unit stays what it is where it is not reduced over the world, and where a rank still computes with its
-/// parameters when it has started to reduce: others may change them from then on.
+/// Adapts a plan to a world whose ranks see each other's memory. A unit that all ranks would update equally is sharded as in ZeRO-1: each
+/// rank updates one slice and keeps the optimizer state of that slice only. It adds up the gradients of its slice from the memory of all
+/// ranks, and writes the new parameters to all of them. So neither takes a message.
+///
+/// A unit stays unchanged if it is not reduced over the world. It also stays unchanged if the rank reads its parameters after the start of
+/// the reduction: other ranks may change them from then on.
 Plan in_common_memory(Plan plan, RankInWorld at);
 
 }  // namespace pdp::plan

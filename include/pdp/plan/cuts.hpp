@@ -13,7 +13,8 @@
 
 namespace pdp::plan {
 
-/// Where a model is cut in stages: the first layer of each stage but the first. None: where split_by_cost says.
+/// The layers at which a model is cut into stages: the first layer of each stage but the first. Empty: split_by_cost() chooses. The
+/// constructor throws ConfigError for more than 255 cuts.
 class Cuts {
  public:
   static constexpr std::size_t most = 255;
@@ -32,12 +33,13 @@ class Cuts {
   std::size_t count_ = 0;
 };
 
-/// What a layer costs for each row, in products: forward and both halves of backward are alike in it. What it reads and writes counts, too,
-/// so that layers without parameters are not free.
+/// Returns the relative cost of a layer per row, in multiplications. Forward and each half of backward cost the same. Values that are read
+/// and written count as well, so that layers without parameters are not free.
 constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters + (layer.is_view ? 0 : layer.in + layer.out); }
 
-/// Cuts the layers in as many stages as are asked for, none of them empty, so that the dearest one is as cheap as can be, and the others as
-/// alike as that allows: their squares have the smallest sum. Gives the first layer of each stage, and the number of layers at the end.
+/// Cuts the layers into `stages` non-empty stages. Minimises the cost of the most expensive stage, then the sum of the squared costs, which
+/// makes the others as equal as possible. Returns the first layer of each stage, followed by the number of layers. Throws ConfigError
+/// unless 1 <= stages <= layers.
 constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const int layers = model.size();
   if (stages < 1 || stages > layers)
@@ -47,15 +49,15 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const auto range = [&](int first, int last) { return before[as_size(last)] - before[as_size(first)]; };
   const auto at = [&](int stage, int layer) { return as_size(stage * (layers + 1) + layer); };
   constexpr double never = std::numeric_limits<double>::max();
-  // Of s + 1 stages of the first l layers, least[s][l]: the smallest that `join` makes of the stages' costs; from[s][l]: where the last of
-  // them begins.
+  // least[s][l]: the smallest value that `join` makes of the costs of s + 1 stages over the first l layers. from[s][l]: the first layer of
+  // the last of these stages.
   std::vector<int> from(at(stages, 0), 0);
   const auto minimize = [&](auto&& of_stage, auto&& join) {
     std::vector<double> least(from.size(), never);
     for (int layer = 1; layer <= layers; ++layer) least[at(0, layer)] = of_stage(range(0, layer));
     for (int stage = 1; stage < stages; ++stage) {
       for (int layer = stage + 1; layer <= layers; ++layer) {
-        for (int cut = layer - 1; cut >= stage; --cut) {  // so that the last stage becomes dearer and dearer
+        for (int cut = layer - 1; cut >= stage; --cut) {  // each iteration makes the last stage more expensive
           const double rest = least[at(stage - 1, cut)], last = of_stage(range(cut, layer));
           if (last == never || last > least[at(stage, layer)]) break;
           if (rest == never || join(rest, last) > least[at(stage, layer)]) continue;
@@ -79,7 +81,8 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   return firsts;
 }
 
-/// The first layer of each stage, and the number of layers at the end: as the user says, or by cost.
+/// Returns the first layer of each stage, followed by the number of layers: as `cuts` says, or by cost if there are no cuts. Throws
+/// ConfigError if the cuts do not make `stages` non-empty stages.
 constexpr std::vector<int> stages_of(const nn::Outline& model, int stages, const Cuts& cuts) {
   if (cuts.empty()) return split_by_cost(model, stages);
   if (cuts.size() + 1 != as_size(stages))

@@ -8,29 +8,30 @@
 
 namespace pdp::plan {
 
-/// A tensor that lives between instructions: at a boundary, or what a layer saves.
+/// The kind of a tensor that lives between instructions: at a boundary, or saved by a layer.
 enum class Kind : std::uint8_t { activation, gradient, saved };
 constexpr Kind kind_of(Tensor tensor) { return tensor == Tensor::activation ? Kind::activation : Kind::gradient; }
 
 enum class Access : std::uint8_t {
   read,
-  write,   // whatever was there before
-  update,  // what was there is changed
-  arrive   // a message brings it
+  write,   // replaces the old value
+  update,  // changes the old value
+  arrive   // a message delivers it
 };
 
-/// What an instruction does with one tensor of its micro-batch.
+/// The use of one tensor of a micro-batch by an instruction.
 struct Effect {
   Kind kind = Kind::activation;
-  int number = 0;  // of the boundary, or of the layer that saves it
+  int number = 0;  // boundary, or the layer that saves the tensor
   Access access = Access::read;
-  int layer = -1;  // that computes; -1: none does
+  int layer = -1;  // the layer that computes; -1: none
 
   friend constexpr bool operator==(const Effect&, const Effect&) = default;
 };
 
-/// Calls visit(effect) with what an instruction reads and writes of the tensors of its micro-batch, in the order in which it does. A layer
-/// may use more: backward of it may read its input and its output. Layers that pass no gradient on do nothing in backward_input.
+/// Calls visit(effect) for each tensor of its micro-batch that an instruction reads or writes, in the order of use. Both halves of backward
+/// count as reading the input and the output of a layer, since layers may read either. Layers that pass no gradient on do nothing in
+/// backward_input.
 template <class Visit>
 constexpr void for_each_effect(const Instruction& i, const nn::Outline& model, Visit&& visit) {
   if (computes_layers(i.op)) {
@@ -55,17 +56,17 @@ constexpr void for_each_effect(const Instruction& i, const nn::Outline& model, V
   }
 }
 
-/// Whether an instruction is about layers among [first, last).
+/// Returns whether the layers of an instruction overlap [first, last).
 constexpr bool overlaps(const Instruction& i, int first, int last) { return i.first < last && first < i.last; }
-/// Whether it may read parameters of layers [first, last).
+/// Returns whether an instruction may read parameters of layers [first, last).
 constexpr bool reads_parameters(const Instruction& i, int first, int last) {
   return (i.op == Op::forward || i.op == Op::backward_input) && overlaps(i, first, last);
 }
-/// Whether it computes gradients of parameters of layers [first, last).
+/// Returns whether an instruction computes gradients of parameters of layers [first, last).
 constexpr bool computes_parameter_gradients(const Instruction& i, int first, int last) {
   return i.op == Op::backward_weight && overlaps(i, first, last);
 }
-/// Whether it computes or sends from the gradient at a boundary.
+/// Returns whether an instruction reads the gradient at a boundary, to compute with it or to send it.
 constexpr bool reads_gradient(const Instruction& i, int boundary) {
   if (i.op == Op::backward_input || i.op == Op::backward_weight) return i.first < boundary && boundary <= i.last;
   return i.op == Op::send_start && i.tensor == Tensor::gradient && i.first == boundary;

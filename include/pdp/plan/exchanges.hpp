@@ -13,10 +13,10 @@ namespace pdp::plan {
 
 namespace detail {
 
-/// Writes a list of instructions anew, with what divided layers exchange over a group.
+/// Rewrites a list of instructions and adds the exchanges of divided layers over a group.
 ///
-/// An activation's sum is needed at once. A gradient's starts as soon as its terms are there, and is waited for where it is needed, so that
-/// it moves while the gradients of parameters are computed.
+/// Waits for the sum of an activation at once. Starts the sum of a gradient as soon as its terms are computed, and waits for it before the
+/// first instruction that needs it. So the sum overlaps with the gradients of parameters.
 class ExchangeWriter {
  public:
   constexpr ExchangeWriter(const Outline& model, int group, const Instructions& from) : model_{model}, group_{group}, from_{from} {}
@@ -39,7 +39,7 @@ class ExchangeWriter {
 
  private:
   [[nodiscard]] constexpr nn::Exchange exchange(int layer) const { return model_.layers[as_size(layer)].exchange; }
-  /// Whether a layer adds up the gradients that come back to it. It does nothing else, and parameters it has none.
+  /// Returns whether a layer sums the gradient of its input over the group. Such a layer does nothing else and has no parameters.
   [[nodiscard]] constexpr bool sums_gradient(int layer) const {
     return exchange(layer) == nn::Exchange::gradient_of_input && model_.passes_gradient(layer);
   }
@@ -54,7 +54,7 @@ class ExchangeWriter {
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(which));
     list_.push_back(end);
   }
-  /// Whether an instruction reads a gradient whose sum has been started.
+  /// Returns whether an instruction reads the gradient whose sum `started` has started.
   static constexpr bool needs(const Instruction& i, const Instruction& started) {
     return i.micro_batch == started.micro_batch && reads_gradient(i, started.first);
   }
@@ -91,7 +91,7 @@ class ExchangeWriter {
     pending_.push_back(sum(Op::sum_start, Tensor::gradient, micro_batch, layer, group_));
     list_.push_back(pending_.back());
   }
-  /// Whether this rank goes back through a layer later.
+  /// Returns whether this rank runs backward_input of a layer later in the list.
   [[nodiscard]] constexpr bool comes(int micro_batch, int layer) const {
     return std::any_of(from_.begin() + static_cast<std::ptrdiff_t>(at_), from_.end(), [&](const Instruction& i) {
       return i.op == Op::backward_input && i.micro_batch == micro_batch && i.first <= layer && layer < i.last;
@@ -109,7 +109,8 @@ class ExchangeWriter {
 
 }  // namespace detail
 
-/// A plan whose rank computes its part of each layer that is divided over a group, with what these exchange. Any strategy's plan will do.
+/// Returns a plan in which the rank computes its part of each divided layer, with the exchanges over the group. Accepts the plan of any
+/// strategy.
 constexpr Plan with_exchanges(const Outline& model, Plan plan, nn::Part part, int group) {
   plan.tensor = part;
   plan.tensor_group = group;

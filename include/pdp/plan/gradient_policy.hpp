@@ -14,18 +14,19 @@
 
 namespace pdp::plan {
 
-/// What becomes of a step whose gradient holds NaN or infinity. All ranks do the same, in the same step.
+/// The handling of a step with NaN or infinity in its gradient. All ranks do the same, in the same step.
 enum class NonFinite : std::uint8_t {
-  ignore,  // it is applied like any other
-  skip,    // it is not applied; the next step goes on from the same parameters
+  ignore,  // the step is applied like any other
+  skip,    // the step is not applied; the next step continues from the same parameters
   stop     // every rank throws NonFiniteGradient, which names the rank and the tensor; no parameter is changed
 };
 
-/// What is done to the whole gradient before it is applied, whatever the strategy.
+/// The treatment of the whole gradient before it is applied, independent of the strategy. check() throws ConfigError if a field is out of
+/// range.
 struct GradientPolicy {
-  double clip_norm = 0;  // the largest norm over all parameters; a longer gradient is scaled down to it. 0: any length
+  double clip_norm = 0;  // maximum norm over all parameters; a longer gradient is scaled down to it. 0: no limit
   NonFinite non_finite = NonFinite::ignore;
-  std::optional<LossScaling> loss_scaling{};  // of gradients of 16 bits; a step whose gradient is not finite is skipped then
+  std::optional<LossScaling> loss_scaling{};  // for 16-bit gradients; skips steps whose gradient is not finite
 
   [[nodiscard]] constexpr bool needs_norm() const { return clip_norm != 0 || skips(); }
   [[nodiscard]] constexpr bool skips() const { return non_finite != NonFinite::ignore || loss_scaling; }
@@ -36,11 +37,11 @@ struct GradientPolicy {
   void check(const LossScaling& scaling) const;
 };
 
-/// The same plan with the norm of the whole gradient in each step: it is known when all gradients are, so updates, and what follows from
-/// them, come after it. All else comes before, so that nothing is in flight where a step ends there.
+/// Adds the norm of the whole gradient to each step of a plan. The norm comes after all gradients. Updates, and the gathers that follow
+/// them, come after the norm. All else comes before it, so that nothing is in flight if a step ends there.
 Plan with_norm(Plan plan);
 
-/// A strategy's plan, as a policy needs it.
+/// Adds to a plan what a policy needs: the norm if policy.needs_norm().
 Plan plan_for(const GradientPolicy& policy, Plan plan);
 
 static_assert(!GradientPolicy{}.needs_norm());

@@ -15,26 +15,26 @@ namespace pdp::plan {
 enum class Tensor : std::uint8_t { activation, gradient };
 constexpr const char* name(Tensor tensor) { return tensor == Tensor::activation ? "activation" : "gradient"; }
 
-/// The most micro-batches of a step, layers of a model, units and groups of a rank that a plan can number.
+/// The maximum number of micro-batches of a step, layers of a model, and units and groups of a rank in a plan.
 inline constexpr int most_numbered = std::numeric_limits<std::int16_t>::max();
 
-/// What a rank does in a step, a set-up or an evaluation is a list of these, and nothing else.
+/// One instruction of a rank. The setup, a step and an evaluation are lists of instructions.
 struct Instruction {
   Op op = Op::forward;
-  Tensor tensor = Tensor::activation;  // of a message
-  bool accumulate = false;             // of backward_weight, and of a reduction to slices: add to the gradients that are there
+  Tensor tensor = Tensor::activation;  // of a message or a sum
+  bool accumulate = false;             // for backward_weight and reductions to slices: add to the existing gradients
   std::int16_t group = 0;              // 0: the world
   std::int16_t micro_batch = 0;
-  std::int16_t first = 0, last = 0;  // layers
+  std::int16_t first = 0, last = 0;  // layers [first, last); for a message or a sum, the boundary is `first`
   std::int16_t unit = -1;
-  std::int32_t peer = -1;  // rank in the group
+  std::int32_t peer = -1;  // rank in the group; -1: none
 
   friend constexpr bool operator==(const Instruction&, const Instruction&) = default;
 };
 
 using Instructions = std::vector<Instruction>;
 
-/// Returns the instruction with the start of what it waits for, and the instruction with the wait for what it starts; others as they are.
+/// start_of() returns the start that a wait belongs to, wait_of() the wait for a start. Both return other instructions unchanged.
 constexpr Instruction start_of(Instruction i) {
   i.op = start_of(i.op);
   return i;
@@ -44,8 +44,9 @@ constexpr Instruction wait_of(Instruction i) {
   return i;
 }
 
-/// How many instructions, from one on, compute gradients of the same parameters from micro-batches that follow each other. Their rows may
-/// be taken together: one product in place of several, and one addition to what is there. 1 where there is nothing to take together.
+/// Returns how many instructions, beginning at `at`, compute gradients of the same parameters from consecutive micro-batches. Their rows
+/// may be computed together, with one product instead of several and one addition to the existing gradients. Returns 1 if there is nothing
+/// to join.
 constexpr std::size_t joined(const Instructions& list, std::size_t at) {
   std::size_t end = at + 1;
   const Instruction& first = list[at];
@@ -61,7 +62,8 @@ constexpr std::size_t joined(const Instructions& list, std::size_t at) {
 
 namespace detail {
 
-/// The number of a micro-batch, a layer, a unit or a group, as an instruction keeps it.
+/// Returns the number of a micro-batch, layer, unit or group in the type that an instruction stores. Throws PlanError if it is out of
+/// range.
 constexpr std::int16_t numbered(int number, const char* what) {
   if (number < -1 || number > most_numbered)
     throw PlanError{text("an instruction was to name ", what, " ", number, ", but a plan numbers those from 0 to ", most_numbered,
@@ -71,7 +73,7 @@ constexpr std::int16_t numbered(int number, const char* what) {
 
 }  // namespace detail
 
-/// The words of a plan: shorter ways to write the instructions. They throw PlanError for a number that is too large (most_numbered).
+/// Shorthands that make instructions. They throw PlanError if a number is greater than most_numbered.
 constexpr Instruction compute(Op op, int micro_batch, int first, int last, bool accumulate = false) {
   return {.op = op,
           .accumulate = accumulate,
@@ -97,8 +99,8 @@ constexpr Instruction sum(Op op, Tensor tensor, int micro_batch, int boundary, i
 }
 constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = detail::numbered(group, "group")}; }
 
-/// "forward micro-batch 2, layers 0 to 3", "send_start activation 3 of micro-batch 2 to rank 1 of group 0", "reduce_start unit 1 in group
-/// 0".
+/// Describes an instruction in words: "forward micro-batch 2, layers 0 to 3", "send_start activation 3 of micro-batch 2 to rank 1 of group
+/// 0", "reduce_start unit 1 in group 0".
 inline std::string describe(const Instruction& i) {
   const OpKind kind = info(i.op).kind;
   std::string words = name(i.op);

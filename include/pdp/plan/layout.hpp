@@ -14,18 +14,17 @@
 
 namespace pdp::plan {
 
-/// The units of a plan, as a Stage takes them.
+/// Returns the units of a plan in the form that nn::Stage takes.
 std::vector<nn::Run> runs(const Plan& plan);
 
-/// What a rank holds of the model's parameters and of what becomes of them, in elements: the engine makes this memory, and describe() adds
-/// it up.
+/// Sizes in elements of the memory that a rank needs for parameters, for gradients and for their reduction. The engine allocates this
+/// memory; describe() adds it up.
 struct Layout : nn::Layout {
   /// [buffer]: sums of slices, before they are added to those of earlier micro-batches.
   std::vector<Index> scratch{};
-  /// [place]: a gradient while it is rounded, and behind it the sum of this rank's slice. Units of which the whole lies in one buffer have
-  /// one place.
+  /// [place]: a rounded gradient, followed by the sum of this rank's slice. Units that use the same gradient buffer share one place.
   std::vector<Index> rounded{};
-  std::vector<std::size_t> rounded_place{};  // [unit]
+  std::vector<std::size_t> rounded_place{};  // [unit]: its place in `rounded`
 
   [[nodiscard]] static constexpr Index sum(const std::vector<Index>& elements) {
     return std::accumulate(elements.begin(), elements.end(), Index{0});

@@ -14,9 +14,9 @@
 
 namespace pdp::plan {
 
-/// Where every tensor of a list of instructions lies in one buffer, in elements of one row. Two that are never needed at the same time may
-/// share their place: what a list needs is known from the list alone, so peak memory follows from the schedule. A layer that works in place
-/// has its output where its input was, if nobody wants the input any more.
+/// The offsets of all tensors of a list of instructions in one buffer, in elements per row. Tensors that are never needed at the same time
+/// may share memory. Lifetimes follow from the list alone, so peak memory follows from the schedule. A layer that works in place writes its
+/// output over its input, if the input is not needed any more.
 class Liveness {
  public:
   static constexpr Index nowhere = -1;
@@ -25,15 +25,16 @@ class Liveness {
   /// `keep_output`: the model's output stays readable after the list.
   Liveness(const nn::Outline& model, const Instructions& list, int micro_batches, bool keep_output);
 
-  /// Elements of one row of the whole buffer.
+  /// Returns the size of the buffer, in elements per row.
   [[nodiscard]] Index size() const { return size_; }
-  /// Where a boundary's tensor, or a layer's saved memory, begins; nowhere if the list does not need it. Times the rows of a micro-batch.
+  /// Returns the offset of a boundary's tensor or of a layer's saved memory, in elements per row: multiply it by the rows of a micro-batch.
+  /// Returns `nowhere` if the list does not need the tensor.
   [[nodiscard]] Index offset(Kind kind, int micro_batch, int number) const {
     return tensors_[as_size((Index{micro_batch} * 3 + as_int(kind)) * stride_ + number)].offset;
   }
 
  private:
-  /// From the instruction that writes a tensor to the one that reads it last.
+  /// A lifetime: from the instruction that writes a tensor to the last one that reads it.
   struct Life {
     Index first, last;
     friend constexpr bool operator==(const Life&, const Life&) = default;
@@ -41,53 +42,55 @@ class Liveness {
   struct Tensor {
     Index offset = nowhere;
     Index size = 0;
-    std::vector<Life> lives{};  // one after another: what is computed again is not needed in between
-    int micro_batches = 1;      // whose rows lie from here on, one after another
-    bool follows = false;       // the rows of the micro-batch before
+    std::vector<Life> lives{};  // one after another: a recomputed tensor is not needed in between
+    int micro_batches = 1;      // number of consecutive micro-batches stored from this offset on
+    bool follows = false;       // lies behind the rows of the previous micro-batch
   };
   static bool meet(const Tensor& a, const Tensor& b);
 
   [[nodiscard]] Index tensors_per_micro_batch() const { return 3 * Index{model_->size() + 1}; }
 
-  enum class Shares : std::uint8_t { nothing, its_output, all };  // with its input: the memory of the activation, or of its gradient, too
+  enum class Shares : std::uint8_t { nothing, its_output, all };  // shared with the input: nothing, the activation, also its gradient
 
-  /// What a layer's output shares with its input.
+  /// Returns the memory that a layer's output shares with its input.
   [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches, bool keep_output) const;
-  /// The first boundary whose tensor lies where that of this one does.
+  /// Returns the first boundary whose tensor has the same memory as the tensor at boundary `number`.
   [[nodiscard]] int origin(Kind kind, int number) const;
 
-  /// `written`: anew, whatever was there before.
+  /// Extends the lifetime of a tensor to instruction `at`. `written`: the tensor is overwritten, so a new lifetime begins.
   void touch(Kind kind, int micro_batch, int number, Index at, bool written = false);
 
-  /// Has the rows of micro-batches whose gradients of parameters are computed together lie together, where no others have been first.
+  /// Places the rows of micro-batches one after another if their gradients of parameters are computed together. Skips tensors that are
+  /// joined with other micro-batches already.
   void join(const Instruction& i, int count);
   void join(Kind kind, int first, int count, int number);
 
   void follow(const Instruction& i, Index at);
 
-  /// First fit, largest first: each tensor goes to the lowest place that is free for all its life, with those whose rows follow its own.
+  /// Assigns offsets by first fit, largest first. Each tensor gets the lowest offset that is free for its whole lifetime, together with the
+  /// rows that follow its own.
   void place();
 
   static Index end(const Tensor& tensor) { return padded<float>(tensor.offset + tensor.size); }
-  /// The lowest free place. `placed`: sorted by offset.
+  /// Returns the lowest free offset. `placed`: sorted by offset.
   static Index fit(const Tensor& tensor, const std::vector<Tensor*>& placed);
-  /// The same for the rows of several micro-batches, each of which lives as long as it is needed.
+  /// Returns the lowest free offset for the joined rows of several micro-batches, each with its own lifetime.
   [[nodiscard]] Index fit_all(const Tensor* first, const std::vector<Tensor*>& placed) const;
 
-  const nn::Outline* model_ = nullptr;  // while it is made
+  const nn::Outline* model_ = nullptr;  // only during construction
   int stride_ = 0;
-  std::vector<Shares> shares_;  // of layers
+  std::vector<Shares> shares_;  // [layer]
   std::vector<Tensor> tensors_;
   Index size_ = 0;
 };
 
-/// Where the tensors of a rank lie: those of its steps and those of its evaluations, which use one memory in turn.
+/// The offsets of a rank's tensors in steps and in evaluations, which use the same buffer in turn.
 struct Boundaries {
   Liveness step, evaluation;
 
   Boundaries(const nn::Outline& model, const Plan& plan)
       : step{model, plan.step, plan.micro_batches, false}, evaluation{model, plan.evaluate, 1, true} {}
-  /// Elements for each row of a micro-batch.
+  /// Returns the size of the buffer, in elements per row of a micro-batch.
   [[nodiscard]] Index row_elements() const { return std::max(step.size(), evaluation.size()); }
 };
 

@@ -8,47 +8,47 @@
 
 namespace pdp::plan {
 
-/// What an instruction does. `ops` says of each what it is about, and how a start and its wait belong together.
+/// The operation of an instruction. `ops` holds the kind of each operation, and relates starts to waits.
 enum class Op : std::uint8_t {
-  // Rows of the step over all ranks, before the first loss. Nothing travels where the caller knows them.
+  // Rows of the step over all ranks, before the first loss. Sends nothing if the caller knows their number.
   count_start,
   count_wait,
-  // Compute: a micro-batch, layers [first, last). The loss is taken at the boundary after the last layer.
+  // Computation: a micro-batch, layers [first, last). The loss is computed at the boundary after the last layer.
   forward,
   loss,
-  backward_input,   // from the last layer to the first: gradients of the boundaries
+  backward_input,   // gradients of the boundaries, from the last layer to the first
   backward_weight,  // gradients of the parameters
-  // A boundary's activation or gradient of a micro-batch, to or from a peer of a group. The boundary is `first`.
+  // Messages: a boundary's activation or gradient of a micro-batch, to or from a peer of a group. The boundary is `first`.
   send_start,
   send_wait,
   receive_start,
   receive_wait,
-  // A boundary's activation or gradient of a micro-batch, of which each rank of a group has a term, summed on all of them.
+  // All-reduce of a boundary's activation or gradient of a micro-batch, of which each rank of a group has one term.
   sum_start,
   sum_wait,
-  // What each rank of a group knows of a micro-batch's loss from its columns of the output, to all of them; before the loss.
+  // All-gather, before the loss, of what each rank of a group computes from its own output columns for a micro-batch's loss.
   share_loss,
-  // Gradients of a unit, summed over its group: each rank keeps the sum, or its slice of it.
+  // Reduction of a unit's gradients over its group: each rank gets the sum, or its slice of it.
   reduce_start,
   reduce_wait,
-  // Parameters of a unit, from the peer to its group.
+  // Broadcast of a unit's parameters from the peer to its group.
   broadcast,
-  // Parameters of a unit, each rank's slice to all of its group.
+  // All-gather of a unit's parameters: each rank's slice to all ranks of its group.
   gather_start,
   gather_wait,
-  // The norm of the whole gradient, over all ranks: between the last reduction and the first update, in plans that need it.
+  // Norm of the whole gradient over all ranks, between the last reduction and the first update, in plans that need it.
   norm_start,
   norm_wait,
-  // The sums that a report needs: loss, correct rows.
+  // Sums for the report: loss, correct rows.
   totals_start,
   totals_wait,
-  // The optimizer, on a unit.
+  // The optimizer's update of a unit.
   update
 };
 
-/// What an operation is about, and so which fields of an instruction it uses.
+/// The kind of an operation, which determines the fields of an instruction that it uses. Each comment lists these fields.
 enum class OpKind : std::uint8_t {
-  step,    // numbers of the whole step, which a group adds up: group
+  step,    // sums for the whole step: group
   layers,  // micro_batch, first, last
   loss,    // micro_batch, first; share_loss also group
   send,    // messages: tensor, micro_batch, first, group, peer
@@ -58,7 +58,7 @@ enum class OpKind : std::uint8_t {
   update      // unit
 };
 
-/// An operation may be a whole, or one of two halves: its start, which returns at once, and the wait for its end.
+/// An operation may be whole, or one of two halves: the start, which returns at once, and the wait for the end.
 enum class Half : std::uint8_t { none, start, wait };
 
 struct OpInfo {
@@ -66,10 +66,10 @@ struct OpInfo {
   const char* name;
   OpKind kind;
   Half half = Half::none;
-  bool is_call = false;  // other ranks of the group have a part in it
+  bool is_call = false;  // the other ranks of the group take part
 };
 
-/// The operations in the order of their numbers. A wait stands behind its start.
+/// The operations in the order of their enumerators. A wait comes directly after its start.
 inline constexpr std::array ops{
     OpInfo{Op::count_start, "count_start", OpKind::step, Half::start, true},
     OpInfo{Op::count_wait, "count_wait", OpKind::step, Half::wait, true},
@@ -97,27 +97,27 @@ inline constexpr std::array ops{
 };
 
 constexpr const OpInfo& info(Op op) { return ops[as_size(op)]; }
-/// A number that no operation has is "an unknown instruction".
+/// Returns the name of an operation, or "an unknown instruction" if the value is not an operation.
 constexpr const char* name(Op op) { return as_size(op) < ops.size() ? info(op).name : "an unknown instruction"; }
-/// Whether the other ranks of its group have a part in it.
+/// Returns whether the other ranks of the group take part in an operation.
 constexpr bool is_call(Op op) { return info(op).is_call; }
 constexpr bool is_start(Op op) { return info(op).half == Half::start; }
 constexpr bool is_wait(Op op) { return info(op).half == Half::wait; }
 
-/// Returns the start that a wait belongs to, and every other operation as it is.
+/// Returns the start that a wait belongs to, and other operations unchanged.
 constexpr Op start_of(Op op) { return is_wait(op) ? ops[as_size(op) - 1].op : op; }
-/// Returns the wait that a start needs, and every other operation as it is.
+/// Returns the wait for a start, and other operations unchanged.
 constexpr Op wait_of(Op op) { return is_start(op) ? ops[as_size(op) + 1].op : op; }
 
-/// Whether it computes layers: forward, or one half of backward.
+/// Returns whether an operation computes layers: forward, or one half of backward.
 constexpr bool computes_layers(Op op) { return info(op).kind == OpKind::layers; }
-/// Whether it is one half of a message between two ranks.
+/// Returns whether an operation is one half of a message between two ranks.
 constexpr bool is_message(Op op) { return info(op).kind == OpKind::send || info(op).kind == OpKind::receive; }
-/// Whether it works on a tensor at a boundary that other ranks have a part of, too.
+/// Returns whether an operation exchanges a boundary's tensor with other ranks: messages and sums.
 constexpr bool moves_boundary(Op op) { return is_message(op) || info(op).kind == OpKind::sum; }
-/// Whether it names a unit of parameters.
+/// Returns whether an operation names a unit of parameters.
 constexpr bool is_of_unit(Op op) { return info(op).kind == OpKind::unit_call || info(op).kind == OpKind::update; }
-/// Whether its group is that of a strategy's own ranks, and not of all: messages, and calls about a unit.
+/// Returns whether the group of an operation is that of the strategy, and not the whole world: messages, and calls on units.
 constexpr bool is_between_ranks_of_a_strategy(Op op) { return is_message(op) || info(op).kind == OpKind::unit_call; }
 
 static_assert([] {

@@ -16,49 +16,50 @@ namespace pdp::plan {
 
 using nn::Outline;
 
-/// Where a plan is for. No communicator is needed to make one.
+/// The rank that a plan is for, and the size of its world. Making a plan needs no communicator.
 struct RankInWorld {
   int rank = 0;
   int size = 1;
 };
-/// The short name that users write.
+/// A shorter name for users.
 using Place = RankInWorld;
 
-/// Of what each rank of a unit's group keeps a slice only: of nothing, of the optimizer's state, of the gradients too, of the parameters
-/// too.
+/// The data of a unit that the ranks of its group shard: nothing, the optimizer state (ZeRO-1), also the gradients (ZeRO-2), also the
+/// parameters (ZeRO-3).
 enum class Sharding : std::uint8_t { none, state, gradients, parameters };
 
-/// A run of layers whose parameters, and whose gradients, lie in one piece: what is reduced, updated, gathered and broadcast at once.
+/// A run of layers whose parameters lie in one piece of memory, and their gradients in another. It is reduced, updated, gathered and
+/// broadcast as a whole.
 struct Unit {
   int first = 0;
   int last = 0;
-  int group = -1;  // whose ranks share the parameters and sum their gradients; -1: this rank alone
+  int group = -1;  // its ranks share the parameters and sum their gradients; -1: this rank alone
   Sharding sharding = Sharding::none;
-  int slices = 1, slice = 0;  // ranks of the group, and which of them this is, where the unit is sharded
-  int buffer = 0;             // where the whole of what this rank keeps a slice of lies while it is needed
+  int slices = 1, slice = 0;  // if sharded: number of ranks in the group, and this rank's index among them
+  int buffer = 0;             // if this rank keeps a slice only: the buffer for the whole while it is needed
 };
 
-/// A group beside the world, as in split(color, key).
+/// A group other than the world, as the arguments of split(color, key).
 struct GroupSpec {
   int color = 0;
   int key = 0;
 };
 
-/// What one rank holds and does.
+/// The data, parameters and instructions of one rank.
 struct Plan {
-  data::Shard share{};                       // of each global batch
-  nn::Part tensor{};                         // of each layer that is divided over a tensor-parallel group
-  int tensor_group = 0;                      // which one that is
-  int micro_batches = 1;                     // that a step cuts its share into; the last ones may be short or empty
-  std::vector<Unit> units{};                 // in the order in which backward finishes them; the parameters that this rank holds
-  std::vector<GroupSpec> groups{};           // number 1, 2, ...; number 0 is the world
+  data::Shard share{};                       // this rank's share of each global batch
+  nn::Part tensor{};                         // this rank's part of each layer that is divided over a tensor-parallel group
+  int tensor_group = 0;                      // the number of that group
+  int micro_batches = 1;                     // of this rank's share of a step; the last ones may be short or empty
+  std::vector<Unit> units{};                 // the parameters that this rank holds, in the order in which backward finishes them
+  std::vector<GroupSpec> groups{};           // numbered from 1; number 0 is the world
   Instructions setup{}, step{}, evaluate{};  // evaluate: forward and loss of one micro-batch
 };
 
-/// Returns the rows of a full micro-batch, where a rank's share of a step has so many.
+/// Returns the rows of a full micro-batch if a rank's share of a step has `rows` rows.
 constexpr Index micro_batch_rows(const Plan& plan, Index rows) { return (rows + plan.micro_batches - 1) / plan.micro_batches; }
 
-/// The ranks of the world that are in a group of one of them, in the group's order. `plans`: of all ranks.
+/// Returns the ranks of the world that are in a group of `rank`, in the group's order. `plans`: of all ranks.
 constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int group) {
   std::vector<std::pair<int, int>> found;
   for (int other = 0; other < as_int(plans.size()); ++other) {
@@ -75,8 +76,8 @@ constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int
   return ranks;
 }
 
-/// Cuts layers [first, last) in units of at least `elements` parameters, from the last layer to the first. `early`: of the first unit,
-/// where it is to be smaller; 0: like the others.
+/// Cuts layers [first, last) into units of at least `elements` parameters, from the last layer to the first. The last unit may be smaller.
+/// `early`: the minimum for the first unit, if not 0.
 constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1, Index early = 0) {
   std::vector<Unit> units;
   int end = last;
@@ -92,7 +93,7 @@ constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int l
   return units;
 }
 
-/// Backward of layers [first, last), each layer's two halves together, from the last to the first.
+/// Appends backward of layers [first, last), from the last layer to the first, the two halves of each layer together.
 constexpr void append_backward(Instructions& list, int micro_batch, int first, int last, bool accumulate) {
   for (int layer = last - 1; layer >= first; --layer) {
     list.push_back(compute(Op::backward_input, micro_batch, layer, layer + 1));
@@ -100,7 +101,7 @@ constexpr void append_backward(Instructions& list, int micro_batch, int first, i
   }
 }
 
-/// Throws ConfigError if an option asks for no micro-batch, or for more than a plan can number. `option`: its name.
+/// Throws ConfigError if `micro_batches` is less than 1 or more than a plan can number. `option`: its name in the message.
 constexpr void check_micro_batches(const char* option, int micro_batches) {
   if (micro_batches < 1 || micro_batches > most_numbered)
     throw ConfigError{text(option, " = ", micro_batches, " was given; it takes 1 to ", most_numbered, " micro-batches")};

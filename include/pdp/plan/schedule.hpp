@@ -11,40 +11,41 @@
 
 namespace pdp::plan {
 
-/// What a rank does at a time with one micro-batch, in one of the stages that it holds.
+/// One action of a rank: a pass of a micro-batch through one of the rank's stages.
 struct Action {
   enum class Kind : std::uint8_t {
     forward,
     backward,        // both halves, layer by layer
-    backward_input,  // what the stage before waits for
+    backward_input,  // the part that the previous stage waits for
     backward_weight
   };
   Kind kind = Kind::forward;
   int micro_batch = 0;
-  int chunk = 0;  // which of its stages
+  int chunk = 0;  // index among the rank's stages
 
   friend constexpr bool operator==(const Action&, const Action&) = default;
 };
 
-/// Where in a pipeline a schedule is for.
+/// A rank's place in a pipeline, for which a schedule lists actions.
 struct PipelinePlace {
   int rank = 0;
   int ranks = 1;
   int micro_batches = 1;
 };
 
-/// In which order the ranks of a pipeline do their work. Each rank holds `chunks` stages: of `ranks * chunks`, those with the numbers rank,
-/// rank + ranks, and so on. actions(place) is what it does in a step: each micro-batch forward and backward once in each of its stages.
+/// The order in which the ranks of a pipeline work. Each rank holds `chunks` of the `ranks * chunks` stages: those with the numbers rank,
+/// rank + ranks, and so on. actions(place) returns a rank's work in a step: each micro-batch once forward and once backward in each of its
+/// stages.
 template <class S>
 concept Schedule = std::copyable<S> && requires(const S& schedule, PipelinePlace at) {
   { schedule.chunks } -> std::convertible_to<int>;
   { schedule.actions(at) } -> std::same_as<std::vector<Action>>;
 };
 
-/// The same work, but that the gradients of a stage's parameters are computed for so many micro-batches in a row, as soon as the last of
-/// them is there.
+/// Returns the same work, with the gradients of a stage's parameters computed for `micro_batches` micro-batches in a row, as soon as the
+/// last of these is ready. The last run of a stage may be shorter.
 constexpr std::vector<Action> join_weights(const std::vector<Action>& actions, int micro_batches) {
-  std::vector<Action> list, waiting;  // waiting: of all stages
+  std::vector<Action> list, waiting;  // waiting: delayed actions of all stages
   const auto is_of = [](int chunk) { return [chunk](const Action& each) { return each.chunk == chunk; }; };
   const auto left = [&](std::size_t at, int chunk) {
     return std::any_of(actions.begin() + static_cast<std::ptrdiff_t>(at) + 1, actions.end(), [chunk](const Action& each) {
@@ -68,8 +69,8 @@ constexpr std::vector<Action> join_weights(const std::vector<Action>& actions, i
   return list;
 }
 
-/// All forward, then all backward: every micro-batch's activations are held at once. Huang et al., "GPipe: efficient training of giant
-/// neural networks using pipeline parallelism", NeurIPS 2019.
+/// All forward passes, then all backward passes: a rank holds the activations of all micro-batches at once. Huang et al., "GPipe: efficient
+/// training of giant neural networks using pipeline parallelism", NeurIPS 2019.
 struct GPipe {
   static constexpr int chunks = 1;
 
@@ -81,7 +82,7 @@ struct GPipe {
   }
 };
 
-/// A rank goes backward as soon as it can, so that it holds the activations of at most as many micro-batches as there are stages from its
+/// Every rank goes backward as early as possible. It holds the activations of at most as many micro-batches as there are stages from its
 /// own to the last. Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN training", SOSP 2019; with a flush after each
 /// step, as in "Memory-efficient pipeline-parallel DNN training", ICML 2021.
 struct OneForwardOneBackward {
@@ -99,9 +100,9 @@ struct OneForwardOneBackward {
   }
 };
 
-/// Several stages on each rank, so that the pipeline fills and drains in shorter steps, for more messages. Micro-batches go through the
-/// stages of a rank in groups of as many as there are ranks; where the last group is short, its missing ones are left out. Narayanan et
-/// al., "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021.
+/// Several stages on each rank, so that the pipeline fills and drains in shorter steps, at the cost of more messages. Micro-batches pass
+/// through the stages of a rank in groups of as many as there are ranks. The last group may be short. Narayanan et al., "Efficient
+/// large-scale language model training on GPU clusters using Megatron-LM", SC 2021.
 struct Interleaved {
   int chunks = 2;
 
@@ -122,9 +123,9 @@ struct Interleaved {
   }
 };
 
-/// OneForwardOneBackward with backward in two halves: the gradients of the parameters, for which nobody waits, are computed later where
-/// the rank would wait otherwise. Every rank holds as much as the first one does. Qi et al., "Zero bubble pipeline parallelism", ICLR 2024:
-/// schedule ZB-H1.
+/// OneForwardOneBackward with backward in two halves. The gradients of the parameters, which no other rank waits for, are computed later,
+/// when the rank would be idle. Every rank holds the activations of as many micro-batches as the first one. Qi et al., "Zero bubble
+/// pipeline parallelism", ICLR 2024: schedule ZB-H1.
 struct ZeroBubble {
   static constexpr int chunks = 1;
 

@@ -9,8 +9,8 @@
 
 namespace pdp::strategy {
 
-/// A strategy that is chosen when the program runs: AnyStrategy{Zero{.stage = 2}}. A step costs the same: only plans are made through it.
-/// It may be one that divides layers, so a trainer is compiled for those, too.
+/// A strategy that is chosen at run time: AnyStrategy{Zero{.stage = 2}}. A step costs the same, since only plans are made through it. The
+/// strategy may divide layers, so a trainer is compiled for that as well.
 class AnyStrategy {
  public:
   template <class S>
@@ -24,7 +24,7 @@ class AnyStrategy {
 
  private:
   std::function<Plan(const Outline&, RankInWorld)> plan_;
-  std::function<nn::Part(RankInWorld)> part_;  // where the strategy divides layers
+  std::function<nn::Part(RankInWorld)> part_;  // empty unless the strategy divides layers
 };
 
 static_assert(Divides<AnyStrategy>);

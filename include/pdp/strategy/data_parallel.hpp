@@ -6,12 +6,12 @@
 
 namespace pdp::strategy {
 
-/// Every rank holds the whole model and takes its share of each batch; the gradients are summed over the ranks, unit by unit, while
-/// backward still runs. Li et al., "PyTorch distributed: experiences on accelerating data parallel training", VLDB 2020.
+/// Data parallelism: every rank holds the whole model and takes its share of each batch. Gradients are summed over the ranks, unit by unit,
+/// overlapped with backward. Li et al., "PyTorch distributed: experiences on accelerating data parallel training", VLDB 2020.
 struct DataParallel {
-  int accumulate = 1;              // micro-batches that a step's share is cut into
-  Index unit_elements = 8 * 1024;  // a unit is reduced as soon as its layers hold this many parameters
-  Index first_unit_elements = 0;   // the same of the unit that backward finishes first, so that something travels early; 0: like the others
+  int accumulate = 1;              // micro-batches in a rank's share of a step
+  Index unit_elements = 8 * 1024;  // minimum parameters of a unit (a bucket of gradients that is reduced as a whole)
+  Index first_unit_elements = 0;   // minimum for the unit that backward finishes first, to start communication early; 0: like the others
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
     check_accumulate(accumulate);

@@ -9,14 +9,14 @@
 
 namespace pdp::strategy {
 
-/// A strategy that divides layers: part(where) says which part of them a rank has. Its plans are for the outline of a model so divided.
+/// A strategy that divides layers: part(at) returns a rank's part of them. Its plans are for the outline of the divided model.
 template <class S>
 concept Divides = Strategy<S> && requires(const S& strategy, RankInWorld at) {
   { strategy.part(at) } -> std::same_as<nn::Part>;
 };
 
-/// The model as a rank has it under a strategy: itself, unless the strategy divides layers. Its outline is the same on all ranks. The last
-/// layer may be divided by its outputs where the loss takes that.
+/// Returns the model as a rank holds it under a strategy: nn::Divided if the strategy divides layers, else the model itself. Its outline is
+/// the same on all ranks. The outputs of the last layer may be divided if the loss supports that.
 template <Strategy S, nn::Block Model, class Loss>
 constexpr auto placed(const S& strategy, const Model& model, RankInWorld at, const Loss&) {
   if constexpr (Divides<S>)

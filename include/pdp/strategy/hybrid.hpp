@@ -16,15 +16,15 @@ namespace pdp::strategy {
 
 namespace detail {
 
-/// A pipeline's plan for one of several replicas: each unit's gradients are summed over those that hold it as soon as they are complete,
-/// and before it is updated. Replica 0's parameters are everybody's at the start.
+/// Returns a pipeline's plan for one of several replicas. The gradients of each unit are summed over the replicas as soon as they are
+/// complete, before the update. The setup broadcasts the parameters of replica 0.
 constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   plan.share = share;
   for (Unit& unit : plan.units) unit.group = group;
   const int units = as_int(plan.units.size());
   for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, group, 0));
 
-  const auto last_backward_weight = [&](int unit) {  // where the last gradient of its parameters is computed
+  const auto last_backward_weight = [&](int unit) {  // index of the instruction that computes its last gradient; -1: none
     const Unit& own = plan.units[as_size(unit)];
     int found = -1;
     for (int at = 0; at < as_int(plan.step.size()); ++at) {
@@ -40,7 +40,7 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   for (int at = 0; at < as_int(plan.step.size()); ++at) {
     const Instruction& i = plan.step[as_size(at)];
     const bool updates = i.op == Op::update;
-    const bool never = updates && ends[as_size(i.unit)] < 0;  // there is nothing to learn, but all ranks do the same
+    const bool never = updates && ends[as_size(i.unit)] < 0;  // no gradient is computed, but all ranks make the same calls
     if (never) list.push_back(on_unit(Op::reduce_start, i.unit, group));
     if (updates) list.push_back(on_unit(Op::reduce_wait, i.unit, group));
     list.push_back(i);
@@ -51,8 +51,8 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   return plan;
 }
 
-/// A plan for one axis of a mesh, in the numbers of the mesh's groups: what was the world is now the axis' group, but for counts and
-/// reports, which are of all ranks.
+/// Returns a plan for one axis of a mesh, with the group numbers of the mesh: the axis' group takes the place of the world. Counts and
+/// totals stay with the world.
 constexpr Plan along(Plan plan, int group) {
   for (Instructions* list : {&plan.setup, &plan.step, &plan.evaluate})
     for (Instruction& i : *list)
@@ -64,24 +64,25 @@ constexpr Plan along(Plan plan, int group) {
 
 }  // namespace detail
 
-/// Data, pipeline and tensor parallelism together, one on each axis of a mesh: the layers are divided over the tensor axis, cut in stages
-/// along the pipeline axis, and all of that is there once for each share of a batch. Narayanan et al., "Efficient large-scale language
-/// model training on GPU clusters using Megatron-LM", SC 2021.
+/// Data, pipeline and tensor parallelism combined, one on each axis of a mesh. Layers are divided over the tensor axis and cut into stages
+/// along the pipeline axis. The data axis holds one replica of this for each share of a batch. Narayanan et al., "Efficient large-scale
+/// language model training on GPU clusters using Megatron-LM", SC 2021.
 template <Schedule S = OneForwardOneBackward>
 struct Hybrid {
   Mesh mesh{};
-  int micro_batches = 1;           // that a rank's share of a batch is cut into
-  S schedule{};                    // where there is a pipeline; else micro-batches come one after another, as in DataParallel
-  Cuts cuts{};                     // layers count as nn::Divided leaves them: each exchange is one
+  int micro_batches = 1;           // of a rank's share of a batch
+  S schedule{};                    // of the pipeline; without one, micro-batches run one after another, as in DataParallel
+  Cuts cuts{};                     // in layers of nn::Divided, which counts each exchange as a layer
   bool recompute = false;          // see Pipeline
-  int join_weights = 1;            // see Pipeline, where there is one
-  Index unit_elements = 8 * 1024;  // see DataParallel, where there is no pipeline
+  int join_weights = 1;            // see Pipeline; used if there is one
+  Index unit_elements = 8 * 1024;  // see DataParallel; used if there is no pipeline
 
   [[nodiscard]] constexpr nn::Part part(RankInWorld at) const {
     mesh.check(at.size);
     return {mesh.coordinates(at.rank).tensor, mesh.tensor};
   }
-  /// `model`: divided.
+  /// `model`: the outline of the divided model. Throws ConfigError if the mesh does not fit the world, or if an option is not valid for the
+  /// mesh.
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
     mesh.check(at.size);
     check_layers(model);
@@ -94,7 +95,7 @@ struct Hybrid {
   }
 
  private:
-  /// Without what divided layers exchange.
+  /// Returns the plan without the exchanges of divided layers.
   [[nodiscard]] constexpr Plan undivided_plan(const Outline& model, RankInWorld at) const {
     const Mesh::Coordinates own = mesh.coordinates(at.rank);
     Plan plan = data_and_pipeline(model, {own.data, mesh.data}, {own.pipeline, mesh.pipeline});

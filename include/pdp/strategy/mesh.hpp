@@ -7,8 +7,8 @@
 
 namespace pdp::strategy {
 
-/// The ranks of a world as a block with three axes. Neighbours along the tensor axis, who exchange most, have neighbouring numbers, so that
-/// they share a host where ranks are numbered host by host; then come those of a pipeline, then those that share the data.
+/// The ranks of a world as a block with three axes. Neighbours along the tensor axis, which exchange most, have consecutive ranks, so that
+/// they share a host if ranks are numbered host by host. The pipeline axis comes next, the data axis last.
 struct Mesh {
   int data = 1;
   int pipeline = 1;
@@ -16,7 +16,7 @@ struct Mesh {
 
   [[nodiscard]] constexpr std::int64_t size() const { return std::int64_t{data} * pipeline * tensor; }
 
-  /// A rank's place on each axis.
+  /// A rank's position on each axis.
   struct Coordinates {
     int data = 0, pipeline = 0, tensor = 0;
   };
@@ -24,15 +24,15 @@ struct Mesh {
     return {rank / tensor / pipeline, rank / tensor % pipeline, rank % tensor};
   }
 
-  /// Numbers of the groups of ranks that differ along one axis only, in a plan that has these groups.
+  /// Numbers, in a plan with the groups below, of the groups whose ranks differ along one axis only.
   static constexpr int data_group = 1, pipeline_group = 2, tensor_group = 3;
-  /// A rank's groups. Ranks of a group are in the order of their places.
+  /// Returns a rank's groups, in the order of their numbers. Ranks of a group are ordered by their position on the axis.
   [[nodiscard]] constexpr std::vector<GroupSpec> groups(int rank) const {
     const auto [d, p, t] = coordinates(rank);
     return {{p * tensor + t, d}, {d * tensor + t, p}, {d * pipeline + p, t}};
   }
 
-  /// Throws ConfigError where the axes do not multiply to the world.
+  /// Throws ConfigError unless each axis is at least 1 and their product is the size of the world.
   constexpr void check(int world) const {
     if (data < 1 || pipeline < 1 || tensor < 1 || size() != world)
       throw ConfigError{text("a mesh of ", data, " (data) x ", pipeline, " (pipeline) x ", tensor, " (tensor) has ", size(),

@@ -15,10 +15,10 @@ namespace pdp::strategy {
 
 namespace detail {
 
-/// Writes one rank's lists of a pipeline: the actions of a schedule, and the messages between stages.
+/// Writes the lists of one rank of a pipeline: the actions of a schedule, and the messages between stages.
 ///
-/// What an action needs is asked for one action before, so that it can come while the rank computes; what it has sent is waited for as
-/// late as can be, when its memory is needed again.
+/// Posts a receive one action before it is needed, so that the message arrives while the rank computes. Waits for a send as late as
+/// possible, when its memory is needed again.
 class PipelineWriter {
  public:
   constexpr PipelineWriter(const Outline& model, std::vector<int> firsts, PipelinePlace at, bool recompute)
@@ -58,8 +58,9 @@ class PipelineWriter {
   [[nodiscard]] constexpr int first(int chunk) const { return firsts_[as_size(stage(chunk))]; }
   [[nodiscard]] constexpr int last(int chunk) const { return firsts_[as_size(stage(chunk)) + 1]; }
   [[nodiscard]] constexpr bool is_last(int chunk) const { return stage(chunk) + 1 == stages(); }
-  /// The ranks with which one of this rank's stages exchanges messages: those that hold the stages before and after it. None where that is
-  /// this rank, where there is no such stage, and where the batch itself goes over the boundary, which every rank has.
+  /// before() and after() return the rank of the previous or next stage, with which a stage of this rank exchanges messages. They return
+  /// nullopt if there is no such stage, or if this rank holds it. They also do if the batch itself crosses the boundary, since every rank
+  /// has the batch.
   [[nodiscard]] constexpr std::optional<int> before(int chunk) const {
     return model_.is_input(first(chunk)) ? std::nullopt : other(stage(chunk) - 1);
   }
@@ -70,14 +71,14 @@ class PipelineWriter {
     if (stage < 0 || stage >= stages() || stage % at_.ranks == at_.rank) return std::nullopt;
     return stage % at_.ranks;
   }
-  /// Whether a gradient goes back over the boundary before a layer.
+  /// Returns whether a gradient goes back over the boundary before a layer.
   [[nodiscard]] constexpr bool returns(int layer) const { return model_.passes_gradient(layer); }
-  /// Whether a stage has anything to do on the way back.
+  /// Returns whether a stage has any work in backward.
   [[nodiscard]] constexpr bool needs_gradient(int chunk) const { return is_last(chunk) || returns(last(chunk)); }
 
   constexpr void put(const Instruction& instruction) { list_->push_back(instruction); }
 
-  /// The message that an action waits for, if any.
+  /// Returns the message that an action waits for, if any.
   [[nodiscard]] constexpr std::optional<Instruction> awaited(const Action& action) const {
     const int chunk = action.chunk;
     if (action.kind == Action::Kind::forward) {
@@ -99,7 +100,7 @@ class PipelineWriter {
     if (action.kind == Action::Kind::forward) return forward(m, chunk);
     const bool backward = action.kind == Action::Kind::backward;
     if (action.kind != Action::Kind::backward_weight) {
-      // The peer has it, as its gradient is here, or never returns one.
+      // Either the gradient is here, so the peer has received the activation, or no gradient ever comes back.
       if (const auto peer = after(chunk)) wait_for(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
       if (!needs_gradient(chunk)) return;
       if (recompute_ && !is_last(chunk)) put(compute(Op::forward, m, first(chunk), last(chunk)));
@@ -113,7 +114,8 @@ class PipelineWriter {
     }
     if (action.kind != Action::Kind::backward_input) backward_weighted_[as_size(chunk)] = 1;
   }
-  /// How many actions, from one on, are the same stage's parameters for micro-batches that follow each other; at least 1.
+  /// Returns how many actions, beginning at `at`, are backward_weight of the same stage for consecutive micro-batches. Returns 1 if there
+  /// is nothing to join.
   static constexpr std::size_t weights_from(const std::vector<Action>& actions, std::size_t at) {
     std::size_t end = at + 1;
     Action next = actions[at];
@@ -123,7 +125,7 @@ class PipelineWriter {
     }
     return end - at;
   }
-  /// Layer by layer, so that the rows of a layer can be taken together.
+  /// Goes layer by layer, so that the rows of a layer can be computed together.
   constexpr void backward_weights_together(const Action& first_action, int micro_batches) {
     const int chunk = first_action.chunk;
     if (!needs_gradient(chunk)) return;
@@ -147,7 +149,7 @@ class PipelineWriter {
   [[nodiscard]] constexpr Instruction backward_weight(int m, int chunk, int first, int last) const {
     return compute(Op::backward_weight, m, first, last, backward_weighted_[as_size(chunk)] != 0);
   }
-  /// One gradient is on its way at a time.
+  /// Keeps at most one gradient in flight.
   constexpr void send_back(int m, int chunk) {
     const auto peer = before(chunk);
     if (!peer || !returns(first(chunk))) return;
@@ -163,7 +165,7 @@ class PipelineWriter {
     if (!std::exchange(counted_, true)) put(collective(Op::count_wait));
   }
 
-  /// Forward of one micro-batch, after which every rank has the model's output.
+  /// Writes the forward pass of one micro-batch, after which every rank has the model's output.
   constexpr void write_evaluation() {
     list_ = &plan_.evaluate;
     const int layers = model_.size(), holder = (stages() - 1) % at_.ranks;
@@ -187,7 +189,7 @@ class PipelineWriter {
   std::vector<int> firsts_;
   PipelinePlace at_;
   bool recompute_;
-  std::vector<char> backward_weighted_;  // [chunk]: whether gradients of its parameters are there
+  std::vector<char> backward_weighted_;  // [chunk]: whether its parameters have gradients already
   Plan plan_;
   Instructions* list_ = nullptr;
   std::optional<Instruction> sending_;
@@ -196,20 +198,20 @@ class PipelineWriter {
 
 }  // namespace detail
 
-/// The model is cut in stages, one or several on each rank, and micro-batches go through them one after another. With one micro-batch it is
-/// model parallelism: a rank computes while the others wait.
+/// Pipeline parallelism: the model is cut into stages, one or several on each rank, and micro-batches pass through them one after another.
+/// With one micro-batch it is model parallelism: a rank computes while the others wait.
 template <Schedule S = OneForwardOneBackward>
 struct Pipeline {
-  int stages = 0;         // as many as the ranks hold together; 0: that number
-  int micro_batches = 1;  // that a step's batch is cut into; the last ones may be short or empty
+  int stages = 0;         // must be the number that the ranks hold together; 0: that number
+  int micro_batches = 1;  // of a step's batch; the last ones may be short or empty
   S schedule{};
   Cuts cuts{};
-  /// Whether a rank keeps of a micro-batch what went into its stage only, and computes the rest again before it goes back: less memory for
-  /// micro-batches in flight, a third more work. The last stage, which goes back at once, keeps all. Chen et al., "Training deep nets with
-  /// sublinear memory cost", arXiv:1604.06174.
+  /// Keeps only the input of a stage for each micro-batch, and computes the other activations again before backward. This saves memory for
+  /// micro-batches in flight, for a third more work. The last stage goes backward at once and keeps everything. Chen et al., "Training deep
+  /// nets with sublinear memory cost", arXiv:1604.06174.
   bool recompute = false;
-  /// For how many micro-batches at once the gradients of a stage's parameters are computed: a few larger products in place of many small
-  /// ones, each of which adds to gradients that may be larger than what it multiplies. What goes into them is kept until then.
+  /// The number of micro-batches for which the gradients of a stage's parameters are computed together: a few large products instead of
+  /// many small ones. Each product adds to gradients that may be larger than its operands. The operands are kept until then.
   int join_weights = 1;
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {

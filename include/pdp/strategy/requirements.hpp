@@ -6,7 +6,7 @@
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/strategy/strategy.hpp>
 
-/// What the concept strategy::Strategy asks for, one static_assert for each.
+/// The requirements of the concept strategy::Strategy, one static_assert for each.
 namespace pdp::strategy::detail {
 
 template <class S>
@@ -19,7 +19,7 @@ template <class S>
 struct StrategyRequirements {
   static constexpr int plan = pdp::detail::wrong_argument<MakePlan<S>>(pdp::detail::Types<const Outline&, RankInWorld&>{},
                                                                        pdp::detail::Types<Outline&, int, RankInWorld&>{});
-  /// Whether it tries to be one.
+  /// Whether the type is meant to be a strategy.
   static constexpr bool resembles = plan >= 0 || requires { &S::plan; };
   static constexpr bool any = !resembles || Strategy<S>;
 

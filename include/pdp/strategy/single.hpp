@@ -5,7 +5,7 @@
 
 namespace pdp::strategy {
 
-/// One rank holds everything and does everything: what every other strategy is measured against.
+/// One rank holds the whole model and takes the whole batch: the reference for all other strategies.
 struct Single {
   int accumulate = 1;  // micro-batches that a step's gradient is made from
 

@@ -8,10 +8,10 @@
 
 namespace pdp::strategy {
 
-// A strategy is written in the words of plans.
+// Strategies are written with the names of pdp::plan.
 using namespace plan;
 
-/// How training is spread over ranks: a spec of sizes, without a communicator, whose plan is a pure function.
+/// A way to spread training over ranks: a spec of sizes, without a communicator. Its plan is a pure function.
 template <class S>
 concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline& model, RankInWorld at) {
   { strategy.plan(model, at) } -> std::same_as<Plan>;

@@ -19,7 +19,7 @@ Plan plan_of(const void* strategy, const Outline& model, RankInWorld at) {
 
 }  // namespace detail
 
-/// A strategy whose type is not known, for code that is compiled once for all of them. Borrows the strategy.
+/// A reference to a strategy of any type, for code that is compiled once for all of them. Borrows the strategy.
 class StrategyRef {
  public:
   template <class S>

@@ -8,13 +8,14 @@
 
 namespace pdp::strategy {
 
-/// Every rank takes the whole batch and computes its part of each layer; the parts meet in sums. nn::Divided says how layers are divided.
-/// Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model parallelism", arXiv:1909.08053.
+/// Tensor parallelism: every rank takes the whole batch and computes its part of each layer; sums combine the parts. nn::Divided says how
+/// layers are divided. Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model parallelism",
+/// arXiv:1909.08053.
 struct TensorParallel {
   int accumulate = 1;  // micro-batches that a step's gradient is made from
 
   [[nodiscard]] constexpr nn::Part part(RankInWorld at) const { return {at.rank, at.size}; }
-  /// `model`: divided.
+  /// `model`: the outline of the divided model.
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
     constexpr int world = 0;
     return with_exchanges(model, Single{accumulate}.plan(model, {}), part(at), world);

@@ -12,10 +12,10 @@ namespace pdp::strategy {
 
 namespace detail {
 
-/// Writes one rank's lists of Zero. All ranks do the same.
+/// Writes the lists of one rank of Zero. All ranks have the same lists.
 ///
-/// Units that lie next to each other have different buffers: while one is computed with, the next one is gathered, and the gradients of
-/// the one before are on their way.
+/// Neighbouring units use different buffers. While one unit is in use, the next one is gathered, and the gradients of the previous one are
+/// reduced.
 class ZeroWriter {
  public:
   constexpr ZeroWriter(const Outline& model, RankInWorld at, Sharding sharding, int accumulate, Index unit_elements) : sharding_{sharding} {
@@ -32,7 +32,7 @@ class ZeroWriter {
   }
 
   [[nodiscard]] constexpr Plan write() {
-    // Slices of parameters are of no other rank: there is nothing to make equal.
+    // Each slice of sharded parameters is on one rank only, so there is nothing to make equal.
     for (int u = 0; u < units() && !gathers(); ++u) plan_.setup.push_back(on_unit(Op::broadcast, u, world, 0));
     write_step();
     list_ = &plan_.evaluate;
@@ -48,7 +48,7 @@ class ZeroWriter {
   [[nodiscard]] constexpr int units() const { return as_int(plan_.units.size()); }
   [[nodiscard]] constexpr const Unit& unit(int number) const { return plan_.units[as_size(number)]; }
   [[nodiscard]] constexpr int layers() const { return plan_.units.front().last; }
-  /// Whether parameters are gathered before they are needed, and gradients reduced as soon as they are there.
+  /// gathers(): parameters are gathered before they are needed. reduces_each(): gradients are reduced after each micro-batch.
   [[nodiscard]] constexpr bool gathers() const { return sharding_ == Sharding::parameters; }
   [[nodiscard]] constexpr bool reduces_each() const { return sharding_ >= Sharding::gradients; }
   constexpr void put(const Instruction& instruction) { list_->push_back(instruction); }
@@ -84,7 +84,7 @@ class ZeroWriter {
     put(collective(Op::totals_wait));
   }
 
-  /// `after`: the unit that is computed with next; none where there is no hurry.
+  /// Writes the forward pass of all units. `after`: the unit that is needed next and is prefetched; none: no prefetch.
   constexpr void forward(int m, int after) {
     for (int u = units() - 1; u >= 0; --u) {
       need(u, u > 0 ? u - 1 : after);
@@ -92,7 +92,7 @@ class ZeroWriter {
     }
   }
 
-  /// Has the parameters of a unit there, and those of the next one on their way.
+  /// Makes the parameters of a unit available, and starts to gather those of the next one.
   constexpr void need(int u, int next) {
     if (!gathers()) return;
     ask(u);
@@ -111,7 +111,7 @@ class ZeroWriter {
     reduction = {u, accumulate, last};
     put(on_unit(Op::reduce_start, u, world, -1, accumulate));
   }
-  /// Waits for the reduction that uses a buffer. The last one of a unit is followed by its update.
+  /// Waits for the reduction that uses a buffer. The last reduction of a unit is followed by its update.
   constexpr void end_reduction(int buffer) {
     const Reduction reduction = std::exchange(reductions_[as_size(buffer)], {});
     if (reduction.unit == none) return;
@@ -131,19 +131,19 @@ class ZeroWriter {
   Sharding sharding_;
   Plan plan_;
   Instructions* list_ = nullptr;
-  std::array<int, buffers> gathered_{none, none}, on_their_way_{none, none};  // units
+  std::array<int, buffers> gathered_{none, none}, on_their_way_{none, none};  // [buffer]: unit
   std::array<Reduction, buffers> reductions_{};
 };
 
 }  // namespace detail
 
-/// Data-parallel ranks that keep a slice each of what all would hold equally: of the optimizer's state (stage 1), of the gradients too
-/// (stage 2), of the parameters too (stage 3), which are gathered unit by unit when they are needed. Rajbhandari et al., "ZeRO: memory
+/// Data parallelism without equal copies: each rank keeps one slice of the optimizer state (stage 1), also of the gradients (stage 2), also
+/// of the parameters (stage 3). Parameters in slices are gathered unit by unit when they are needed. Rajbhandari et al., "ZeRO: memory
 /// optimizations toward training trillion parameter models", SC 2020.
 struct Zero {
   int stage = 1;
-  int accumulate = 1;              // micro-batches that a step's share is cut into
-  Index unit_elements = 8 * 1024;  // a unit is reduced, and gathered, as soon as its layers hold this many parameters
+  int accumulate = 1;              // micro-batches in a rank's share of a step
+  Index unit_elements = 8 * 1024;  // minimum parameters of a unit, which is reduced and gathered as a whole
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
     if (stage < 1 || stage > 3) throw ConfigError{text("stage = ", stage, " was given; ZeRO has the stages 1, 2 and 3")};

@@ -4,11 +4,11 @@
 
 namespace pdp::plan::detail {
 
-/// The time of one rank in a rehearsal, in which layers take what cost() says and messages take no time.
+/// The simulated time of one rank in a rehearsal. Layers take the time that cost() returns, messages take none.
 class RehearsalClock {
  public:
   [[nodiscard]] constexpr double now() const { return now_; }
-  /// The part of the time in which the rank computes.
+  /// Returns the time that the rank has spent computing.
   [[nodiscard]] constexpr double busy() const { return busy_; }
 
   constexpr void compute(double cost) {

@@ -11,7 +11,7 @@
 
 namespace pdp::plan::detail {
 
-/// The groups of all ranks: what plan::members says, found once for all.
+/// The groups of all ranks: the results of plan::members, computed once.
 class GroupTable {
  public:
   explicit constexpr GroupTable(const std::vector<Plan>& plans) : groups_(plans.size()), world_{plans.size()} {
@@ -34,7 +34,7 @@ class GroupTable {
     }
   }
 
-  /// The ranks of a group of a rank, in the group's order.
+  /// Returns the ranks of the world that are in a group of `rank`, in the group's order.
   [[nodiscard]] constexpr std::span<const int> members(int rank, int group) const {
     const std::span<const int> all{ranks_};
     if (group == 0) return all.first(world_);
@@ -46,9 +46,9 @@ class GroupTable {
   struct Place {
     std::size_t begin = 0, count = 0;
   };
-  std::vector<std::vector<Place>> groups_;  // [rank][group - 1]: where its members are in `ranks_`
+  std::vector<std::vector<Place>> groups_;  // [rank][group - 1]: the range of its members in `ranks_`
   std::size_t world_;
-  std::vector<int> ranks_;  // all of them, then those of each group
+  std::vector<int> ranks_;  // all ranks of the world, then the ranks of each group
 };
 
 }  // namespace pdp::plan::detail

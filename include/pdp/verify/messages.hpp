@@ -7,16 +7,16 @@
 
 namespace pdp::plan::detail {
 
-/// A message that a rank of a rehearsal has started.
+/// A message that a rank has started in a rehearsal.
 struct RehearsedMessage {
   Instruction start;
-  int number = 0;  // among those with an equal start: the one that it meets has the same
-  double at = 0;   // the rank's clock
+  int number = 0;  // among those with an equal start; the peer's message with the same number matches it
+  double at = 0;   // the rank's time
   bool waited = false;
-  int before = -1;  // the message of the same micro-batch that was started before it
+  int before = -1;  // index of the previous message of the same micro-batch; -1: none
 };
 
-/// The messages of one rank. Those of one pair, group, tensor, micro-batch and boundary meet in the order in which they are started.
+/// The messages of one rank. Those of the same pair, group, tensor, micro-batch and boundary match in the order of their starts.
 class RehearsedMessages {
  public:
   explicit constexpr RehearsedMessages(int micro_batches) : last_of_(as_size(micro_batches), -1) {}
@@ -28,10 +28,10 @@ class RehearsedMessages {
     all_.push_back({start, number, at, false, last});
     last = as_int(all_.size()) - 1;
   }
-  /// Returns the last message with that start, or the one with that number among them, or null.
+  /// last() returns the last message with that start, numbered() the one with that number among them. Both return null if there is none.
   constexpr RehearsedMessage* last(const Instruction& start) { return find(start, any); }
   constexpr RehearsedMessage* numbered(const Instruction& start, int number) { return find(start, number); }
-  /// Whether a message with that start is on its way.
+  /// Returns whether a message with that start is in flight.
   [[nodiscard]] constexpr bool is_open(const Instruction& start) {
     const RehearsedMessage* const earlier = last(start);
     return earlier != nullptr && !earlier->waited;
@@ -45,7 +45,7 @@ class RehearsedMessages {
  private:
   static constexpr int any = -1;
 
-  // No template: a compiler may make those too late for a constant expression.
+  // Not a template: a compiler may instantiate it too late for a constant expression.
   constexpr RehearsedMessage* find(const Instruction& start, int number) {
     const auto m = as_size(start.micro_batch);
     for (int each = m < last_of_.size() ? last_of_[m] : -1; each >= 0; each = all_[as_size(each)].before)
@@ -55,7 +55,7 @@ class RehearsedMessages {
   }
 
   std::vector<RehearsedMessage> all_;
-  std::vector<int> last_of_;  // [micro-batch]: its last message; -1: none
+  std::vector<int> last_of_;  // [micro-batch]: index of its last message; -1: none
 };
 
 }  // namespace pdp::plan::detail

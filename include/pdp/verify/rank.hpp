@@ -17,14 +17,14 @@
 
 namespace pdp::plan::detail {
 
-/// One rank of a rehearsal: all that can be checked of an instruction without the other ranks. Each function returns why the instruction
-/// may not do what it does, or null.
+/// One rank of a rehearsal: all checks of an instruction that need no other rank. Each function returns why the instruction is not valid,
+/// or null.
 class RehearsedRank {
  public:
   /// A collective that the rank has started.
   struct Call {
     Instruction start;
-    double at = 0;  // the rank's clock
+    double at = 0;  // the rank's time
   };
 
   constexpr RehearsedRank(const Outline& model, const Plan& plan, const GroupTable& groups, int rank, bool training)
@@ -41,7 +41,7 @@ class RehearsedRank {
         held_(as_size(plan.micro_batches), 0),
         loss_taken_(as_size(plan.micro_batches), 0) {}
 
-  /// What every instruction needs: numbers of what there is.
+  /// Checks the numbers that every instruction may use: its group and its unit.
   [[nodiscard]] constexpr const char* misnamed(const Instruction& i) const {
     if (i.group < 0 || i.group >= as_int(calls.size())) return "names a group that the plan does not have";
     if (is_of_unit(i.op) && (i.unit < 0 || i.unit >= units.size())) return "names a unit that the plan does not have";
@@ -82,7 +82,7 @@ class RehearsedRank {
 
   constexpr const char* update(const Instruction& i, bool takes_norm) { return units.update(i, takes_norm && !is_known(Op::norm_start)); }
 
-  /// What the rank does itself when a collective starts, and when all ranks have come to it.
+  /// The rank's own part in a collective: start_call() when it starts, end_call() when all ranks have reached it.
   constexpr const char* start_call(const Instruction& i) {
     if (info(i.op).kind == OpKind::step) return start_sum_of_step(i);
     if (i.op == Op::reduce_start) return units.start_reduction(i);
@@ -102,7 +102,7 @@ class RehearsedRank {
     return i.op == Op::reduce_wait ? units.end_reduction(i) : nullptr;
   }
 
-  /// What the list leaves undone.
+  /// Returns what the list leaves unfinished, or null.
   [[nodiscard]] constexpr const char* left_over() const {
     if (!messages.all_waited()) return "leaves a message that is never waited for";
     if (units.is_gathering()) return "leaves parameters that are gathered and never waited for";
@@ -111,17 +111,17 @@ class RehearsedRank {
     if (const char* reason = units.left_over(); reason != nullptr) return reason;
     return started_ != known_ ? "leaves a count, a norm or totals that are never waited for" : nullptr;
   }
-  /// The most micro-batches so far whose activations are held at once.
+  /// Returns the largest number of micro-batches so far whose activations are held at once.
   [[nodiscard]] constexpr int peak() const { return peak_; }
 
-  int next = 0;  // instruction
+  int next = 0;  // index of an instruction
   RehearsalClock clock;
   RehearsedValues values;
   RehearsedUnits units;
   RehearsedMessages messages;
-  std::vector<std::vector<Call>> calls;  // [group], in order
-  std::vector<int> met;                  // [group]: how many of them, from the first on, are known to meet on all ranks
-  int blocking = -1;                     // the broadcast, or the like, that this rank is in
+  std::vector<std::vector<Call>> calls;  // [group]: in the order of their starts
+  std::vector<int> met;                  // [group]: how many calls, from the first on, are known to match on all ranks
+  int blocking = -1;                     // index of the blocking collective, such as a broadcast, that this rank is in
 
  private:
   using State = RehearsedValues::State;
@@ -135,7 +135,7 @@ class RehearsedRank {
   [[nodiscard]] constexpr const nn::Outline::Layer& layer(int number) const { return model_->layers[as_size(number)]; }
   [[nodiscard]] constexpr bool is_known(Op start) const { return known_[as_size(start)]; }
   constexpr void take_time(int number) { clock.compute(static_cast<double>(cost(layer(number)))); }
-  /// A layer leaves a value at a boundary.
+  /// Records that layer `from` writes a value at a boundary.
   constexpr const char* give(Tensor tensor, int m, int boundary, int from, bool is_term) {
     return values.give(tensor, m, boundary, is_term ? State::term : State::whole, layer(from).is_view);
   }
@@ -203,13 +203,13 @@ class RehearsedRank {
   const Outline* model_;
   const Plan* plan_;
   bool training_;
-  std::vector<char> gradient_taken_;                  // [micro-batch][layer]: whether its gradient of the parameters is computed
-  std::vector<char> held_from_;                       // [micro-batch][layer]: whether a forward run from there waits for its backward
-  std::vector<int> held_;                             // [micro-batch]: how many do
-  int holding_ = 0, peak_ = 0;                        // micro-batches of which any do: now, at most
-  std::vector<char> loss_taken_;                      // [micro-batch]
-  int shared_ = -1;                                   // the micro-batch whose loss the group has shared last: there is one place for it
-  std::array<bool, ops.size()> started_{}, known_{};  // [start]: numbers of the whole step
+  std::vector<char> gradient_taken_;  // [micro-batch][layer]: whether the gradient of its parameters is computed
+  std::vector<char> held_from_;       // [micro-batch][layer]: whether a forward pass that starts there waits for its backward
+  std::vector<int> held_;             // [micro-batch]: number of these passes
+  int holding_ = 0, peak_ = 0;        // micro-batches with these passes: now, at most
+  std::vector<char> loss_taken_;      // [micro-batch]
+  int shared_ = -1;                   // the last micro-batch of share_loss; memory holds one only
+  std::array<bool, ops.size()> started_{}, known_{};  // [start operation]: sums for the whole step
 };
 
 }  // namespace pdp::plan::detail

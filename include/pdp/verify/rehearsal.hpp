@@ -14,8 +14,8 @@
 
 namespace pdp::plan::detail {
 
-/// Runs the lists of all ranks without data. A send is complete when its receive has been posted, never before: what passes here cannot
-/// hang for lack of buffers.
+/// Runs the lists of all ranks without data. A send is complete only when its receive has been posted, so a plan that passes cannot hang
+/// for lack of buffers.
 class Rehearsal {
  public:
   constexpr Rehearsal(const Outline& model, const std::vector<Plan>& plans, Instructions Plan::*list, bool training)
@@ -45,7 +45,7 @@ class Rehearsal {
     return finish({});
   }
 
-  /// Returns of each rank what part of the time of a sound list it does not compute.
+  /// Returns for each rank the fraction of the time in which it does not compute. The list must be sound.
   [[nodiscard]] constexpr std::vector<double> idle() const {
     double end = 0;
     for (const RehearsedRank& rank : ranks_) end = std::max(end, rank.clock.now());
@@ -55,13 +55,13 @@ class Rehearsal {
   }
 
  private:
-  /// Of an instruction: nothing where it is complete.
+  /// The outcome of an instruction. Default: it is complete.
   struct Outcome {
     Fault fault = Fault::none;
     const char* reason = "";
-    int waits_for = -1;  // a rank, without which it cannot be complete yet
+    int waits_for = -1;  // the rank that it needs to complete; -1: none
   };
-  /// `reason`: null where nothing is wrong.
+  /// `reason`: null if nothing is wrong.
   static constexpr Outcome wrong(const char* reason) { return reason == nullptr ? Outcome{} : Outcome{Fault::order, reason, -1}; }
 
   [[nodiscard]] constexpr int size() const { return as_int(plans_.size()); }
@@ -85,7 +85,7 @@ class Rehearsal {
     if (const char* reason = r.misnamed_boundary(i); reason != nullptr) return wrong(reason);
     if (is_start(i.op)) return wrong(r.start_message(i));
     const Instruction started = start_of(i);
-    RehearsedMessage* const own = r.messages.last(started);  // an earlier one has been waited for before it was started
+    RehearsedMessage* const own = r.messages.last(started);  // earlier ones with the same start have been waited for
     if (own == nullptr || own->waited) return wrong("waits for a message that nothing has started");
     Instruction wanted = started;
     wanted.op = started.op == Op::send_start ? Op::receive_start : Op::send_start;
@@ -97,7 +97,7 @@ class Rehearsal {
     return {};
   }
 
-  /// Units have other numbers on other ranks, so collectives are found by their place among those of the group.
+  /// Matches collectives by their position among those of the group, since unit numbers differ between ranks.
   constexpr Outcome collective(int rank, const Instruction& i) {
     RehearsedRank& r = at(rank);
     auto& calls = r.calls[as_size(i.group)];
@@ -116,7 +116,7 @@ class Rehearsal {
     double latest = 0;
     for (const int other : groups_.members(rank, i.group)) {
       const auto& theirs = at(other).calls[as_size(i.group)];
-      for (int call = met; call <= number; ++call) {  // calls of a group run in order: all before this one must have met as well
+      for (int call = met; call <= number; ++call) {  // calls of a group run in order: all earlier ones must match as well
         if (call >= as_int(theirs.size())) return {Fault::none, "", other};
         if (!is_same(rank, calls[as_size(call)].start, other, theirs[as_size(call)].start))
           return {Fault::mismatch, "meets another collective on another rank of its group", other};
@@ -130,7 +130,7 @@ class Rehearsal {
   static constexpr bool same_boundary(const Instruction& a, const Instruction& b) {
     return a.tensor == b.tensor && a.micro_batch == b.micro_batch && a.first == b.first;
   }
-  /// Whether two ranks make the same collective.
+  /// Returns whether two ranks make the same collective.
   [[nodiscard]] constexpr bool is_same(int rank, const Instruction& a, int other, const Instruction& b) const {
     if (a.op != b.op || a.peer != b.peer || !same_boundary(a, b)) return false;
     if (a.unit < 0 || b.unit < 0) return a.unit == b.unit;
@@ -140,13 +140,13 @@ class Rehearsal {
            unit.sharding == their_unit.sharding && unit.slices == their_unit.slices;
   }
 
-  /// Follows who waits for whom until a rank comes up again.
+  /// Follows the ranks that wait for each other until one appears again. Returns the deadlock with its cycle.
   constexpr Verdict deadlock(int rank) {
     Verdict verdict{Fault::deadlock, "waits for ever", "", {rank, at(rank).next, step(rank).waits_for}};
     std::vector<int> seen;
     while (std::find(seen.begin(), seen.end(), rank) == seen.end()) {
       seen.push_back(rank);
-      if (is_through(rank)) break;  // waits for a rank that has ended
+      if (is_through(rank)) break;  // the previous rank waits for one that has ended
       rank = step(rank).waits_for;
       if (rank < 0) break;
     }
@@ -167,7 +167,7 @@ class Rehearsal {
   const std::vector<Plan>& plans_;
   Instructions Plan::*list_;
   bool training_;
-  bool takes_norm_ = false;  // whether any rank does
+  bool takes_norm_ = false;  // whether any rank takes the norm
   GroupTable groups_;
   std::vector<RehearsedRank> ranks_;
 };

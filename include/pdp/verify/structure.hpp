@@ -12,7 +12,7 @@
 
 namespace pdp::plan::detail {
 
-/// Checks what plans say beside their lists of instructions: the parts of divided layers, and the units.
+/// Checks plans beside their lists of instructions: the parts of divided layers, and the units.
 class StructureCheck {
  public:
   constexpr StructureCheck(const Outline& model, const std::vector<Plan>& plans, const GroupTable& groups)
@@ -31,7 +31,7 @@ class StructureCheck {
  private:
   [[nodiscard]] constexpr const Plan& plan(int rank) const { return plans_[as_size(rank)]; }
 
-  /// Returns what is wrong with the part of the layers that a rank has, and with the ranks that have the others, or null.
+  /// Returns what is wrong with a rank's part of divided layers, or with the ranks of the other parts. Returns null if nothing is.
   [[nodiscard]] constexpr const char* misplaced(int rank) const {
     const Plan& own = plan(rank);
     if (own.tensor.count != model_.parts) return "has the layers in another number of parts than the model is divided in";
@@ -46,7 +46,8 @@ class StructureCheck {
         return "has a tensor-parallel group whose ranks do not take the same rows";
     return nullptr;
   }
-  /// Whether the ranks of a unit's group take each share of the data once, so that the sum of their gradients is that of all rows.
+  /// Returns whether the ranks of a unit's group take each share of the data once. Only then is the sum of their gradients that of all
+  /// rows.
   [[nodiscard]] constexpr bool takes_all_shares(int rank, const Unit& unit) const {
     const int shares = plan(rank).share.count;
     if (unit.group < 0) return shares == 1;
@@ -57,7 +58,7 @@ class StructureCheck {
     }
     return std::find(taken.begin(), taken.end(), 0) == taken.end();
   }
-  /// Returns what is wrong with a unit as such, or null.
+  /// Returns what is wrong with a unit by itself, or null.
   [[nodiscard]] constexpr const char* malformed(int rank, const Unit& unit) const {
     if (unit.first < 0 || unit.first >= unit.last || unit.last > model_.size()) return "holds layers that the model does not have";
     if (unit.group < -1 || unit.group > as_int(plan(rank).groups.size())) return "names a group that the plan does not have";

@@ -11,8 +11,8 @@
 
 namespace pdp::plan::detail {
 
-/// The units of one rank in a rehearsal: whether their parameters are there, and how far their gradients are. Each function returns why an
-/// instruction may not do what it does, or null.
+/// The units of one rank in a rehearsal: whether their parameters are available, and how far their gradients are. Each function returns why
+/// an instruction is not valid, or null.
 class RehearsedUnits {
  public:
   constexpr RehearsedUnits(const Outline& model, const Plan& plan, const GroupTable& groups, int rank)
@@ -24,7 +24,7 @@ class RehearsedUnits {
 
   [[nodiscard]] constexpr int size() const { return as_int(states_.size()); }
 
-  /// Layers compute with parameters, or with their gradients.
+  /// Checks an instruction that computes with parameters or with their gradients.
   [[nodiscard]] constexpr const char* use_parameters(const Instruction& i) const {
     for (int u = 0; u < size(); ++u) {
       if (!reads(i, unit(u))) continue;
@@ -37,7 +37,7 @@ class RehearsedUnits {
       if (has_parameters(layer) && !holds(layer)) return "needs parameters that the rank does not hold";
     return nullptr;
   }
-  /// A micro-batch adds to the gradients of a layer.
+  /// Checks that a micro-batch may add to the gradients of a layer.
   [[nodiscard]] constexpr const char* may_add_gradients(int layer, bool accumulate) const {
     if (accumulate != (fresh_[as_size(layer)] > 0))
       return accumulate ? "adds to the gradient of an earlier step: the first micro-batch must not accumulate"
@@ -92,7 +92,7 @@ class RehearsedUnits {
     return unit(i.unit).sharding == Sharding::parameters ? "broadcasts a unit of which no rank holds the whole" : nullptr;
   }
 
-  /// `lacks_norm`: the plan takes the norm of the whole gradient, and it is not known yet.
+  /// `lacks_norm`: the plan takes the norm of the whole gradient, which is not known yet.
   constexpr const char* update(const Instruction& i, bool lacks_norm) {
     State& own = state(i.unit);
     if (const char* reason = missing_gradients(i.unit); reason != nullptr) return reason;
@@ -103,14 +103,14 @@ class RehearsedUnits {
     if (unit(i.unit).sharding != Sharding::none) own.present = false;
     return nullptr;
   }
-  /// Why some unit's gradients are not those of the whole batch yet.
+  /// Returns why the gradients of some unit are not those of the whole batch yet, or null.
   [[nodiscard]] constexpr const char* missing_gradients() const {
     for (int u = 0; u < size(); ++u)
       if (const char* reason = missing_gradients(u); reason != nullptr) return reason;
     return nullptr;
   }
 
-  /// What a list leaves undone.
+  /// is_gathering() and left_over() find what a list leaves unfinished.
   [[nodiscard]] constexpr bool is_gathering() const {
     return std::any_of(states_.begin(), states_.end(), [](const State& each) { return each.gathering; });
   }
@@ -127,11 +127,11 @@ class RehearsedUnits {
 
  private:
   struct State {
-    bool present = true;      // all of its parameters, as they are
-    bool has_others = false;  // that hold it, too
+    bool present = true;      // all of its parameters are available and up to date
+    bool has_others = false;  // other ranks hold it, too
     bool gathering = false;
-    bool reducing = false;  // in flight
-    int reductions = 0;     // that are complete
+    bool reducing = false;  // a reduction is in flight
+    int reductions = 0;     // number of complete reductions
     bool updated = false;
   };
 
@@ -163,14 +163,14 @@ class RehearsedUnits {
       if (has_parameters(layer) && computed_[as_size(layer)] != plan_->micro_batches) return false;
     return true;
   }
-  /// Whether slices lack what this rank has computed of a unit's gradients.
+  /// Returns whether the slices of a unit lack gradients that this rank has computed.
   [[nodiscard]] constexpr bool is_left_out(const Unit& unit) const {
     if (unit.sharding < Sharding::gradients) return false;
     for (int layer = unit.first; layer < unit.last; ++layer)
       if (fresh_[as_size(layer)] > 0) return true;
     return false;
   }
-  /// A reduction to slices takes what the rank has computed since the one before.
+  /// Records a reduction to slices, which takes the gradients computed since the previous one.
   constexpr const char* give_to_slices(const Unit& spec, bool accumulate, bool is_later) {
     int least = -1;
     for (int layer = spec.first; layer < spec.last; ++layer) {
@@ -185,7 +185,7 @@ class RehearsedUnits {
     return accumulate ? "adds to the gradient of an earlier step: the first reduction must not accumulate"
                       : "overwrites the gradient of an earlier micro-batch: all reductions but the first must accumulate";
   }
-  /// Whether the gradient of a layer lies where a reduction is at work, or has been once for all.
+  /// Returns whether the gradient of a layer lies in memory that a reduction uses or still has to read, or has been reduced for good.
   [[nodiscard]] constexpr bool changes_reduced(int layer) const {
     for (const Unit& own : plan_->units) {
       if (layer < own.first || layer >= own.last) continue;
@@ -205,7 +205,7 @@ class RehearsedUnits {
   const Plan* plan_;
   std::vector<State> states_;
   std::vector<int> computed_;  // [layer]: micro-batches whose gradient is computed
-  std::vector<int> fresh_;     // [layer]: those that its gradient holds, which have not gone to slices yet
+  std::vector<int> fresh_;     // [layer]: micro-batches in its gradient that have not been reduced to slices yet
 };
 
 }  // namespace pdp::plan::detail

@@ -9,12 +9,12 @@
 
 namespace pdp::plan::detail {
 
-/// What is at the boundaries of one rank, as far as a rehearsal knows: activations and gradients of all micro-batches. Boundaries between
-/// which only views lie are one memory, so that what is written to one of them is no longer at the others. Of layers that work in place it
-/// knows nothing, as Liveness lets them do so only where no list can tell.
+/// The activations and gradients at the boundaries of one rank, for all micro-batches, as a rehearsal tracks them. Boundaries with only
+/// views between them share one memory, so a write to one of them invalidates the others. Layers that work in place are not tracked:
+/// Liveness permits that only if no list can tell the difference.
 class RehearsedValues {
  public:
-  /// Nothing yet; the value; this rank's term of it; that, while it is added to the others'; what has been overwritten by what came later.
+  /// The state of a value: not there yet; complete; this rank's term of a sum; a term whose sum is in flight; overwritten by a later value.
   enum class State : char { none, whole, term, summing, spent };
 
   constexpr RehearsedValues(const nn::Outline& model, int micro_batches)
@@ -29,7 +29,7 @@ class RehearsedValues {
   [[nodiscard]] constexpr bool is_whole(Tensor tensor, int micro_batch, int boundary) const {
     return state(tensor, micro_batch, boundary) == State::whole;
   }
-  /// Why a value cannot be used; null where it can.
+  /// Returns why a value cannot be used, or null.
   [[nodiscard]] constexpr const char* missing(Tensor tensor, int micro_batch, int boundary) const {
     switch (state(tensor, micro_batch, boundary)) {
       case State::whole:
@@ -43,14 +43,14 @@ class RehearsedValues {
     }
   }
 
-  /// A layer gives a value. Why it may not; null where it may.
+  /// Records that a layer writes a value. Returns why it may not, or null.
   constexpr const char* give(Tensor tensor, int micro_batch, int boundary, State value, bool by_view) {
     if (!by_view)
       if (const char* reason = overwrite(tensor, micro_batch, boundary); reason != nullptr) return reason;
     at(tensor, micro_batch, boundary) = value;
     return nullptr;
   }
-  /// Messages: what is sent may be read, and what is received is there in the end only.
+  /// Messages. A value may be read while it is sent. A received value exists only after the end of the receive.
   constexpr const char* start_receive(Tensor tensor, int micro_batch, int boundary) {
     if (const char* reason = overwrite(tensor, micro_batch, boundary); reason != nullptr) return reason;
     ++travelling(tensor, micro_batch, boundary);
@@ -62,7 +62,7 @@ class RehearsedValues {
   }
   constexpr void start_send(Tensor tensor, int micro_batch, int boundary) { ++travelling(tensor, micro_batch, boundary); }
   constexpr void end_send(Tensor tensor, int micro_batch, int boundary) { --travelling(tensor, micro_batch, boundary); }
-  /// Sums.
+  /// Sums over a group.
   constexpr const char* start_sum(Tensor tensor, int micro_batch, int boundary) {
     if (state(tensor, micro_batch, boundary) != State::term) return "adds up what is no term of a sum";
     at(tensor, micro_batch, boundary) = State::summing;
@@ -72,7 +72,7 @@ class RehearsedValues {
     spend_all(tensor, micro_batch, boundary);
     at(tensor, micro_batch, boundary) = State::whole;
   }
-  /// Whether a term is left that has not been added up.
+  /// Returns whether a term is left that has not been added up.
   [[nodiscard]] constexpr bool has_terms() const {
     for (const State each : states_)
       if (each == State::term || each == State::summing) return true;
@@ -94,7 +94,7 @@ class RehearsedValues {
     while (boundary < model_->size() && is_view(boundary)) ++boundary;
     return boundary;
   }
-  /// How many messages travel to or from the memory of a boundary.
+  /// The number of messages in flight to or from the memory of a boundary.
   constexpr int& travelling(Tensor tensor, int micro_batch, int boundary) {
     return travelling_[place(tensor, micro_batch, root(boundary))];
   }

@@ -13,8 +13,9 @@
 
 namespace pdp::plan {
 
-/// Checks the plans of all ranks together, before anything runs: every message has its receive, nobody waits in a circle, collectives of a
-/// group come in one order, nothing is used before it is there, and no gradient is forgotten, taken twice, or changed while it travels.
+/// Checks the plans of all ranks together, before anything runs. Every message has its receive, no ranks wait for each other in a cycle,
+/// and the collectives of a group have the same order on all its ranks. No value is used before it is there. No gradient is forgotten,
+/// applied twice, or changed while in flight.
 constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
   const auto run = [&](Instructions Plan::*list, const char* name, bool training) {
     Verdict verdict = detail::Rehearsal{model, plans, list, training}.run();
@@ -28,16 +29,16 @@ constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
   return run(&Plan::step, "step", true);
 }
 
-/// Returns of each rank what part of a step it does not compute, if computing takes what cost() says and messages take no time. The plans
-/// must be sound.
+/// Returns for each rank the fraction of a step in which it does not compute, if layers take the time that cost() returns and messages take
+/// none. The plans must be sound.
 constexpr std::vector<double> idle_of(const Outline& model, const std::vector<Plan>& plans) {
   detail::Rehearsal step{model, plans, &Plan::step, true};
   step.run();
   return step.idle();
 }
 
-/// Checks one rank's plan by itself: that it names only units, layers, micro-batches and groups that there are. What verify() checks
-/// between ranks, this leaves open; it costs nothing, however large the world is.
+/// Checks one rank's plan by itself: it may name only units, layers, micro-batches and groups that exist. Does not check what verify()
+/// checks between ranks. The cost does not depend on the size of the world.
 constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int rank) {
   const auto fault = [rank](const char* list, std::size_t at, const char* reason) {
     return Verdict{Fault::order, reason, list, {rank, as_int(at), -1}};
@@ -73,7 +74,7 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
 
 namespace detail {
 
-/// "rank 1, step instruction 7 (send_wait ...)".
+/// Returns the place of a fault in words: "rank 1, step instruction 7 (send_wait ...)".
 inline std::string where(const Verdict::Stuck& stuck, std::string_view name, const Plan& plan) {
   if (name == "plan") return text("rank ", stuck.rank);
   if (name == "units") return text("rank ", stuck.rank, ", unit ", stuck.at, " of its plan,");
@@ -84,7 +85,7 @@ inline std::string where(const Verdict::Stuck& stuck, std::string_view name, con
 
 }  // namespace detail
 
-/// What is wrong, in words: "rank 1, step instruction 7 (send_wait ...) ...".
+/// Returns what is wrong in words: "the plan cannot run: rank 1, step instruction 7 (send_wait ...) ...".
 inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plans) {
   if (verdict) return "the plan is sound";
   const auto where = [&](const Verdict::Stuck& stuck) { return detail::where(stuck, verdict.list, plans[as_size(stuck.rank)]); };
@@ -96,7 +97,7 @@ inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plan
   return words;
 }
 
-/// Of what verify_numbers has found in a rank's plan.
+/// Returns the same for a verdict of verify_numbers() on a rank's plan.
 inline std::string explain(const Verdict& verdict, const Plan& plan) {
   return verdict ? "the plan is sound"
                  : text("the plan cannot run: ", detail::where(verdict.where, verdict.list, plan), " ", verdict.reason);
@@ -107,8 +108,8 @@ constexpr Verdict verify(const S& strategy, const Outline& model, int ranks) {
   return verify(model, strategy::plans(strategy, model, ranks));
 }
 
-/// What is wrong with a plan, in a type, so that a compiler's message shows it: the kind of fault, the rank, the number of the instruction
-/// in its list, and the rank that it waits for.
+/// A fault of a plan as a type, so that a compiler's message shows it: the kind of fault, the rank, the number of the instruction in its
+/// list, and the rank that it waits for.
 template <Fault fault, int rank, int instruction, int waits_for>
 struct Finding {
   static constexpr bool is_sound = fault == Fault::none;
@@ -116,7 +117,7 @@ struct Finding {
                 "pdp: a plan cannot run; Finding<fault, rank, instruction, waited for> says where, and explain() says it in words");
 };
 
-/// For a static_assert where the sizes are constants.
+/// Whether a plan is sound, for a static_assert if the sizes are constants.
 ///
 ///   static_assert(plan::is_sound<[] { return verify(Pipeline<Mine>{.micro_batches = 8}, nn::outline(model, Shape{784}), 4); }>);
 template <auto find>

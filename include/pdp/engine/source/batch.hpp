@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/batch.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/batch.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>

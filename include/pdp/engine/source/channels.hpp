@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/channels.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/channels.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <array>
@@ -69,7 +69,7 @@ PDP_INLINE std::vector<ChannelEnd> channel_ends_of(const plan::Plan& plan, int r
 PDP_INLINE std::vector<Channel> channels_with(std::vector<ChannelEnd> ends, int group) {
   std::erase(ends, ChannelEnd{-1, -1, -1, -1});
   std::vector<Channel> channels;
-  for (const ChannelEnd& end : ends) {  // the first one of a channel, which the other one has to be the same as
+  for (const ChannelEnd& end : ends) {  // the two ends of a channel must be equal
     const Channel channel{as_int(end[0]), as_int(end[1]), static_cast<plan::Tensor>(end[2])};
     if (std::ranges::find(channels, channel) == channels.end()) channels.push_back(channel);
     if (std::ranges::count(ends, end) != 2)

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/collect.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/collect.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

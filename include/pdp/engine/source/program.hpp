@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/program.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/program.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/recorded_splits.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/recorded_splits.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

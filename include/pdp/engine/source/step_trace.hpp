@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/step_trace.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/step_trace.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <chrono>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/engine/timeline.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/engine/timeline.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/plan/liveness.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/plan/liveness.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,8 +37,8 @@ PDP_INLINE Liveness::Shares Liveness::shares(int layer, const Instructions& list
   int writer = layer - 1;
   while (layers[as_size(writer)].is_view) --writer;
   if (!layers[as_size(writer)].forgets_output) return Shares::nothing;
-  // Each time the layer is computed, its input has come anew, and nobody else reads that. Where it comes once more, nobody reads the
-  // output before the layer is computed once more, too.
+  // The output may be written over the input if two conditions hold for each micro-batch. The input is written anew before each run of the
+  // layer, and nothing else reads it. After the input is written again, the output is not read until the layer has run again.
   struct Of {
     bool has_input = false, has_output = false;
     [[nodiscard]] bool is_lost() const { return has_input && has_output; }
@@ -78,7 +78,7 @@ PDP_INLINE int Liveness::origin(Kind kind, int number) const {
 
 PDP_INLINE void Liveness::touch(Kind kind, int micro_batch, int number, Index at, bool written) {
   number = origin(kind, number);
-  if (kind == Kind::activation && number == 0) return;  // the batch itself, which the caller holds
+  if (kind == Kind::activation && number == 0) return;  // the batch itself, in memory of the caller
   Tensor& tensor = tensors_[as_size(micro_batch * tensors_per_micro_batch() + as_int(kind) * (model_->size() + 1) + number)];
   tensor.size = kind == Kind::saved ? model_->layers[as_size(number)].saved : model_->width(number);
   if (tensor.lives.empty() || (written && tensor.lives.back().first != at)) tensor.lives.push_back({at, at});

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/strategy/strategy_ref.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/strategy/strategy_ref.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/verify/describe.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/verify/describe.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -70,7 +70,7 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
   return use;
 }
 
-/// "59 B", "1.2 KiB", "345 MiB".
+/// Returns a size in words: "59 B", "1.2 KiB", "345 MiB".
 PDP_INLINE std::string byte_text(Index bytes) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
