@@ -11,17 +11,17 @@
 
 namespace pdp {
 
-/// Elements that start on a multiple of this many bytes: a cache line, and the widest vector register of a CPU.
+/// The alignment of buffers and tensors in bytes: a cache line, and the widest vector register of a CPU.
 constexpr std::size_t alignment = 64;
 
-/// The next multiple of an aligned block of T, so that what follows in an arena starts aligned too.
+/// Rounds a count of elements up to a multiple of `alignment` bytes, so that the next tensor in an arena is aligned, too.
 template <class T>
 constexpr Index padded(Index elements) {
   constexpr Index block = std::max<Index>(1, as_index(alignment / sizeof(T)));
   return (elements + block - 1) / block * block;
 }
 
-/// Memory of its own for trivial elements, aligned and zero at first. Its size never changes, but one that is moved from holds nothing.
+/// Owns memory for trivial elements, aligned and zero at first. Its size is fixed; a moved-from Buffer is empty.
 template <class T>
 class Buffer {
  public:

@@ -6,11 +6,11 @@
 
 #include <pdp/core/shape.hpp>
 
-/// Conversions between the types of sizes and indices. They are short so that an index reads as one: `values[as_size(i)]`. The value must
-/// fit the result; none of them checks it.
+/// Conversions between the types of sizes and indices. The names are short to keep an index readable: `values[as_size(i)]`. The value must
+/// fit the result type; this is not checked.
 namespace pdp {
 
-/// An integer, or the number of an enumerator.
+/// An integer or enumeration type.
 template <class N>
 concept Whole = std::integral<N> || std::is_enum_v<N>;
 

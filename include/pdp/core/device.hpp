@@ -12,11 +12,11 @@
 
 namespace pdp {
 
-/// Memory of a device, which owns it and is zero at first: data(), size(), span().
+/// Memory of a device. Owns it; zero at first. Has data(), size() and span().
 template <class D, class T>
 using DeviceMemory = decltype(allocate<T>(std::declval<const D&>(), Index{}));
 
-/// A value of a device's memory on its way to the host: is_there(), and get(), which waits for it.
+/// A value that is being copied from a device to the host. Has is_there(), and get(), which waits for it.
 template <class D, class T>
 using DeviceRead = decltype(read_later(std::declval<const D&>(), static_cast<const T*>(nullptr)));
 
@@ -26,38 +26,38 @@ struct NoOperations {
 };
 }  // namespace detail
 
-/// Where a model computes. A device gives the bodies of these free operations, found by its own namespace; layers, losses and the engine
-/// call them and know nothing else of it.
+/// A device that a model computes on. It defines the free operations below in its own namespace. Layers, losses and the engine call only
+/// these.
 ///
-/// Pointers, spans and matrices are in the device's memory, but where a comment says "of the host". An operation may return before it is
-/// carried out, and comes after all that were called before it; so what it finds is left in the device's memory, too, and on_host() is what
-/// waits. Operations do not throw for what they find there.
+/// Pointers, spans and matrices are in the device's memory unless a comment says "host". Operations are asynchronous and run in the order
+/// of the calls. So results stay in the device's memory, too; only on_host() and get() of read_later() wait for them. Callers must not rely
+/// on exceptions for values in that memory: if a class has no logit, a CPU throws LabelError, and a GPU makes the loss NaN.
 ///
-/// gemm: c (+)= a b, gemm_nt: c (+)= a b^T, gemm_tn: c (+)= a^T b. A gradient that is accumulated adds to what is there. What is summed up
-/// over many rows, such as the gradient of a parameter, is in Accumulated<T>.
+/// gemm: c (+)= a b, gemm_nt: c (+)= a b^T, gemm_tn: c (+)= a^T b. (+)= adds to the output if `accumulate` is true, and overwrites it
+/// otherwise. Sums over many rows, such as the gradient of a parameter, are in Accumulated<T>.
 template <class D, class T = float>
 concept Device = std::copyable<D> &&
     requires(const D& device, Matrix<const T> in, Matrix<T> out, std::span<const T> read, std::span<T> written,
              std::span<const std::int32_t> classes, const T* row, T* values, bool accumulate, const double* scale, double* sum,
              LossSums* sums, StepNumbers* numbers, StepHistory* history, typename D::Recordings& recordings,
              Matrix<const Accumulated<T>> wide, Matrix<Accumulated<T>> wide_out, Accumulated<T>* wide_values) {
-  { D::uses_host_memory } -> std::convertible_to<bool>;  // what the host has, the device may read where it lies
+  { D::uses_host_memory } -> std::convertible_to<bool>;  // the device can read host memory in place
   { allocate<T>(device, Index{}).span() } -> std::same_as<std::span<T>>;
   zero(device, written);
-  upload(device, read, values);  // `read`: of the host, free to change on return
+  upload(device, read, values);  // `read`: in host memory, may change on return
   reserve_uploads(device, {std::size_t{}, std::size_t{}});
-  { takes_at_once(device, {std::size_t{}, std::size_t{}}) } -> std::same_as<bool>;  // uploads of so many bytes, without a wait
-  copy(device, read, values);                                                       // elements of any type
-  on_host(device, read);                                                            // the values, as a range of the host's
+  { takes_at_once(device, {std::size_t{}, std::size_t{}}) } -> std::same_as<bool>;  // whether uploads of these sizes start without a wait
+  copy(device, read, values);                                                       // within the device; elements of any type
+  on_host(device, read);                                                            // waits; the values as a range in host memory
   { read_later(device, static_cast<const StepNumbers*>(numbers)).get() } -> std::convertible_to<StepNumbers>;
   { read_later(device, static_cast<const StepNumbers*>(numbers)).is_there() } -> std::same_as<bool>;
-  store(device, T{}, values);  // one small value
+  store(device, T{}, values);  // writes one small value
   fill_uniform(device, random::Key{}, double{}, random::Elements{}, written);
 
   gemm(device, in, in, out, accumulate);
   gemm_nt(device, in, in, out, accumulate);
   gemm_tn(device, in, in, wide_out, accumulate);
-  add_row(device, row, out);                      // to every row of out
+  add_row(device, row, out);                      // adds `row` to every row of out
   sum_rows(device, in, wide_values, accumulate);  // values (+)= the sum of the rows
   relu(device, in, out);
   relu_backward(device, in, in, out);  // output of the forward pass, its gradient -> gradient of the input
@@ -68,18 +68,21 @@ concept Device = std::copyable<D> &&
   add(device, wide, wide, wide_out);
   copy(device, wide, wide_out);
 
-  // Losses: what they find is added to `sums`; an empty `out`: no gradient is wanted.
+  // Losses add their results to `sums`. They compute no gradient if `out` is empty.
   softmax_cross_entropy(device, in, classes, scale, out, sums);
-  softmax_part(device, in, classes, Index{}, Index{}, wide_out);  // the same of logits whose columns are divided, in two halves
+  // The same loss in two steps, for logits with columns divided over ranks.
+  softmax_part(device, in, classes, Index{}, Index{}, wide_out);
   softmax_cross_entropy_of_parts(device, in, classes, Index{}, wide, scale, out, sums);
   squared_error(device, in, wide, scale, out, sums);
 
-  sum_of_squares(device, wide, sum);                                                     // added to *sum
-  requires std::same_as<T, Accumulated<T>> || requires { convert(device, wide, out); };  // rounds, and where gradients travel so, back
+  sum_of_squares(device, wide, sum);  // added to *sum
+  // Rounds to T. Also converts back if gradients are reduced in 16 bits.
+  requires std::same_as<T, Accumulated<T>> || requires { convert(device, wide, out); };
   scale_loss(device, numbers, history);
   apply_gradient_rule(device, numbers, history, GradientRule{});
 
-  // Operations that body() calls, which are the same whenever the key is: a device may record them, and not call it again.
+  // body() calls the same operations whenever the key is the same. So a device may record them and replay the record instead of calling
+  // body().
   replay(device, recordings, std::span<const Index>{}, detail::NoOperations{});
 };
 

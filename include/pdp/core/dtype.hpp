@@ -10,16 +10,17 @@
 
 namespace pdp {
 
-/// IEEE 754 binary16. The compilers compute with it in float, and round once for each operation.
+/// IEEE 754 binary16. Compilers compute with it in float and round once for each operation.
 using Float16 = _Float16;
 
-/// The upper half of a float: its range with 8 bits of precision. Arithmetic goes through float, and rounds to nearest, ties to even.
+/// The upper half of a float: the range of float with 8 bits of precision. Arithmetic is done in float. Conversion from float rounds to
+/// nearest, ties to even.
 class BFloat16 {
  public:
   constexpr BFloat16() = default;
   constexpr explicit BFloat16(float value) {
     const std::uint32_t bits = bits_of(value);
-    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could make an infinity of it
+    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could turn it into an infinity
     bits_ = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
   }
   constexpr explicit BFloat16(std::integral auto value) : BFloat16{static_cast<float>(value)} {}
@@ -30,11 +31,11 @@ class BFloat16 {
 };
 static_assert(sizeof(BFloat16) == 2 && sizeof(Float16) == 2);
 
-/// What sums of many values are kept in: of those of 16 bits, float.
+/// The type in which sums of many values are kept: float for 16-bit types, otherwise T.
 template <class T>
 using Accumulated = std::conditional_t<sizeof(T) == 2, float, T>;
 
-/// Element types that travel between ranks and lie in files. The values are part of the wire format.
+/// Element types of messages between ranks and of files. The values are part of the wire format.
 enum class DType : std::uint8_t { byte = 0, int32 = 1, int64 = 2, float32 = 3, float64 = 4, int8 = 5, float16 = 6, bfloat16 = 7 };
 
 constexpr const char* name(DType type) {

@@ -11,8 +11,8 @@ namespace pdp {
 
 namespace detail {
 
-/// A part of a message: words, or a number. It borrows its words. Its constructors are compiled once: a call of one is less work for the
-/// compiler than the code of one.
+/// A part of a message: a string, a character or a number. Borrows the string. The constructors are defined out of line, since a call costs
+/// the compiler less than an inlined body.
 class Piece {
  public:
   [[gnu::cold]] Piece(const char* words) noexcept;
@@ -20,7 +20,7 @@ class Piece {
   [[gnu::cold]] Piece(const std::string& words) noexcept;
   [[gnu::cold]] Piece(char letter) noexcept;
   [[gnu::cold]] Piece(bool yes) noexcept;
-  [[gnu::cold]] Piece(int number) noexcept;  // and all that is promoted to it
+  [[gnu::cold]] Piece(int number) noexcept;  // also for types that promote to int
   [[gnu::cold]] Piece(long number) noexcept;
   [[gnu::cold]] Piece(long long number) noexcept;
   [[gnu::cold]] Piece(unsigned number) noexcept;
@@ -46,30 +46,30 @@ class Piece {
 
 }  // namespace detail
 
-/// Joins words and numbers to one string. For messages, not for a step: the parts are erased and the compiler is told that it is cold, so
-/// that code around many messages compiles fast, and the code that throws one lies apart from the code that does not.
+/// Joins strings and numbers to one string, for messages and not for code that runs in every step. The types of the parts are erased and
+/// the function is cold. So code with many messages compiles fast, and code that throws lies apart from the hot path.
 template <class... Parts>
 [[gnu::cold]] std::string text(const Parts&... parts) {
   return detail::join({detail::Piece{parts}...});
 }
 
-/// Returns `words` with escapes (\r, \x1b) in place of what must not reach a terminal: control characters except ends of lines and tabs,
-/// and bytes that are no UTF-8.
+/// Returns `words` with escapes (\r, \x1b) in place of bytes that must not reach a terminal: control characters except newlines and tabs,
+/// and bytes that are not valid UTF-8.
 [[gnu::cold]] std::string printable(std::string_view words);
 
-/// Returns words from outside (of an environment variable, a command line, a file, another process) in quotes and on one line, for a
-/// message: '4\r'. Of more than 200 bytes only the first are shown.
+/// Quotes text from outside the program (an environment variable, a command line, a file, another process) on one line, for a message:
+/// '4\r'. Shows only the first 200 bytes of longer text.
 [[gnu::cold]] std::string in_quotes(std::string_view words);
 
-/// What pdp throws. Each message says what was expected, what was found, and what to do about it. Control characters in a message are
-/// shown escaped (see printable), since it may contain words from outside.
+/// The base class of pdp's exceptions. Each message says what was expected, what was found, and what to do about it. Control characters in
+/// a message are escaped (see printable), since it may contain text from outside the program.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message);
   ~Error() override;
 };
 
-/// Sizes that do not fit: of layers, of batches, of buffers.
+/// Sizes that do not fit together: of layers, of batches, of buffers.
 class ShapeError : public Error {
  public:
   explicit ShapeError(const std::string& message);
@@ -83,14 +83,14 @@ class ConfigError : public Error {
   ~ConfigError() override;
 };
 
-/// A command line or an environment that contradicts itself. Programs end with exit code 2 on it.
+/// A command line or an environment that is invalid or contradicts itself. Programs end with exit code 2 on it.
 class UsageError : public ConfigError {
  public:
   explicit UsageError(const std::string& message);
   ~UsageError() override;
 };
 
-/// What a device, such as a GPU, or its driver refuses: it is out of memory, or something that it was given has failed.
+/// A device such as a GPU, or its driver, reports an error: it is out of memory, or work given to it has failed.
 class DeviceError : public Error {
  public:
   explicit DeviceError(const std::string& message);
@@ -104,14 +104,14 @@ class FileError : public Error {
   ~FileError() override;
 };
 
-/// A file whose contents do not match the sum stored with them.
+/// A file that does not match the checksum stored with it.
 class ChecksumError : public FileError {
  public:
   explicit ChecksumError(const std::string& message);
   ~ChecksumError() override;
 };
 
-/// A plan that cannot run: a message without its receive, a cycle of waits, a gradient used before it is there.
+/// A plan that cannot run: a message without its receive, a cycle of waits, a gradient used before it is computed.
 class PlanError : public Error {
  public:
   explicit PlanError(const std::string& message);
@@ -125,26 +125,26 @@ class NonFiniteGradient : public Error {
   ~NonFiniteGradient() override;
 };
 
-/// Ranks that should hold the same parameters do not.
+/// Ranks that should hold equal parameters hold different ones.
 class ParametersDiffer : public Error {
  public:
   explicit ParametersDiffer(const std::string& message);
   ~ParametersDiffer() override;
 };
 
-/// What goes wrong between ranks. A communicator that has thrown one of these stays aborted.
+/// A failure between ranks. A communicator that has thrown one of these stays aborted.
 class CommunicationError : public Error {
  public:
   explicit CommunicationError(const std::string& message);
   ~CommunicationError() override;
 };
 
-/// A rank is gone. Every survivor throws it.
+/// A rank has been lost. Every surviving rank throws it.
 class PeerLost : public CommunicationError {
  public:
   PeerLost(int rank, const std::string& message);
   ~PeerLost() override;
-  /// The rank that is gone, in the world.
+  /// Returns the world rank of the lost rank.
   [[nodiscard]] int rank() const noexcept { return rank_; }
 
  private:

@@ -4,9 +4,9 @@
 
 namespace pdp {
 
-/// Lets a write beyond the limit of a file's size (ulimit -f) fail with EFBIG, as one on a full disk fails with ENOSPC. By default the
-/// system sends SIGXFSZ, which ends the process. A program's own handler stays. The handler is empty and not SIG_IGN, which programs that
-/// this one starts would inherit.
+/// Makes a write beyond the file size limit (ulimit -f) fail with EFBIG, as a write to a full disk fails with ENOSPC. By default the system
+/// sends SIGXFSZ, which ends the process. Keeps a handler that the program has installed. Installs an empty handler and not SIG_IGN, which
+/// child processes would inherit.
 void report_file_size_limit();
 
 }  // namespace pdp

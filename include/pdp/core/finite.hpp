@@ -6,15 +6,15 @@
 
 namespace pdp {
 
-/// Whether the compiler may assume that no number is NaN or infinite (-ffast-math, -Ofast, -ffinite-math-only). It then drops std::isnan,
-/// std::isfinite, and what comparisons say of NaN, so pdp looks at the bits of numbers instead.
+/// Whether the compiler may assume that no number is NaN or infinite (-ffast-math, -Ofast, -ffinite-math-only). It then removes calls of
+/// std::isnan and std::isfinite, and comparisons ignore NaN. So pdp examines the bits of numbers instead.
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 constexpr bool assumes_finite = true;
 #else
 constexpr bool assumes_finite = false;
 #endif
 
-/// Returns the bits of a number, of 2, 4 or 8 bytes. What is made of them does not depend on what the compiler assumes of the number.
+/// Returns the bits of a number of 2, 4 or 8 bytes. The compiler's assumptions about the number do not carry over to the bits.
 template <class T>
 constexpr auto bits_of(T value) {
   static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
@@ -22,7 +22,7 @@ constexpr auto bits_of(T value) {
   auto bits = std::bit_cast<Bits>(value);
 #ifndef __CUDA_ARCH__
   if constexpr (assumes_finite)
-    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or it may follow from the type that these are not the bits of a NaN
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or the compiler may infer from the type that they are not NaN
 #endif
   return bits;
 }
@@ -32,14 +32,14 @@ namespace detail {
 template <class T>
 using BitsOf = decltype(bits_of(T{}));
 
-/// The bits of an infinity above zero.
+/// The bits of positive infinity.
 template <class T>
 constexpr BitsOf<T> infinite_bits = static_cast<BitsOf<T>>(sizeof(T) == 8                ? 0x7ff0000000000000U
                                                            : sizeof(T) == 4              ? 0x7f800000U
                                                            : std::is_same_v<T, _Float16> ? 0x7c00U
                                                                                          : 0x7f80U);
 
-/// The bits of a number without its sign.
+/// Returns the bits of a number without its sign.
 template <class T>
 constexpr BitsOf<T> magnitude_bits(T value) {
   return static_cast<BitsOf<T>>(bits_of(value) & (static_cast<BitsOf<T>>(~BitsOf<T>{}) >> 1));
@@ -47,7 +47,7 @@ constexpr BitsOf<T> magnitude_bits(T value) {
 
 }  // namespace detail
 
-/// Returns what std::isfinite, std::isnan, std::isinf and std::signbit return, whatever the compiler assumes (assumes_finite).
+/// These functions return the results of std::isfinite, std::isnan, std::isinf and std::signbit, even if assumes_finite.
 template <class T>
 constexpr bool is_finite(T value) {
   return detail::magnitude_bits(value) < detail::infinite_bits<T>;
@@ -65,26 +65,26 @@ constexpr bool is_negative(T value) {
   return bits_of(value) >> (8 * sizeof(T) - 1) != 0;
 }
 
-/// Whether a > b: false if one of them is NaN.
+/// Returns whether a > b; false if one of them is NaN.
 template <class T>
 constexpr bool is_greater(T a, T b) {
   if constexpr (assumes_finite) return !is_nan(a) && !is_nan(b) && a > b;
   return a > b;
 }
 
-/// Returns infinity, also if the compiler assumes that there is none.
+/// Returns infinity, even if assumes_finite.
 template <class T>
 constexpr T positive_infinity() {
   return std::bit_cast<T>(detail::infinite_bits<T>);
 }
 
-/// Returns NaN, also where the compiler assumes that there is none.
+/// Returns NaN, even if assumes_finite.
 template <class T>
 constexpr T not_a_number() {
   auto bits = static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1);
 #ifndef __CUDA_ARCH__
   if constexpr (assumes_finite)
-    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang takes a constant that cannot be for no value at all
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang treats the impossible constant as undefined
 #endif
   return std::bit_cast<T>(bits);
 }

@@ -9,7 +9,7 @@
 
 namespace pdp::random {
 
-/// A hash of values as they lie in memory, -0 and 0 apart, in 62 bits: never one of the ends of its type.
+/// Returns a 62-bit hash of the bits of the values, so -0 and 0 differ. The result is never the minimum or maximum of its type.
 template <class T>
 std::int64_t hash_of(std::span<const T> values) {
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>>;

@@ -8,7 +8,7 @@
 
 namespace pdp {
 
-/// Rows of equal width that lie one after another: usually one row a sample. It borrows its memory. `Matrix<const T>` is for reading.
+/// Rows of equal width, one after another in memory; usually a row is a sample. Borrows the memory. `Matrix<const T>` is read-only.
 template <class T>
 struct Matrix {
   T* data = nullptr;

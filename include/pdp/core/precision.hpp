@@ -7,7 +7,8 @@
 
 namespace pdp {
 
-/// In which element types a model is trained: what layers compute in, what the optimizer keeps, and what gradients are reduced in.
+/// The element types in which a model is trained: of the layers' arithmetic, of the optimizer's parameters, and of the reduction of
+/// gradients.
 template <class Compute, class Master = Compute, class Reduce = Master>
 struct Precision {
   using compute = Compute;
@@ -17,16 +18,16 @@ struct Precision {
 
 using Float32 = Precision<float>;
 using Float64 = Precision<double>;
-/// Layers compute in bfloat16, on parameters that are kept as floats and rounded for it; gradients of parameters are floats.
-/// Micikevicius et al., "Mixed precision training", ICLR 2018.
+/// Layers compute in bfloat16, on rounded copies of parameters that are kept as floats. Gradients of parameters are floats. Micikevicius et
+/// al., "Mixed precision training", ICLR 2018.
 using MixedBfloat16 = Precision<BFloat16, float>;
-/// The same in float16: 11 bits of precision instead of 8, and a small range, so that losses are scaled (see LossScaling).
+/// The same in float16: 11 bits of precision instead of 8, but a small range, so losses are scaled (see LossScaling).
 using MixedFloat16 = Precision<Float16, float>;
-/// Gradients are rounded to bfloat16 before they are added up over ranks, and added in it: half the bytes, 8 bits of precision.
+/// Gradients are rounded to bfloat16 before the reduction over ranks and added in it: half the bytes, 8 bits of precision.
 using Bfloat16Gradients = Precision<float, float, BFloat16>;
 
-/// A policy that the engine can carry out: one floating-point type throughout; or 16 bits for what layers compute in, or bfloat16 for
-/// gradients that travel, or both, and float for what is kept.
+/// A precision that the engine supports: one floating-point type throughout, or float masters with layers that compute in 16 bits,
+/// gradients reduced in bfloat16, or both.
 template <class P>
 concept SupportedPrecision = Element<typename P::compute> && std::floating_point<typename P::master> &&
     std::same_as<typename P::master, Accumulated<typename P::compute>> &&
@@ -37,7 +38,7 @@ static_assert(SupportedPrecision<Float32> && SupportedPrecision<Float64> && Supp
               SupportedPrecision<MixedBfloat16> && SupportedPrecision<MixedFloat16>);
 static_assert(!SupportedPrecision<Precision<float, double>>);
 
-/// Bytes of one element of each.
+/// The size of one element of each type, in bytes.
 struct ElementBytes {
   Index compute = 0, master = 0, reduce = 0;
 };

@@ -14,17 +14,17 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 
-/// Random numbers without state: a number is a function of (key, element) alone. So it does not depend on which rank asks for it, in which
-/// order, or how the elements are cut. The generator is Philox4x32-10.
+/// Random numbers without state: a number depends on (key, element) alone. So it does not depend on the rank that computes it, on the order
+/// of calls, or on how the elements are divided. The generator is Philox4x32-10.
 namespace pdp::random {
 
-/// Names one stream of numbers. Equal keys give equal numbers, on every platform.
+/// Identifies one stream of numbers. Equal keys give equal numbers on every platform.
 struct Key {
   std::uint64_t value = 0;
   friend constexpr bool operator==(const Key&, const Key&) = default;
 };
 
-/// The output function of splitmix64 (Steele et al., OOPSLA 2014): every bit of the input changes half of the output's.
+/// The output function of splitmix64 (Steele et al., OOPSLA 2014): each bit of the input changes half of the output bits on average.
 constexpr std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -39,11 +39,12 @@ constexpr std::uint64_t hash(std::string_view name) {
   return sum;
 }
 
-/// An integer stands for itself.
+/// Returns the integer itself.
 constexpr std::uint64_t hash(std::integral auto number) { return static_cast<std::uint64_t>(number); }
 
-/// The key of a stream: a seed, and what tells the stream from others of that seed, in order: names (`hash`) and integers.
-/// key = mix(seed), then key = mix(key xor part) for each part. E.g. make_key(seed, "0.weight"), make_key(seed, "dropout", step, layer).
+/// Returns the key of a stream: a seed, then the parts that distinguish the stream from others of that seed, in order. A part is a name
+/// (hashed) or an integer. key = mix(seed), then key = mix(key xor part) for each part. E.g. make_key(seed, "0.weight"), make_key(seed,
+/// "dropout", step, layer).
 template <class... Parts>
 constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
   Key key{mix(seed)};
@@ -51,17 +52,17 @@ constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
   return key;
 }
 
-/// The 128 bits at one place of the stream. The counter is `low` + 2^64 `high`.
+/// Returns the 128 bits at one position of the stream. The counter is `low` + 2^64 `high`.
 constexpr Block bits(Key key, std::uint64_t low, std::uint64_t high = 0) {
   const auto word = [](std::uint64_t value, int which) { return static_cast<std::uint32_t>(value >> (32 * which)); };
   return philox({word(low, 0), word(low, 1), word(high, 0), word(high, 1)}, {word(key.value, 0), word(key.value, 1)});
 }
 
-/// Numbers that one block gives: four floats of 24 bits or two doubles of 53.
+/// The count of numbers in one block: four floats of 24 bits or two doubles of 53 bits.
 template <std::floating_point T>
 inline constexpr Index per_block = std::same_as<T, float> ? 4 : 2;
 
-/// The number at place `which` of a block, in [0, 1): an integer multiple of 2^-24 (float) or 2^-53 (double).
+/// Returns number `which` of a block, in [0, 1): an integer multiple of 2^-24 (float) or 2^-53 (double).
 template <std::floating_point T>
 constexpr T uniform_in(const Block& block, Index which) {
   if constexpr (std::same_as<T, float>) {
@@ -72,13 +73,13 @@ constexpr T uniform_in(const Block& block, Index which) {
   }
 }
 
-/// Uniform in [0, 1). Element i is number i % per_block of block i / per_block. `element` is 0 or more.
+/// Returns a uniform number in [0, 1). Element i is number i % per_block of block i / per_block. `element` must be 0 or more.
 template <std::floating_point T = float>
 constexpr T uniform(Key key, Index element) {
   return uniform_in<T>(bits(key, static_cast<std::uint64_t>(element / per_block<T>)), element % per_block<T>);
 }
 
-/// The same numbers for the elements first, first + 1, ...: each block is made once.
+/// Fills `values` with uniform() of the elements first, first + 1, .... Computes each block once.
 template <std::floating_point T>
 void fill_uniform(Key key, Index first, std::span<T> values) {
   for (std::size_t done = 0; done < values.size();) {
@@ -89,13 +90,15 @@ void fill_uniform(Key key, Index first, std::span<T> values) {
   }
 }
 
-/// Uniform in [-bound, bound).
+/// Returns a uniform number in [-bound, bound).
 template <std::floating_point T>
 constexpr T uniform_between(Key key, double bound, Index element) {
   return static_cast<T>(bound) * (2 * uniform<T>(key, element) - 1);
 }
 
-/// Numbers of elements that lie on a grid, row by row: `cols` a row (0: all), of which the first row here begins at column `first`.
+/// Maps the index of a value in memory to its element number in a stream. The values lie on a grid, row by row with `cols` values a row (0:
+/// one row). Index 0 is position `first` of the grid. The grid's first element has number `begin`; `row_step` and `col_step` are the
+/// distances between rows and between columns.
 struct Elements {
   Index first = 0, cols = 0;
   Index begin = 0, row_step = 0, col_step = 1;
@@ -107,11 +110,12 @@ struct Elements {
   }
 };
 
-/// Normal with mean 0 and deviation 1, by Box and Muller: elements 2i and 2i + 1 come from block i. Not bit-equal across C libraries.
+/// Returns a normal number with mean 0 and standard deviation 1, by the method of Box and Muller: elements 2i and 2i + 1 come from block i.
+/// Results may differ in their last bits between C libraries.
 template <std::floating_point T = float>
 T normal(Key key, Index element) {
   const Block block = bits(key, static_cast<std::uint64_t>(element / 2));
-  const double radius = std::sqrt(-2 * std::log1p(-uniform_in<double>(block, 0)));  // of 1 - u, which is never 0
+  const double radius = std::sqrt(-2 * std::log1p(-uniform_in<double>(block, 0)));  // the logarithm of 1 - u, which is never 0
   const double angle = 2 * std::numbers::pi * uniform_in<double>(block, 1);
   return static_cast<T>(radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle)));
 }
@@ -128,14 +132,14 @@ extern template void fill_normal(Key, Index, std::span<float>);
 extern template void fill_normal(Key, Index, std::span<double>);
 #endif
 
-/// Draws one after another from a key's stream, for what has no element number of its own (a shuffle).
+/// Draws numbers of a key's stream one after another, for uses without element numbers, such as a shuffle.
 class Stream {
  public:
   explicit Stream(Key key) : key_{key} {}
 
   std::uint64_t next();
 
-  /// Every number of [0, bound) with the same probability. `bound` is 1 or more.
+  /// Returns each number of [0, bound) with the same probability. `bound` must be 1 or more.
   std::uint64_t below(std::uint64_t bound);
 
  private:

@@ -1,16 +1,16 @@
 #pragma once
 
-/// pdp is header-only: a header includes the definitions of what it declares, which are inline. Many of them depend on no type of a
-/// program, so a program may compile them once instead of in each of its sources:
+/// pdp is header-only: a header includes the inline definitions of its declarations. Many definitions depend on no type of the program, so
+/// a program may compile them once instead of in each of its sources:
 ///
-/// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp, and, if its ranks are
-///   processes, src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp; and src/safetensors.cpp, if it reads or
-///   writes such files.
+/// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp. If its ranks are processes,
+///   it compiles src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp. If it reads or writes safetensors files,
+///   it compiles src/safetensors.cpp.
 /// - PDP_SEPARATE_CORE leaves out those of src/core, PDP_SEPARATE_LAUNCH those that start processes, and PDP_SEPARATE_TCP and its siblings
-///   those of one backend or file format. CMake's targets define these (pdp::pdp the first, pdp::tcp the others), and link libraries that
-///   hold them.
+///   those of one backend or file format. CMake's targets define these (pdp::pdp the first, pdp::tcp the others) and link libraries with
+///   the definitions.
 ///
-/// The definitions of a header are in the folder source/ beside it, in a header of the same name; those of a backend in its source.hpp.
+/// The definitions of a header are in the folder source/ beside it, in a header of the same name; those of a backend are in its source.hpp.
 #ifdef PDP_SEPARATE_COMPILATION
 #define PDP_SEPARATE_CORE 1
 #define PDP_SEPARATE_LAUNCH 1

@@ -13,7 +13,7 @@ namespace pdp {
 /// Counts of elements, rows and samples.
 using Index = std::int64_t;
 
-/// The extents of one sample, outermost first. The batch is never part of it. A Shape without extents is one that is not known yet.
+/// The extents of one sample, outermost first, without the batch dimension. A Shape without extents is not known yet.
 class Shape {
  public:
   static constexpr int max_rank = 4;
@@ -28,7 +28,7 @@ class Shape {
   [[nodiscard]] constexpr int rank() const { return rank_; }
   [[nodiscard]] constexpr Index operator[](int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
 
-  /// Values of one sample; 0 when the shape is not known.
+  /// Returns the number of values of one sample; 0 if the shape is not known.
   [[nodiscard]] constexpr Index elements() const {
     Index product = known() ? 1 : 0;
     for (int axis = 0; axis < rank_; ++axis) product *= (*this)[axis];
@@ -42,7 +42,7 @@ class Shape {
   std::array<Index, max_rank> extents_{};
 };
 
-/// "[1, 28, 28]".
+/// Returns text such as "[1, 28, 28]"; "[?]" if the shape is not known.
 std::string text(const Shape& shape);
 
 }  // namespace pdp

@@ -6,18 +6,18 @@
 
 namespace pdp {
 
-/// Opens /dev/null on each of the descriptors 0 to 2 that is closed. Otherwise the next file or socket would get that number, and
-/// everything printed would go into it.
+/// Opens /dev/null on each closed descriptor of 0 to 2. Otherwise the next file or socket would get that number and receive everything that
+/// is printed.
 void open_standard_streams();
 
-/// Writes to standard output, and flushes it. Throws FileError if that fails, or an earlier write has failed. A closed standard output has
-/// no reader and is no error.
+/// Writes to standard output and flushes it. Throws FileError if this or an earlier write has failed. If standard output is closed, nothing
+/// reads it, so that is no error.
 void write_standard_output(std::string_view words);
 
-/// Throws as write_standard_output() does, if what the program has printed so far cannot be written.
+/// Throws FileError as write_standard_output() does if output printed so far cannot be written.
 void check_standard_output();
 
-/// Clears the line of the terminal that standard error shows, on which a progress bar may stand. Writers call it before they print a line.
+/// Clears the line of the terminal at standard error, which may show a progress bar. Called before a line is printed.
 void clear_terminal_line();
 
 }  // namespace pdp

@@ -7,13 +7,13 @@
 
 namespace pdp {
 
-/// What an optimizer's rule may know of the step it is applied in.
+/// The properties of a step that an optimizer's rule may use.
 struct StepInfo {
-  std::int64_t number = 1;  // of the update, from 1
-  float lr_factor = 1;      // of the learning-rate schedule
+  std::int64_t number = 1;  // number of the update, from 1
+  float lr_factor = 1;      // factor of the learning-rate schedule
 };
 
-/// What a rule's update() wants to know of a step: the result of its constants(StepInfo), where it has that member.
+/// Returns the step argument of a rule's update(): the rule's constants(StepInfo) if it has that member, otherwise the StepInfo itself.
 template <class Rule>
 constexpr auto constants(const Rule& rule, const StepInfo& step) {
   if constexpr (requires { rule.constants(step); })
@@ -22,31 +22,31 @@ constexpr auto constants(const Rule& rule, const StepInfo& step) {
     return step;
 }
 
-/// What a loss finds in the rows it is given. Sums, not means, so that shares of a batch add up.
+/// The results of a loss over its rows. Sums rather than means, so that shares of a batch add up.
 struct LossSums {
   double loss = 0;
-  double correct = 0;  // rows whose largest output is that of their class; 0 where there are no classes
+  double correct = 0;  // rows with the largest output at their class; 0 for a loss without classes
 };
-static_assert(sizeof(LossSums) == 2 * sizeof(double));  // ranks add them up as two numbers
+static_assert(sizeof(LossSums) == 2 * sizeof(double));  // ranks reduce them as two numbers
 
-/// The numbers that the operations of a step leave for each other, in the device's memory: so that none has to wait until the host knows
-/// what another has found.
+/// Numbers through which the operations of a step pass results to each other, in the device's memory. So no operation waits until the host
+/// knows the result of another.
 struct StepNumbers {
-  // What is known when the step begins.
+  // Known when the step begins.
   StepInfo info{};
-  double scale = 0;       // of the gradient of a row's loss: one over the global number of rows, times the next
-  double loss_scale = 1;  // what all gradients are larger by until they are applied
-  // What the step finds.
+  double scale = 0;       // factor of the gradient of a row's loss: loss_scale / global number of rows
+  double loss_scale = 1;  // factor that all gradients contain until they are applied
+  // Computed during the step.
   LossSums sums{};
-  double square = 0;   // of the norm of the gradient
-  double norm = 0;     // before the gradient is clipped; 0 where nobody has asked for it
-  double factor = 1;   // that the gradient is multiplied with when it is applied
-  bool skips = false;  // whether it is not applied
+  double square = 0;   // squared norm of the gradient, which contains loss_scale
+  double norm = 0;     // norm before clipping, without loss_scale; 0 if no norm was requested
+  double factor = 1;   // factor by which the gradient is multiplied when it is applied
+  bool skips = false;  // whether the gradient is not applied
 };
 
-/// What losses are multiplied by so that gradients in float16 are not too small for it: by as much as possible, which is found out. The
-/// scale falls when a gradient is not finite, and grows when so many steps in a row were. Micikevicius et al., "Mixed precision training",
-/// ICLR 2018; the numbers are those of torch.amp.GradScaler.
+/// Scaling of losses, so that gradients do not underflow in float16. The scale adapts to be as large as possible: a gradient that is not
+/// finite multiplies it by `backoff`, and `interval` finite ones in a row multiply it by `growth`. Micikevicius et al., "Mixed precision
+/// training", ICLR 2018. The defaults are those of torch.amp.GradScaler.
 struct LossScaling {
   double initial = 65536;
   double growth = 2;
@@ -54,30 +54,31 @@ struct LossScaling {
   std::int64_t interval = 2000;  // steps
 };
 
-/// What a device keeps of the steps until now.
+/// State that a device keeps between steps.
 struct StepHistory {
-  std::int64_t skipped = 0;  // steps that were no updates
+  std::int64_t skipped = 0;  // steps without an update
   double loss_scale = 1;
-  std::int64_t finite = 0;  // steps since the scale has changed
+  std::int64_t finite = 0;  // finite steps in a row since loss_scale changed
 };
 
-/// How apply_gradient_rule() decides.
+/// The options of apply_gradient_rule().
 struct GradientRule {
-  double clip_norm = 0;           // 0: any
-  bool skips_non_finite = false;  // steps
-  bool scales = false;            // losses
+  double clip_norm = 0;           // largest norm; 0: no limit
+  bool skips_non_finite = false;  // skip steps with a gradient that is not finite
+  bool scales = false;            // adapt loss_scale
   LossScaling scaling{};
 };
 
-/// Begins a step whose gradients are scaled.
-template <class Numbers>  // a template, so that a device may call it
+/// Begins a step with scaled gradients: applies the current loss scale to `numbers`.
+template <class Numbers>  // a template, so that device code may call it
 constexpr void scale_loss(Numbers& numbers, const StepHistory& history) {
   numbers.loss_scale = history.loss_scale;
   numbers.scale *= history.loss_scale;
 }
 
-/// What becomes of a gradient, as the square of its norm says: it is scaled down to a norm of `clip_norm`, as
-/// torch.nn.utils.clip_grad_norm_ has it; or the step is skipped where the norm is not finite.
+/// Decides how a gradient is applied, by its squared norm in `numbers`. Skips the step if the norm is not finite and
+/// `rule.skips_non_finite` is set. Otherwise scales the gradient down to a norm of `rule.clip_norm`, as torch.nn.utils.clip_grad_norm_
+/// does. Also adapts the loss scale.
 template <class Numbers>
 constexpr void apply_gradient_rule(Numbers& numbers, StepHistory& history, const GradientRule& rule) {
   numbers.info.number -= history.skipped;

@@ -2,7 +2,7 @@
 
 namespace pdp {
 
-/// Of this library. CMake's project takes its own from here.
+/// The version of pdp. CMakeLists.txt reads it from here.
 inline constexpr char version[] = "0.1.0";
 
 }  // namespace pdp

@@ -6,13 +6,13 @@
 
 #include <pdp/core/cast.hpp>
 
-/// Finds out why a function of a user's type cannot be called, so that a static_assert can say it in a sentence.
+/// Finds out why a function of a user's type cannot be called, for the message of a static_assert.
 namespace pdp::detail {
 
 template <class... T>
 struct Types {};
 
-/// Converts to every type. It takes the place of an argument whose type is not known.
+/// Converts to every type. Stands for an argument of unknown type.
 struct Anything {
   template <class T>
   operator T() const;
@@ -27,9 +27,9 @@ constexpr bool takes_one_of(Arguments arguments, std::index_sequence<at...> all,
   return (takes<Call, number, Anything>(arguments, all) || ... || takes<Call, number, Replacements>(arguments, all));
 }
 
-/// The number, from 1, of the argument that a function takes in another type than the one given; 0 if it can be called as it should; -1 if
-/// something else is wrong: it is missing or not const, takes more or fewer arguments, or two arguments are wrong. `Call` makes the call;
-/// `Replacements`: other types that the argument may have, for functions that are templates.
+/// Returns the number, from 1, of the argument for which the function requires another type than the one given. Returns 0 if the call
+/// compiles, and -1 for any other fault: the function is missing or not const, takes more or fewer arguments, or two arguments are wrong.
+/// `Call` makes the call. `Replacements` are other types to try for the argument, for functions that are templates.
 template <class Call, class... Arguments, class... Replacements>
 constexpr int wrong_argument(Types<Arguments...> arguments, Types<Replacements...> replacements) {
   if (std::is_invocable_v<Call, Arguments...>) return 0;

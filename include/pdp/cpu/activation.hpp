@@ -9,14 +9,14 @@ namespace pdp::cpu {
 template <class T>
 void relu(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
 
-/// From the output of relu and its gradient: the gradient of its input.
+/// Computes the gradient of relu's input from the output and the gradient of the output.
 template <class T>
 void relu_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 
 template <class T>
 void hyperbolic_tangent(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
 
-/// From the output of the tangent and its gradient: the gradient of its input.
+/// Computes the gradient of the tangent's input from the output and the gradient of the output.
 template <class T>
 void hyperbolic_tangent_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 

@@ -7,7 +7,7 @@
 
 namespace pdp::cpu {
 
-/// out = in, rounded to another element type. Of the same number of elements.
+/// Computes out = in, rounded to another element type. Both must have the same number of elements.
 template <class From, class To>
 void convert(const Cpu&, Matrix<const From> in, Matrix<To> out);
 

@@ -16,10 +16,10 @@
 
 namespace pdp::cpu {
 
-/// How many cores this process may use; 0 where nobody knows.
+/// Returns the number of cores that this process may use; 0 if it is not known.
 int usable_cores();
 
-/// What computes on this processor, in words.
+/// Describes how this processor computes: the library for products, the vector registers, the threads.
 std::string describe(const Cpu& cpu);
 
 }  // namespace pdp::cpu

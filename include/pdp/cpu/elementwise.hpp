@@ -9,7 +9,7 @@ namespace pdp::cpu {
 
 namespace detail {
 
-/// Where a register of numbers comes from and goes to: a whole one, or the last numbers of a run.
+/// These load and store one register of numbers: a full one, or the last numbers of a loop.
 template <class V>
 struct WholeLanes {
   using T = typename V::Number;
@@ -26,11 +26,11 @@ struct SomeLanes {
 
 }  // namespace detail
 
-/// Numbers that are worth a thread: where a loop does little with each, and where it does more.
+/// The smallest parts of a loop that are worth a thread, in numbers: for cheap and for costly operations on each number.
 inline constexpr Index least_part = 32 * 1024, least_costly_part = 8 * 1024;
 
-/// body.operator()<V>(i, io) for numbers begin to end - 1, as many at once as V has lanes: those from i on, which io.load(from) and
-/// io.store(lanes, to) move. Each number goes through the same operations, wherever it lies.
+/// Calls body.operator()<V>(i, io) for numbers begin to end - 1, V::count at a time from number i on. The body moves them by io.load(from)
+/// and io.store(lanes, to). Each number goes through the same operations, regardless of its position.
 template <class T, class Body>
 void elementwise(const Cpu& cpu, Index begin, Index end, Body body) {
   with_simd(cpu.simd(), [=]<Simd S>() {
@@ -41,7 +41,7 @@ void elementwise(const Cpu& cpu, Index begin, Index end, Body body) {
   });
 }
 
-/// The same for numbers 0 to count - 1, on all threads.
+/// Does the same for numbers 0 to count - 1, on all threads.
 template <class T, class Body>
 void elementwise(const Cpu& cpu, Index count, Body body, Index least = least_part) {
   in_parts(cpu, count, least, [&](Index begin, Index end) { elementwise<T>(cpu, begin, end, body); });

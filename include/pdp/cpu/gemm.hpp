@@ -8,21 +8,21 @@
 
 namespace pdp::cpu {
 
-/// Whether oneDNN multiplies matrices of floats, and not Eigen.
+/// Returns whether oneDNN multiplies matrices of floats. Otherwise Eigen does.
 bool has_onednn(const Cpu& cpu);
 
-/// What multiplies matrices of floats, such as "oneDNN 2.6.3" or "Eigen 3.4.0".
+/// Returns the library that multiplies matrices of floats, such as "oneDNN 2.6.3" or "Eigen 3.4.0".
 std::string products_name(const Cpu& cpu);
 
-/// c (+)= a b.
+/// Computes c (+)= a b. (+)= adds to c if `accumulate` is true, and overwrites it otherwise.
 template <class T>
 void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
-/// c (+)= a b^T.
+/// Computes c (+)= a b^T.
 template <class T>
 void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
-/// c (+)= a^T b.
+/// Computes c (+)= a^T b.
 template <class T>
 void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 

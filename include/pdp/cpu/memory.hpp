@@ -13,7 +13,7 @@
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/tag.hpp>
 
-/// The memory of a CPU is the host's, so what moves between the two is copied, or stays where it is.
+/// The memory of a CPU is host memory, so a transfer between the two is a copy or does nothing.
 namespace pdp::cpu {
 
 template <class T>
@@ -44,7 +44,7 @@ template <class T>
   return values;
 }
 
-/// A value as it was when it was asked for.
+/// A value as it was when read_later() was called.
 template <class T>
 struct Read {
   T value;
@@ -62,11 +62,11 @@ void store(const Cpu&, const T& value, T* to) {
   *to = value;
 }
 
-/// Uniform in [-bound, bound), each by the number of its element.
+/// Fills `values` with uniform numbers in [-bound, bound), each a function of its element number.
 template <class T>
 void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values);
 
-/// A CPU keeps no record: the operations that body() calls are carried out there.
+/// Calls body() each time: a CPU records nothing.
 template <class Body>
 void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
   body();

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Multiplies matrices of floats by oneDNN in a program that has a source which includes this header, and links oneDNN (-ldnnl). CMake's
+/// Makes oneDNN multiply matrices of floats, in a program with a source that includes this header and that links oneDNN (-ldnnl). CMake's
 /// target pdp::onednn does the same without an include.
 
 #include <pdp/cpu/onednn/source.hpp>

@@ -6,19 +6,19 @@
 
 namespace pdp::cpu {
 
-/// Whether a rank's threads are of use: they are where the program is linked with a oneDNN that has OpenMP.
+/// Returns whether a rank can use several threads: only if the program is linked with a oneDNN that has OpenMP.
 bool has_threads();
 
 namespace detail {
 
-/// The same as the function below, with a body that is called as body(context, begin, end).
+/// Does the same as the function below, with a body that is called as body(context, begin, end).
 void in_parts(const Cpu& cpu, Index count, Index least, void (*body)(const void* context, Index begin, Index end), const void* context);
 
 }  // namespace detail
 
-/// Calls body(begin, end) for parts of 0 to count - 1 that together are all of it, on the threads that `cpu` may use. Where there are
-/// several, all but the last have `least` of them or more (at least 1), since a thread that waits takes microseconds to begin. The body
-/// must not throw, and must not mind where the parts are cut.
+/// Calls body(begin, end) for parts that together cover 0 to count - 1, on the threads that `cpu` may use. If there are several, each but
+/// the last has at least `least` elements (at least 1), since a waiting thread takes microseconds to start. The body must not throw, and
+/// its results must not depend on the boundaries of the parts.
 template <class Body>
 void in_parts(const Cpu& cpu, Index count, Index least, const Body& body) {
   const auto call = [](const void* context, Index begin, Index end) { (*static_cast<const Body*>(context))(begin, end); };

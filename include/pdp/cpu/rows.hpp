@@ -6,19 +6,19 @@
 
 namespace pdp::cpu {
 
-/// Adds one row to every row of `rows`: a bias.
+/// Adds `row`, such as a bias, to every row of `rows`.
 template <class T>
 void add_row(const Cpu& cpu, const T* row, Matrix<T> rows);
 
-/// sums (+)= the sum of all rows: the gradient of a bias.
+/// Computes sums (+)= the sum of all rows, such as the gradient of a bias.
 template <class T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate);
 
-/// out = left + right, elementwise. `out` may be one of them.
+/// Computes out = left + right, elementwise. `out` may be one of them.
 template <class T>
 void add(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 
-/// *sum += the square of the norm, in double: of floats it is finite unless one of them is not.
+/// Adds the squared norm to *sum. The sum is in double, so for floats it is finite if all of them are.
 template <class T>
 void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum);
 

@@ -7,22 +7,23 @@
 
 namespace pdp::cpu {
 
-/// Who multiplies matrices of floats: oneDNN where CMake's target pdp::onednn is linked, or Eigen in any case. Eigen multiplies all others.
+/// The library that multiplies matrices of floats. `best` is oneDNN if CMake's target pdp::onednn is linked, otherwise Eigen. Eigen
+/// multiplies matrices of all other types.
 enum class Products { best, eigen };
 
-/// What is used of the processor that runs the program.
+/// A CPU device: the resources of the processor that a rank uses.
 struct Cpu {
   static constexpr bool uses_host_memory = true;
   struct Recordings {};
 
-  int threads = 1;  // that products, and loops over many numbers, may use where oneDNN has some
+  int threads = 1;  // for products and long loops; needs a oneDNN with OpenMP
   Products products = Products::best;
-  std::optional<Simd> registers{};  // unless given, the widest
+  std::optional<Simd> registers{};  // default: the widest
 
   [[nodiscard]] Simd simd() const { return registers ? *registers : widest_simd(); }
 };
 
-/// Throws ConfigError for a number of threads that a rank cannot have.
+/// Throws ConfigError if the number of threads is not from 1 to 1024.
 void check(const Cpu& cpu);
 
 }  // namespace pdp::cpu

@@ -13,10 +13,10 @@
 
 namespace pdp::cpu {
 
-/// One pass of an optimizer's rule over parameters, whose gradients are the sums of those at `gradients`, added up in that order: one or
-/// more pieces of as many numbers; times the factor that `numbers` say, unless they say that the step is skipped. What the parameters
-/// become is also written to `copies`. `state`: Fields numbers for each, field after field; or nothing, where the rule needs to keep none.
-/// Denormals count as zero in all of it.
+/// Applies an optimizer's rule to `parameters` in one pass; does nothing if `numbers` skips the step. The gradient is the sum of the arrays
+/// at `gradients`, added in that order, times the factor in `numbers`. There is at least one array, and each is as long as `parameters`.
+/// Also writes the new parameters to `copies`. `state` holds Fields numbers for each parameter, field after field; it is empty if the rule
+/// keeps none. Denormals count as zero throughout.
 template <std::size_t Fields, class T, class Rule>
 void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::span<T> parameters, std::span<const T* const> gradients,
             std::span<T> state, std::span<T* const> copies = {}) {
@@ -36,7 +36,7 @@ void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::s
     for (const T* const more : gradients.subspan(1)) gradient = gradient + io.load(more + i);
     gradient = gradient * factor;
     static_assert(Fields == 0 || sizeof(State) == sizeof fields);
-    if constexpr (Fields > 0) {  // a State is vectors and nothing else
+    if constexpr (Fields > 0) {  // State holds only vectors
       rule.update(w, gradient, *reinterpret_cast<State*>(fields.data()), step);
     } else {
       State none{};

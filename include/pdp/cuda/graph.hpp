@@ -11,12 +11,12 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/cuda/handle.hpp>
 
-// The library's own: what cudaGraphExec_t points to.
+// Declared by the CUDA runtime: the type that cudaGraphExec_t points to.
 struct CUgraphExec_st;
 
 namespace pdp::cuda {
 
-/// Operations that a device was given once, and carries out again in one launch.
+/// Recorded operations of a device, which run again in one launch: a CUDA graph.
 class Graph {
  public:
   Graph() = default;
@@ -34,16 +34,16 @@ class Graph {
   CUgraphExec_st* graph_ = nullptr;
 };
 
-/// While it lives, what the device is given is written down and not carried out.
+/// Records the operations given to the device during its lifetime, instead of running them.
 class Recording {
  public:
   explicit Recording(const Device& device);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-  /// Throws nothing: what was written down until an error is forgotten.
+  /// Does not throw. Without finish(), discards the record.
   ~Recording();
 
-  /// Ends it.
+  /// Ends the recording and returns its graph.
   [[nodiscard]] Graph finish();
 
  private:
@@ -53,18 +53,18 @@ class Recording {
 
 class Device::Recordings {
  public:
-  /// Whether there is a graph of a key.
+  /// Returns whether there is a graph for a key.
   [[nodiscard]] bool is_ready(std::span<const Index> key) {
     const std::optional<Graph>* const graph = find(key);
     return graph != nullptr && graph->has_value();
   }
-  /// The place of a key's graph, empty at first; null where there is none of that key.
+  /// Returns the entry for a key's graph, which is empty at first, or null if there is none.
   [[nodiscard]] std::optional<Graph>* find(std::span<const Index> key) {
     const auto found = graphs_.find(key);
     return found == graphs_.end() ? nullptr : &found->second;
   }
-  /// Makes a place for a key, unless there are as many as there may be: each graph holds memory of the device, and batches of ever new
-  /// sizes are not to fill it.
+  /// Adds an entry for a key, unless the limit is reached. Each graph holds memory of the device, and batches of ever new sizes must not
+  /// fill it.
   void add(std::span<const Index> key) {
     if (graphs_.size() < most) graphs_.try_emplace({key.begin(), key.end()});
   }
@@ -80,14 +80,14 @@ class Device::Recordings {
   std::map<std::vector<Index>, std::optional<Graph>, Before> graphs_;
 };
 
-/// Carries out the operations that body() gives to the device. They are the same whenever the key is: so body() is called as it is the
-/// first time, when CUDA loads the kernels that it has not loaded yet, the second time for a record, and then no more.
+/// Runs the operations that body() gives to the device. They must be the same whenever the key is the same. The first call for a key runs
+/// body() directly, as CUDA then loads kernels. The second call records it as a graph, and later calls only launch the graph.
 template <class Body>
 void replay(const Device& device, Device::Recordings& recordings, std::span<const Index> key, Body&& body) {
   std::optional<Graph>* const graph = device.records() ? recordings.find(key) : nullptr;
   if (graph == nullptr) {
     body();
-    if (device.records()) recordings.add(key);  // now that nothing is left that is done the first time only
+    if (device.records()) recordings.add(key);  // not earlier, as a first run does work that must not be recorded
     return;
   }
   if (!*graph) {

@@ -5,56 +5,56 @@
 #include <span>
 #include <string>
 
-// The library's own: what cudaStream_t points to.
+// Declared by the CUDA runtime: the type that cudaStream_t points to.
 struct CUstream_st;
 
 namespace pdp::cuda {
 
 using Stream = CUstream_st*;  // cudaStream_t
 
-/// What a program may want of a GPU otherwise than it is without a word.
+/// The options of a GPU device.
 struct DeviceOptions {
-  int index = 0;      // of those that this process may use
+  int index = 0;      // among the GPUs that this process may use
   bool tf32 = false;  // products of floats in TF32: faster, with 10 bits of precision in their operands
-  /// A linear layer computes the Relu behind it in the same kernel. cuBLASLt does not say what becomes of NaN there; if that is 0,
-  /// parameters that are NaN may give gradients that are not, and NonFinite does not see them.
+  /// A linear layer computes the Relu behind it in the same kernel. cuBLASLt does not specify the result for NaN there. If the result is 0,
+  /// parameters that are NaN may give finite gradients, and NonFinite does not detect them.
   bool fused_relu = false;
-  /// Gradients of weights are computed on a second stream, beside the gradients of the layers before.
+  /// Gradients of weights are computed on a second stream, overlapped with the gradients of the layers before.
   bool overlapped_weight_gradients = true;
-  /// A step is recorded once for each number of rows, and replayed as one CUDA graph; over NCCL, where all ranks do, and no messages
-  /// travel. Over comm::CudaThread, whose calls the host takes a part in, none is.
+  /// A step is recorded once for each number of rows and replayed as one CUDA graph. Over NCCL this requires that all ranks do so, and a
+  /// plan without messages. Over comm::CudaThread no step is recorded, as the host takes part in each call.
   bool graphs = true;
 };
 
 class State;
 
-/// A GPU, and a stream of its own, on which operations are carried out one after another. Copies are of the same stream.
+/// A GPU with a stream of its own, on which operations and copies run one after another.
 ///
-/// Of several on one GPU, each has a stream, and so they may run side by side. Not for two threads at once.
+/// Several Devices on one GPU have a stream each, so they may run side by side. A Device must not be used by two threads at once.
 class Device {
  public:
-  /// The device cannot read what the host has.
+  /// The device cannot read host memory.
   static constexpr bool uses_host_memory = false;
 
-  /// Lists of operations that were recorded, by what they depend on; see replay().
+  /// Recorded lists of operations by their key; see replay().
   class Recordings;
 
-  /// On a thread that has used no GPU yet, this one becomes its current one. Throws ConfigError where there is no driver, no GPU, none of
-  /// that index, or one that is too old; DeviceError where another process has it for itself, or it has no room.
+  /// If the thread has used no GPU yet, makes this one its current GPU. Throws ConfigError if there is no driver, no GPU, none with that
+  /// index, or if the GPU is too old. Throws DeviceError if another process uses the GPU exclusively, or if it has no room.
   explicit Device(const DeviceOptions& options = {});
 
   [[nodiscard]] int index() const;
-  /// Whether steps are recorded as graphs.
+  /// Returns whether steps are recorded as graphs.
   [[nodiscard]] bool records() const;
   [[nodiscard]] Stream stream() const;
-  /// Lets the stream wait for the gradients of weights that read or write these bytes; for what comes after the stream without asking for
-  /// it, as the calls of a communicator do.
+  /// Makes the stream wait for the gradients of weights that read or write these bytes. Needed before work that follows the stream without
+  /// an operation of this device, such as the calls of a communicator.
   void join(std::span<const std::byte> memory) const;
-  /// Whether all that was called is carried out. Throws DeviceError where something has failed.
+  /// Returns whether all work given to the device is complete. Throws DeviceError if some of it has failed.
   [[nodiscard]] bool is_idle() const;
-  /// Waits until all that was called is carried out. Throws DeviceError where something has failed.
+  /// Waits until all work given to the device is complete. Throws DeviceError if some of it has failed.
   void synchronize() const;
-  /// "NVIDIA H200, GPU 0, 140 GiB, CUDA 13.0".
+  /// Returns text such as "NVIDIA H200, GPU 0, 140 GiB, CUDA 13.0".
   [[nodiscard]] std::string describe() const;
 
   [[nodiscard]] State& state() const { return *state_; }
@@ -64,7 +64,7 @@ class Device {
   std::shared_ptr<State> state_;
 };
 
-/// How many GPUs this process may use. Throws ConfigError, which says what is missing, where there is none.
+/// Returns the number of GPUs that this process may use. Throws ConfigError, which says what is missing, if there is none.
 int devices();
 
 inline std::string describe(const Device& device) { return device.describe(); }

@@ -17,11 +17,11 @@
 
 namespace pdp::cuda {
 
-/// Bytes of a GPU's memory, from its pool, zero at first. They go back to it in the order of the device's stream.
+/// Owns bytes of a GPU's memory, allocated from its pool, zero at first. They are freed in the order of the device's stream.
 class Block {
  public:
   Block() = default;
-  /// Throws DeviceError where there is no room.
+  /// Throws DeviceError if there is no room.
   Block(const Device& device, std::size_t bytes);
   Block(Block&& other) noexcept
       : state_{std::move(other.state_)}, memory_{std::exchange(other.memory_, nullptr)}, bytes_{std::exchange(other.bytes_, 0)} {}
@@ -46,7 +46,7 @@ template <class T>
 class Memory {
  public:
   Memory() = default;
-  /// Throws DeviceError where there is no room, ShapeError where there cannot be so many elements.
+  /// Throws DeviceError if there is no room, and ShapeError if the count of elements is impossible.
   Memory(const Device& device, Index elements) : block_{device, bytes_of(elements)}, size_{as_size(elements)} {}
 
   [[nodiscard]] T* data() { return static_cast<T*>(block_.data()); }
@@ -68,7 +68,7 @@ class Memory {
 
 struct Reading;
 
-/// Bytes of a GPU's memory on their way to the host: those that are there when the stream comes to it.
+/// Bytes that are being copied from a GPU to the host, with the values that they have when the stream reaches the copy.
 class ReadBytes {
  public:
   static constexpr std::size_t most = 128;
@@ -83,7 +83,7 @@ class ReadBytes {
   ~ReadBytes();
 
   [[nodiscard]] bool is_there() const;
-  /// Waits for them. Both throw DeviceError where something has failed.
+  /// Waits for the copy. is_there() and get() throw DeviceError if work of the device has failed.
   [[nodiscard]] const void* get() const;
 
  private:
@@ -91,7 +91,7 @@ class ReadBytes {
   Reading* reading_ = nullptr;
 };
 
-/// The same for a value.
+/// A value that is being copied from a GPU to the host; see ReadBytes.
 template <class T>
 class Read {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= ReadBytes::most);
@@ -110,7 +110,7 @@ class Read {
   ReadBytes bytes_;
 };
 
-// Operations on bytes; see the functions below.
+// Untyped forms of the functions below.
 void zero_bytes(const Device& device, void* memory, std::size_t bytes);
 void upload_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
 void copy_bytes(const Device& device, const void* from, void* to, std::size_t bytes);
@@ -127,15 +127,15 @@ void zero(const Device& device, std::span<T> values) {
   zero_bytes(device, values.data(), values.size_bytes());
 }
 
-/// Copies from the host, through memory that the device reaches; so `from` is free to change on return. It comes before what is called
-/// next, and the host waits for no more than room there.
+/// Copies from the host through pinned memory, so `from` may change on return. The copy comes before operations called later. The host
+/// waits only until the pinned memory has room.
 template <class T>
 void upload(const Device& device, std::span<const T> from, T* to) {
   upload_bytes(device, from.data(), to, from.size_bytes());
 }
 
-/// Makes room for uploads of these sizes, in bytes, of which takes_at_once() then says whether they can be called without a wait for what
-/// the device was given before. Larger ones than some 64 MB together always wait.
+/// Makes room for uploads of these sizes, in bytes. takes_at_once() then returns whether they can start without a wait for earlier work of
+/// the device. Uploads of more than some 64 MB together always wait.
 void reserve_uploads(const Device& device, std::initializer_list<std::size_t> bytes);
 [[nodiscard]] bool takes_at_once(const Device& device, std::initializer_list<std::size_t> bytes);
 
@@ -145,7 +145,7 @@ void copy(const Device& device, std::span<const T> from, T* to) {
   copy_bytes(device, from.data(), to, from.size_bytes());
 }
 
-/// Copies to the host, when all that was called is carried out. Throws DeviceError where something has failed.
+/// Waits until all work called so far is complete, then copies to the host. Throws DeviceError if some of it has failed.
 template <class T>
 [[nodiscard]] std::vector<T> on_host(const Device& device, std::span<const T> values) {
   std::vector<T> copied(values.size());
@@ -153,13 +153,13 @@ template <class T>
   return copied;
 }
 
-/// Has the device copy a value to the host, and waits for nothing.
+/// Starts a copy of a value to the host, and waits for nothing.
 template <class T>
 [[nodiscard]] Read<T> read_later(const Device& device, const T* value) {
   return {device, value};
 }
 
-/// A value that travels as an argument of a launch.
+/// Writes a value, which travels as an argument of a kernel launch.
 template <class T>
 void store(const Device& device, const T& value, T* to) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 128);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What the headers of this folder declare, compiled once for a program by nvcc: one .cu of it includes this file. CMake's target pdp::cuda
-/// adds that source.
+/// The definitions for the headers of this folder, compiled once for a program by nvcc: one .cu file of the program includes this file.
+/// CMake's target pdp::cuda adds that source.
 
 #include <cuda_runtime.h>
 
@@ -23,7 +23,7 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// A small value that travels as an argument.
+/// A small value that is passed as a kernel argument.
 struct Value {
   static constexpr std::size_t most = 128;
   unsigned char bytes[most];
@@ -41,7 +41,7 @@ __global__ void apply_gradient_rule(StepNumbers* numbers, StepHistory* history, 
 
 // ---- The device ----------------------------------------------------------------------------------------------------
 
-/// Throws ConfigError where the device is not there, or too old for the kernels of this program; DeviceError where it cannot be used.
+/// Throws ConfigError if the device does not exist or is too old for the kernels of this program, and DeviceError if it cannot be used.
 inline void check_device(const DeviceOptions& options) {
   const std::string begin = text("cannot compute on GPU ", options.index);
   const int count = count_devices(begin, "compute on the CPU");
@@ -104,7 +104,7 @@ Block::~Block() {
   if (memory_ == nullptr) return;
   const OnDevice on{state_->options().index, std::nothrow};
   try {
-    state_->pool().give_back(memory_, bytes_, state_->stream());  // after gradients of weights, which may be written there
+    state_->pool().give_back(memory_, bytes_, state_->stream());  // after gradients of weights in flight, which may write there
   } catch (const Error&) {
     state_->forget();
     state_->pool().give_back(memory_, bytes_, state_->stream_as_it_is());
@@ -187,7 +187,7 @@ Recording::Recording(const Device& device) : device_{device} {
 }
 Graph Recording::finish() {
   const OnDevice on{device_.index()};
-  const cudaStream_t stream = device_.stream();  // with the gradients of weights
+  const cudaStream_t stream = device_.stream();  // joined with the gradients of weights
   finished_ = true;
   cudaGraph_t written = nullptr;
   check("cudaStreamEndCapture", cudaStreamEndCapture(stream, &written));
@@ -207,7 +207,7 @@ Recording::~Recording() {
 
 }  // namespace pdp::cuda
 
-/// The operations for each element type that a model may compute in.
+/// Instantiates the operations for each element type that a model may compute in.
 namespace pdp::cuda {
 
 template void gemm(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);

@@ -8,13 +8,14 @@
 
 namespace pdp::cuda {
 
-/// One pass of an optimizer's rule over parameters, as cpu::update. At most `most_gradients` gradients, and as many copies, of the
-/// parameters' type or rounded to what a model computes in.
+/// Applies an optimizer's rule to `parameters` in one pass, as cpu::update does. Throws ConfigError if there are more than `most_gradients`
+/// gradients or copies. Copies have the type of the parameters, or are rounded to the type that a model computes in.
 ///
-/// The kernel of a rule is compiled by nvcc: those of pdp's own rules come with the CMake target pdp::cuda. For a rule of a program's own,
-/// whose update() and constants() are constexpr, one of its .cu files includes pdp/cuda/kernels/update.cuh and says
-/// `template pdp::cuda::Update<Rule> pdp::cuda::update<fields, Rule>;`, where its State has that many fields, and for models that compute
-/// in bfloat16 or float16 the same with `Update<Rule, pdp::BFloat16>`, or with Float16. A program that lacks it does not link.
+/// nvcc compiles the kernel of a rule. Those of pdp's own rules come with the CMake target pdp::cuda. For another rule, update() and
+/// constants() must be constexpr. A .cu file of the program includes pdp/cuda/kernels/update.cuh and instantiates
+/// `template pdp::cuda::Update<Rule> pdp::cuda::update<fields, Rule>;`, with the number of fields of its State. For models that compute in
+/// bfloat16 or float16, it also instantiates `Update<Rule, pdp::BFloat16>` or the same with Float16. Without that, the program does not
+/// link.
 template <std::size_t Fields, class Rule, class Copied>
 void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
             std::span<const float* const> gradients, std::span<float> state, Copied* const* copies, std::size_t copy_count);

@@ -13,7 +13,7 @@ struct CrossEntropy {
   using Target = std::int32_t;
   static constexpr bool has_classes = true;
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }
-  /// Throws LabelError on a class that there is no output for.
+  /// Throws LabelError if a class has no output.
   void check(std::span<const Target> classes, Index outputs) const;
 
   template <class D, class T>
@@ -22,8 +22,8 @@ struct CrossEntropy {
     softmax_cross_entropy(device, output, classes, scale, gradient, sums);
   }
 
-  /// Of each row: the largest logit, the sum of the exponentials of the others, the logit of the class (0 where another rank has it), and
-  /// whether the largest is that of the class.
+  /// The numbers that part() computes for each row: the largest logit, the sum of exp(logit - largest) of the others, the logit of the
+  /// class (0 if another rank has it), and whether the largest logit is that of the class.
   static constexpr Index part_numbers = 4;
   template <class D, class T>
   void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns,

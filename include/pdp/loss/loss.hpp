@@ -7,12 +7,12 @@
 
 namespace pdp::loss {
 
-/// A loss of a model's output against targets, row by row. `Target`: the type of a target's elements; target_elements(outputs): how many of
-/// them a sample has. It adds what it finds in the rows to `sums`, and gives a gradient that is multiplied by `*scale` (one over the global
-/// number of rows), so that whatever is reduced afterwards is a plain sum. No gradient is computed into an empty matrix.
+/// A loss of a model's output against targets, row by row. `Target` is the element type of targets; target_elements(outputs) returns how
+/// many of them a sample has. A call adds the results of all rows to `sums`. It computes the gradient multiplied by `*scale` (one over the
+/// global number of rows, times the loss scale), so later reductions are plain sums. It computes no gradient if `gradient` is empty.
 ///
-/// What makes a target wrong is an optional member, check(targets, outputs). It is called with targets that the host has: for a device that
-/// cannot say so, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
+/// An optional member check(targets, outputs) throws for wrong targets. It is called with targets in host memory: for a device that cannot
+/// check them, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
 template <class L, class D, class T = float>
 concept Loss = std::copyable<L> &&
     requires(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,
@@ -22,9 +22,9 @@ concept Loss = std::copyable<L> &&
   { L::has_classes } -> std::convertible_to<bool>;  // whether there is an accuracy
 };
 
-/// A loss of an output of which each rank of a tensor-parallel group has some columns. part(): what a rank knows of each row from its own,
-/// in `part_numbers` numbers; join(): the loss, and the gradient of its own columns, from what all of them know, one rank's rows after
-/// another's. `first`: the number of the first column; `columns`: of all ranks.
+/// A loss of an output with columns divided over the ranks of a tensor-parallel group. part() computes `part_numbers` numbers a row from a
+/// rank's own columns. join() computes the loss, and the gradient of the own columns, from the parts of all ranks, one rank's rows after
+/// another's. `first` is the number of the first own column; `columns` counts those of all ranks.
 template <class L, class D, class T = float>
 concept ShardedLoss = Loss<L, D, T> &&
     requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> gradient, std::span<const typename L::Target> targets,

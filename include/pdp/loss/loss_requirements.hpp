@@ -7,7 +7,7 @@
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/loss/loss.hpp>
 
-/// What the concept loss::Loss asks for, one static_assert for each.
+/// The requirements of the concept loss::Loss, one static_assert for each.
 namespace pdp::loss::detail {
 
 template <class L>

@@ -24,7 +24,8 @@ struct Relu : NoParameters {
   }
 };
 
-/// The activation that a layer is, so that a product before it may compute it; of that very type, as a derived one may compute another.
+/// The activation that a layer type computes, so that a product before it may compute it. Only for this exact type, as a derived one may
+/// compute another.
 template <class L>
 inline constexpr Activation activation_of = Activation::none;
 template <>
@@ -49,7 +50,7 @@ struct Tanh : NoParameters {
   }
 };
 
-/// [a, b, ...] -> [a b ...]: the same values as one row. It is a view: its output is the memory of its input, and nothing is computed.
+/// [a, b, ...] -> [a b ...]: the same values as one row. It is a view: its output is the memory of its input, and it computes nothing.
 struct Flatten : NoParameters {
   static constexpr const char* name = "Flatten";
   static constexpr bool is_view = true;

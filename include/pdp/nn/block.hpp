@@ -14,10 +14,10 @@ struct TypeList {
   static constexpr std::size_t size = sizeof...(L);
 };
 
-/// Holds layers and computes nothing itself: what runs are its leaves, one after another.
+/// A type that holds layers and computes nothing itself: its leaves run one after another.
 ///
-/// leaves(): how many. leaf(number, visit): calls visit with one of them. for_each_leaf(path, visit): calls visit(leaf, path) with each in
-/// order, where the path is its place below the given one. Leaves: the distinct types among them.
+/// leaves() returns their number. leaf(number, visit) calls visit(layer) with one of them. for_each_leaf(path, visit) calls visit(layer,
+/// path) with each in order; the path is its position below the given one. Leaves is the TypeList of their distinct types.
 template <class C>
 concept Container = std::copyable<C> && requires(const C& container) {
   { container.leaves() } -> std::same_as<Index>;
@@ -36,7 +36,7 @@ constexpr Index leaves(const B& block) {
     return 1;
 }
 
-/// Calls visit(layer) with the given leaf.
+/// Calls visit(layer) with leaf `number`.
 template <Block B, class Visit>
 constexpr void leaf(const B& block, Index number, Visit&& visit) {
   if constexpr (Container<B>)
@@ -87,7 +87,7 @@ struct LeavesOf<B> {
 
 }  // namespace detail
 
-/// The distinct types of the leaves of blocks, as a TypeList; empty where one of them is no block, which its holder has said by then.
+/// The distinct types of the leaves of blocks, as a TypeList. Empty if one of the types is not a block, which its container has reported.
 template <class... B>
 using LeafTypes = typename std::conditional_t<(Block<B> && ...), detail::Union<TypeList<>, typename detail::LeavesOf<B>::type...>,
                                               detail::Union<TypeList<>>>::type;
@@ -97,7 +97,7 @@ constexpr bool any_is_view = false;
 template <class... L>
 constexpr bool any_is_view<TypeList<L...>> = (is_view<L> || ...);
 
-/// What comes out of a block, or the first layer that does not take what it is given.
+/// The result of flow(): the shape of a block's output, or the first layer that does not accept its input.
 struct Flow {
   Shape shape{};
   bool fits = true;
@@ -107,7 +107,7 @@ struct Flow {
   Index found = 0;
 };
 
-/// Follows a sample's shape, which may be unknown at first, through a block.
+/// Returns the shape of a sample after a block. The input's shape may be unknown.
 template <Block B>
 constexpr Flow flow(const B& block, const Shape& input) {
   Flow flow{.shape = input};
@@ -120,16 +120,16 @@ constexpr Flow flow(const B& block, const Shape& input) {
   return flow;
 }
 
-// Not constexpr on purpose: a compiler that must evaluate the call stops here, and shows this name and the numbers.
+// Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name and the numbers.
 [[noreturn]] void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected,
                                                                              Index found);
 
-/// Throws ShapeError where a layer does not take what it is given; does not compile where that can be known by then.
+/// Throws ShapeError if a layer does not accept the width of its input. In constant evaluation, the call does not compile instead.
 constexpr void check_widths(const Flow& flow) {
   if (!flow.fits) a_layer_expects_another_width_than_the_one_before_it_gives(flow.layer, flow.at, flow.expected, flow.found);
 }
 
-/// What the block takes of a sample: 0 when any width will do.
+/// Returns the number of values of a sample that a block takes; 0 if any width will do.
 template <Block B>
 constexpr Index input_elements(const B& block) {
   Index elements = 0;

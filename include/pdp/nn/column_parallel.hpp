@@ -7,17 +7,17 @@
 
 namespace pdp::nn {
 
-// Not constexpr on purpose: a compiler that must evaluate the call stops here, and shows this name and the numbers.
+// Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name and the numbers.
 [[noreturn]] void a_width_cannot_be_divided_evenly(Index width, int ranks, const Path& at, const char* layer, const char* what);
 
-/// Throws ShapeError where a width has no equal shares; does not compile where that can be known by then.
+/// Throws ShapeError if a width cannot be divided evenly. In constant evaluation, the call does not compile instead.
 constexpr void check_division(Index width, int ranks, const Path& at, const char* layer, const char* what) {
   if (ranks < 1 || width % ranks != 0) a_width_cannot_be_divided_evenly(width, ranks, at, layer, what);
 }
 
-/// A Linear whose outputs are divided over the ranks of a tensor-parallel group: each has some columns of W and b, takes all of x, and
-/// gives the same columns of y. The sizes are those of the whole layer; a rank's part is set when the ranks are known, and until then it is
-/// all.
+/// A Linear with outputs divided over the ranks of a tensor-parallel group. Each rank has some columns of W and b, takes all of x, and
+/// gives the same columns of y: [rows, in] -> [rows, out / ranks]. The sizes are those of the whole layer. divided() sets a rank's part;
+/// until then the part is the whole.
 struct ColumnParallel {
   static constexpr const char* name = "ColumnParallel";
   using forgets_output = ColumnParallel;

@@ -12,8 +12,8 @@
 
 namespace pdp::nn {
 
-/// Whether the last of a model's layers may be divided by its outputs, so that each rank has some classes: its loss must be one that takes
-/// that.
+/// Whether the last layer of a model may be divided by its outputs, so that each rank has some classes. The loss must support that
+/// (loss::ShardedLoss).
 enum class Output { whole, may_be_sharded };
 
 namespace detail {
@@ -24,13 +24,13 @@ namespace detail {
 
 }  // namespace detail
 
-/// A rank's part of a model that is divided over a tensor-parallel group. A model that holds layers of tensor parallelism is divided where
-/// these say so. Another one is divided as in Shoeybi et al., "Megatron-LM", arXiv:1909.08053: of two Linear layers with nothing but
-/// elementwise ones between them the first is divided by its outputs and the second by its inputs, so that two layers take one sum each
-/// way. What stands alone stays whole. Parameters keep their names, and their first values.
+/// A rank's part of a model that is divided over a tensor-parallel group. If the model holds layers of tensor parallelism, these define the
+/// division. Otherwise it is divided as in Shoeybi et al., "Megatron-LM", arXiv:1909.08053: of two Linear layers with only elementwise ones
+/// between them, the first is divided by its outputs and the second by its inputs. So two layers need one sum in forward and one in
+/// backward. Other layers stay whole. Parameters keep their names and initial values.
 ///
-/// One part is the whole model as it is. Throws ShapeError where a width cannot be divided evenly, and ConfigError where there is nothing
-/// to divide.
+/// If there is only one part, it is the unchanged model. Throws ShapeError if a width cannot be divided evenly. Throws ConfigError if there
+/// is nothing to divide, or no such part.
 template <Block Model>
 class Divided {
   static constexpr bool says_itself = any_is_placed<LeafTypes<Model>>;
@@ -71,9 +71,9 @@ class Divided {
  private:
   enum class Way : unsigned char { whole, by_columns, by_rows };
 
-  /// Says of each layer how it is divided.
+  /// Decides for each layer how it is divided.
   constexpr void choose(Output output) {
-    std::size_t waits = none;  // a Linear that may be divided by its outputs, if the next one follows
+    std::size_t waits = none;  // a Linear that is divided by its outputs if another follows
     Index classes = 0;         // outputs of the last Linear
     nn::for_each_leaf(model_, {}, [&]<class L>(const L& layer, const Path&) {
       ways_.push_back(Way::whole);
@@ -90,7 +90,8 @@ class Divided {
         waits = none;
       }
     });
-    const bool has_even_classes = output == Output::may_be_sharded && classes % part_.count == 0;  // nobody chooses their number
+    // The data decide the number of classes, so an uneven one is not an error.
+    const bool has_even_classes = output == Output::may_be_sharded && classes % part_.count == 0;
     if (has_even_classes && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
     for (const Way way : ways_)
       if (way != Way::whole) return;
@@ -116,7 +117,7 @@ class Divided {
 
   Model model_;
   Part part_;
-  std::vector<Way> ways_;  // of the model's layers; none where all are whole, or say it themselves
+  std::vector<Way> ways_;  // of the model's layers; empty if all are whole, or define it themselves
   Index leaves_ = 0;
 };
 

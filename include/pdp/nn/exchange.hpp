@@ -4,15 +4,15 @@
 
 namespace pdp::nn {
 
-/// What has to be added up over a tensor-parallel group when a layer has run.
+/// The tensor that must be summed over a tensor-parallel group after forward or backward of a layer.
 enum class Exchange { none, output, gradient_of_input };
 
 namespace detail {
 
-/// A layer that computes nothing: its output is its input's memory, before and after the exchange.
+/// A layer that computes nothing: its output is the memory of its input, before and after the exchange.
 struct View : NoParameters {
   static constexpr bool is_view = true;
-  Part part{};  // of the layers that it stands between
+  Part part{};  // of the layers around it
 
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
@@ -24,8 +24,8 @@ struct View : NoParameters {
 
 }  // namespace detail
 
-/// Stands before what each rank does a part of: passes its input on, and adds up the gradients that come back. (f in Shoeybi et al.,
-/// "Megatron-LM", arXiv:1909.08053.)
+/// Precedes layers of which each rank computes a part. Passes its input on in forward, and sums the gradients over the ranks in backward.
+/// (f in Shoeybi et al., "Megatron-LM", arXiv:1909.08053.)
 struct Replicate : detail::View {
   static constexpr const char* name = "Replicate";
   static constexpr Placement takes = Placement::invariant, gives = Placement::replicated;
@@ -38,7 +38,8 @@ struct Replicate : detail::View {
   }
 };
 
-/// Stands behind what each rank has a term of: adds up, and passes the gradient on. (g of the same paper.)
+/// Follows layers of which each rank computes one term. Sums the terms over the ranks in forward, and passes the gradient on in backward.
+/// (g in the same paper.)
 struct AllReduce : detail::View {
   static constexpr const char* name = "AllReduce";
   static constexpr Placement takes = Placement::partial, gives = Placement::invariant;
@@ -51,7 +52,7 @@ struct AllReduce : detail::View {
   }
 };
 
-/// What a layer asks for; nothing where it is not divided.
+/// Returns the exchange that a layer needs; none if it is not divided.
 template <Layer L>
 constexpr Exchange exchange_of(const L& layer) {
   if constexpr (requires { L::exchange; })

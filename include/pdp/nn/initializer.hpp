@@ -5,9 +5,8 @@
 
 namespace pdp::nn {
 
-/// How a parameter starts: uniform in [-bound, bound), with bound^2 = numerator / fan. What a fan counts is a property of the layer; the
-/// values themselves are keyed by (seed, name of the parameter, index of the element in the whole tensor), so they do not depend on how a
-/// model is cut.
+/// The initial distribution of a parameter: uniform in [-bound, bound), with bound^2 = numerator / fan. The layer defines its fans. Values
+/// are keyed by (seed, name of the parameter, index of the element in the whole tensor), so they do not depend on how a model is divided.
 struct Initializer {
   enum class Fan { in, in_and_out };
 

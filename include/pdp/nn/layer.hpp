@@ -10,9 +10,8 @@
 
 namespace pdp::nn {
 
-/// Where the parameters of a layer lie at present: values and gradients, each in one piece, in the layer's own order. Bound anew for every
-/// pass, since gathered parameters move. Gradients are written, or added to where `accumulate` says so; those of values of 16 bits are
-/// floats.
+/// Pointers to the parameters of a layer: values and gradients, each contiguous, in the layer's own order. Bound anew for every pass, since
+/// gathered parameters move. Gradients are added if `accumulate` is true, and overwritten otherwise. Gradients of 16-bit values are floats.
 template <class T>
 struct State {
   const T* value = nullptr;
@@ -22,7 +21,7 @@ struct State {
 
 /// A layer as a user writes it: a literal of sizes that allocates nothing. All shapes are of one sample.
 ///
-/// parameter_elements() and the offsets given to visit() count elements of memory, each parameter padded to a multiple of
+/// parameter_elements() and the offsets passed to visit() count elements in memory, with each parameter padded to a multiple of
 /// `parameter_block`.
 template <class L>
 concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path path, Index offset, void (*visit)(const Parameter&)) {
@@ -32,14 +31,14 @@ concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path p
   { layer.parameter_elements() } -> std::same_as<Index>;
   {
     layer.saved_elements(input)
-    } -> std::same_as<Index>;  // kept of each sample from forward to the last of backward, beyond input and output
+    } -> std::same_as<Index>;  // values of each sample kept from forward to the end of backward, besides input and output
   layer.parameters(path, offset, visit);
 };
 
-/// The mathematics of a layer on a device, in elements T. Rows are samples; there may be none. Backward is in two halves, since schedules
-/// part them: the half that passes the gradient on, and the half that leaves the parameters' gradients. Rows do not depend on each other:
-/// where nothing is saved, the second half may get those of several micro-batches together. Backward finds x and y as forward left them,
-/// but for what the layer says that it does not read (works_in_place, forgets_output).
+/// The mathematics of a layer on a device, with elements of type T. Rows are samples; there may be none. Backward is split so that
+/// schedules can separate the halves: backward_input computes the gradient of x, backward_weight the gradients of the parameters. Rows do
+/// not depend on each other. So if nothing is saved, backward_weight may get the rows of several micro-batches together. Backward gets x
+/// and y as forward left them, except what the layer declares that it does not read (works_in_place, forgets_output).
 template <class L, class D, class T>
 concept LayerOn = Layer<L> &&
     requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> in, Matrix<T> out, T* saved) {
@@ -48,30 +47,30 @@ concept LayerOn = Layer<L> &&
   layer.backward_weight(device, state, in, in, in, saved);      // x, y, gradient of y -> gradients of the parameters
 };
 
-/// A layer whose output is its input's memory.
+/// Whether a layer's output is the memory of its input.
 template <class L>
 constexpr bool is_view = requires {
   requires L::is_view;
 };
 
-/// A layer whose output may be written over its input, which is gone then, as its backward reads the output alone. It says so by its own
-/// name, `using works_in_place = Relu;`, as what is derived from it may have another backward.
+/// Whether a layer's output may overwrite its input, since its backward reads only the output. The layer declares it by its own name,
+/// `using works_in_place = Relu;`, as a derived class may have another backward.
 template <class L>
 constexpr bool works_in_place = requires {
   requires std::same_as<typename L::works_in_place, L>;
 };
 
-/// A layer whose output may be written over by the layer after it, as its own backward does not read it; likewise by its name.
+/// Whether the next layer may overwrite a layer's output, since the layer's own backward does not read it. Declared in the same way.
 template <class L>
 constexpr bool forgets_output = requires {
   requires std::same_as<typename L::forgets_output, L>;
 };
 
-/// Parameters start on multiples of this many elements.
+/// Parameters start at multiples of this many elements.
 constexpr Index parameter_block = as_index(alignment / sizeof(float));
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }
 
-/// For layers without parameters.
+/// A base class for layers without parameters.
 struct NoParameters {
   [[nodiscard]] constexpr Index parameter_elements() const { return 0; }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }

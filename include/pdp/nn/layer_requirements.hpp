@@ -8,8 +8,8 @@
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/nn/block.hpp>
 
-/// What the concepts nn::Layer and nn::LayerOn ask for, one static_assert for each: the compiler says which function of a layer, and which
-/// of its arguments, is wrong.
+/// The requirements of the concepts nn::Layer and nn::LayerOn, one static_assert for each. The compiler's message names the function of a
+/// layer, and the argument, that is wrong.
 namespace pdp::nn::detail {
 
 template <class L>
@@ -57,7 +57,7 @@ struct LayerRequirements {
       "nn::NoParameters");
 };
 
-/// Whether a type is a block, or at least tries to be a layer: then the compiler has said what it lacks.
+/// Whether a type is a block or resembles a layer. If it only resembles one, the compiler has reported what it lacks.
 template <class B>
 constexpr bool is_or_resembles_block = Block<B> || LayerRequirements<B>::resembles;
 
@@ -122,7 +122,7 @@ struct LayerOnRequirements {
                 "Matrix<const T> y, Matrix<const T> gradient_y, T* saved) const`; it is missing, not const, or takes other arguments");
 };
 
-/// The distinct types of the layers that a layer holds, as Residual does.
+/// The distinct types of the layers inside a layer, such as those of a Residual.
 template <class L>
 struct InnerLayers {
   using type = TypeList<>;
@@ -133,7 +133,7 @@ struct InnerLayers<L> {
   using type = typename L::Inner;
 };
 
-/// Says which function of which leaf of a model, or of a layer inside one, does not compute on a device.
+/// Reports which function of a leaf of a model, or of a layer inside one, does not work on a device.
 template <class List, class D, class T>
 struct LayersOnRequirements {};
 template <class L, class D, class T>
@@ -141,7 +141,7 @@ struct InnerRequirements : LayersOnRequirements<typename InnerLayers<L>::type, D
 template <class... L, class D, class T>
 struct LayersOnRequirements<TypeList<L...>, D, T> : LayerOnRequirements<L, D, T>..., InnerRequirements<L, D, T>... {};
 
-/// Whether all leaves of a model, and the layers inside them, compute on a device.
+/// Returns whether all leaves of a model, and the layers inside them, work on a device.
 template <class D, class T, class... L>
 constexpr bool are_layers_on(TypeList<L...>) {
   return ((LayerOn<L, D, T> && are_layers_on<D, T>(typename InnerLayers<L>::type{})) && ...);

@@ -8,7 +8,8 @@
 
 namespace pdp::nn {
 
-/// The leaves of a model by number. They are kept by type, so code that visits them is compiled once for each type and not for each place.
+/// The leaves of a model by number. They are stored by type, so code that visits them is compiled once for each type, not for each
+/// position.
 template <Block Model>
 class Layers {
  public:
@@ -22,7 +23,7 @@ class Layers {
 
   [[nodiscard]] int size() const { return as_int(places_.size()); }
 
-  /// Calls f with the layer of that number, as its own type.
+  /// Calls f with layer `number`, as its own type.
   template <class F>
   void visit(int number, F&& f) const {
     const Place place = places_[as_size(number)];

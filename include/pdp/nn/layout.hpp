@@ -12,42 +12,42 @@
 
 namespace pdp::nn {
 
-/// A run of layers whose parameters lie in one piece, and so do their gradients. Of a run that several ranks share, a rank may keep a slice
-/// of each only, of which there are `slices` of the same length, and has room for the whole while it is needed: in the buffer with that
-/// number, which several runs may use in turn.
+/// A run of layers with contiguous parameters and contiguous gradients, also called a unit. If several ranks share it, a rank may keep only
+/// a slice of either: one of `slices` equal ones. The whole then lies in the buffer number `buffer` while it is needed, which several runs
+/// may use in turn.
 struct Run {
   int first = 0;
   int last = 0;
   int slices = 1;
-  int slice = 0;                                     // this rank's own
-  bool keeps_values = true, keeps_gradients = true;  // the whole of them
+  int slice = 0;                                     // number of this rank's slice
+  bool keeps_values = true, keeps_gradients = true;  // the whole, not only a slice
   int buffer = 0;
 };
 
-/// Elements of the pieces of memory for one kind of numbers, values or gradients.
+/// The sizes of the pieces of memory for values or for gradients, in elements.
 struct Pieces {
-  std::vector<Index> kept{};     // [unit]: the whole of it, or this rank's slice
-  std::vector<Index> buffers{};  // [buffer]: room for the whole of units of which a slice is kept, as much as the largest needs
+  std::vector<Index> kept{};     // [unit]: the whole, or this rank's slice
+  std::vector<Index> buffers{};  // [buffer]: room for the largest whole unit that uses it
 
   [[nodiscard]] constexpr Index elements() const {
     return std::accumulate(kept.begin(), kept.end(), std::accumulate(buffers.begin(), buffers.end(), Index{0}));
   }
 };
 
-/// What a rank holds of its runs of layers ("units"), in elements.
+/// The layout of a rank's units in memory, in elements.
 struct Layout {
   struct Unit {
     Run run;
-    Index slice = 0;  // of each slice: the whole has as many for each of them
+    Index slice = 0;  // elements of each slice
 
     [[nodiscard]] constexpr Index whole() const { return slice * run.slices; }
-    /// Where this rank's slice begins in the whole.
+    /// Returns the offset of this rank's slice in the whole.
     [[nodiscard]] constexpr Index begin() const { return slice * run.slice; }
   };
   std::vector<Unit> units{};
   Pieces values{}, gradients{};
 
-  /// Of this rank's slices of all units: what an optimizer updates.
+  /// Returns the elements of this rank's slices of all units, which an optimizer updates.
   [[nodiscard]] constexpr Index updated() const {
     Index elements = 0;
     for (const Unit& unit : units) elements += unit.slice;
@@ -55,7 +55,7 @@ struct Layout {
   }
 };
 
-/// Makes room for `elements` in a list that may be too short.
+/// Makes element `number` of a list, which may be too short, at least `elements`.
 void reserve_at_least(std::vector<Index>& list, std::size_t number, Index elements);
 
 Layout layout(const Outline& model, const std::vector<Run>& runs);

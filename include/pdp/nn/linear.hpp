@@ -5,7 +5,7 @@
 
 namespace pdp::nn {
 
-/// y = x W + b: [rows, in] -> [rows, out]. The weight lies as [in, out], which products like best; files hold PyTorch's [out, in].
+/// y = x W + b: [rows, in] -> [rows, out]. The weight is stored as [in, out], which suits products best; files hold PyTorch's [out, in].
 struct Linear {
   static constexpr const char* name = "Linear";
   using forgets_output = Linear;
@@ -27,7 +27,7 @@ struct Linear {
     if (bias) visit(Parameter{path, "bias", out, 0, false, offset + weight_elements(), in, out, start});
   }
 
-  /// `activation`: of a layer behind this one that works in place, which is not called then.
+  /// `activation` is that of an in-place layer behind this one, which is then not called.
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*, Activation activation = Activation::none) const {
     affine(device, x, Matrix<const T>{state.value, in, out}, bias ? state.value + weight_elements() : nullptr, y, activation);

@@ -13,19 +13,19 @@ namespace pdp::nn {
 
 namespace detail {
 
-/// Throws ConfigError where no perceptron has such widths.
+/// Throws ConfigError if there are fewer than 2 widths, or one is less than 1.
 void check_perceptron(const std::vector<Index>& widths);
 
 }  // namespace detail
 
-/// Linear layers with an activation between each two, whose number and widths may come from a command line: {784, 64, 10} is Linear{784,
-/// 64}, the activation, Linear{64, 10}. Its parameters have the names of the same layers in one Sequential: 0.weight, 2.weight, ...
+/// Linear layers with an activation between each two. Their number and widths may come from a command line: {784, 64, 10} is Linear{784,
+/// 64}, the activation, Linear{64, 10}. Parameters have the names of the same layers in one Sequential: 0.weight, 2.weight, ...
 template <Layer Activation = Tanh>
 class MultilayerPerceptron {
  public:
   using Leaves = LeafTypes<Linear, Activation>;
 
-  /// `like`: what every Linear is but for its widths, as in {.bias = false}.
+  /// `like` sets the options of every Linear except its widths, as in {.bias = false}. Throws as check_perceptron() does.
   explicit MultilayerPerceptron(std::vector<Index> widths, Activation activation = {}, Linear like = {})
       : widths_{std::move(widths)}, activation_{activation}, like_{like} {
     detail::check_perceptron(widths_);

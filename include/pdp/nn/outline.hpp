@@ -9,54 +9,56 @@
 
 namespace pdp::nn {
 
-/// A model as a schedule sees it: its layers in order, by number, and the sizes that matter. Boundary b is what goes into layer b.
+/// A model as a schedule sees it: its layers in order, by number, and their sizes. Boundary b is the input of layer b.
 struct Outline {
   struct Layer {
     Index parameters = 0;  // elements in an arena, padding included
     Index in = 0;          // values of a sample
     Index out = 0;
     Index saved = 0;
-    bool is_view = false;  // the output is the input's memory
+    bool is_view = false;  // the output is the memory of the input
     Exchange exchange = Exchange::none;
-    bool works_in_place = false;  // the output may be written over the input, or over it by the next layer: see nn/layer.hpp
+    // works_in_place: the output may overwrite the input. forgets_output: the next layer may overwrite the output. See nn/layer.hpp.
+    bool works_in_place = false;
     bool forgets_output = false;
   };
   std::vector<Layer> layers;
-  int parts = 1;                   // that layers are divided in, over as many ranks
-  bool output_is_sharded = false;  // each of these ranks has some columns of it
+  int parts = 1;                   // number of parts of each divided layer, one a rank
+  bool output_is_sharded = false;  // each of these ranks has some columns of the output
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
-  /// Whether backward must go through a layer: some layer before it holds parameters, or it finds gradients inside itself on the way.
+  /// Returns whether backward must go through a layer: an earlier layer has parameters, or the layer computes gradients inside itself on
+  /// the way.
   [[nodiscard]] constexpr bool passes_gradient(int layer) const {
     if (const Layer& own = layers[as_size(layer)]; own.saved > 0 && own.parameters > 0) return true;
     for (int before = 0; before < layer; ++before)
       if (layers[as_size(before)].parameters > 0) return true;
     return false;
   }
-  /// Whether what goes into a layer, or comes out of the last one, is the batch itself: only views lie before.
+  /// Returns whether the input of a layer is the batch itself: only views lie before it. False for the output of the last layer.
   [[nodiscard]] constexpr bool is_input(int boundary) const {
     for (int layer = 0; layer < boundary; ++layer)
       if (!layers[as_size(layer)].is_view) return false;
     return boundary < size();
   }
-  /// Elements of the parameters of layers [first, last), padding included.
+  /// Returns the elements of the parameters of layers [first, last), padding included.
   [[nodiscard]] constexpr Index elements(int first, int last) const {
     Index sum = 0;
     for (int layer = first; layer < last; ++layer) sum += layers[as_size(layer)].parameters;
     return sum;
   }
-  /// Values of a sample's output, on all ranks together.
+  /// Returns the number of values of a sample's output, of all ranks together.
   [[nodiscard]] constexpr Index output_width() const { return width(size()) * (output_is_sharded ? parts : 1); }
-  /// Values of a sample at a boundary, 0 .. size().
+  /// Returns the number of values of a sample at a boundary, 0 .. size().
   [[nodiscard]] constexpr Index width(int boundary) const { return boundary == 0 ? layers.front().in : layers[as_size(boundary) - 1].out; }
 };
 
-// Not constexpr on purpose, like the check of widths.
+// Not constexpr on purpose, as in block.hpp.
 [[noreturn]] void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given);
 [[noreturn]] void a_model_ends_in_what_no_loss_can_take(Placement given);
 
-/// Outlines a model for samples of a shape. Throws ShapeError where a layer does not take what it is given, and ConfigError where it does
-/// not take it as it lies over a tensor-parallel group.
+/// Outlines a model for samples of shape `input`. Throws ShapeError if a layer does not accept the width of its input. Throws ConfigError
+/// if a layer does not accept the placement of its input over a tensor-parallel group, or no loss accepts that of the output.
 template <Block B>
 constexpr Outline outline(const B& model, const Shape& input) {
   check_widths(flow(model, input));

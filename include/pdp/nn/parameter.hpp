@@ -13,7 +13,8 @@
 
 namespace pdp::nn {
 
-/// Where a layer stands in a model: the numbers on the way to it, as PyTorch's nn.Sequential counts. "3", or "1.0.2" in nested containers.
+/// The position of a layer in a model: the numbers on the way to it, as PyTorch's nn.Sequential counts. "3", or "1.0.2" in nested
+/// containers.
 class Path {
  public:
   static constexpr int max_depth = 8;
@@ -33,7 +34,7 @@ class Path {
   int depth_ = 0;
 };
 
-/// Which part of a layer a rank has, of how many equal ones: the whole, unless the layer is divided over a tensor-parallel group.
+/// The part of a layer that a rank has, of `count` equal ones: the whole, unless the layer is divided over a tensor-parallel group.
 struct Part {
   int index = 0;
   int count = 1;
@@ -41,15 +42,15 @@ struct Part {
   friend constexpr bool operator==(const Part&, const Part&) = default;
 };
 
-/// A parameter tensor of a layer. In memory it is rows x cols; files hold it transposed where `transposed` says so, as PyTorch's Linear
-/// does. Of a tensor that is divided, it is one part: every `cols` columns, or every `rows` rows, are another rank's.
+/// A parameter tensor of a layer. In memory it is rows x cols; files hold it transposed if `transposed`, as PyTorch's Linear does. If the
+/// tensor is divided, this is one rank's part of it, of `rows` rows and `cols` columns.
 struct Parameter {
   Path layer{};
   const char* name = "";  // "weight"
   Index rows = 0;
   Index cols = 0;  // 0: a vector of `rows` elements
   bool transposed = false;
-  Index offset = 0;  // of its first element, in elements, among the layer's parameters
+  Index offset = 0;  // of the first element among the layer's parameters, in elements
   Index fan_in = 0;
   Index fan_out = 0;
   Initializer initializer{};
@@ -57,17 +58,17 @@ struct Parameter {
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
   [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }
-  /// The same tensor's part with another number.
+  /// Returns the part with number `index` of the same tensor.
   [[nodiscard]] constexpr Parameter part(int index) const {
     Parameter other = *this;
     if (row_part.count > 1) other.row_part.index = index;
     if (col_part.count > 1) other.col_part.index = index;
     return other;
   }
-  /// Of the whole tensor.
+  /// Returns the shape of the whole tensor in a file.
   [[nodiscard]] std::vector<Index> file_shape() const;
   [[nodiscard]] constexpr Index file_elements() const { return elements() * row_part.count * col_part.count; }
-  /// The numbers that the elements of the tensor in memory have in a file, from `first` on.
+  /// Returns the element numbers in a file of the elements in memory, from `first` on.
   [[nodiscard]] constexpr random::Elements file_numbers(Index first) const {
     const Index row = row_part.index * rows, col = col_part.index * cols;
     if (cols == 0) return {.first = first, .begin = row};
@@ -76,7 +77,7 @@ struct Parameter {
     return {first, cols, row * all_cols + col, all_cols, 1};
   }
   [[nodiscard]] constexpr Index file_element(Index element) const { return file_numbers(element)[0]; }
-  /// "0.weight"; "weight" where the layer is the whole model.
+  /// Returns "0.weight", or "weight" if the layer is the whole model.
   [[nodiscard]] std::string full_name() const;
 };
 

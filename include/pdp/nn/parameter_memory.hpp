@@ -13,8 +13,9 @@
 
 namespace pdp::nn {
 
-/// Memory of the device that somebody else keeps: zero, and aligned as a Buffer. For each unit what this rank keeps of its parameters, and
-/// of their gradients, and for each buffer as much as the largest of its units needs. Empty where there is none; each list may end early.
+/// Device memory that belongs to the caller: zero, and aligned like a Buffer. For each unit, room for what this rank keeps of its
+/// parameters and of its gradients; for each buffer, room for the largest of its units. An empty span lends nothing; each list may end
+/// early.
 template <class T>
 struct Lent {
   std::vector<std::span<T>> values{};
@@ -23,28 +24,28 @@ struct Lent {
   std::vector<std::span<Accumulated<T>>> gradient_buffers{};
 };
 
-/// Memory for one kind of numbers of a rank's units, values or gradients, as a layout says. What is kept of the units lies in one piece, in
-/// their order, but for what is lent.
+/// Memory for the values or the gradients of a rank's units, as a layout says. What is kept of the units is contiguous, in their order,
+/// except for units in lent memory.
 template <class D, class E>
 class UnitArena {
  public:
-  /// Where the whole of a unit lies, and this rank's slice.
+  /// The addresses of a whole unit and of this rank's slice.
   struct Place {
     E *whole = nullptr, *own = nullptr;
   };
   using Spans = std::vector<std::span<E>>;
 
   UnitArena() = default;
-  /// `keeps_whole`: the member of Run that says of which units the whole is kept.
+  /// `keeps_whole` is the member of Run that says whether the whole unit is kept.
   UnitArena(const D& device, const std::vector<Layout::Unit>& units, const Pieces& pieces, bool Run::*keeps_whole, const Spans& lent,
             const Spans& lent_buffers);
 
   [[nodiscard]] const Place& operator[](std::size_t unit) const { return places_[unit]; }
-  /// All that is kept of the units, but for what is lent.
+  /// Returns all that is kept of the units, except in lent memory.
   [[nodiscard]] std::span<E> kept() { return kept_.span(); }
 
  private:
-  /// Of a list that may end early.
+  /// Returns one element of a list that may end early.
   static std::span<E> piece(const Spans& lent, std::size_t number) { return number < lent.size() ? lent[number] : std::span<E>{}; }
 
   DeviceMemory<D, E> kept_;
@@ -73,7 +74,7 @@ UnitArena<D, E>::UnitArena(const D& device, const std::vector<Layout::Unit>& uni
   }
 }
 
-/// The parameters that a rank holds, with their gradients, and, where T is of 16 bits, with their masters.
+/// The memory of the parameters that a rank holds, of their gradients and, if T has 16 bits, of their masters.
 template <class D, class T>
 class ParameterMemory {
  public:
@@ -93,7 +94,7 @@ class ParameterMemory {
 
   [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
   [[nodiscard]] const Unit& operator[](int unit) const { return units_[as_size(unit)]; }
-  /// All values that this rank keeps, but for what lies in memory that it was lent.
+  /// Returns all values that this rank keeps, except in lent memory.
   [[nodiscard]] std::span<T> values() { return values_.kept(); }
 
  private:

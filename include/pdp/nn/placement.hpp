@@ -6,15 +6,15 @@
 
 namespace pdp::nn {
 
-/// How a tensor lies over the ranks of a tensor-parallel group. Layers say in their type what they take and what they give, so a model
-/// that lacks a sum between two layers does not compile.
+/// The distribution of a tensor over the ranks of a tensor-parallel group. A layer's type says which placement it takes and gives, so a
+/// model that lacks a sum between two layers does not compile.
 enum class Placement {
-  unknown,     // as whatever comes before leaves it
+  unknown,     // that of whatever comes before
   invariant,   // every rank has all of it, and all of its gradient
-  replicated,  // every rank has all of it, but only a part of the sum that is its gradient
+  replicated,  // every rank has all of it, but only one term of its gradient
   sharded,     // each rank has some columns of it
-  partial,     // each rank has one term of the sum that it is
-  misfit       // a layer does not take what it is given
+  partial,     // each rank has one term of a sum
+  misfit       // a layer does not accept the placement of its input
 };
 
 constexpr const char* name(Placement placement) {
@@ -35,8 +35,8 @@ constexpr const char* name(Placement placement) {
   return "a misfit";
 }
 
-/// A layer that is part of tensor parallelism: takes and gives tensors that lie in one way each, and may be one part of a divided layer.
-/// divided(part, at): the same layer as that part of it; `at`: where it stands. Throws ShapeError where it cannot be divided so.
+/// A layer of tensor parallelism: it takes tensors of one placement and gives tensors of one placement, and may be one part of a divided
+/// layer. divided(part, at) returns that part of the layer at path `at`. It throws ShapeError if the layer cannot be divided so.
 template <class L>
 concept PlacedLayer = Layer<L> && requires(const L& layer, Part part, Path at) {
   { L::takes } -> std::convertible_to<Placement>;
@@ -45,7 +45,7 @@ concept PlacedLayer = Layer<L> && requires(const L& layer, Part part, Path at) {
   { layer.divided(part, at) } -> std::same_as<L>;
 };
 
-/// A layer whose output has each of its values from the one value of the input at its place: it does not care which columns it gets.
+/// Whether each value of a layer's output depends only on the input's value at the same position. So the layer works on any columns.
 template <class L>
 constexpr bool is_elementwise = is_view<L> || requires {
   requires L::is_elementwise;
@@ -56,14 +56,14 @@ constexpr bool any_is_placed = false;
 template <class... L>
 constexpr bool any_is_placed<TypeList<L...>> = (PlacedLayer<L> || ...);
 
-/// How what comes out of a block lies, if what goes in lies so. Containers whose types tell the order of their layers specialise it.
+/// Computes the placement of a block's output from that of its input. Containers with types that fix the order of layers specialise it.
 template <class B>
 struct PlacementAfter {
   static constexpr Placement of(Placement given) {
     if constexpr (PlacedLayer<B>)
       return given == B::takes || given == Placement::unknown ? B::gives : Placement::misfit;
     else if constexpr (Container<B>)
-      return any_is_placed<typename B::Leaves> ? Placement::unknown : whole(given);  // their order is known when the program runs
+      return any_is_placed<typename B::Leaves> ? Placement::unknown : whole(given);  // their order is known only at run time
     else if constexpr (is_elementwise<B>)
       return given == Placement::partial ? Placement::misfit : given;
     else
@@ -76,14 +76,14 @@ struct PlacementAfter {
   }
 };
 
-/// How what comes out of a block lies over the ranks of a tensor-parallel group.
+/// Returns the placement of a block's output, given that of its input.
 template <class B>
 constexpr Placement placement_after(Placement given) {
   return given == Placement::misfit ? given : PlacementAfter<B>::of(given);
 }
 
-/// Whether a model takes a batch, of which every rank has all, and gives what a loss can take: all of the output, or some columns of it.
-/// True of what is no block, which its holder has said by then.
+/// Returns whether a model takes a batch of which every rank has all, and gives an output that a loss accepts: all of it, or some columns
+/// on each rank. True for a type that is not a block, which another static_assert reports.
 template <class Model>
 constexpr bool begins_and_ends_whole() {
   if constexpr (!Block<Model>) return true;
@@ -91,7 +91,7 @@ constexpr bool begins_and_ends_whole() {
   return end == Placement::invariant || end == Placement::sharded || end == Placement::unknown;
 }
 
-/// Two neighbours in a model. The types in the compiler's message are the two layers, and how what the first gives lies.
+/// Two neighbours in a model. The compiler's message names the two layers, and the placement of the first one's output.
 template <class Before, class After, Placement given>
 struct Neighbours {
   static constexpr bool fit = placement_after<After>(given) != Placement::misfit;
@@ -104,7 +104,7 @@ struct Neighbours {
 
 namespace detail {
 
-/// Instantiates Neighbours for each two blocks, which says what does not fit.
+/// Instantiates Neighbours for each two successive blocks, which reports a misfit.
 template <Placement given, class B>
 constexpr bool meet() {
   return true;

@@ -7,8 +7,8 @@
 
 namespace pdp::nn {
 
-/// The same block several times, each with parameters of its own. The count is a value, so a model's depth can come from a command line,
-/// and the block is compiled once. Its output must have the width of its input.
+/// The same block several times, each copy with its own parameters. The count is a value, so a model's depth can come from a command line,
+/// and the block is compiled once. The block's output must have the width of its input. Throws ConfigError if the count is less than 1.
 template <class B>
 class Repeat {
   static_assert(detail::is_or_resembles_block<B>, "pdp: the second argument of nn::Repeat must be a layer or a container of layers");

@@ -16,8 +16,9 @@ namespace detail {
 
 }  // namespace detail
 
-/// y = x + block(x). The block's output must have the width of its input. To a schedule it is one layer, so a skip connection never crosses
-/// a boundary; what happens inside is kept with each batch in flight. He et al., "Deep residual learning for image recognition", CVPR 2016.
+/// y = x + block(x): [rows, width] -> [rows, width]. The block's output must have the width of its input. A schedule sees it as one layer,
+/// so a skip connection never crosses a boundary. The tensors inside the block are saved with each micro-batch in flight. He et al., "Deep
+/// residual learning for image recognition", CVPR 2016.
 template <class B>
 class Residual {
   static_assert(detail::is_or_resembles_block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
@@ -47,7 +48,7 @@ class Residual {
     for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { elements += layer.parameter_elements(); });
     return elements;
   }
-  /// The outputs of the block's layers, what these keep themselves, and the gradients between them.
+  /// Returns the elements of the outputs of the block's layers, of the values that these save, and of the gradients between them.
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const {
     const Inside end = inside(leaves(block_), input);
     return 2 * end.boundary + end.kept;
@@ -85,7 +86,7 @@ class Residual {
     add(device, Matrix<const T>{gradient_x}, gradient_y, gradient_x);
   }
 
-  /// Comes after backward_input, which leaves the gradients between the block's layers.
+  /// Must follow backward_input, which leaves the gradients between the block's layers in `saved`.
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                        T* saved) const {
@@ -95,12 +96,12 @@ class Residual {
   }
 
  private:
-  /// A place in the block: what lies before a leaf, in elements of one sample.
+  /// The position of a leaf in the block, with the sizes of all that comes before it, for one sample.
   struct Inside {
     Index leaf = 0;
     Shape shape{};       // of the leaf's input
     Index boundary = 0;  // outputs of the leaves before
-    Index kept = 0;      // what these keep
+    Index kept = 0;      // values that these save
     Index parameters = 0;
 
     template <class T>
@@ -123,7 +124,7 @@ class Residual {
     return at;
   }
 
-  /// What is saved, for `rows` samples: outputs of the leaves, gradients of these, and what the leaves keep.
+  /// The saved memory for `rows` samples: outputs of the leaves, their gradients, and what the leaves save.
   template <class T>
   struct Memory {
     Inside end;
@@ -135,7 +136,7 @@ class Residual {
     [[nodiscard]] T* kept(const Inside& at) const { return saved + (2 * end.boundary + at.kept) * rows; }
   };
 
-  /// Calls visit with each leaf from the last to the first, and with what belongs to it.
+  /// Calls visit with each leaf and its tensors, from the last to the first.
   template <class T, class Visit>
   void backward(Matrix<const T> x, Matrix<const T> gradient_y, T* saved, Visit&& visit) const {
     const Index count = leaves(block_);
@@ -162,7 +163,7 @@ class Residual {
   B block_;
 };
 
-/// A Residual in braces is one inside another, and no copy.
+/// A Residual of a Residual is one inside another, not a copy.
 template <class B>
 explicit Residual(Residual<B>) -> Residual<Residual<B>>;
 

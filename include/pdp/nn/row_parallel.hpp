@@ -4,9 +4,9 @@
 
 namespace pdp::nn {
 
-/// A Linear whose inputs are divided over the ranks of a tensor-parallel group: each has some rows of W, takes the same columns of x, and
-/// gives one term of the sum that y is. All have the bias, and the first adds it. The sizes are those of the whole layer; a rank's part is
-/// set when the ranks are known, and until then it is all.
+/// A Linear with inputs divided over the ranks of a tensor-parallel group. Each rank has some rows of W, takes the same columns of x, and
+/// gives one term of the sum y: [rows, in / ranks] -> [rows, out]. All ranks have the bias, and the first adds it. The sizes are those of
+/// the whole layer. divided() sets a rank's part; until then the part is the whole.
 struct RowParallel {
   static constexpr const char* name = "RowParallel";
   using forgets_output = RowParallel;

@@ -9,7 +9,8 @@
 
 namespace pdp::nn {
 
-/// Layers one after another. Their widths are checked where it is made: by the compiler when it is constexpr, else by a ShapeError.
+/// Layers one after another. The constructor checks their widths: at compile time if the model is constexpr; otherwise it throws
+/// ShapeError.
 template <class... B>
 class Sequential {
   static_assert(sizeof...(B) > 0, "pdp: nn::Sequential takes one layer or more");
@@ -56,7 +57,7 @@ struct PlacementAfter<Sequential<B...>> {
   static constexpr Placement of(Placement given) { return ((given = placement_after<B>(given)), ...); }
 };
 
-/// A Sequential in braces is one inside another, as in PyTorch, and no copy.
+/// A Sequential of a Sequential is one inside another, as in PyTorch, not a copy.
 template <class... B>
 explicit Sequential(Sequential<B...>) -> Sequential<Sequential<B...>>;
 

@@ -15,8 +15,8 @@
 
 namespace pdp::nn {
 
-/// What one micro-batch needs of a stage: where the tensors at each boundary lie, and what each layer saves. Null where a rank does not
-/// need one.
+/// Pointers to the tensors of one micro-batch in a stage: those at each boundary, and what each layer saves. Null for a tensor that the
+/// rank does not need.
 template <class T>
 struct Slot {
   Index rows = 0;
@@ -27,20 +27,20 @@ struct Slot {
   explicit Slot(int layers) : activations(as_size(layers) + 1), gradients(as_size(layers) + 1), saved(as_size(layers)) {}
 };
 
-/// The parameters that a rank holds of a model, and the mathematics of its layers.
+/// The parameters of a model that a rank holds, and the mathematics of the model's layers.
 template <Block Model, class D, class T>
 class Stage : public StageParameters<D, T> {
   using Parameters = StageParameters<D, T>;
 
  public:
-  /// Parameters start from (seed, name, element), whatever the units are.
+  /// Initial values depend on (seed, name of the parameter, element), not on the units.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
       : Parameters{nn::outline(model, input), parameters_of(model), runs, seed, device, lent}, layers_{model} {}
 
   void forward(const Slot<T>& slot, int first, int last) {
     while (first < last) first = forward_next(slot, first, last);
   }
-  /// Computes the first layer, and the activation behind it if the device does both in one kernel. Returns the first layer that is left.
+  /// Computes layer `first`, and the activation behind it if the device does both in one kernel. Returns the first layer that is left.
   int forward_next(const Slot<T>& slot, int first, int last) {
     const Activation activation = activation_behind(slot, first, last);
     layers_.visit(first, [&]<class L>(const L& layer) {
@@ -56,7 +56,7 @@ class Stage : public StageParameters<D, T> {
     return activation == Activation::none ? first + 1 : first + 2;
   }
 
-  /// Does nothing where no parameter waits for the gradient.
+  /// Skips layers through which no gradient must pass (Outline::passes_gradient).
   void backward_input(const Slot<T>& slot, int first, int last) {
     for (int number = last - 1; number >= first; --number) {
       if (!this->outline().passes_gradient(number)) continue;
@@ -88,7 +88,7 @@ class Stage : public StageParameters<D, T> {
     layer.forward(device, state, x, y, saved, Activation::none);
   };
 
-  /// The activation that the layer after this one is, if it works in place and this one can compute it too.
+  /// Returns the activation of the next layer, if that works in place and this layer can compute it, too; otherwise none.
   [[nodiscard]] Activation activation_behind(const Slot<T>& slot, int number, int last) const {
     const auto after = as_size(number) + 1;
     Activation activation = Activation::none;

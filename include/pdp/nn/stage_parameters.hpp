@@ -20,13 +20,13 @@
 
 namespace pdp::nn {
 
-/// A parameter of a model, and the number of its layer. The offset of the parameter is among those of its layer.
+/// A parameter of a model, and the number of its layer. The parameter's offset counts from the start of that layer.
 struct LayerParameter {
   Parameter parameter;
   int layer = 0;
 };
 
-/// Returns the parameters of a model, in its order.
+/// Returns the parameters of a model, in the order of its layers.
 template <Block Model>
 std::vector<LayerParameter> parameters_of(const Model& model) {
   std::vector<LayerParameter> all;
@@ -38,12 +38,12 @@ std::vector<LayerParameter> parameters_of(const Model& model) {
   return all;
 }
 
-/// The parameters of a model that a rank holds, with their gradients, whatever layers they are of. All parameters that it keeps lie in one
-/// piece of the device's memory and all gradients in another, in runs of layers ("units") in the order in which they are given, but for
-/// what lies in memory that it was lent.
+/// The parameters of a model that a rank holds, with their gradients, independent of the layers' types. The parameters that the rank keeps
+/// are contiguous in device memory, and so are the gradients, except in lent memory. They lie in runs of layers ("units"), in the given
+/// order.
 ///
 /// If T has 16 bits, gradients are floats, and this rank's slice of each unit has *masters*: the parameters in float, which an optimizer
-/// updates, and of which the values are the rounded copies. Micikevicius et al., "Mixed precision training", ICLR 2018.
+/// updates. The values are their rounded copies. Micikevicius et al., "Mixed precision training", ICLR 2018.
 template <class D, class T>
 class StageParameters {
  public:
@@ -53,24 +53,24 @@ class StageParameters {
   using Device = D;
   static constexpr bool has_masters = ParameterMemory<D, T>::has_masters;
 
-  /// Parameters start from (seed, name, element), whatever the units are.
+  /// Initial values depend on (seed, name of the parameter, element), not on the units.
   StageParameters(Outline outline, std::vector<LayerParameter> parameters, const std::vector<Run>& runs, std::uint64_t seed, D device,
                   const Lent<T>& lent);
 
   [[nodiscard]] const Outline& outline() const { return outline_; }
   [[nodiscard]] const D& device() const { return device_; }
-  /// Whether this rank keeps the whole of all its units, and not slices of some.
+  /// Returns whether this rank keeps all its units whole, and not slices of some.
   [[nodiscard]] bool keeps_whole_units() const;
 
-  /// All that this rank keeps, but for what lies in memory that it was lent.
+  /// Returns all values that this rank keeps, except in lent memory.
   [[nodiscard]] std::span<T> values() { return memory_.values(); }
-  /// The whole of a unit. If this rank keeps a slice only: what lies in its buffer at present.
+  /// Returns the whole of a unit. If this rank keeps only a slice, this is the buffer with its current contents.
   [[nodiscard]] std::span<T> values(int unit) { return {memory_[unit].values, as_size(memory_[unit].layout.whole())}; }
   [[nodiscard]] std::span<Gradient> gradients(int unit) { return {memory_[unit].gradients, as_size(memory_[unit].layout.whole())}; }
-  /// This rank's slice of a unit.
+  /// Returns this rank's slice of a unit.
   [[nodiscard]] std::span<T> own_values(int unit) { return {memory_[unit].own_values, as_size(memory_[unit].layout.slice)}; }
   [[nodiscard]] std::span<Gradient> own_gradients(int unit) { return {memory_[unit].own_gradients, as_size(memory_[unit].layout.slice)}; }
-  /// What an optimizer updates: the same as own_values() unless these are rounded.
+  /// Returns what an optimizer updates: the masters, or own_values() if there are none.
   [[nodiscard]] std::span<Master> own_masters(int unit) {
     if constexpr (has_masters)
       return {memory_[unit].own_masters, as_size(memory_[unit].layout.slice)};
@@ -78,18 +78,18 @@ class StageParameters {
       return own_values(unit);
   }
 
-  /// The parameters of the model, whichever rank holds them, in its order.
+  /// Returns the parameters of the whole model, in its order, including those of other ranks.
   [[nodiscard]] const std::vector<LayerParameter>& of_model() const { return parameters_; }
 
-  /// Calls visit(parameter, values) with each parameter that this rank holds, in the order of the model. The values are as they lie in
-  /// memory: those of a slice are there while the whole of its unit is.
+  /// Calls visit(parameter, values) for each parameter that this rank holds, in the order of the model. The values are as in memory. If the
+  /// rank keeps only a slice, they are valid while the buffer holds the whole unit.
   template <class Visit>
   void for_each_parameter(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {
       visit(parameter, std::span<T>{unit.values + parameter.offset, as_size(parameter.elements())});
     });
   }
-  /// The same with what an optimizer updates, of units of which this rank keeps the whole of that.
+  /// Does the same with what an optimizer updates, for units of which this rank keeps all of that.
   template <class Visit>
   void for_each_master(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {
@@ -101,8 +101,8 @@ class StageParameters {
       }
     });
   }
-  /// Calls visit(parameter, first, values) with what this rank keeps of each parameter: its elements from `first` on; values, and, if there
-  /// are masters, these.
+  /// Calls visit(parameter, first, values) for what this rank keeps of each parameter: its elements from `first` on. Visits the values and,
+  /// if there are any, the masters.
   template <class Visit>
   void for_each_kept(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {
@@ -118,8 +118,8 @@ class StageParameters {
       if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
     });
   }
-  /// Calls visit(parameter, layer, gradient, own) with each parameter of a unit, the last layer first. `gradient` is all of it, there while
-  /// the whole of the unit is; `own` what lies in this rank's slice.
+  /// Calls visit(parameter, layer, gradient, own) for each parameter of a unit, the last layer first. `gradient` is all of it, valid while
+  /// the whole unit is in memory; `own` is what lies in this rank's slice.
   template <class Visit>
   void for_each_gradient(int number, Visit&& visit) {
     const Unit& unit = memory_[number];
@@ -135,7 +135,7 @@ class StageParameters {
   }
 
  protected:
-  /// Where the parameters of a layer lie at present.
+  /// Returns the current pointers to the parameters of a layer; null if this rank does not hold them.
   [[nodiscard]] State<T> state(int layer, bool accumulate) {
     const Place place = places_[as_size(layer)];
     if (place.unit < 0) return {nullptr, nullptr, accumulate};
@@ -145,13 +145,13 @@ class StageParameters {
 
  private:
   using Unit = typename ParameterMemory<D, T>::Unit;
-  /// Where the parameters of a layer are: in no unit if this rank does not hold them.
+  /// The position of a layer's parameters. `unit` is -1 if this rank does not hold them.
   struct Place {
     int unit = -1;
     Index offset = 0;
   };
 
-  /// Calls visit(parameter, unit). The offset of the parameter is among the elements of the unit.
+  /// Calls visit(parameter, unit) for each parameter that this rank holds. The parameter's offset counts from the start of the unit.
   template <class Visit>
   void visit_held(Visit&& visit) {
     for (const LayerParameter& each : parameters_) {

@@ -6,7 +6,7 @@
 
 namespace pdp::optim {
 
-/// What Adam and AdamW share: running means of the gradient and of its square, corrected for their start at zero.
+/// The common part of Adam and AdamW: running means of the gradient and of its square, corrected for their start at zero.
 struct AdamMoments {
   template <class V>
   struct State {
@@ -19,7 +19,7 @@ struct AdamMoments {
     float root_correction;  // 1 / sqrt(1 - beta2^t)
   };
 
-  template <class Real = double>  // a template, so that a device may call it
+  template <class Real = double>  // a template, so that device code may call it
   static constexpr Constants constants(float lr, float beta1, float beta2, const StepInfo& step) {
     const auto left = [&step](float beta) { return 1 - std::pow(static_cast<Real>(beta), static_cast<Real>(step.number)); };
     return {lr * step.lr_factor, static_cast<float>(1 / left(beta1)), static_cast<float>(1 / std::sqrt(left(beta2)))};
@@ -34,7 +34,8 @@ struct AdamMoments {
   }
 };
 
-/// Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015. Weight decay, if any, is L2: added to the gradient.
+/// The optimizer of Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015. Weight decay, if any, is L2: added to the
+/// gradient.
 struct Adam {
   float lr = 1e-3f;
   float beta1 = 0.9f;
@@ -57,7 +58,7 @@ struct Adam {
   }
 };
 
-/// Adam with weight decay apart from the gradient. Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019.
+/// Adam with weight decay that is not part of the gradient. Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019.
 struct AdamW {
   float lr = 1e-3f;
   float beta1 = 0.9f;

@@ -11,12 +11,11 @@ namespace pdp::optim {
 using pdp::constants;
 using pdp::StepInfo;
 
-/// An elementwise rule over a parameter, its gradient (the mean over the global batch) and a state of its own, zero at first.
+/// An elementwise rule that updates a parameter from its gradient (the mean over the global batch) and from its own state, zero at first.
 ///
-/// The rule is written once, as a template over a vector V: a few lanes on a CPU, one element in a GPU thread. It may use + - * / with
-/// vectors and numbers, and sqrt. `State<V>` holds vectors and nothing else; a device stores it only for the elements that this rank
-/// updates. What depends on the step alone goes into constants(StepInfo), an optional member, whose result update() then gets instead of
-/// the StepInfo.
+/// The rule is written once, as a template over a vector type V: a few lanes on a CPU, one element in a GPU thread. It may use + - * / with
+/// vectors and numbers, and sqrt. `State<V>` holds only vectors; a device stores it only for the elements that this rank updates. Values
+/// that depend on the step alone go into constants(StepInfo), an optional member. update() then gets its result instead of the StepInfo.
 template <class O>
 concept Optimizer = std::copyable<O> &&
     requires(const O& rule, float& parameter, float gradient, typename O::template State<float>& state, const StepInfo& step) {
@@ -26,14 +25,14 @@ concept Optimizer = std::copyable<O> &&
   };
 };
 
-/// How many numbers of state a rule of that type may keep for each parameter.
+/// The number of state values that a rule of that type may keep for each parameter.
 template <Optimizer O>
 constexpr std::size_t state_fields = std::is_empty_v<typename O::template State<float>>
                                          ? 0
                                          : sizeof(typename O::template State<float>) / sizeof(float);
 
-/// How many of them this one needs: none where its optional member keeps_state() says so, as Sgd without momentum; its State is then zero
-/// in every update.
+/// Returns how many of them this rule needs: none if its optional member keeps_state() returns false, as for Sgd without momentum. Its
+/// State is then zero in every update.
 template <Optimizer O>
 constexpr std::size_t needed_state_fields(const O& rule) {
   if constexpr (requires {

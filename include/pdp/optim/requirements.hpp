@@ -9,7 +9,7 @@
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/optim/schedule.hpp>
 
-/// What the concepts optim::Optimizer and optim::Schedule ask for, one static_assert for each.
+/// The requirements of the concepts optim::Optimizer and optim::Schedule, one static_assert for each.
 namespace pdp::optim::detail {
 
 template <class O>
@@ -26,7 +26,7 @@ struct OptimizerRequirements {
     &Rule::template update<float>;
   }
   || requires { &Rule::update; };
-  /// Whether it tries to be one.
+  /// Whether the type tries to be an optimizer.
   static constexpr bool resembles = has_state || has_update<O>;
   static constexpr bool any = !resembles || Optimizer<O>;
 

@@ -7,8 +7,8 @@
 
 namespace pdp::optim {
 
-/// A learning-rate schedule: the factor for the optimizer's rate in step 0, 1, 2, ..., however many a training has; a trainer asks for some
-/// of later steps, too.
+/// A learning-rate schedule: factor(step) returns the factor for the optimizer's rate in step 0, 1, 2, .... It must accept any number of
+/// steps, since a trainer also asks for some steps beyond the training.
 template <class S>
 concept Schedule = std::copyable<S> && requires(const S& schedule, std::int64_t step) {
   { schedule.factor(step) } -> std::same_as<float>;
@@ -18,7 +18,7 @@ struct Constant {
   [[nodiscard]] constexpr float factor(std::int64_t) const { return 1; }
 };
 
-/// From 1 in step 0 along a line to `to` in step `steps`, and `to` after that.
+/// Changes linearly from 1 in step 0 to `to` in step `steps`, and stays there.
 struct Linear {
   std::int64_t steps = 1;
   float to = 0;
@@ -28,15 +28,15 @@ struct Linear {
   }
 };
 
-/// From 1 in step 0 along half a cosine to `to` in step `steps`, and `to` after that.
-/// Loshchilov, Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, without the restarts.
+/// Follows half a cosine from 1 in step 0 to `to` in step `steps`, and stays there. Loshchilov, Hutter, "SGDR: stochastic gradient descent
+/// with warm restarts", ICLR 2017, without the restarts.
 struct Cosine {
   std::int64_t steps = 1;
   float to = 0;
   [[nodiscard]] float factor(std::int64_t step) const;
 };
 
-/// From 1 / steps in step 0 along a line to 1 in step `steps` - 1; after that another schedule, from its own step 0.
+/// Rises linearly from 1 / steps in step 0 to 1 in step `steps` - 1. Then follows another schedule, from its own step 0.
 template <Schedule Then = Constant>
 struct WarmUp {
   std::int64_t steps = 1;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/core/error.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/core/error.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <charconv>
 #include <cstddef>
@@ -31,7 +31,7 @@ PDP_INLINE Piece::Piece(unsigned long long number) noexcept : kind_{Kind::natura
 PDP_INLINE Piece::Piece(double number) noexcept : kind_{Kind::real}, real_{number} {}
 PDP_INLINE Piece::Piece(long double number) noexcept : kind_{Kind::real}, real_{static_cast<double>(number)} {}
 
-/// The fewest digits that give the number again, with a dot whatever the program's locale is.
+/// Returns the fewest digits that reproduce the number, with a decimal point in every locale.
 [[gnu::cold]] PDP_INLINE std::string shortest(double number) {
   char digits[32];
   const double magnitude = number < 0 ? -number : number;
@@ -67,8 +67,8 @@ PDP_INLINE std::string join(std::initializer_list<Piece> pieces) {
   return joined;
 }
 
-/// The length of the UTF-8 character at the start of `words` if a terminal may show it as it is, else 0: of control characters (of ASCII,
-/// and U+0080 to U+009F), and of bytes that are no UTF-8.
+/// Returns the length of the UTF-8 character at the start of `words`. Returns 0 for a control character (ASCII, U+0080 to U+009F) or bytes
+/// that are not valid UTF-8, which a terminal must not receive.
 [[gnu::cold]] PDP_INLINE std::size_t printable_length(std::string_view words) {
   const auto byte = [words](std::size_t i) -> unsigned { return i < words.size() ? static_cast<unsigned char>(words[i]) : 0U; };
   const unsigned first = byte(0);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/core/file_size_limit.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/core/file_size_limit.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <signal.h>
 

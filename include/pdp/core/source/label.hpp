@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/core/label.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/core/label.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstdint>
 #include <string>

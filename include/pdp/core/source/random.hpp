@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/core/random.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/core/random.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ PDP_INLINE std::uint64_t Stream::next() {
 }
 
 PDP_INLINE std::uint64_t Stream::below(std::uint64_t bound) {
-  const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 modulo bound: so many draws are refused, else small numbers come too often
+  const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 modulo bound: rejects that many draws, or small numbers would be too frequent
   std::uint64_t draw = next();
   while (draw < surplus) draw = next();
   return draw % bound;

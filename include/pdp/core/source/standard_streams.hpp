@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/core/standard_streams.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/core/standard_streams.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ namespace pdp {
 PDP_INLINE void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
-    const int opened = ::open("/dev/null", O_RDWR);        // the lowest free number, and kept across exec
-    if (opened >= 0 && opened != stream) ::close(opened);  // another thread was faster
+    const int opened = ::open("/dev/null", O_RDWR);        // the lowest free number; stays open across exec
+    if (opened >= 0 && opened != stream) ::close(opened);  // another thread took the number
   }
 }
 

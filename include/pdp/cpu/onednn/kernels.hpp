@@ -16,7 +16,7 @@
 
 namespace pdp::cpu::onednn {
 
-/// All that a kernel is made for: c (+)= left right, where left lies as it is and right may lie transposed.
+/// The key of a kernel: c (+)= left right, with `left` not transposed and `right` transposed if `is_transposed`.
 struct ProductForm {
   Index rows, cols, depth, left_stride, right_stride;
   bool is_transposed, accumulate;
@@ -24,29 +24,29 @@ struct ProductForm {
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 
-/// oneDNN's matmul primitive for one form, on operands as they lie.
+/// oneDNN's matmul primitive for one form. Reads its operands in place.
 class Kernel {
  public:
-  /// Throws dnnl::error where oneDNN has none.
+  /// Throws dnnl::error if oneDNN has none for the form.
   Kernel(const dnnl::engine& engine, const ProductForm& form)
       : Kernel{engine, describe(engine, form, {form.left_stride, 1},
                                 form.is_transposed ? Strides{1, form.right_stride} : Strides{form.right_stride, 1})} {}
 
-  /// Whether it is one of those that oneDNN builds from blocks, and not its plain product in another guise.
+  /// Returns whether this is one of oneDNN's blocked kernels. The others only call its plain product.
   [[nodiscard]] bool has_blocks() const { return has_blocks_; }
-  /// Bytes that it works in.
+  /// Returns the bytes of scratch memory that it needs.
   [[nodiscard]] std::size_t scratch_bytes() const { return scratch_bytes_; }
 
-  /// Takes as many threads as it was made for.
+  /// Runs on as many threads as the kernel was made for.
   dnnl_status_t run(const dnnl::stream& stream, const float* left, const float* right, float* c, std::byte* scratch) {
-    left_.set_data_handle(const_cast<float*>(left));  // read only
+    left_.set_data_handle(const_cast<float*>(left));  // only read
     right_.set_data_handle(const_cast<float*>(right));
     c_.set_data_handle(c);
     scratch_.set_data_handle(scratch);
     const std::array<dnnl_exec_arg_t, 4> operands{
         {{DNNL_ARG_SRC, left_.get()}, {DNNL_ARG_WEIGHTS, right_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_SCRATCHPAD, scratch_.get()}}};
     const dnnl_status_t status = dnnl_primitive_execute(kernel_.get(), stream.get(), as_int(operands.size()), operands.data());
-    return status == dnnl_success ? dnnl_stream_wait(stream.get()) : status;  // with OpenMP it is complete by now, with SYCL not
+    return status == dnnl_success ? dnnl_stream_wait(stream.get()) : status;  // with OpenMP it is complete by now, with SYCL it is not
   }
 
  private:
@@ -89,13 +89,14 @@ class Kernel {
   bool has_blocks_;
 };
 
-/// The kernels of one thread, which are made when they are first asked for. Making one takes some 0.2 ms.
+/// The kernels of one thread, made at first use. Making one takes some 0.2 ms.
 class Kernels {
  public:
-  /// c (+)= left right; gives nothing, and leaves c as it is, where oneDNN's plain product is the better one. The calling thread has been
-  /// given as many threads as the form says.
+  /// Computes c (+)= left right. Returns nothing, and leaves c as it is, if oneDNN's plain product is the better choice. OpenMP must give
+  /// the calling thread `threads` threads.
   std::optional<dnnl_status_t> run(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
-    // For gradients of weights it is mixed, and the plain product is faster where they are largest, and for a single row.
+    // For gradients of weights (left transposed) results are mixed: the plain product is faster for the largest. It is also faster for a
+    // single row.
     constexpr Index least_rows = 16;
     if (left.is_transposed || c.rows < least_rows) return {};
     std::optional<Kernel>* const kernel =
@@ -105,7 +106,7 @@ class Kernels {
   }
 
  private:
-  /// Null where there are as many as there may be: rows of ever new numbers are not to fill the memory.
+  /// Returns null at the limit, so that ever new numbers of rows do not fill the memory.
   std::optional<Kernel>* find(const ProductForm& form) {
     constexpr std::size_t most = 256;
     if (const auto found = kernels_.find(form); found != kernels_.end()) return &found->second;
@@ -113,17 +114,17 @@ class Kernels {
     std::optional<Kernel> made;
     try {
       made.emplace(engine_, form);
-    } catch (const dnnl::error&) {  // the plain product says what is wrong, if anything is
+    } catch (const dnnl::error&) {  // the plain product reports the error, if there is one
     }
     if (made && !made->has_blocks()) made.reset();
-    if (made && as_index(made->scratch_bytes()) > scratch_.size())  // before it is kept: there may be no memory
+    if (made && as_index(made->scratch_bytes()) > scratch_.size())  // before the kernel is stored, as this may throw
       scratch_ = Buffer<std::byte>{as_index(made->scratch_bytes())};
     return &kernels_.emplace(form, std::move(made)).first->second;
   }
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::map<ProductForm, std::optional<Kernel>> kernels_;  // nothing where oneDNN has none with blocks
+  std::map<ProductForm, std::optional<Kernel>> kernels_;  // empty if oneDNN has no blocked kernel
   Buffer<std::byte> scratch_;
 };
 

@@ -6,24 +6,25 @@
 
 namespace pdp::cpu::onednn {
 
-// Defined in a program that links CMake's target pdp::onednn, or includes pdp/cpu/onednn.hpp. In other programs they are null, and Eigen
-// multiplies.
+// These functions are defined in a program that links CMake's target pdp::onednn or includes pdp/cpu/onednn.hpp. In other programs they are
+// null, and Eigen multiplies.
 
-/// A matrix as it lies in memory, row by row, or its transpose.
+/// A matrix in memory, row by row, or its transpose.
 struct Operand {
   const float* data;
-  Index stride;  // elements from one row in memory to the next
+  Index stride;  // elements from the start of a row in memory to that of the next
   bool is_transposed;
 };
 
-/// c (+)= left right by oneDNN, on so many threads; `depth` numbers are added up for each element. The calling thread keeps the kernels
-/// that oneDNN makes for the size. oneDNN takes memory from malloc, and gives it back. Throws Error where oneDNN refuses.
+/// Computes c (+)= left right by oneDNN on `threads` threads; each element of c is a sum of `depth` products. The calling thread keeps the
+/// kernels that oneDNN makes for the size. oneDNN allocates memory with malloc and frees it. Throws Error if oneDNN fails.
 [[gnu::weak]] void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads);
 
-/// Such as "oneDNN 2.6.3".
+/// Returns a name such as "oneDNN 2.6.3".
 [[gnu::weak]] std::string name();
 
-/// Whether the program has these functions. By a pointer, as compilers warn of a comparison that a definition in the same source decides.
+/// Returns whether the program has these functions. Uses a variable, since compilers warn of a direct comparison if the same source has the
+/// definition.
 inline bool is_linked() {
   const auto found = &product;
   return found != nullptr;

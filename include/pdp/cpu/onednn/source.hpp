@@ -1,7 +1,7 @@
 #pragma once
 
-/// The definitions of what product.hpp and parallel.hpp declare, included by pdp/cpu/onednn.hpp or by the library that CMake's target
-/// pdp::onednn links. Their symbols are weak, so several sources of a program may hold them.
+/// Definitions of the functions declared in product.hpp and parallel.hpp. Included by pdp/cpu/onednn.hpp, or by the library that CMake's
+/// target pdp::onednn links. The symbols are weak, so several sources of a program may hold them.
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -20,10 +20,10 @@ namespace pdp::cpu::onednn {
 
 namespace detail {
 
-/// How many threads OpenMP gives to what the calling thread starts, while it lives; then what it was before. oneDNN cuts its work for as
-/// many as OpenMP promises, and is wrong where it gets fewer: so here no more are promised than OpenMP may give (OMP_THREAD_LIMIT,
-/// OMP_MAX_ACTIVE_LEVELS), and it may not choose to give fewer (OMP_DYNAMIC). Its functions are looked up, since oneDNN brings the OpenMP
-/// that it was built with, or none: then there is nothing to say.
+/// Sets the number of threads that OpenMP gives to parallel regions of the calling thread, and restores it at the end of its lifetime.
+/// oneDNN divides its work by the number that OpenMP promises, and computes wrong results if it gets fewer. So no more are promised than
+/// OpenMP may give (OMP_THREAD_LIMIT, OMP_MAX_ACTIVE_LEVELS), and it may not choose to give fewer (OMP_DYNAMIC). OpenMP's functions are
+/// looked up by name, since oneDNN brings the OpenMP that it was built with, or none. Without OpenMP nothing is set.
 class OpenMpThreads {
  public:
   explicit OpenMpThreads(int wanted) : threads_{wanted} {
@@ -45,7 +45,7 @@ class OpenMpThreads {
   OpenMpThreads(const OpenMpThreads&) = delete;
   OpenMpThreads& operator=(const OpenMpThreads&) = delete;
 
-  /// As many as there will be: those that were wanted, or fewer.
+  /// Returns the number of threads that there will be: those that were wanted, or fewer.
   [[nodiscard]] int count() const { return threads_; }
 
  private:
@@ -85,9 +85,9 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
   };
   const auto by_kernel = [&]() -> std::optional<dnnl_status_t> {
     try {
-      thread_local Kernels kernels;  // for a call has no state of its own to keep them in
+      thread_local Kernels kernels;  // thread_local, since a call has no state to keep them in
       return kernels.run(left, right, c, depth, accumulate, given.count());
-    } catch (const dnnl::error&) {  // before anything was computed; the plain product says what is wrong, if anything is
+    } catch (const dnnl::error&) {  // nothing was computed yet; the plain product reports the error, if there is one
       return {};
     }
   };
@@ -100,7 +100,7 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
 
 namespace detail {
 
-/// What GCC makes of `#pragma omp parallel`; the OpenMP of Clang and Intel has it, too. Null where there is none.
+/// Returns the function behind GCC's `#pragma omp parallel`; the OpenMP of Clang and Intel has it, too. Null if there is none.
 inline auto gomp_parallel() {
   static const auto found = reinterpret_cast<void (*)(void (*)(void*), void*, unsigned, unsigned)>(::dlsym(RTLD_DEFAULT, "GOMP_parallel"));
   return found;

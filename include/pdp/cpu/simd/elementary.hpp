@@ -9,15 +9,15 @@
 namespace pdp::cpu {
 
 // Exponential and hyperbolic tangent of floats by the polynomials of the Cephes library (Moshier, "Methods and programs for mathematical
-// functions", 1989), within two units in the last place. What is no number stays none.
+// functions", 1989), accurate to two units in the last place. NaN stays NaN.
 
 template <Simd S>
 [[gnu::always_inline]] inline Lanes<float, S> exp(const Lanes<float, S>& a) {
   using V = Lanes<float, S>;
   using Whole = detail::Vector<std::int32_t, V::bytes>;
-  constexpr float least = -87.33654f, most = 88.37626f;  // below, it is zero and not a denormal; beyond, that of `most`
+  constexpr float least = -87.33654f, most = 88.37626f;  // below: 0 and not a denormal; above: that of `most`
   const V x = where_greater(V::all(least), a, V::all(least), where_greater(a, V::all(most), V::all(most), a));
-  // e^x = 2^n e^f, where n is the whole number that is next to x / ln 2; no whole number is made of what is no number.
+  // e^x = 2^n e^f with n the integer nearest to x / ln 2. NaN is replaced first, as it cannot be converted to an integer.
   const V binary = where_greater(x, V::all(least), x, V::all(least)) * 1.44269504f;
   const Whole n = __builtin_convertvector((binary + where_greater(V{}, binary, V::all(-0.5f), V::all(0.5f))).vector, Whole);
   const V whole{__builtin_convertvector(n, typename V::Vector)};

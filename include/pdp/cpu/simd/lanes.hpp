@@ -15,7 +15,7 @@
 
 namespace pdp::cpu {
 
-/// A plain number, which stands for as many lanes of it.
+/// A scalar, which stands for a vector with that number in each lane.
 template <class N>
 concept Number = std::is_arithmetic_v<N>;
 
@@ -34,8 +34,8 @@ template <class T, int Bytes>
 using Vector = typename VectorOf<T, Bytes>::Type;
 
 #if !__has_builtin(__builtin_elementwise_sqrt)
-/// Of the numbers of one register, in place. By instructions of the processor: as std::sqrt sets `errno`, compilers make no vectors of it.
-/// In memory, since a vector that is passed by value must not be wider than the flags of the compiler allow.
+/// Computes the square roots of a register's numbers in place, by instructions of the processor. Compilers do not vectorise std::sqrt, as
+/// it sets `errno`. The register is passed in memory, since a vector passed by value must not be wider than the compiler's flags allow.
 template <class T, Simd S>
 struct SquareRoots {
   static void take(Vector<T, bytes_of<S>>& all) {
@@ -83,9 +83,9 @@ struct SquareRoots<T, Simd::baseline> {
 
 }  // namespace detail
 
-/// One vector register of numbers: what optimizer rules and all loops over numbers are compiled with on a CPU. In the compilers' own vector
-/// extension, as intrinsics would tie a loop to one processor. Copying is not trivial, so that it goes through memory where a function
-/// takes or gives Lanes and is not inlined: such a function knows nothing of registers that its caller has been compiled for.
+/// One vector register of numbers, used by optimizer rules and all loops over numbers on a CPU. It is based on the compilers' vector
+/// extension, as intrinsics would tie a loop to one processor. Copying is not trivial, so a call that is not inlined passes Lanes in
+/// memory: the function may be compiled for other registers than its caller.
 template <std::floating_point T, Simd S>
 struct Lanes {
   static constexpr int bytes = bytes_of<S>;
@@ -103,7 +103,7 @@ struct Lanes {
     return *this;
   }
 
-  /// Calls function(lane) for the number in each lane.
+  /// Returns Lanes with function(lane) in each lane.
   template <class F>
   static Lanes generate(const F& function) {
     Lanes lanes;
@@ -115,7 +115,7 @@ struct Lanes {
     const Vector values = reinterpret_cast<const Loose*>(from)->vector;
     return Lanes{values};
   }
-  /// The first `some` lanes from memory, zero in the others.
+  /// Loads the first `some` lanes from memory; the others are zero.
   static Lanes load(const T* from, Index some) {
     alignas(bytes) T lanes[std::size_t{count}]{};
     for (Index i = 0; i < some; ++i) lanes[i] = from[i];
@@ -142,7 +142,7 @@ struct Lanes {
   [[gnu::always_inline]] friend Lanes operator*(const Lanes& a, cpu::Number auto b) { return a * all(static_cast<T>(b)); }
   [[gnu::always_inline]] friend Lanes operator/(const Lanes& a, cpu::Number auto b) { return a / all(static_cast<T>(b)); }
 
-  /// In each lane where a > b the number of `yes`, else that of `no`; so also where one of them is no number.
+  /// Returns, in each lane, `yes` if a > b and `no` otherwise, also if a or b is NaN.
   [[gnu::always_inline]] friend Lanes where_greater(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
     if constexpr (assumes_finite) {
       Integers greater;
@@ -160,7 +160,7 @@ struct Lanes {
     return root;
 #endif
   }
-  /// The sum over the lanes, always in the same order.
+  /// Returns the sum over the lanes, always added in the same order.
   [[nodiscard]] T sum() const {
     T total = vector[0];
     for (int i = 1; i < count; ++i) total += vector[i];
@@ -175,16 +175,16 @@ struct Lanes {
  private:
   using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
   using Integers = detail::Vector<Integer, bytes>;
-  /// The numbers as integers in the same order, where -0 is 0; NaN is beyond those of the infinities.
+  /// Converts the numbers to integers of the same order. -0 becomes 0; NaN lies beyond the infinities.
   [[gnu::always_inline]] void order(Integers& ordered) const {
     Vector hidden = vector;
-    asm("" : "+m"(hidden));  // so that the compiler concludes nothing from the type of the numbers
+    asm("" : "+m"(hidden));  // so that the compiler infers nothing from the type of the numbers
     Integers bits;
     std::memcpy(&bits, &hidden, sizeof bits);
     const Integers sign = bits >> (8 * sizeof(T) - 1);
     ordered = ((bits & std::numeric_limits<Integer>::max()) ^ sign) - sign;
   }
-  /// Sets `greater` in each lane where a > b, by their bits: not where one of them is NaN.
+  /// Sets `greater` in each lane with a > b, by comparing bits. Not set if a or b is NaN.
   [[gnu::always_inline]] static void compare(const Lanes& a, const Lanes& b, Integers& greater) {
     constexpr auto infinite = static_cast<Integer>(pdp::detail::infinite_bits<T>);
     Integers left, right;

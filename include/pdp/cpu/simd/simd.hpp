@@ -3,9 +3,9 @@
 namespace pdp::cpu {
 
 /// The vector registers that a loop is compiled for.
-enum class Simd { baseline, avx2, avx512 };  // baseline: of 16 bytes, which every processor has that the compiler's flags allow
+enum class Simd { baseline, avx2, avx512 };  // baseline: of 16 bytes, on every processor that the compiler's flags allow
 
-/// The widest registers of the processor that runs the program.
+/// Returns the widest registers of the processor that runs the program.
 inline Simd widest_simd() {
 #ifdef __x86_64__
   if (__builtin_cpu_supports("avx512f")) return Simd::avx512;
@@ -16,8 +16,8 @@ inline Simd widest_simd() {
 
 namespace detail {
 
-// Taken by value, and with everything that they call inlined, so that what a body captures lies in registers, and all of it is compiled for
-// the registers that the attribute names, whatever the compiler's flags say.
+// These functions take the body by value and inline all that it calls. So its captures lie in registers, and all of it is compiled for the
+// registers that the attribute names, whatever the compiler's flags are.
 #ifdef __x86_64__
 template <class Body>
 [[gnu::target("avx512f"), gnu::flatten]] void on_avx512(Body body) {
@@ -35,19 +35,18 @@ template <class Body>
 
 }  // namespace detail
 
-/// Calls body.operator()<S>() once, where S is `registers`, which the processor must have. A body captures what a loop reads by value.
+/// Calls body.operator()<S>() once, with S = `registers`, which the processor must have. The body should capture by value.
 template <class Body>
 void with_simd(Simd registers, Body body) {
 #ifdef __x86_64__
   if (registers == Simd::avx512) return detail::on_avx512(body);
   if (registers == Simd::avx2) return detail::on_avx2(body);
 #endif
-  static_cast<void>(registers);  // others have none but those of the baseline
+  static_cast<void>(registers);  // other processors have only the baseline
   detail::on_baseline(body);
 }
 
-/// While it lives, this thread takes numbers that are too small to be normal (denormals) for zero, which else cost a hundred times as much
-/// as others.
+/// During its lifetime, this thread treats denormals as zero. They would cost a hundred times as much as other numbers.
 class FlushDenormals {
  public:
 #ifdef __x86_64__

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/activation.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/activation.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/activation.hpp>
@@ -14,7 +14,7 @@ template <class T>
 void relu(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
   elementwise<T>(cpu, x.size(), [=]<class V>(Index i, auto io) {
     const V a = io.load(x.data + i);
-    io.store(where_greater(V{}, a, V{}, a), y.data + i);  // so that what is no number stays none
+    io.store(where_greater(V{}, a, V{}, a), y.data + i);  // NaN stays NaN
   });
 }
 

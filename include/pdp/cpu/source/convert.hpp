@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/convert.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/convert.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/convert.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/cpu.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/cpu.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <sched.h>
 

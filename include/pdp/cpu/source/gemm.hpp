@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/gemm.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/gemm.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -21,7 +21,7 @@ PDP_INLINE bool has_onednn(const Cpu& cpu) { return cpu.products == Products::be
 
 namespace detail {
 
-/// How far a product is cut: blocks whose packed copies fit on the stack, where Eigen then keeps them, so that a step allocates nothing.
+/// Block sizes of a product. The packed copies of blocks fit on the stack, and Eigen keeps them there, so a step allocates nothing.
 template <class T>
 struct Blocking : Eigen::internal::level3_blocking<T, T> {
   Blocking(Index rows, Index cols, Index depth) {
@@ -32,9 +32,9 @@ struct Blocking : Eigen::internal::level3_blocking<T, T> {
   }
 };
 
-/// c (+)= left right, through the routine of Eigen that its own BLAS is made from: expressions would compile for twice as long, and choose
-/// by size among kernels that a layer does not need. An operand is given as it lies; RowMajor or ColMajor says whether that is itself or
-/// its transpose.
+/// Computes c (+)= left right by the routine that Eigen's own BLAS uses. Expressions would take twice as long to compile, and choose by
+/// size among kernels that a layer does not need. Left and Right are RowMajor for an operand as it is in memory, ColMajor for its
+/// transpose.
 template <int Left, int Right, class T>
 void eigen_product(const T* left, Index left_stride, const T* right, Index right_stride, Matrix<T> c, Index depth, bool accumulate) {
   if (!accumulate) std::fill_n(c.data, c.size(), T{});

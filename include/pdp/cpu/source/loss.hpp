@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/loss.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/loss.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <array>
@@ -21,9 +21,10 @@ namespace pdp::cpu {
 
 namespace detail {
 
-// These are inlined into the loops that call them, and so compiled for their registers; clang would leave some for those of its flags.
+// Always inlined into the calling loops, and so compiled for the registers of these. Otherwise clang would compile some of them for the
+// registers that its flags allow.
 
-/// The largest of a row.
+/// Returns the largest number of a row.
 template <class V, class T>
 [[gnu::always_inline]] inline T largest(const T* x, Index count) {
   T best = x[0];
@@ -36,32 +37,32 @@ template <class V, class T>
   for (; i < count; ++i) best = is_greater(x[i], best) ? x[i] : best;
   return best;
 }
-/// In double: next to the 1 of a row's largest logit, what the others add would be lost, and with it the loss of a row that is nearly
-/// right.
+/// Returns the sum, in double. In float, the terms of the other logits would be lost next to the 1 of the row's largest logit. The loss of
+/// a row that is nearly right would be lost with them.
 template <class T>
 double sum(const T* x, Index count) {
-  std::array<double, 4> sums{};  // side by side, as a compiler may not reorder a single one
+  std::array<double, 4> sums{};  // several sums, as a compiler may not reorder a single one
   Index i = 0;
   for (; i + 4 <= count; i += 4)
     for (Index lane = 0; lane < 4; ++lane) sums[as_size(lane)] += static_cast<double>(x[i + lane]);
   for (; i < count; ++i) sums[0] += static_cast<double>(x[i]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
-/// to = function(x), of registers and of numbers. `to` may be x.
+/// Computes to = function(x); calls the function with registers and with single numbers. `to` may be x.
 template <class V, class T, class F>
 [[gnu::always_inline]] inline void transform(const T* x, Index count, T* to, F function) {
   Index i = 0;
   for (; i + V::count <= count; i += V::count) function(V::load(x + i)).store(to + i);
   for (; i < count; ++i) to[i] = function(x[i]);
 }
-/// to = exp(x - less); `to` may be x.
+/// Computes to = exp(x - less). `to` may be x.
 template <class V, class T>
 [[gnu::always_inline]] inline void exponentials(const T* x, T less, Index count, T* to) {
   Index i = 0;
   for (; i + V::count <= count; i += V::count) exp(V::load(x + i) - less).store(to + i);
   if (i < count) exp(V::load(x + i, count - i) - less).store(to + i, count - i);
 }
-/// The sum of exp(x - less).
+/// Returns the sum of exp(x - less).
 template <class V, class T>
 [[gnu::always_inline]] inline double sum_of_exponentials(const T* x, T less, Index count) {
   double total = 0;
@@ -86,7 +87,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
     const Index width = logits.cols;
     const bool writes = gradient.data != nullptr;
     LossSums found;
-    if (writes) {  // the exponentials of all rows in one pass, as a row is often shorter than a register
+    if (writes) {  // exponentials of all rows in one pass, as a row is often shorter than a register
       for (Index r = 0; r < logits.rows; ++r) {
         const T* const x = logits.row(r);
         const T largest = detail::largest<V>(x, width);
@@ -98,7 +99,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
       const T* const x = logits.row(r);
       const Index label = classes[as_size(r)];
       const T largest = detail::largest<V>(x, width);
-      // Of equal logits the first counts.
+      // If several logits are the largest, the first counts.
       if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
       double total = 0;
       if (writes) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/memory.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/memory.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/parts.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/parts.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <atomic>
@@ -24,15 +24,15 @@ PDP_INLINE void in_parts(const Cpu& cpu, Index count, Index least, void (*body)(
                          const void* context) {
   const Index parts = std::min<Index>(cpu.threads, count / least);
   if (parts < 2 || !has_threads()) return body(context, Index{0}, count);
-  // Parts begin where registers do, if they are long enough.
+  // Parts start at multiples of a register's length if they are long enough.
   const auto step = as_index(std::bit_floor(std::min<std::size_t>(64, as_size(least))));
   struct Work {
     void (*body)(const void* context, Index begin, Index end);
     const void* context;
     Index count, length;
-    std::atomic<Index> next = 0;  // a thread that comes late finds less to do, or nothing
+    std::atomic<Index> next = 0;  // a thread that starts late finds less to do, or nothing
   } work{body, context, count, ((count + parts - 1) / parts + step - 1) / step * step};
-  // All threads, whatever the parts: OpenMP ends those that it is not asked for, and has to make them anew.
+  // Use all threads, however many parts there are: OpenMP ends threads that it does not need, and would have to create them again.
   onednn::parallel(
       cpu.threads,
       [](void* shared_work) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/rows.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/rows.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstring>
@@ -33,13 +33,13 @@ void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
 
 template <class T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
-  constexpr Index least_columns = 128;  // of fewer, threads would pass lines of the matrix, and of the sums, to and fro
+  constexpr Index least_columns = 128;  // with fewer, threads would share cache lines of the matrix and of the sums
   const Index least = std::max(least_columns, least_part / std::max<Index>(rows.rows, 1));
   in_parts(cpu, rows.cols, least, [&](Index first, Index last) {
     with_simd(cpu.simd(), [=]<Simd S>() {
       using V = Lanes<T, S>;
       if (!accumulate) std::fill(sums + first, sums + last, T{});
-      // Four rows at a time, along them: a column at a time would jump through memory.
+      // Four rows at a time, along the rows: one column at a time would stride through memory.
       Index r = 0;
       for (; r + 4 <= rows.rows; r += 4) {
         const T *const a = rows.row(r), *const b = rows.row(r + 1), *const c = rows.row(r + 2), *const d = rows.row(r + 3);
@@ -69,7 +69,7 @@ void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum) {
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<double, S>;
     using Loaded = detail::Vector<T, V::count * as_int(sizeof(T))>;
-    constexpr Index chains = 4;  // sums side by side, as a compiler may not reorder a single one
+    constexpr Index chains = 4;  // several sums, as a compiler may not reorder a single one
     const auto square = [](const T* from) {
       Loaded loaded;
       std::memcpy(&loaded, from, sizeof loaded);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/cpu/tag.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/cpu/tag.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>

@@ -8,11 +8,11 @@
 
 namespace pdp::cuda {
 
-/// "13.0" of 13000.
+/// Returns "13.0" for 13000.
 inline std::string version_text(int number) { return text(number / 1000, '.', number % 1000 / 10); }
 
-/// The GPUs that this process may use. Throws ConfigError where there is none: `begin`, as in "rank 1 cannot use NCCL", what is missing,
-/// and `otherwise`, what can be done without one.
+/// Returns the number of GPUs that this process may use. Throws ConfigError, which says what is missing, if there is none. `begin` starts
+/// the message, as in "rank 1 cannot use NCCL"; `otherwise` says what can be done without a GPU.
 inline int count_devices(std::string_view begin, std::string_view otherwise) {
   int count = 0;
   const cudaError_t result = cudaGetDeviceCount(&count);

@@ -16,25 +16,25 @@
 
 namespace pdp::cuda {
 
-/// Throws DeviceError where the CUDA runtime refuses, or something on the device has failed.
+/// Throws DeviceError if the CUDA runtime reports an error, of this call or of earlier work on the device.
 inline void check(const char* function, cudaError_t result) {
   if (result == cudaSuccess) [[likely]]
     return;
-  static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+  static_cast<void>(cudaGetLastError());  // or the next check would report this error again
   throw DeviceError{text(function, " failed: ", cudaGetErrorString(result))};
 }
 
-/// Whether the device has come so far as somebody has asked.
+/// Returns whether a stream or an event is complete. `result` is that of cudaStreamQuery or cudaEventQuery. Throws as check() does.
 inline bool is_reached(const char* function, cudaError_t result) {
   if (result != cudaErrorNotReady) {
     check(function, result);
     return true;
   }
-  static_cast<void>(cudaGetLastError());  // else whoever asks next takes it for an error of his own
+  static_cast<void>(cudaGetLastError());  // or the next check would report this as an error
   return false;
 }
 
-/// The same as check() where memory of a GPU was asked for: there may be too little.
+/// Does the same as check() for an allocation of GPU memory; the message says how much memory is free.
 inline void check_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
   std::size_t free = 0, total = 0;
   if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) return check(function, result);
@@ -42,15 +42,15 @@ inline void check_room(const char* function, cudaError_t result, int device, std
   throw DeviceError{text("GPU ", device, " has no room for ", bytes, " bytes: ", free, " of its ", total,
                          " are free; take a smaller batch, or spread the model over more GPUs")};
 }
-/// The same where memory of the host that GPUs reach was asked for.
+/// Does the same for an allocation of pinned memory.
 inline void check_host_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
   if (result != cudaErrorMemoryAllocation) return check(function, result);
   static_cast<void>(cudaGetLastError());
   throw DeviceError{text("the host has no ", bytes, " bytes to lock for GPU ", device, "; start fewer programs on it")};
 }
 
-/// Whether this process has begun to use a device. To make another one the current one would begin that, and take some 500 MB of its
-/// memory. The driver is asked, by a function that is found when the program runs, so that a program starts without a driver.
+/// Returns whether this process has begun to use a device; true if that is not known. Making an unused device current would begin its use,
+/// which takes some 500 MB of its memory. The driver's function is looked up at run time, so that a program starts without a driver.
 inline bool is_in_use(int device) noexcept {
   using GetState = int (*)(int device, unsigned* flags, int* active);
   static const GetState get_state = [] {
@@ -69,13 +69,13 @@ inline bool is_in_use(int device) noexcept {
   return get_state == nullptr || get_state(device, &flags, &active) != 0 || active != 0;
 }
 
-/// Makes a device the one that this thread's calls of CUDA are for, for as long as it lives, and from then on where the one before is none
-/// that this process uses.
+/// Makes a device current for this thread's CUDA calls during its lifetime. The device stays current afterwards if this process does not
+/// use the one that was current before.
 class OnDevice {
  public:
-  /// Throws DeviceError where the device cannot be used: another process may have it for itself, or it has no room for this one.
+  /// Throws DeviceError if the device cannot be used: another process may use it exclusively, or it may have no room for this one.
   explicit OnDevice(int device) { check(device, change_to(device)); }
-  /// Where nothing can be done about that.
+  /// Ignores such an error.
   OnDevice(int device, std::nothrow_t) noexcept { static_cast<void>(change_to(device)); }
   OnDevice(OnDevice&&) = delete;
   ~OnDevice() {
@@ -100,7 +100,7 @@ class OnDevice {
   bool changed_ = false;
 };
 
-/// Zeros memory of the thread's current device when this returns: on a stream of its own, so that it waits for nothing else.
+/// Zeroes memory of the thread's current device, and waits for that. Uses a stream of its own, so that it waits for nothing else.
 inline void clear(void* memory, std::size_t bytes) {
   cudaStream_t stream = nullptr;
   check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

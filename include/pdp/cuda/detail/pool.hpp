@@ -7,9 +7,9 @@
 
 namespace pdp::cuda {
 
-/// A pool of a device's memory, which keeps a little more than what is in use: a model takes its memory once, and what is left of one that
-/// is gone is for others, NCCL among them. All GPUs of the process that can reach the device may touch it, as NCCL
-/// has ranks that are threads write to each other's memory.
+/// A pool of a device's memory that keeps little more than what is in use. A model allocates its memory once; the memory of a destroyed
+/// model becomes free for others, such as NCCL. All GPUs of the process that can reach the device may access the pool, as NCCL lets ranks
+/// that are threads write to each other's memory.
 class Pool {
  public:
   explicit Pool(int device) : device_{device} {
@@ -34,7 +34,7 @@ class Pool {
     cudaMemPoolDestroy(pool_);
   }
 
-  /// In the order of the stream, both.
+  /// allocate() and give_back() take effect in the order of the stream.
   [[nodiscard]] cudaError_t allocate(void** memory, std::size_t bytes, cudaStream_t stream) {
     const cudaError_t result = cudaMallocFromPoolAsync(memory, bytes, pool_, stream);
     if (result != cudaSuccess) return result;
@@ -49,7 +49,7 @@ class Pool {
   }
 
  private:
-  /// What is beyond this goes back when somebody waits for the device.
+  /// Sets how many bytes the pool keeps. The rest goes back to the driver at the next synchronisation.
   void keep() noexcept {
     std::uint64_t most = in_use_ + (std::uint64_t{64} << 20);
     cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &most);

@@ -26,10 +26,10 @@ inline void check_cublas(const char* function, cublasStatus_t status) {
     throw DeviceError{text(function, " failed: ", cublasLtGetStatusString(status))};
 }
 
-/// All that a product's algorithm is chosen for: c (+)= left right, rows x depth by depth x cols, where either may lie transposed; and what
-/// else it does on its way.
+/// The key of a product's algorithm: c (+)= left right, rows x depth by depth x cols, with operands that may lie transposed in memory, and
+/// an epilogue.
 struct ProductForm {
-  /// A bias is added to each row of c, c is rectified, or both.
+  /// A bias is added to each row of c, relu is applied to c, or both.
   enum class Epilogue { none, add_bias, relu, add_bias_relu };
 
   Index rows, cols, depth;
@@ -37,11 +37,11 @@ struct ProductForm {
   Epilogue epilogue = Epilogue::none;
   DType type = DType::float32;    // of both operands
   DType result = DType::float32;  // of c, and of a bias
-  std::uint32_t alignment = 4;    // in bytes, of all operands: a batch begins where its caller has it
+  std::uint32_t alignment = 4;    // in bytes, of all operands: a batch may start anywhere in its caller's memory
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 
-/// Products of matrices by cuBLASLt. Its matrices lie column by column, so it is given c^T = right^T left^T.
+/// Products of matrices by cuBLASLt. Its matrices lie column by column, so it computes c^T = right^T left^T.
 class Products {
  public:
   Products(int device, bool tf32) : device_{device}, tf32_{tf32} {
@@ -61,11 +61,11 @@ class Products {
     cublasLtDestroy(handle_);
   }
 
-  /// How many streams products may run on at the same time.
+  /// The number of streams on which products may run at the same time.
   static constexpr std::size_t streams = 2;
 
-  /// `bias`: what is added, if the form says so. `number`: of the stream. Returns false, and does nothing, if cuBLASLt has no kernel for
-  /// the form's epilogue.
+  /// Computes a product on `stream`. `bias` is what the form's epilogue adds, or null. `number` is that of the stream, which selects a
+  /// workspace. Returns false, and does nothing, if cuBLASLt has no kernel for the form's epilogue.
   bool run(ProductForm form, const void* left, const void* right, void* c, const void* bias, cudaStream_t stream, std::size_t number) {
     const OnDevice on{device_};
     const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none, has_bias = bias != nullptr;
@@ -89,9 +89,9 @@ class Products {
   }
 
  private:
-  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // recommended by cuBLAS for Hopper
   static constexpr Index short_sum = 128;                                // terms
-  static constexpr std::uintptr_t bias_alignment = 16;  // of the vectors that an algorithm, chosen with one of them, may get
+  static constexpr std::uintptr_t bias_alignment = 16;                   // an algorithm chosen with one bias may be called with another
 
   struct Free {
     void operator()(cublasLtMatmulDesc_t each) const { cublasLtMatmulDescDestroy(each); }
@@ -107,7 +107,7 @@ class Products {
     cublasLtMatmulAlgo_t algorithm;
   };
 
-  /// As many bytes as all of them are multiples of, up to as many as cuBLASLt asks for.
+  /// Returns the common alignment of all operands in bytes, up to the 256 that cuBLASLt asks for.
   static std::uint32_t alignment_of(const void* left, const void* right, const void* c) {
     const auto bits = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
     return std::uint32_t{1} << std::countr_zero(bits(left) | bits(right) | bits(c) | std::uintptr_t{256});
@@ -118,7 +118,7 @@ class Products {
                  cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   }
 
-  /// Of an epilogue, where a status means that the product alone can be done.
+  /// Returns whether a status means that the epilogue is not possible, so that the product must be computed alone.
   static bool cannot(cublasStatus_t status) {
     return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH;
   }
@@ -145,7 +145,7 @@ class Products {
     return Layout{made};
   }
 
-  /// Nothing where there is no algorithm for the form's epilogue.
+  /// Returns nothing if there is no algorithm for the form's epilogue. Throws DeviceError if there is none for the product itself.
   [[nodiscard]] std::optional<Plan> make_plan(const ProductForm& form, const void* bias) const {
     Plan made;
     cublasLtMatmulDesc_t product = nullptr;
@@ -174,8 +174,8 @@ class Products {
                    cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-    // The parts of a long sum are added up in float, and rounded once. A short one is not divided: cuBLASLt would often do so, and a second
-    // kernel, to add up the parts, takes longer than what is gained.
+    // The parts of a long sum are added in float and rounded once. A short sum is not split: cuBLASLt would often split it, but a second
+    // kernel that adds the parts takes longer than the split saves.
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
            static_cast<std::uint32_t>(form.depth <= short_sum ? CUBLASLT_REDUCTION_SCHEME_NONE : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

@@ -9,13 +9,13 @@
 
 namespace pdp::cuda {
 
-/// Memory of the host that a device writes a small value to, and an event behind that.
+/// Pinned memory that a device copies a small value to, and an event behind the copy.
 struct Reading {
   void* memory = nullptr;
   cudaEvent_t end = nullptr;
 };
 
-/// Those of a device, which are used again. Two are there from the start: to make one may wait for all that the device does.
+/// The Readings of a device, which are reused. Two exist from the start, since making one may wait for all work of the device.
 class Readings {
  public:
   explicit Readings(int device) : device_{device} {
@@ -35,7 +35,7 @@ class Readings {
     release_all();
   }
 
-  /// Has the stream write a value to one of them.
+  /// Makes the stream copy a value to a free Reading, and returns that.
   [[nodiscard]] Reading& start(const void* value, std::size_t bytes, cudaStream_t stream) {
     Reading& reading = free_.empty() ? make() : *free_.back();
     check("cudaMemcpyAsync", cudaMemcpyAsync(reading.memory, value, bytes, cudaMemcpyDeviceToHost, stream));
@@ -43,12 +43,12 @@ class Readings {
     free_.pop_back();
     return reading;
   }
-  /// Whatever the stream still does with it comes before what it is given next.
+  /// Makes a Reading free again. A copy that is still in flight to it comes before its next copy, in the order of the stream.
   void take_back(Reading& reading) noexcept { free_.push_back(&reading); }
 
  private:
   Reading& make() {
-    free_.reserve(all_.size() + 1);  // so that taking one back never allocates
+    free_.reserve(all_.size() + 1);  // so that take_back() never allocates
     Reading& reading = all_.emplace_back();
     check_host_room("cudaMallocHost", cudaMallocHost(&reading.memory, ReadBytes::most), device_, ReadBytes::most);
     check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&reading.end, cudaEventDisableTiming));
@@ -66,7 +66,7 @@ class Readings {
   }
 
   int device_;
-  std::deque<Reading> all_;  // a deque: they may not move
+  std::deque<Reading> all_;  // a deque, as they must not move
   std::vector<Reading*> free_;
 };
 

@@ -9,12 +9,12 @@
 
 namespace pdp::cuda {
 
-/// Combines `count` elements of type T of several sources, in their order, and writes the result to every destination: on a stream of the
-/// GPU `device`, which reaches all of them. Operation::combine(left, right) is constexpr. The result is divided by `divisor`, unless that
-/// is 1. A destination may be a source. At most `most_sources` of either.
+/// Combines `count` elements of type T of several sources, in their order, and writes the result to every destination. Runs on a stream of
+/// the GPU `device`, which must reach all of them. Operation::combine(left, right) must be constexpr. Divides the result by `divisor`
+/// unless that is 1. A destination may be a source. There may be at most `most_sources` of either.
 ///
-/// The kernels are compiled by nvcc: those of comm/operation.hpp come with the CMake target pdp::cuda. The places are bytes, as nvcc does
-/// not compile a std::span of Float16*.
+/// nvcc compiles the kernels; those of comm/operation.hpp come with the CMake target pdp::cuda. Pointers are to bytes, as nvcc does not
+/// compile a std::span of Float16*.
 using Reduce = void(int device, Stream stream, std::span<const std::byte* const> sources, std::span<std::byte* const> destinations,
                     Index count, int divisor);
 template <class T, class Operation>
@@ -23,8 +23,8 @@ void reduce(int device, Stream stream, std::span<const std::byte* const> sources
 
 inline constexpr std::size_t most_sources = 64;
 
-/// An explicit instantiation, beside kernels/reduce.cuh, compiles the kernels of these operations. They are named in a function because
-/// nvcc compiles no kernel that only a constant names.
+/// The reductions with these operations. An explicit instantiation, in a source that includes kernels/reduce.cuh, compiles their kernels. A
+/// function names them because nvcc compiles no kernel that only a constant names.
 template <class T, class... Operations>
 struct Reductions {
   static std::array<Reduce*, sizeof...(Operations)> all() { return {&reduce<T, Operations>...}; }

@@ -14,8 +14,8 @@ namespace pdp::cuda {
 
 using Bytes = std::span<const std::byte>;
 
-/// A second stream of a device, for products whose result is needed late: the gradients of weights. It remembers what they read and write
-/// until the main stream waits for them, so that an operation of the main stream waits only if it writes what they read or write, or reads
+/// A second stream of a device, for products with results that are needed late: the gradients of weights. It remembers what they read and
+/// write until the main stream waits for them. So an operation of the main stream waits only if it writes what they read or write, or reads
 /// what they write.
 class SideStream {
  public:
@@ -36,8 +36,8 @@ class SideStream {
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
 
-  /// The next operation of the main stream reads `input` and writes `output`. Until unmark(), products of `input` wait for what came before
-  /// it alone.
+  /// Announces that the next operation of the main stream reads `input` and writes `output`. Until unmark(), a product with `input` as its
+  /// right operand waits only for the work before that operation.
   void mark(cudaStream_t main, const void* input, Bytes output) {
     check("cudaEventRecord", cudaEventRecord(begin_, main));
     marked_ = input;
@@ -45,12 +45,12 @@ class SideStream {
   }
   void unmark() { marked_ = nullptr; }
 
-  /// Lets the side stream wait for what a product of these operands reads.
+  /// Makes the side stream wait for the work that writes the operands of a product.
   void follow(cudaStream_t main, Bytes left, Bytes right) {
     if (marked_ != right.data() || overlap(marked_output_, left)) check("cudaEventRecord", cudaEventRecord(begin_, main));
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, begin_, 0));
   }
-  /// A product was given to the side stream.
+  /// Registers a product that was given to the side stream.
   void add(std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
     unmark();
     check("cudaEventRecord", cudaEventRecord(end_, stream_));
@@ -58,7 +58,7 @@ class SideStream {
     writes_.insert(writes_.end(), writes);
   }
 
-  /// Lets the main stream wait for the side stream if an operation that reads and writes this must.
+  /// Makes the main stream wait for the side stream if an operation with these reads and writes requires it.
   void join(cudaStream_t main, std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
     const auto meet = [](std::initializer_list<Bytes> these, const std::vector<Bytes>& those) {
       return std::ranges::any_of(these,
@@ -71,7 +71,7 @@ class SideStream {
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(main, end_, 0));
     forget();
   }
-  /// Of products that a graph would have had which is not made.
+  /// Forgets the products in flight, as after a recording that was given up.
   void forget() {
     unmark();
     reads_.clear();
@@ -92,7 +92,7 @@ class SideStream {
 
   int device_;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;  // what the products wait for, and the last of them
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;  // begin_: what the next product waits for; end_: behind the last product
   const void* marked_ = nullptr;
   Bytes marked_output_;
   std::vector<Bytes> reads_, writes_;  // of products that the main stream has not waited for

@@ -10,7 +10,7 @@
 
 namespace pdp::cuda {
 
-/// Memory of the host that a device reaches, in pieces that are used in turn, so that the host fills one while the device reads another.
+/// Pinned memory in pieces that are used in turn, so that the host fills one while the device reads another.
 class Staging {
  public:
   explicit Staging(int device) : device_{device} {
@@ -25,9 +25,9 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
   ~Staging() { release(); }
 
-  /// Makes so many pieces that what is of these sizes fits in them, but no more than some 64 MB.
+  /// Makes enough pieces for data of these sizes together, but no more than some 64 MB.
   void reserve(std::initializer_list<std::size_t> bytes) { grow(std::min(pieces_for(bytes), most_pieces)); }
-  /// Whether upload() can be called for what is of these sizes without a wait for the device.
+  /// Returns whether upload() can be called for data of these sizes without a wait for the device.
   [[nodiscard]] bool takes_at_once(std::initializer_list<std::size_t> bytes) {
     const std::size_t count = pieces_for(bytes);
     if (count > pieces_.size()) return false;
@@ -36,7 +36,7 @@ class Staging {
     return true;
   }
 
-  /// Gives copies to the stream, and waits where all pieces are still being read.
+  /// Gives copies to the stream. Waits if the device is still reading all pieces.
   void upload(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
     for (std::size_t done = 0; done < bytes;) {
       const std::size_t some = std::min(piece_bytes, bytes - done);
@@ -48,7 +48,7 @@ class Staging {
       done += some;
     }
   }
-  /// Copies when the stream has come so far.
+  /// Waits until the stream has reached the copy, and copies.
   void download(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
     for (std::size_t done = 0; done < bytes;) {
       const std::size_t some = std::min(piece_bytes, bytes - done);
@@ -66,7 +66,7 @@ class Staging {
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20, most_pieces = 64;
   struct Piece {
     void* memory = nullptr;
-    cudaEvent_t free = nullptr;  // when the device has read it
+    cudaEvent_t free = nullptr;  // recorded behind the last copy from or to it
   };
 
   static std::size_t pieces_for(std::initializer_list<std::size_t> bytes) {

@@ -16,16 +16,16 @@
 
 namespace pdp::cuda {
 
-/// Where the blocks of a kernel leave what each has added up, for the last of them; see kernels/sums.cuh.
+/// Memory for the partial sums of a kernel's blocks, which its last block adds up; see kernels/sums.cuh.
 struct Partials {
   static constexpr unsigned most_blocks = 1024;
-  static constexpr unsigned numbers = 2;  // of a block
+  static constexpr unsigned numbers = 2;  // partial sums of a block
 
   double* values = nullptr;
-  unsigned* arrived = nullptr;  // blocks; 0 between kernels
+  unsigned* arrived = nullptr;  // number of blocks that have arrived; 0 between kernels
 };
 
-/// What all that use a device have in common: its stream, and the memory that its operations need. All of it is made at once, as nothing
+/// The state that all users of a device share: its stream, and the memory that its operations need. All of it is made at once, as nothing
 /// may be allocated while operations are recorded.
 class State {
  public:
@@ -52,34 +52,34 @@ class State {
   [[nodiscard]] Staging& staging() { return staging_; }
   [[nodiscard]] Readings& readings() { return readings_; }
   [[nodiscard]] Pool& pool() { return pool_; }
-  /// The stream, for what comes after all that was called.
+  /// Returns the stream, joined with all products on the side stream: for an operation that may read or write any memory.
   [[nodiscard]] cudaStream_t stream() {
     side_.join(stream_);
     side_.unmark();
     return stream_;
   }
-  /// The same for an operation that reads and writes this alone, which may run beside gradients of weights.
+  /// Returns the stream for an operation that reads and writes only these bytes, and so may overlap with gradients of weights.
   [[nodiscard]] cudaStream_t stream(std::initializer_list<Bytes> reads, std::initializer_list<Bytes> writes) {
     side_.join(stream_, reads, writes);
     side_.unmark();
     return stream_;
   }
-  /// Lets the stream wait for gradients of weights that read or write this.
+  /// Makes the stream wait for gradients of weights that read or write this memory.
   void join(Bytes memory) { side_.join(stream_, {}, {memory}); }
   [[nodiscard]] cudaStream_t stream_as_it_is() const { return stream_; }
 
-  /// Forgets the products that the stream has not waited for.
+  /// Forgets the products on the side stream that the stream has not waited for.
   void forget() { side_.forget(); }
 
-  /// A product to compute, and the bias that its epilogue adds, or null.
+  /// A product to compute. `bias` is the bias that its epilogue adds, or null.
   struct Product {
     ProductForm form;
     const void *left, *right;
     void* c;
     const void* bias;
   };
-  /// As Products::run(). The gradient of a weight, whose left operand is transposed, runs beside the gradient of the layer's input, and
-  /// beside what comes after that, unless the options forbid it.
+  /// Does the same as Products::run(). The gradient of a weight is a product with a transposed left operand. It overlaps with the gradient
+  /// of the layer's input and with later work, unless the options forbid it.
   bool run(const Product& product) {
     const ProductForm& form = product.form;
     const auto bytes = [](const void* data, Index elements, DType type) {
@@ -116,7 +116,7 @@ class State {
   Partials partials_;
   Pool pool_{options_.index};
   Products products_{options_.index, options_.tf32};
-  SideStream side_{options_.index};  // goes before the products, whose memory it may still use
+  SideStream side_{options_.index};  // destroyed before products_, as it may still use their workspace
   Staging staging_{options_.index};
   Readings readings_{options_.index};
 };

@@ -9,13 +9,13 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// body(i) for i from 0 to count - 1.
+/// Calls body(i) for i from 0 to count - 1.
 template <class Body>
 __global__ void each(Index count, Body body) {
   for (Index i = Index{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += Index{gridDim.x} * blockDim.x) body(i);
 }
 
-/// What a value is computed with: of 16 bits, too, a float.
+/// Converts a value to the type of all arithmetic: float, for 16-bit types, too.
 template <class T>
 __device__ inline float as_float(T value) {
   return static_cast<float>(value);
@@ -25,7 +25,7 @@ template <class T>
 struct Relu {
   const T* x;
   T* y;
-  __device__ void operator()(Index i) const { y[i] = 0 > as_float(x[i]) ? T{} : x[i]; }  // so that what is no number stays none
+  __device__ void operator()(Index i) const { y[i] = 0 > as_float(x[i]) ? T{} : x[i]; }  // NaN stays NaN
 };
 template <class T>
 struct ReluBackward {
@@ -78,7 +78,7 @@ struct FillUniform {
 
 }  // namespace kernel
 
-/// body(i) for i from 0 to count - 1, in no order.
+/// Calls body(i) for i from 0 to count - 1, in any order.
 template <class Body>
 void for_each_element(const Device& device, cudaStream_t stream, Index count, const Body& body) {
   constexpr unsigned most_blocks = 8 * 1024;
@@ -89,7 +89,8 @@ template <class Body>
 void for_each_element(const Device& device, Index count, const Body& body) {
   for_each_element(device, device.state().stream(), count, body);
 }
-/// The same where body(i) reads elements of these matrices and writes one of another, in backward, beside gradients of weights.
+/// Does the same for a body(i) that reads only elements of `left` and `right` and writes one of `out`. May overlap with gradients of
+/// weights.
 template <class T, class Body>
 void for_each_element(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out, const Body& body) {
   for_each_element(device, device.state().stream({bytes_of(left), bytes_of(right)}, {bytes_of(out)}), stored(out).size(), body);

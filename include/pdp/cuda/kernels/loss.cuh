@@ -9,7 +9,7 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// The largest number of a row, and where it stands first; in every thread of the warp that looks.
+/// The largest number of a row, and its first position. Each thread of the warp gets it.
 struct Largest {
   float value;
   Index at;
@@ -27,7 +27,7 @@ __device__ inline Largest largest_of_row(const T* x, Index cols) {
   }
   return best;
 }
-/// The sum of exp(x - less), in double as on the host; in every thread of the warp.
+/// Returns the sum of exp(x - less) in each thread of the warp; in double, as on the host.
 template <class T>
 __device__ inline double exponentials_of_row(const T* x, Index cols, float less) {
   double total = 0;
@@ -43,11 +43,11 @@ struct Logits {
   __device__ const T* row(Index r) const { return data + r * cols; }
 };
 
-/// Which row a warp takes first, and how many rows further its next one is.
+/// These return the first row of a warp, and the distance to its next one.
 __device__ inline Index first_row() { return (Index{blockIdx.x} * block_threads + threadIdx.x) / warp_threads; }
 __device__ inline Index rows_at_once() { return Index{gridDim.x} * (block_threads / warp_threads); }
 
-/// The host cannot look at the classes of a batch that lies on the device: one that is none makes the loss no number.
+/// Returns whether a label is a class. The host cannot check a batch that lies on the device, so a wrong class makes the loss NaN.
 __device__ inline bool is_class(Index label, Index classes) { return label >= 0 && label < classes; }
 
 template <class T>
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(block_threads)
   add_up(loss, correct, partials, &sums->loss, &sums->correct);
 }
 
-/// As cpu::softmax_part.
+/// Does the same as cpu::softmax_part.
 template <class T>
 __global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, Index columns, float* part) {
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, 
   }
 }
 
-/// As cpu::softmax_cross_entropy_of_parts. `parts`: of `ranks`.
+/// Does the same as cpu::softmax_cross_entropy_of_parts. `parts` holds those of `ranks` ranks.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     softmax_cross_entropy_of_parts(Logits<T> logits, Index first, const float* parts, Index ranks, const double* row_scale, T* gradient,
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(block_threads) squared_error(const T* output, 
 
 }  // namespace kernel
 
-/// A warp for each row.
+/// Returns the number of blocks for one warp a row.
 inline unsigned blocks_for_rows(Index rows) { return blocks_for(rows, block_threads / warp_threads, Partials::most_blocks); }
 
 template <Computed T>

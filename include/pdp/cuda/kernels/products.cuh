@@ -13,8 +13,8 @@ namespace pdp::cuda {
 
 namespace detail {
 
-/// c (+)= left right. `bias`: what the form's epilogue adds. Returns false, and does nothing, if cuBLASLt has no kernel with
-/// that epilogue.
+/// Computes c (+)= left right. `bias` is what the form's epilogue adds. With an epilogue, returns false and does nothing if cuBLASLt has no
+/// kernel for it, or if the product is empty.
 template <class T, class C>
 bool product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c, const void* bias = nullptr) {
   const std::size_t bytes = static_cast<std::size_t>(stored(c).size()) * sizeof(C);
@@ -27,7 +27,7 @@ bool product(const Device& device, ProductForm form, Matrix<const T> left, Matri
   return true;
 }
 
-/// The epilogue of a product of a forward pass.
+/// Returns the epilogue of a product of a forward pass.
 constexpr ProductForm::Epilogue epilogue_of(bool has_bias, Activation activation) {
   using enum ProductForm::Epilogue;
   if (activation == Activation::relu) return has_bias ? add_bias_relu : relu;

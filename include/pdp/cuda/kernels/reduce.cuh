@@ -12,14 +12,14 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// Where each rank has its values, as an argument.
+/// Pointers to the values of each rank, as a kernel argument.
 template <class T>
 struct Places {
   T* at[most_sources];
   int count;
 };
 
-/// Numbers of 16 bits are combined as floats, and rounded after each: those of the host do the same.
+/// Combines 16-bit numbers as floats and rounds after each operation, as the host does.
 template <class Operation, class T>
 __global__ void __launch_bounds__(block_threads)
     reduce(const __grid_constant__ Places<const T> sources, const __grid_constant__ Places<T> destinations, Index count, int divisor) {

@@ -10,18 +10,18 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// The sum over a warp, in every thread of it.
+/// Returns the sum over a warp, in each of its threads.
 template <class T>
 __device__ inline T sum_of_warp(T value) {
   for (int apart = static_cast<int>(warp_threads) / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffU, value, apart);
   return value;
 }
 
-/// The sum over a block of block_threads, in its first thread.
+/// Returns the sum over a block of block_threads, in its first thread.
 __device__ inline double sum_of_block(double value) {
   __shared__ double of_warps[block_threads / warp_threads];
   value = sum_of_warp(value);
-  __syncthreads();  // what was here before has been read
+  __syncthreads();  // the previous call has read of_warps
   if (threadIdx.x % warp_threads == 0) of_warps[threadIdx.x / warp_threads] = value;
   __syncthreads();
   double sum = 0;
@@ -30,8 +30,8 @@ __device__ inline double sum_of_block(double value) {
   return sum;
 }
 
-/// Whether this block is the last one to arrive: it may read what the others have left in `partials`. All threads of a block make this
-/// call, `thread` being their number, and the last block sets `arrived` back.
+/// Returns whether this block arrives last. If so, it may read the results of the others in `partials`, and must reset `arrived`. All
+/// threads of a block make this call, with their number in `thread`.
 __device__ inline bool arrives_last(Partials partials, unsigned thread) {
   __shared__ unsigned is_last;
   __threadfence();
@@ -42,8 +42,8 @@ __device__ inline bool arrives_last(Partials partials, unsigned thread) {
   return is_last != 0;
 }
 
-/// Adds to *first and *second what the threads of all blocks have found. The last block to arrive adds up what each has, in the order of
-/// blocks: so the sum is the same in every run. `second` may be null.
+/// Adds the sums over the threads of all blocks to *first and *second. The last block to arrive adds the blocks' sums in a fixed order, so
+/// the result is the same in every run. `second` may be null.
 __device__ inline void add_up(double found_first, double found_second, Partials partials, double* first, double* second) {
   const double of_block_first = sum_of_block(found_first), of_block_second = second != nullptr ? sum_of_block(found_second) : 0;
   if (threadIdx.x == 0) {
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(block_threads) sum_of_squares(const float* val
   add_up(found, 0, partials, sum, nullptr);
 }
 
-/// A block has warp_threads columns of one of `slices` slices of the rows, and adds up every so many of these in each of its warps. The
-/// last block to arrive adds up what slices have, in their order.
+/// Each block takes warp_threads columns of one of `slices` slices of the rows, and each of its warps adds up every row_threads-th row. The
+/// last block to arrive adds the sums of the slices, in their order.
 constexpr unsigned row_threads = 8;
 template <class T>
 __global__ void sum_rows(const T* rows, Index count, Index cols, float* sums, bool accumulate, unsigned slices, Partials partials) {
@@ -115,7 +115,7 @@ void sum_of_squares(const Device& device, Matrix<const float> values, double* su
 template <Computed T>
 void sum_rows(const Device& device, Matrix<const T> rows, Accumulated<T>* sums, bool accumulate) {
   if (rows.cols == 0) return;
-  // As many as there is room for what they have, and of so many rows that it pays.
+  // As many slices as `partials` has room for, each with enough rows to be worth a block.
   constexpr Index room = Partials::most_blocks * Partials::numbers * sizeof(double) / sizeof(float), least_rows = 16 * kernel::row_threads;
   const auto slices = static_cast<unsigned>(std::max<Index>(1, std::min(room / rows.cols, rows.rows / least_rows)));
   launch_on(device.index(), device.state().stream({bytes_of(rows)}, {bytes_of(Matrix<Accumulated<T>>{sums, 1, rows.cols})}),

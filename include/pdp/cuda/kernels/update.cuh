@@ -14,8 +14,8 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// Pointers that travel as an argument, which a kernel reads where it lies (__grid_constant__): each thread would have a copy of it in its
-/// own memory otherwise, as they are taken by number.
+/// Pointers as a kernel argument, which is read in place (__grid_constant__). Otherwise each thread would copy them to its own memory, as
+/// they are indexed.
 template <class T>
 struct Pointers {
   T* at[most_gradients];
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(block_threads)
   static_assert(std::is_trivially_copyable_v<Step>, "pdp: what a rule's constants() gives has to be trivially copyable for a GPU");
   static_assert(Fields == 0 || sizeof(State) == Fields * sizeof(float));
   if (numbers->skips) return;
-  // Once for a block: what a rule does for a step, such as two powers in double, is more than what it does for an element.
+  // Once a block: the constants of a step, such as two powers in double, cost more than the update of an element.
   alignas(Step) __shared__ unsigned char memory[sizeof(Step)];
   if (threadIdx.x == 0) new (memory) Step(constants(rule, numbers->info));
   __syncthreads();
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(block_threads)
     float w = parameters[i];
     State own{};
     if constexpr (Fields > 0) {
-      float* const fields = reinterpret_cast<float*>(&own);  // a State is numbers and nothing else
+      float* const fields = reinterpret_cast<float*>(&own);  // State holds only numbers
       if (state != nullptr)
         for (std::size_t k = 0; k < Fields; ++k) fields[k] = state[static_cast<Index>(k) * count + i];
       rule.update(w, gradient, own, step);

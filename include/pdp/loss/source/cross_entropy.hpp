@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/loss/cross_entropy.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/loss/cross_entropy.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <span>

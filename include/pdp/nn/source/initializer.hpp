@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/nn/initializer.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/nn/initializer.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/nn/parameter.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/nn/parameter.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <string>
 #include <vector>

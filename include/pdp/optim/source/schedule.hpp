@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/optim/schedule.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions of the functions declared in pdp/optim/schedule.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cmath>
 #include <cstdint>
