@@ -1,13 +1,13 @@
-// How long a collective takes, alone, on one backend.
+// Measures how long a collective takes, alone, on one backend.
 //
 //   collectives --backend shm|tcp|thread|gloo|gloo-direct [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] [--allocated]
-//   mpirun -n N collectives --backend mpi|mpi-direct ...    where MPI was found
+//   mpirun -n N collectives --backend mpi|mpi-direct ...    if MPI was found
 //
-// "-direct" is the library's own functions called directly, with nothing of pdp between.
+// A "-direct" backend calls the library's own functions directly, without pdp.
 //
-// --calls is the most calls that are timed for each size, of which there are 9 to 2000. Prints one JSON object for each size: backend, op,
-// ranks, bytes (of the whole on each rank), allocated (whether buffers are of the communicator's making), and median_us on rank 0. Buffers
-// are filled anew before each call, so that values must cross from core to core; results are checked.
+// Times 9 to 2000 calls by size, but at most --calls. Prints one JSON object for each size: backend, op, ranks, bytes (of the whole on
+// each rank), allocated (whether the communicator allocated the buffers), and median_us on rank 0. Buffers are filled anew before each
+// call, so that values must travel from core to core. Results are checked.
 
 #include <algorithm>
 #include <array>
@@ -34,8 +34,8 @@ using pdp::launch::parse_number;
 struct Settings {
   std::string backend = "shm", op = "all_reduce";
   int ranks = 2;
-  int calls = 2000;                // at most, for each size
-  std::vector<std::size_t> bytes;  // empty: all of the sizes below
+  int calls = 2000;                // limit for each size
+  std::vector<std::size_t> bytes;  // empty: all_sizes
   bool allocated = false;
 };
 
@@ -43,10 +43,11 @@ constexpr std::size_t all_sizes[] = {4, 1024, 16 * 1024, 256 * 1024, 1792 * 1024
 constexpr std::string_view all_ops[] = {"all_reduce", "reduce",  "broadcast",  "reduce_scatter", "all_gather",
                                         "gather",     "scatter", "all_to_all", "send_recv",      "barrier"};
 
-/// The values of one rank, which tell it from the others, and whose sum over some ranks is exact.
+/// Returns an element of a rank's values. They differ between ranks, and their sum over ranks is exact.
 float value(std::size_t element, int rank) { return static_cast<float>((element % 1000 + 1) * static_cast<std::size_t>(rank + 1)); }
 
-/// One op on buffers of its own: `whole` has a multiple of the world's ranks in elements, `part` a shard of it.
+/// One op and its buffers. For ops with shards, `whole` has room for a shard of each rank, and `part` for one shard. For all_to_all and
+/// send_recv, `part` has the size of `whole`.
 template <class Comm>
 class Trial {
  public:
@@ -88,7 +89,7 @@ class Trial {
     world_.send_recv(whole_, (world_.rank() + 1) % world_.size(), part_, (world_.rank() + world_.size() - 1) % world_.size());
   }
 
-  /// Looks at the results after fill() and run().
+  /// Checks the results after fill() and run().
   void check() const {
     const int rank = world_.rank(), size = world_.size();
     const auto sum = [size](std::size_t i) { return value(i, 0) * static_cast<float>(size * (size + 1) / 2); };
@@ -135,7 +136,7 @@ void measure(Comm& world, const Settings& settings) {
     std::vector<double> times;
     for (int i = -warm_up; i < count; ++i) {
       trial.fill();
-      if (size >= 256 * 1024) world.barrier();  // for less, the call itself brings the ranks together
+      if (size >= 256 * 1024) world.barrier();  // for less, the call itself synchronises the ranks
       const double begin = bench::now_us();
       trial.run();
       times.push_back(bench::now_us() - begin);
@@ -152,7 +153,7 @@ constexpr auto names_of(bench::List<Comms...>) {
   return std::array<std::string_view, sizeof...(Comms)>{Comms::name...};
 }
 
-/// Runs the program on the backend of that name, on as many ranks as were asked for, or as its own launcher has started.
+/// Runs the program on the backend that the settings name, on as many ranks as they say, or as the backend's own launcher has started.
 template <class... Comms, class F>
 int run_on(bench::List<Comms...>, const Settings& settings, F& program) {
   int code = 2;

@@ -1,12 +1,12 @@
-// What this machine can do: the limits that the other benchmarks are read against.
+// Measures the limits of this machine, with which the other benchmarks are compared.
 //
 //   roofline [--seconds S]
 //
-// Prints one JSON object a line, each the best of what was tried for some S seconds (1 unless given):
-//   ping_pong  ns from a flag set by one core until its answer from the next is seen; -1 where there is one core
-//   fma        GFLOP/s of one core: products and sums of floats in registers, for each size of vector registers
-//   product    GFLOP/s of one core in each matrix product of the configurations, and the part of the best of fma
-//   memory     GB/s of one core: copying 256 MiB, and adding one array onto another (of what is read and written)
+// Prints one JSON object per line, each the best of the calls made in about S seconds (default 1):
+//   ping_pong  ns from one core setting a flag until it sees the answer of the next core; -1 if there is only one core
+//   fma        GFLOP/s of one core: fused multiply-adds of floats in registers, for each size of vector registers
+//   product    GFLOP/s of one core in each matrix product of the configurations, also as a fraction of the best fma
+//   memory     GB/s of one core: copying 256 MiB, and adding one array to another (bytes read and written)
 
 #include <algorithm>
 #include <array>
@@ -33,7 +33,7 @@ using pdp::cpu::Lanes;
 using pdp::cpu::Simd;
 using pdp::launch::parse_number;
 
-/// The least time of a call of `work` in microseconds, called for some `seconds`, and three times at least.
+/// Returns the shortest time of a call of `work` in microseconds. Calls it for about `seconds`, and at least three times.
 template <class F>
 double least_us(double seconds, const F& work) {
   double least = 1e300;
@@ -50,9 +50,9 @@ constexpr const char* name_of(Simd registers) {
   return registers == Simd::avx512 ? "avx512" : registers == Simd::avx2 ? "avx2" : "baseline";
 }
 
-/// GFLOP/s of chains that do not wait for each other.
+/// Returns the GFLOP/s of chains of multiply-adds that do not depend on each other.
 double fma_rate(Simd registers, double seconds) {
-  constexpr int rounds = 100'000, chains = 10;  // two units of a latency of four or five cycles
+  constexpr int rounds = 100'000, chains = 10;  // enough for two units with a latency of four or five cycles
   double lanes = 0, sum = 0;
   const double us = least_us(seconds, [&] {
     with_simd(registers, [&lanes, &sum]<Simd S>() {
@@ -61,18 +61,18 @@ double fma_rate(Simd registers, double seconds) {
       std::array<V, chains> x;
       for (int chain = 0; chain < chains; ++chain) x[static_cast<std::size_t>(chain)] = V::all(static_cast<float>(chain));
       for (int i = 0; i < rounds; ++i)
-        for (V& each : x) each = each * factor + term;  // one instruction, as bench/CMakeLists.txt asks for
+        for (V& each : x) each = each * factor + term;  // one instruction, by the options in bench/CMakeLists.txt
       for (const V& each : x) sum += static_cast<double>(each.sum());
       lanes = V::count;
     });
   });
-  if (!(sum > 0)) std::fprintf(stderr, "roofline: the chains ended at %g\n", sum);  // they are computed, then
+  if (!(sum > 0)) std::fprintf(stderr, "roofline: the chains ended at %g\n", sum);  // uses the sum, so that it is computed
   return 2 * lanes * rounds * chains / us / 1e3;
 }
 
 struct Product {
   const char* config;
-  const char* form;  // of what a layer needs: its output, the gradient of its input, that of its weight
+  const char* form;  // "output", or "input" or "weight" for the gradient of these
   Index rows, in, out;
 };
 
@@ -105,7 +105,7 @@ double copy_rate(double seconds, bool adds) {
   return (adds ? 3.0 : 2.0) * static_cast<double>(count * sizeof(float)) / us / 1e3;
 }
 
-/// Leaves the caller on the first core.
+/// Returns the time of a round trip between two cores in ns, or -1 if there is only one core. Leaves the caller pinned to the first core.
 double ping_pong_ns() {
   constexpr int rounds = 20'000, blocks = 10;
   if (std::thread::hardware_concurrency() < 2) return -1;

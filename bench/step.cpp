@@ -1,9 +1,9 @@
-// One training step against its floor: the model's matrix products alone, in the same run.
+// Measures one training step against its floor: the model's matrix products alone, in the same run.
 //
 //   step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //
-// N ranks, each with k threads. Prints one JSON object. Step and floor are timed in blocks that alternate (A B B A
-// ...); the figures are medians over blocks.
+// N ranks, each with k threads. Prints one JSON object. Step and floor are timed in alternating blocks (A B B A ...); the figures are
+// medians over blocks.
 
 #include <algorithm>
 #include <cstdio>
@@ -46,7 +46,7 @@ void with_config(const std::string& name, F&& f) {
     throw pdp::UsageError{pdp::text("--config ", name, " is unknown; it is toy, mnist, ae or wide")};
 }
 
-/// The products of a step on memory of their own: forward, the gradient of each weight, and the gradient of each input but the first.
+/// The matrix products of a step on their own memory: forward, the gradient of each weight, and the gradient of each input but the first.
 class Floor {
  public:
   Floor(const std::vector<Index>& widths, Index rows, int threads) : cpu_{.threads = threads}, widths_{widths}, rows_{rows} {
@@ -102,7 +102,7 @@ void measure(Comm& world, const Strategy& strategy, const C& config, const Setti
     step();
     floor.run();
   }
-  int count = std::max(1, static_cast<int>(20'000 / timed([&] { floor.run(); }, 1)));  // blocks of some 20 ms
+  int count = std::max(1, static_cast<int>(20'000 / timed([&] { floor.run(); }, 1)));  // blocks of about 20 ms
   world.broadcast(std::span{&count, 1}, 0);
   std::vector<double> steps, floors;
   for (int pair = 0; pair < settings.pairs; ++pair)

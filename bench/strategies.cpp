@@ -1,16 +1,16 @@
-// What a strategy gains, and what it holds: a step on several ranks against the same step on one, in the same run.
+// Measures what a strategy gains and what it holds: a step on several ranks against the same step on one, in the same run.
 //
 //   strategies --strategy data|zero1|zero2|zero3|tensor|gpipe|1f1b|interleaved|zero-bubble [--config mnist|wide|deep] [--batch N]
 //              [--ranks N] [--micro-batches M] [--join-weights M] [--clip-norm X] [--pairs P]
 //
-// Ranks are processes on the shared memory of one host. Prints one JSON object. Rank 0 alone and all ranks together take turns in blocks
-// (A B B A ...), on the same batches, cut in the same micro-batches:
+// Prints one JSON object. Ranks are processes on the shared memory of one host. Blocks of rank 0 alone alternate with blocks of all ranks
+// together (A B B A ...), on the same batches, cut into the same micro-batches:
 //   single_us, us       medians over the blocks
 //   efficiency          single_us / (ranks * us): the median over the pairs of blocks, with its 95 % interval
-//                       (with --join-weights, of pipelines, the products of one rank alone stay those of single micro-batches)
-//   of_schedule         of a pipeline: efficiency / (m / (m + ranks - 1)), what is reached of what the schedule of GPipe and 1F1B allows
-//   bytes, formula      of the rank that holds most: what making the trainer has taken by malloc and of memory in common, and what
-//                       parameters, gradients and the optimizer's state take; for zero3 two gathered layers more
+//                       (--join-weights applies to the pipeline only: one rank alone multiplies single micro-batches)
+//   of_schedule         of a pipeline: efficiency / (m / (m + ranks - 1)), relative to what the schedules of GPipe and 1F1B allow
+//   bytes, formula      of the rank that holds most: the malloc and shared memory that making the trainer has taken, and the size of
+//                       parameters, gradients and optimizer state; for zero3 also of two gathered layers
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -65,7 +65,8 @@ AnyStrategy strategy_of(const Settings& settings) {
                                   " is unknown; it is data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
 }
 
-/// Bytes that a rank has from malloc, and in the memory that ranks have in common, of which each maps as much of every other.
+/// Returns the bytes that a rank has allocated by malloc and as shared memory. Every rank maps the shared memory of all ranks, which have
+/// equal parts of it.
 double held(int ranks) {
   double mapped = 0;
   std::ifstream maps{"/proc/self/maps"};
@@ -76,14 +77,14 @@ double held(int ranks) {
   return static_cast<double>(all.uordblks + all.hblkhd) + mapped / ranks;
 }
 
-/// Bytes of parameters, gradients and the optimizer's state on the rank that holds most of them.
+/// Returns the bytes of parameters, gradients and optimizer state on the rank that holds most of them.
 template <class World, class TaskType>
 double formula(const World& world, const TaskType& task, const Settings& settings, const pdp::TrainerOptions& options) {
   const pdp::nn::Outline model = pdp::nn::outline(task.model, pdp::input_of(task.model, options));
   const double state = 4 * static_cast<double>(pdp::optim::needed_state_fields(task.optimizer));
   const auto all = static_cast<double>(model.elements(0, model.size()));
   const int stage = settings.zero_stage();
-  if (stage == 0) {  // as the plans divide layers
+  if (stage == 0) {  // the plans say how layers are divided
     double most = 0;
     for (const RankUse& use : pdp::describe(task, strategy_of(settings), world, options).ranks)
       most = std::max(most, static_cast<double>(use.parameters + use.gradients + use.optimizer_state));
@@ -133,7 +134,7 @@ void measure(World& world, const C& config, const Settings& settings) {
     on_one();
     on_all();
   }
-  int count = std::max(2, static_cast<int>(100'000 / timed(on_one, 1)));  // blocks of some 100 ms
+  int count = std::max(2, static_cast<int>(100'000 / timed(on_one, 1)));  // blocks of about 100 ms
   world.broadcast(std::span{&count, 1}, 0);
   std::vector<double> ones, alls, efficiencies;
   for (int pair = 0; pair < settings.pairs; ++pair) {
@@ -181,7 +182,7 @@ Settings parse(int argc, char** argv) {
     else if (word == "--pairs")
       settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else if (word == "--ranks")
-      value();  // of launch::run
+      value();  // read by launch::run
     else
       throw pdp::UsageError{pdp::text("unknown argument ", word, "; the first lines of bench/strategies.cpp say which there are")};
   }

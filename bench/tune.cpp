@@ -1,11 +1,11 @@
-// Measures each algorithm for all-reduce over TCP, and makes of it the table by which pdp chooses among them.
+// Measures each algorithm for all-reduce over TCP, and makes the table by which pdp chooses among them.
 //
 //   tune [--ranks N] [--calls N] [--write include/pdp/comm/message/algorithm/table.hpp]
 //   srun -N 4 -n 16 tune ...      on the network and with the ranks that the table is for
 //
-// Groups of 2, 3, 4, 6, 8, 12, 16, ... of the first ranks are measured, up to all of them. Prints one JSON object for each group and size:
-// ranks, bytes, and the median in us of each algorithm; then the rows of the table. --write puts them into the header, whose other lines
-// stay as they are. Then everything that runs together must be built anew: ranks whose tables differ refuse each other.
+// Measures groups of the first 2, 3, 4, 6, 8, 12, 16, ... ranks, up to all of them. Prints one JSON object for each group and size: ranks,
+// bytes, and the median in us of each algorithm; then the rows of the table. --write replaces the rows in the header and leaves its other
+// lines unchanged. Afterwards, everything that runs together must be rebuilt: ranks with different tables refuse each other.
 
 #include <algorithm>
 #include <array>
@@ -40,7 +40,7 @@ using pdp::launch::parse_number;
 constexpr std::array algorithms{AllReduce::one_shot, AllReduce::recursive_doubling, AllReduce::rabenseifner, AllReduce::ring};
 constexpr std::string_view name(AllReduce algorithm) { return comm::algorithm::all_reduce_names[static_cast<std::size_t>(algorithm)]; }
 
-/// Ranks that are told which algorithm to use.
+/// A communicator with a given all-reduce algorithm.
 class Group : public comm::Tcp {
  public:
   explicit Group(comm::Tcp&& ranks) : Tcp{std::move(ranks)} {}
@@ -49,12 +49,12 @@ class Group : public comm::Tcp {
 
 struct Settings {
   int ranks = 2;
-  int calls = 400;  // at most, for each size and algorithm
+  int calls = 400;  // limit for each size and algorithm
   std::string file;
 };
 
-/// Medians in us, one for each algorithm, on rank 0 of the group. The algorithms take turns, so that what else the machine does meets all
-/// of them; one-shot is left out where it would need much memory.
+/// Returns the median of each algorithm in us, on rank 0 of the group. The algorithms take turns, so that other load on the machine affects
+/// all of them. One-shot is left out if it would need much memory.
 std::array<double, algorithms.size()> measure(Group& group, std::size_t bytes, int most_calls) {
   std::vector<float> values(bytes / sizeof(float));
   const int calls = std::clamp(static_cast<int>((std::size_t{256} << 20) / (bytes + 1)), 9, most_calls), block = std::max(1, calls / 9);
@@ -76,12 +76,13 @@ std::array<double, algorithms.size()> measure(Group& group, std::size_t bytes, i
   return medians;
 }
 
-/// The rows for groups of one size. `measured`: by rising bytes. What was best for fewer bytes stays until another is clearly faster, so
-/// that the table has no rows that say nothing.
+/// The medians of all algorithms for one size.
 struct Measured {
   std::size_t bytes;
   std::array<double, algorithms.size()> medians;
 };
+/// Returns the rows for groups of one size. `measured` is sorted by bytes. The best algorithm for fewer bytes is kept until another is
+/// clearly faster, so that the table has no needless rows.
 std::vector<Choice> rows_of(int ranks, const std::vector<Measured>& measured) {
   constexpr double clearly = 0.95;
   std::vector<Choice> rows;
@@ -111,7 +112,7 @@ std::string text_of(const std::vector<Choice>& rows) {
   return lines;
 }
 
-/// Puts the rows in the place of those in the header: written beside it, then renamed.
+/// Replaces the rows in the header: writes a new file beside it and renames that. Throws ConfigError if that fails.
 void write(const std::string& file, const std::string& rows) {
   std::ifstream in{file, std::ios::binary};
   std::string header{std::istreambuf_iterator<char>{in}, {}};

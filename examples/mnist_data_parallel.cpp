@@ -1,5 +1,5 @@
-// A classifier of handwritten digits in one process: each batch is scattered over devices, which are threads here, and the gradients of the
-// parts are summed.
+// Trains a classifier of handwritten digits in one process. Each batch is scattered over devices, which are threads here, and the gradients
+// of the parts are summed.
 //
 //   mnist_data_parallel --devices 2 --batch-size 256      two threads, with 128 samples of each batch
 

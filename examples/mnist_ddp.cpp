@@ -1,7 +1,7 @@
-// A classifier of handwritten digits, trained on data-parallel ranks: threads, processes of this machine, or processes of several.
+// Trains a classifier of handwritten digits on data-parallel ranks: threads, processes of this machine, or processes of several machines.
 //
 //   mnist_ddp --ranks 2                        two processes on this machine
-//   mnist_ddp --ranks 2 --comm tcp             the same, connected by TCP and not by memory that they share
+//   mnist_ddp --ranks 2 --comm tcp             the same, connected by TCP instead of shared memory
 //   mnist_ddp -n 2 -g 4 -nr 0 -ip 10.0.0.1     the first of two machines with four processes each
 
 #include "common/digits.hpp"

@@ -1,8 +1,8 @@
-// A classifier of handwritten digits on a mesh of ranks: they share the data along one axis, are stages of a pipeline along the second, and
-// divide layers along the third.
+// Trains a classifier of handwritten digits on a mesh of ranks. The ranks share the data along the first axis, are stages of a pipeline
+// along the second, and divide layers along the third.
 //
 //   mnist_hybrid --dp 2 --pp 2 --tp 2                 eight processes
-//   srun -n 16 mnist_hybrid --pp 2 --tp 2             four shares of the data, as that is what the ranks are enough for
+//   srun -n 16 mnist_hybrid --pp 2 --tp 2             four shares of the data: 16 / (2 * 2)
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 using pdp::strategy::Mesh;
 
-/// The strategy that the command line names.
+/// Returns the strategy that the command line names.
 pdp::strategy::AnyStrategy hybrid(const examples::Flags& flags, Mesh mesh) {
   using namespace pdp::strategy;
   const int m = flags.micro_batches;
@@ -24,7 +24,7 @@ pdp::strategy::AnyStrategy hybrid(const examples::Flags& flags, Mesh mesh) {
   return Hybrid<OneForwardOneBackward>{.mesh = mesh, .micro_batches = m};
 }
 
-/// Starts as many local ranks as the axes make, unless the command line or the environment says how many there are.
+/// Starts as many local ranks as the axes need, unless the command line or the environment gives their number.
 void start_a_mesh(examples::Flags& flags) {
   if (flags.launch.ranks_are_given()) return;
   const std::int64_t ranks = Mesh{std::max(flags.data_axis, 1), flags.pipeline_axis, flags.tensor_axis}.size();

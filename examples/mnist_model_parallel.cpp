@@ -1,8 +1,8 @@
-// A classifier of handwritten digits whose layers are cut in stages, one on each rank. One stage computes while the others wait, unless
-// the batch is cut as well.
+// Trains a classifier of handwritten digits in which the layers are divided into stages, one on each rank. Only one stage computes at a
+// time, unless the batch is cut into micro-batches.
 //
 //   mnist_model_parallel --ranks 2                two stages
-//   mnist_model_parallel --ranks 2 --pipelined    pieces of at most 20 samples follow one another: both ranks are busy
+//   mnist_model_parallel --ranks 2 --pipelined    micro-batches of at most 20 samples: both ranks are busy
 
 #include "common/digits.hpp"
 #include "common/run.hpp"

@@ -1,12 +1,13 @@
-// A classifier of handwritten digits whose layers are cut in stages, through which the pieces of a batch follow one another.
+// Trains a classifier of handwritten digits in which the layers are divided into pipeline stages. The micro-batches of a batch pass through
+// the stages one after another.
 //
 //   mnist_pipeline --ranks 2                                                  one forward, one backward
-//   mnist_pipeline --ranks 2 --schedule zero-bubble --micro-batches 8         backward in two halves, so that nobody waits for long
+//   mnist_pipeline --ranks 2 --schedule zero-bubble --micro-batches 8         backward in two halves, so that ranks are idle for less time
 
 #include "common/digits.hpp"
 #include "common/run.hpp"
 
-/// The pipeline that the command line names.
+/// Returns the pipeline that the command line names.
 pdp::strategy::AnyStrategy pipeline(const examples::Flags& flags) {
   using namespace pdp::strategy;
   const int m = flags.micro_batches;

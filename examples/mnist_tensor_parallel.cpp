@@ -1,4 +1,5 @@
-// A classifier of handwritten digits whose layers are divided over the ranks: each has some columns, or some rows, of every weight.
+// Trains a classifier of handwritten digits in which the layers are divided over the ranks: each has some columns, or some rows, of every
+// weight.
 //
 //   mnist_tensor_parallel --ranks 2
 

@@ -1,7 +1,7 @@
-// A classifier of handwritten digits on data-parallel ranks that keep a slice each of what all would hold equally (ZeRO).
+// Trains a classifier of handwritten digits on data-parallel ranks that shard what all would otherwise hold equally (ZeRO).
 //
-//   mnist_zero --ranks 2              stage 1: each rank keeps the optimizer's state of its slice of the parameters
-//   mnist_zero --ranks 2 --stage 3    gradients and parameters are cut, too
+//   mnist_zero --ranks 2              stage 1: each rank keeps the optimizer state of its slice of the parameters
+//   mnist_zero --ranks 2 --stage 3    gradients and parameters are sharded, too
 
 #include "common/digits.hpp"
 #include "common/run.hpp"

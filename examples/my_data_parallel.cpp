@@ -1,4 +1,4 @@
-// The classifier of mnist_ddp, spread by a strategy that is not one of pdp's own: my_data_parallel --ranks 2
+// Trains the classifier of mnist_ddp with a strategy that is not one of pdp's own: my_data_parallel --ranks 2
 #include "my_data_parallel.hpp"
 
 #include "common/digits.hpp"

@@ -2,8 +2,8 @@
 
 #include <pdp/strategy/strategy.hpp>
 
-/// One's own data parallelism, from pdp's public words: every rank begins with rank 0's parameters, and the gradients of a layer are summed
-/// over the ranks as soon as backward has produced them. (The loss is a mean over the rows of all ranks, so the sum is the average.)
+/// A user-defined data-parallel strategy. Every rank begins with rank 0's parameters. The gradients of a layer are summed over the ranks as
+/// soon as backward has produced them. (The loss is a mean over the rows of all ranks, so the sum is the average.)
 struct MyDataParallel {
   [[nodiscard]] pdp::plan::Plan plan(const pdp::nn::Outline& model, pdp::plan::RankInWorld at) const {
     using namespace pdp::strategy;

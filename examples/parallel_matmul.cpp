@@ -1,4 +1,4 @@
-// C[m, n] = A[m, k] B[k, n] on several ranks, in two ways, each compared with what rank 0 finds alone.
+// Computes C[m, n] = A[m, k] B[k, n] on several ranks in two ways. Compares both with the product that rank 0 computes alone.
 //
 //   parallel_matmul --world-size 4 --m 1000 --n 500 --k 2000
 
@@ -17,9 +17,9 @@
 
 using View = pdp::Matrix<const float>;
 constexpr pdp::cpu::Cpu cpu;
-constexpr pdp::Index most_values = pdp::Index{1} << 30;  // of one matrix: 4 GiB. The product of two such numbers does not overflow.
+constexpr pdp::Index most_values = pdp::Index{1} << 30;  // per matrix: 4 GiB. The product of two such numbers does not overflow.
 
-/// A matrix with memory of its own, zero at first. On a rank that does not hold it, it has its shape and no data.
+/// A matrix that owns its memory, initially zero. On a rank that does not hold it, it has a shape but no data.
 struct OwnedMatrix : pdp::Matrix<float> {
   OwnedMatrix(pdp::Index row_count, pdp::Index column_count, bool held = true)
       : Matrix{nullptr, row_count, column_count}, memory{held ? row_count * column_count : 0} {
@@ -35,7 +35,7 @@ OwnedMatrix transpose(View matrix) {
   return transposed;
 }
 
-/// The norm of the difference over that of what was expected (Frobenius), both summed in double.
+/// Returns the norm of the difference divided by the norm of `expected` (Frobenius norms, summed in double).
 double relative_error(View product, View expected) {
   double difference = 0, norm = 0;
   for (pdp::Index i = 0; i < expected.size(); ++i) {
@@ -46,14 +46,15 @@ double relative_error(View product, View expected) {
   return std::sqrt(difference / norm);
 }
 
-/// Elements of each rank's share of the rows: as many rows as any other's, or one more. None, where there are more ranks than rows.
+/// Returns the number of elements in each rank's share of the rows. Shares differ by at most one row. Some are empty if there are more
+/// ranks than rows.
 std::vector<std::size_t> shares(pdp::Index rows, pdp::Index cols, int size) {
   std::vector<std::size_t> counts;
   for (int rank = 0; rank < size; ++rank) counts.push_back(pdp::comm::block_size(pdp::as_size(rows), size, rank) * pdp::as_size(cols));
   return counts;
 }
 
-/// This rank's share of the rows of a matrix that rank 0 holds.
+/// Returns this rank's share of the rows of a matrix that rank 0 holds.
 OwnedMatrix scatter_rows(auto& world, View whole) {
   const auto counts = shares(whole.rows, whole.cols, world.size());
   OwnedMatrix rows{pdp::as_index(counts[pdp::as_size(world.rank())]) / whole.cols, whole.cols};
@@ -61,7 +62,7 @@ OwnedMatrix scatter_rows(auto& world, View whole) {
   return rows;
 }
 
-/// On rank 0 the matrix of whose rows each rank holds its share.
+/// Returns, on rank 0, the matrix that consists of all ranks' shares of the rows.
 OwnedMatrix gather_rows(auto& world, View mine, pdp::Index rows) {
   const auto counts = shares(rows, mine.cols, world.size());
   OwnedMatrix whole{rows, mine.cols, world.rank() == 0};
@@ -69,7 +70,7 @@ OwnedMatrix gather_rows(auto& world, View mine, pdp::Index rows) {
   return whole;
 }
 
-/// Every rank multiplies its rows of A by the whole of B, which all hold afterwards. The product is on rank 0.
+/// Multiplies each rank's rows of A by the whole of B, which all ranks hold afterwards. The product is on rank 0.
 OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
   world.broadcast(b.values(), 0);
   const OwnedMatrix rows_of_a = scatter_rows(world, a);
@@ -78,7 +79,7 @@ OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
   return gather_rows(world, rows_of_c, a.rows);
 }
 
-/// Every rank multiplies its columns of A by its rows of B. The sum of these products is on all ranks.
+/// Multiplies each rank's columns of A by its rows of B. The sum of these products is on all ranks.
 OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
   const OwnedMatrix columns_of_a = scatter_rows(world, transpose(a)), rows_of_b = scatter_rows(world, b);
   OwnedMatrix c{a.rows, b.cols};
@@ -116,7 +117,7 @@ int main(int argc, char** argv) {
     fmt::print(stdout, "My rank is {}, same as {}\n", rank, ranks[pdp::as_size(rank)]);
     std::fflush(stdout);
 
-    const bool root = rank == 0;  // it alone has A and B at first
+    const bool root = rank == 0;  // only rank 0 has A and B at first
     OwnedMatrix a{m, k, root}, b{k, n}, serial{m, n, root};
     if (root) {
       pdp::random::fill_uniform(pdp::random::make_key(0, "A"), 0, a.values());
@@ -128,6 +129,6 @@ int main(int argc, char** argv) {
     const double row_error = relative_error(by_row, serial), reduction_error = relative_error(by_reduction, serial);
     pdp::print(world, "by row: relative error {:.2e}", row_error);
     pdp::print(world, "by reduction: relative error {:.2e}", reduction_error);
-    return row_error <= 1e-5 && reduction_error <= 1e-5 ? 0 : 1;  // also where an error is no number
+    return row_error <= 1e-5 && reduction_error <= 1e-5 ? 0 : 1;  // 1 also if an error is NaN
   });
 }

@@ -1,5 +1,5 @@
-// Two ranks, the first of which sends a tensor to the second: two processes of this machine, or as --ranks 2, --threads 2 or RANK and
-// WORLD_SIZE say.
+// Sends a tensor from one rank to another. The ranks are two processes of this machine by default. --ranks 2, --threads 2, or RANK and
+// WORLD_SIZE in the environment start them otherwise.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 using Tensor = std::array<float, 2>;
 
-/// What happened and the values, as PyTorch prints a tensor: at once, so that lines of several ranks do not mix.
+/// Prints a message and the values, in PyTorch's format. Flushes them at once, so that lines of several ranks do not mix.
 void print(const char* what, const Tensor& tensor) {
   fmt::print(stdout, "{}\ntensor([{: #.0f}, {: #.0f}])\n", what, tensor[0], tensor[1]);
   std::fflush(stdout);
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     } else {
       world.recv(tensor, 0);
     }
-    world.barrier();  // so that the sender speaks first
+    world.barrier();  // so that the sender prints first
     if (!sender) print("Rank-1 has received the following tensor from Rank-0", tensor);
   });
 }

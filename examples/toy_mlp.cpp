@@ -1,4 +1,4 @@
-// A multilayer perceptron on a synthetic classification set, spread over ranks in one of several ways. The mathematics is the same in all.
+// Trains a multilayer perceptron on a synthetic classification set, with one of several strategies. The mathematics is the same in all.
 //
 //   toy_mlp --strategy single                       one process
 //   toy_mlp --world-size 2                          two data-parallel processes
@@ -25,11 +25,11 @@ using pdp::Index;
 struct ToyFlags : examples::TrainingFlags {
   std::string strategy = "ddp";
   Index layers = 4, dim_in = 1024, dim_hidden = 256, train_size = 10'000;
-  std::optional<Index> classes;  // 32, or as many as the data have
+  std::optional<Index> classes;  // default: 32, or as many as the data has
   float learning_rate = 0.1f;
   std::int64_t steps = 1000;
-  std::string init;    // parameters are read from here before the first step
-  bool check = false;  // after each step, whether ranks hold the same parameters
+  std::string init;    // input file: the parameters before the first step
+  bool check = false;  // after each step, check that the ranks hold the same parameters
 };
 
 ToyFlags parse(int argc, char** argv) {
@@ -74,7 +74,8 @@ pdp::strategy::AnyStrategy strategy_of(const ToyFlags& flags) {
   return DataParallel{};
 }
 
-/// The set that the flags ask for, and the widths of a model for it. `init`: the first parameters, if the flags name some.
+/// Returns the dataset that the flags ask for, and the widths of a model for it. `init` holds the initial parameters, or nothing if the
+/// flags name none.
 std::pair<pdp::data::Classification, std::vector<Index>> set_and_widths(const ToyFlags& flags,
                                                                         const std::vector<pdp::checkpoint::Tensor>& init) {
   const Index classes = flags.classes.value_or(32);

@@ -1,4 +1,4 @@
-// The configurations that whole steps are measured on.
+// The configurations on which whole steps are measured.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// A configuration: its task, what a data-parallel rank brings to a step, and the widths of its linear layers.
+/// A configuration: its task, the rows of a data-parallel rank in a step, and the widths of its linear layers.
 template <class TaskType>
 struct Config {
   TaskType task;
@@ -51,7 +51,7 @@ auto wide(Optimizer optimizer = {.lr = 0.01f}) {
       {1024, 2048, 2048, 2048, 1000}};
 }
 
-/// Many layers of one size.
+/// Many layers of the same size.
 inline auto deep() {
   using namespace pdp::nn;
   constexpr int layers = 32;
@@ -62,13 +62,13 @@ inline auto deep() {
                 128, widths};
 }
 
-/// Samples that are no samples of anything, a number of batches of them, so that no step finds its input in the cache by luck.
+/// Random samples in several batches, so that no step finds its input in the cache by chance.
 template <class Target>
 class Batches {
  public:
   static constexpr std::size_t count = 16;
 
-  /// `key`: other samples for another one.
+  /// Different keys give different samples.
   Batches(pdp::Index rows, pdp::Index inputs, pdp::Index outputs, int key) {
     for (std::size_t b = 0; b < count; ++b) {
       x_[b].resize(static_cast<std::size_t>(rows * inputs));

@@ -1,4 +1,4 @@
-// Gloo's own functions, called by nothing but this, under the names of a communicator's verbs: what comm::Gloo is compared with.
+// Gloo's own functions under the names of a communicator's operations, called without pdp: the baseline for comm::Gloo.
 #pragma once
 
 #include <gloo/allgather.h>
@@ -117,7 +117,7 @@ class GlooDirect {
   }
 
  private:
-  /// The job's store, for Gloo.
+  /// Gives Gloo access to the job's store.
   class Store : public gloo::rendezvous::Store {
    public:
     Store(const pdp::comm::StoreView& job, pdp::comm::TimePoint deadline) : job_{job}, deadline_{deadline} {}

@@ -1,4 +1,4 @@
-// A median and how sure it is.
+// A median and its confidence interval.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct Interval {
   double median, low, high;
 };
 
-/// The median and its 95 % interval by 4000 resamples (B. Efron, Bootstrap methods, 1979); the same for the same values.
+/// Returns the median and its 95 % interval by 4000 resamples (B. Efron, Bootstrap methods, 1979). Equal values give equal results.
 inline Interval interval(const std::vector<double>& values) {
   std::mt19937 chance{1};
   std::uniform_int_distribution<std::size_t> any{0, values.size() - 1};

@@ -1,4 +1,4 @@
-// MPI's own functions, called by nothing but this, under the names of a communicator's verbs: what comm::Mpi is compared with.
+// MPI's own functions under the names of a communicator's operations, called without pdp: the baseline for comm::Mpi.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ class MpiDirect {
   using Sum = pdp::comm::Sum;
 
   static MpiDirect start() {
-    // As comm::Mpi starts it: by MPI_Init alone, Open MPI's small calls are 0.2 us faster.
+    // Initialised as in comm::Mpi: with plain MPI_Init, small calls of Open MPI are 0.2 us faster.
     int provided = MPI_THREAD_SINGLE;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     return MpiDirect{};

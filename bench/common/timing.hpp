@@ -1,4 +1,4 @@
-// What the benchmarks share: the clock, the statistic, and a core for each rank.
+// Shared by the benchmarks: the clock, the median, and the pinning of ranks to cores.
 #pragma once
 
 #include <sched.h>
@@ -21,7 +21,7 @@ inline double median(std::vector<double> values) {
   return *middle;
 }
 
-/// A rank on a core of its own, where there are enough. `thread`: 0 for the caller, which is the rank.
+/// Pins a rank to its own core, if there are enough cores. `thread` is the thread to pin; 0 is the caller.
 inline void pin(int rank, int size, pid_t thread = 0) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || size > CPU_COUNT(&allowed)) return;
@@ -36,8 +36,11 @@ inline void pin(int rank, int size, pid_t thread = 0) {
   }
 }
 
-/// The process's other threads on the core of the next rank; before the rank itself is pinned. For Gloo, whose thread spins while the rank
-/// holds a connection, which on one core lasts until the kernel lets the rank run again: milliseconds.
+/// Pins the process's other threads to the core of the next rank. Call it before the rank itself is pinned, which narrows the cores to
+/// choose from.
+///
+/// Gloo needs this: its thread spins while the rank holds a connection. On a single core, that would last until the kernel runs the rank
+/// again, which takes milliseconds.
 inline void pin_others(int rank, int size) {
   for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"})
     if (const pid_t thread = std::stoi(task.path().filename()); thread != gettid()) pin((rank + 1) % size, size, thread);

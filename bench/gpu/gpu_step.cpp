@@ -1,11 +1,11 @@
-// One training step on a GPU against its floor: the model's matrix products alone, as one graph, in the same run.
+// Measures one training step on a GPU against its floor: the model's matrix products alone, as one graph, in the same run.
 //
 //   gpu_step --config toy|mnist|ae|wide [--precision float32|tf32|bfloat16] [--no-graphs] [--fused-relu] [--serial-weight-gradients]
 //            [--steps N] [--pairs P | --turns]
 //
-// Prints one JSON object. Blocks of N steps on a batch that lies on the GPU, and of as many floors, alternate (A B B A ...) and are timed
-// by events of the GPU; the figures are medians over blocks, for one step. With --turns it makes two of each for every line on its standard
-// input and prints an object each time, so that programs may take turns.
+// Prints one JSON object. Blocks of N steps, on a batch in GPU memory, alternate with blocks of N floors (A B B A ...). They are timed by
+// events of the GPU; the figures are medians over blocks, for one step. With --turns, it runs two blocks of each for every line on standard
+// input, and prints an object each time, so that several programs can take turns.
 
 #include <cuda_runtime_api.h>
 
@@ -41,7 +41,7 @@ struct Settings {
   int steps = 1000, pairs = 11;
 };
 
-/// How long the device takes for what f gives it, in microseconds for each of so many times.
+/// Measures how long the device takes for the work that f submits: microseconds per call, over `times` calls.
 class Timer {
  public:
   explicit Timer(const pdp::cuda::Device& device) : device_{device} {
@@ -68,12 +68,12 @@ class Timer {
   std::array<cudaEvent_t, 2> events_{};
 };
 
-/// Gives the GPU the same for so long that its clocks go up, which takes a part of a second where it has had nothing to do.
+/// Repeats f for `duration`, until the clocks of the GPU have gone up. On an idle GPU that takes a fraction of a second.
 void warm_up(Timer& timed, std::chrono::milliseconds duration, const auto& f) {
   for (const auto end = std::chrono::steady_clock::now() + duration; std::chrono::steady_clock::now() < end;) timed(20, f);
 }
 
-/// The products of a step on memory of their own: forward, the gradient of each weight, and the gradient of each input but the first.
+/// The matrix products of a step on their own memory: forward, the gradient of each weight, and the gradient of each input but the first.
 template <class T>
 class Floor {
   using Gradient = pdp::Accumulated<T>;

@@ -1,11 +1,11 @@
-// How long a collective of Gloo takes over TCP: what bench/collectives measures, with the same values, waits, statistic and output.
-// run_collectives compiles and starts it.
+// Measures how long a collective of Gloo takes over TCP, with the values, waits, statistic and output of bench/collectives. run_collectives
+// compiles and starts it.
 //
 //   gloo_collectives pinned|free RANKS OP CALLS BYTES...
 //
-// Starts its own ranks; at most CALLS calls of each size are timed. A rank of Gloo is two threads, the caller's and its device's: pinned
-// gives the caller's the rank's core and the device's that of the next rank, where there are enough, and free leaves them to the
-// kernel. Either may be the faster. No reduce_scatter, for which Gloo has another interface.
+// Starts its own ranks. Times at most CALLS calls of each size. A rank of Gloo has two threads, the caller's and the device's. "pinned"
+// pins the caller's thread to the rank's core, and the device's thread to that of the next rank, if there are enough cores. "free" leaves
+// them to the kernel. Either may be faster. There is no reduce_scatter, for which Gloo has another interface.
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -49,7 +49,7 @@ void sum(void* to, const void* left, const void* right, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
 }
 
-/// `whole` and `part` as in bench/collectives.
+/// One op and its buffers: `whole` and `part` are as in bench/collectives.
 class Trial {
  public:
   Trial(World world, std::string op, std::size_t bytes) : world_{std::move(world)}, op_{std::move(op)} {
@@ -127,7 +127,7 @@ class Trial {
     gloo::barrier(options);
   }
 
-  /// Looks at the results after fill() and run().
+  /// Checks the results after fill() and run().
   void check() const {
     const int rank = world_->rank, size = world_->size;
     const std::size_t shard = part_.size(), begin = shard * static_cast<std::size_t>(rank),
@@ -164,7 +164,7 @@ void measure(const World& world, const std::string& op, int most, std::size_t si
   std::vector<double> times;
   for (int i = -warm_up; i < count; ++i) {
     trial.fill();
-    if (size >= 256 * 1024) trial.barrier();  // for less, the call itself brings the ranks together
+    if (size >= 256 * 1024) trial.barrier();  // for less, the call itself synchronises the ranks
     const double begin = bench::now_us();
     trial.run();
     times.push_back(bench::now_us() - begin);
@@ -178,7 +178,7 @@ void measure(const World& world, const std::string& op, int most, std::size_t si
   }
 }
 
-/// One rank: 0 if all went well.
+/// Runs one rank. Returns 0 on success, else 1.
 int run_rank(int rank, int ranks, bool pinned, const std::string& folder, const std::string& op, int calls,
              const std::vector<std::size_t>& sizes) {
   try {
@@ -193,7 +193,7 @@ int run_rank(int rank, int ranks, bool pinned, const std::string& folder, const 
       bench::pin(rank, ranks);
     }
     for (const std::size_t size : sizes) measure(world, op, calls, size);
-    Trial{world, "barrier", 0}.barrier();  // no rank closes its sockets while another still reads
+    Trial{world, "barrier", 0}.barrier();  // so that no rank closes its sockets while another still reads
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gloo_collectives: %s\n", error.what());
@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
       children.push_back(child);
       continue;
     }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank that outlives its parent would spoil every later measurement
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank that outlives its parent would distort all later measurements
     if (getppid() != parent) _exit(1);
     _exit(run_rank(rank, ranks, where == "pinned", folder, argv[3], calls, sizes));
   }

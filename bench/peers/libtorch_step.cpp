@@ -1,9 +1,9 @@
-// How long a training step takes with LibTorch, the C++ front end of PyTorch: what torch_step.py step times on one rank, with the same
-// models, losses, optimizers, batches, statistic and output. run_step compiles and starts it.
+// Measures how long a training step takes with LibTorch, the C++ front end of PyTorch. Models, losses, optimizers, batches, statistic and
+// output are those of `torch_step.py step` on one rank. run_step compiles and starts it.
 //
 //   libtorch_step toy|mnist|ae|wide STEPS WARM_UP
 //
-// One thread, on the first core that it may use. The first WARM_UP steps are not timed.
+// Uses one thread, on the first core that it may use. The first WARM_UP steps are not timed.
 
 #include <torch/torch.h>
 
@@ -57,9 +57,9 @@ std::unique_ptr<torch::optim::Optimizer> optimizer_of(const Config& config, torc
   return std::make_unique<torch::optim::SGD>(model->parameters(), torch::optim::SGDOptions{config.lr});
 }
 
-/// Median microseconds of a step.
+/// Returns the median time of a step in microseconds.
 double measure(const Config& config, int steps, int warm_up) {
-  constexpr int pool = 16;  // different batches, so that no step finds its input in the cache by luck
+  constexpr int pool = 16;  // different batches, so that no step finds its input in the cache by chance
   auto model = model_of(config);
   const auto optimizer = optimizer_of(config, model);
   std::vector<Tensor> inputs, targets;

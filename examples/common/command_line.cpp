@@ -22,7 +22,7 @@ CommandLine::CommandLine(int argc, char** argv, const std::string& description)
   pdp::open_standard_streams();
   get_formatter()->column_width(44);
   std::ranges::reverse(words_);
-  // -nr and -ip, words of two letters behind one dash as the original program writes them, are long flags.
+  // -nr and -ip are long flags that begin with one dash, as in the original program.
   for (std::string& word : words_)
     for (const std::string name : {"-nr", "-ip"})
       if (word == name || word.starts_with(name + "=")) word.insert(0, 1, '-');

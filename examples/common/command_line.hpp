@@ -13,13 +13,13 @@
 
 namespace examples {
 
-/// The command line of an example, and the flags that several examples have.
+/// The command line of an example, with the flags that several examples share.
 class CommandLine : public CLI::App {
  public:
   CommandLine(int argc, char** argv, const std::string& description);
 
-  /// Adds a flag that takes a number from `least` to `most`, read as pdp::launch::Options::from reads one: in every locale alike, the whole
-  /// word, and with an error that names the range and the first long one of `names`. A std::optional has no default to show.
+  /// Adds a flag that takes a number from `least` to `most`, parsed as by pdp::launch::Options::from: the whole word, and independent of
+  /// the locale. An error names the range and the first long one of `names`. A std::optional shows no default.
   template <class Variable, class Number>
   CLI::Option* number(const std::string& names, Variable& variable, Number least, Number most, const std::string& text) {
     const std::string name = names.substr(names.find("--"), names.find(',', names.find("--")) - names.find("--"));
@@ -29,24 +29,26 @@ class CommandLine : public CLI::App {
     if constexpr (std::is_arithmetic_v<Variable>) flag->default_str(pdp::text(variable));
     return flag;
   }
-  /// Adds a flag that takes words, such as a path. Refuses empty ones, which come from a variable that is not set (--load "$CHECKPOINT"):
-  /// the program would do without. Of `--load= --epochs 3` CLI11 takes the next flag for the path, so words that begin with -- are refused,
-  /// too. `what`: what the flag needs, for the error.
+  /// Adds a flag that takes words, such as a path. `what` says what the flag needs, for the error.
+  ///
+  /// Rejects an empty value, which comes from an unset variable (--load "$CHECKPOINT"), because the program would ignore the flag. Rejects
+  /// words that begin with --, because CLI11 takes the next flag of `--load= --epochs 3` for the path.
   CLI::Option* words(const std::string& names, std::string& variable, const std::string& text, const std::string& what = "a path");
-  /// Adds a flag that takes one of some words.
+  /// Adds a flag that takes one of `words`.
   void choice(const std::string& name, std::string& variable, const std::vector<std::string>& words, const std::string& text);
 
-  /// Adds --ranks, --threads and --comm, and the check of all options. `unless_said`: how many ranks there are by default, in words.
+  /// Adds --ranks, --threads and --comm, and the check of all options. `unless_said` describes the default number of ranks in the help
+  /// text.
   void ranks(pdp::launch::Options& options, const std::string& unless_said = {});
-  /// Adds the flags of every program that trains. `batch`: whose samples --batch-size counts.
+  /// Adds the flags of every program that trains. `batch` says in the help text which samples --batch-size counts.
   void training(TrainingFlags& flags, const std::string& batch);
 
-  /// Reads the words, then calls `check`, which throws if they do not fit together. Ends the program with 0 after --help, with 1 if its
-  /// text cannot be written, and with 2 after a wrong command line.
+  /// Parses the command line, then calls `check`, which throws if the flags do not fit together. Exits with 0 after --help, with 1 if the
+  /// help text cannot be written, and with 2 after an invalid command line.
   void read(const std::function<void()>& check);
 
  private:
-  std::vector<std::string> words_;  // the last one first
+  std::vector<std::string> words_;  // in reverse order, as CLI11 takes them
 };
 
 }  // namespace examples

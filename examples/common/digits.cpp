@@ -21,7 +21,7 @@ template <class World, class... Device>
 void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
-  const bool is_root = world.rank() == 0;  // it alone writes files
+  const bool is_root = world.rank() == 0;  // only rank 0 writes files
   const pdp::data::Mnist digits{flags.data};
   pdp::Trainer trainer{world, strategy, digit_classifier, options, device...};
   Reports reports{trainer, flags, world.rank()};

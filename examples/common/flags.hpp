@@ -13,12 +13,12 @@ namespace examples {
 struct TrainingFlags {
   pdp::launch::Options launch;
   std::uint64_t seed = 0;
-  pdp::Index batch_size = 128;  // of each rank, where ranks share the data; else of a step
-  std::string data;             // where the samples are
-  std::string losses;           // step,loss for each step
-  std::string timeline;         // a step as it ran
+  pdp::Index batch_size = 128;  // per rank if the ranks share the data, else per step
+  std::string data;             // path of the samples
+  std::string losses;           // output file: step,loss of each step
+  std::string timeline;         // output file: the timeline of one step
   std::string device = "cpu";   // or cuda
-  bool plan = false;            // prints what each rank holds and does, and trains nothing
+  bool plan = false;            // print what each rank holds and does; do not train
   int stage = 1;                // of ZeRO
   int micro_batches = 4;        // of a pipeline
 };
@@ -26,23 +26,23 @@ struct TrainingFlags {
 /// The options of the MNIST programs.
 struct Flags : TrainingFlags {
   int epochs = 3;
-  std::string save;                                       // the parameters are written here after each epoch
-  std::string load;                                       // and read from here before the first
-  std::string log;                                        // one JSON object an epoch
-  bool pipelined = false;                                 // in pieces of at most 20 samples
+  std::string save;                                       // output file: the parameters after each epoch
+  std::string load;                                       // input file: the parameters before the first epoch
+  std::string log;                                        // output file: one JSON object per epoch
+  bool pipelined = false;                                 // cut batches into micro-batches of at most 20 samples
   std::string schedule = "1f1b";                          // of a pipeline
-  int data_axis = 0, pipeline_axis = 1, tensor_axis = 1;  // of a mesh; data_axis 0: as many as there are ranks for
+  int data_axis = 0, pipeline_axis = 1, tensor_axis = 1;  // of a mesh; data_axis 0: as large as the number of ranks allows
 };
 
-/// Which flags an MNIST program takes beside those of all of them.
+/// The flags that an MNIST program takes besides those that all of them take.
 struct Takes {
-  bool ranks = false;    // all that start ranks
-  bool devices = false;  // of one process, over which a batch is scattered
+  bool ranks = false;    // all flags that start ranks
+  bool devices = false;  // devices of one process, over which a batch is scattered
   bool stage = false, pipelined = false, schedule = false, mesh = false;
 };
 
-/// Reads the command line of an MNIST program, then calls `check`, which throws if the flags do not fit together. Ends the program with 0
-/// after --help, and with 2 after a flag that is wrong.
+/// Parses the command line of an MNIST program, then calls `check`, which throws if the flags do not fit together. Exits with 0 after
+/// --help, and with 2 after an invalid flag.
 Flags parse(int argc, char** argv, const std::string& description, Takes takes, const std::function<void(Flags&)>& check = {});
 
 }  // namespace examples

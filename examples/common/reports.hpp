@@ -11,7 +11,7 @@
 
 namespace examples {
 
-/// The files that --losses and --timeline ask for: the loss of every step, and the fifth step as it ran, or the last one if there are
+/// Writes the files of --losses and --timeline: the loss of every step, and the timeline of the fifth step, or of the last one if there are
 /// fewer. All ranks make the same calls; rank 0 writes.
 template <class Trainer>
 class Reports {
@@ -24,7 +24,7 @@ class Reports {
     if (losses_) losses_->write(number, loss);
     if (timeline_) timeline_->after_step(number);
   }
-  /// Ends the files. Throws pdp::FileError if something is lost.
+  /// Closes the files. Throws pdp::FileError if something is lost.
   void close() {
     if (losses_) losses_->close();
     if (timeline_) timeline_->write();
@@ -35,12 +35,12 @@ class Reports {
   std::optional<pdp::StepTimeline<Trainer>> timeline_;
 };
 
-/// Prints what each rank of the world would hold, send and wait for. `device`: what --device names.
+/// Prints what each rank of the world would hold, send and wait for. `device` is the value of --device.
 template <class World, class TaskType, pdp::strategy::Strategy S>
 void print_plan(const World& world, const std::string& device, const TaskType& task, const S& strategy,
                 const pdp::TrainerOptions& options) {
   if (device == "cpu") return pdp::print(world, "{}", pdp::describe(task, strategy, world, options).text());
-  auto planned = pdp::describe(task, strategy, world.size(), options);  // the world has no GPUs, as a plan needs none
+  auto planned = pdp::describe(task, strategy, world.size(), options);  // a plan needs no GPUs, so the world has none
   planned.device = "a GPU for each rank";
   pdp::print(world, "{}", planned.text());
 }

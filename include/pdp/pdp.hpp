@@ -1,7 +1,7 @@
 #pragma once
 
 /// The public headers of pdp that need no optional library. A backend is one more include and one more CMake target, such as
-/// <pdp/comm/tcp.hpp> and pdp::tcp. What is in none of these is internal, or has an include of its own.
+/// <pdp/comm/tcp.hpp> and pdp::tcp. All other headers are internal, or are included by themselves.
 
 // Models
 #include <pdp/nn/activation.hpp>

@@ -20,36 +20,37 @@ class Contributions;
 
 namespace pdp::checkpoint {
 
-/// A parameter as files hold it: by its full name, in PyTorch's layout.
+/// A parameter as files hold it: with its full name, in PyTorch's layout.
 struct Tensor {
   std::string name;
   std::vector<Index> shape;
   std::vector<float> values;
-  std::string other_type = {};  // of a tensor whose elements are not float32 and were not read: their type; `values` is empty then
+  std::string other_type = {};  // the element type if it is not float32; `values` is empty then, as they were not read
 };
 
-/// The tensor of a parameter, or of the whole that it is a part of, without its values.
+/// Returns the tensor of a parameter, with all values 0. For a part of a parameter, returns the tensor of the whole.
 [[nodiscard]] Tensor tensor_of(const nn::Parameter& parameter);
 
-/// Puts values (floats or doubles) that are given as they lie in memory to where files hold them.
+/// Copies values (float or double) from their order in memory to their places in the tensor.
 template <class T>
 void put(Tensor& tensor, const nn::Parameter& parameter, std::span<const T> values);
 
 namespace detail {
 
-/// Tensors from elsewhere that become a model's parameters.
+/// Checks tensors that are to become a model's parameters, and gives access to their values.
 class Import {
  public:
-  /// `source`: where the tensors come from, for messages. It and the tensors must outlive this.
+  /// `source` names the origin of the tensors in messages. It and the tensors must outlive this object. Throws FileError if a name occurs
+  /// twice.
   Import(const std::vector<Tensor>& tensors, std::string_view source);
   ~Import();
 
-  /// Throws FileError unless the tensor of this parameter is there, and fits.
+  /// Throws FileError unless there is a float32 tensor for this parameter and it has the right shape.
   void check(const nn::Parameter& parameter);
-  /// After the check of all parameters of the model. Throws FileError if there are float32 tensors besides.
+  /// Throws FileError if there are other float32 tensors. Call it after the check of all parameters of the model.
   void check_rest() const;
 
-  /// So many values of a parameter, as they lie in memory from `first` on.
+  /// Returns `count` values of a parameter, in their order in memory, from `first` on.
   template <class T>
   [[nodiscard]] std::vector<T> values(const nn::Parameter& parameter, Index first, std::size_t count) const;
 
@@ -60,7 +61,7 @@ class Import {
 
 }  // namespace detail
 
-/// The parameters that this rank holds, in the order of the model. Throws ConfigError where it keeps slices or parts of them only.
+/// Returns the parameters that this rank holds, in the order of the model. Throws ConfigError if it holds only slices or parts of them.
 template <class D, class T>
 [[nodiscard]] std::vector<Tensor> export_parameters(nn::StageParameters<D, T>& stage) {
   using Master = Accumulated<T>;
@@ -75,20 +76,20 @@ template <class D, class T>
   return tensors;
 }
 
-/// Returns all parameters of a model, in its order, out of what its ranks have given.
+/// Returns all parameters of a model, in its order, assembled from the contributions of its ranks.
 template <class T>
 [[nodiscard]] std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>& model, const engine::Contributions& from,
                                                     const std::vector<T>& all);
 
-/// A hash of tensors, whatever their order; the same on every processor.
+/// Returns a hash of tensors, independent of their order. It is the same on every processor.
 [[nodiscard]] std::int64_t hash_of(const std::vector<Tensor>& tensors);
 
 std::string shape_text(const std::vector<Index>& shape);
 
-/// Sets what this rank keeps of a model's parameters. `source`: where the tensors come from, for messages.
+/// Sets the parameters that this rank keeps. `source` names the origin of the tensors in messages.
 ///
-/// Throws FileError, and changes nothing, unless the tensors are exactly the parameters of the model. Further tensors whose elements are
-/// not float32, such as counters and masks, are no parameters of pdp's and are ignored.
+/// Throws FileError, and changes nothing, unless the tensors are exactly the parameters of the model. Further tensors that are not float32,
+/// such as counters and masks, are ignored: pdp has no such parameters.
 template <class D, class T>
 void import_parameters(nn::StageParameters<D, T>& stage, const std::vector<Tensor>& tensors, std::string_view source) {
   detail::Import imported{tensors, source};

@@ -9,8 +9,9 @@
 
 namespace pdp::checkpoint {
 
-/// The widths of an nn::MultilayerPerceptron whose parameters these are: of the samples, then of the outputs of each layer whose weight is
-/// 0.weight, 2.weight, ... Throws FileError if there is no such tensor, or its shape does not fit. `source`: where they come from.
+/// Returns the widths of the nn::MultilayerPerceptron that has these parameters: that of the samples, then the outputs of each layer, by
+/// the shapes of 0.weight, 2.weight, ... Throws FileError if there is no 0.weight, or a shape does not fit. `source` names the origin of
+/// the tensors in messages.
 [[nodiscard]] std::vector<Index> perceptron_widths(const std::vector<Tensor>& tensors, std::string_view source);
 
 }  // namespace pdp::checkpoint

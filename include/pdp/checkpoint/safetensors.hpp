@@ -8,12 +8,12 @@
 
 namespace pdp::checkpoint {
 
-/// Writes parameters to exactly this file: beside it at first, and renamed when all is on disk, so that it holds the old ones or the new
-/// ones. Throws FileError.
+/// Writes parameters to a safetensors file atomically: to a temporary file beside it, which is renamed when all is on disk. So the file
+/// holds either the old or the new parameters. Throws FileError if that fails.
 void save(const std::filesystem::path& path, const std::vector<Tensor>& tensors);
 
-/// Reads all float32 tensors of a file. A tensor of another type is in the list with its name, shape and type only, so that a file with
-/// counters or masks beside the parameters can be imported. Throws FileError.
+/// Reads all float32 tensors of a file. Of a tensor of another type, reads only the name, shape and type, so that a file with counters or
+/// masks beside the parameters can be imported. Throws FileError if the file cannot be read or is invalid.
 [[nodiscard]] std::vector<Tensor> load(const std::filesystem::path& path);
 
 }  // namespace pdp::checkpoint

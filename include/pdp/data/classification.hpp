@@ -8,25 +8,27 @@
 
 namespace pdp::data {
 
-/// Samples of one width with a class number each, from 0 to `classes` - 1: some to train on, others to test on.
+/// A training set and a test set of labelled samples. All samples have the same width. Labels are class numbers from 0 to `classes` - 1.
 struct Classification {
   InMemory<std::int32_t> train, test;
   Index classes = 0;
 };
 
-/// How a synthetic classification set is made, after Guyon's "Design of experiments for the NIPS 2003 variable selection benchmark", as
-/// scikit-learn's make_classification: half of the dimensions are informative, the others noise. Each class has ten clusters. The centre of
-/// a cluster is a corner of a cube in the informative dimensions, and its points are normal, mixed by a matrix of its own. One label in a
-/// hundred is wrong.
+/// Parameters of a synthetic classification set, generated as by scikit-learn's make_classification, after Guyon's "Design of experiments
+/// for the NIPS 2003 variable selection benchmark".
+///
+/// Half of the dimensions are informative, the others noise. Each class has ten clusters. The centre of a cluster is a corner of a cube in
+/// the informative dimensions. Its points are normally distributed and mixed by a matrix of the cluster. One label in a hundred is drawn at
+/// random.
 struct SyntheticClassification {
-  Index samples = 10'000;  // the first tenth is for training, the last tenth for tests; 10 or more
-  Index width = 1024;      // values of a sample
+  Index samples = 10'000;  // at least 10; the first tenth is the training set, the last tenth the test set
+  Index width = 1024;      // values per sample
   Index classes = 32;
   std::uint64_t seed = 0;
 };
 
-/// Makes a synthetic set. Each sample is a function of the seed and its number, so only those are made that are used. Throws ConfigError if
-/// a number is too small.
+/// Generates a synthetic set. A sample depends only on the parameters and its number, so only the first and the last tenth are generated.
+/// Throws ConfigError if there are fewer than 10 samples, or `width` or `classes` is less than 1.
 [[nodiscard]] Classification make_classification(const SyntheticClassification& set);
 
 }  // namespace pdp::data

@@ -8,7 +8,7 @@
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/data/dataset.hpp>
 
-/// What the concept data::Dataset asks for, one static_assert for each.
+/// The requirements of the concept data::Dataset, one static_assert each, so that the compiler names the one that is not met.
 namespace pdp::data::detail {
 
 template <class D>

@@ -11,7 +11,7 @@
 
 namespace pdp::data {
 
-/// Element types of a file, with the names that safetensors gives them. `unknown` stands for every name that is not among these.
+/// Element types of a safetensors file, named as in that format. `unknown` stands for every name that is not in this list.
 enum class ElementType : std::uint8_t {
   F64,
   F32,
@@ -40,7 +40,7 @@ enum class ElementType : std::uint8_t {
 
 struct ElementTypeInfo {
   std::string_view name;
-  std::size_t bits;  // of one element; 0 if unknown
+  std::size_t bits;  // per element; 0 if unknown
 };
 
 inline constexpr std::array<ElementTypeInfo, 23> element_types{
@@ -50,20 +50,20 @@ inline constexpr std::array<ElementTypeInfo, 23> element_types{
 
 constexpr const ElementTypeInfo& info(ElementType type) { return element_types[as_size(type)]; }
 
-/// Returns the type of that name, or ElementType::unknown.
+/// Returns the type with this name, or ElementType::unknown if there is none.
 constexpr ElementType element_type(std::string_view name) {
   for (std::size_t i = 0; i < element_types.size(); ++i)
     if (element_types[i].name == name) return static_cast<ElementType>(i);
   return ElementType::unknown;
 }
 
-/// The bits of a half-precision number (IEEE 754 binary16), to be moved and not to be calculated with.
+/// The bits of a half-precision number (IEEE 754 binary16), for storage only: it has no arithmetic.
 struct Float16 {
   std::uint16_t bits = 0;
   friend constexpr bool operator==(Float16, Float16) = default;
 };
 
-/// The bits of the upper half of a float.
+/// The bits of a bfloat16, which are the upper half of a float. For storage only.
 struct BFloat16 {
   std::uint16_t bits = 0;
   friend constexpr bool operator==(BFloat16, BFloat16) = default;
@@ -98,7 +98,7 @@ inline constexpr std::optional element_type_of<std::uint8_t> = ElementType::U8;
 template <>
 inline constexpr std::optional element_type_of<bool> = ElementType::BOOL;
 
-/// A C++ type with an element type of its own.
+/// A C++ type that corresponds to an ElementType of the same size.
 template <class T>
 concept Element = element_type_of<T>
 .has_value() && 8 * sizeof(T) == info(*element_type_of<T>).bits;

@@ -14,31 +14,33 @@
 
 namespace pdp::data {
 
-/// The contents of an IDX file of unsigned bytes: LeCun's format, in which MNIST comes (https://yann.lecun.com/exdb/mnist).
+/// The contents of an IDX file of unsigned bytes. IDX is LeCun's format of the MNIST files (https://yann.lecun.com/exdb/mnist).
 struct Idx {
-  std::vector<Index> extents;        // 1 to 4, outermost first; in MNIST the first one counts the samples
+  std::vector<Index> extents;        // 1 to 4 extents, outermost first; in MNIST, the first is the number of samples
   std::vector<std::uint8_t> values;  // row-major
 };
 
-/// An IDX file that is open for reading, plain or packed by gzip (told by its contents, not by its name). The header is read at once, so
-/// that the caller can reject a file by its extents before anything is unpacked.
+/// An IDX file open for reading, plain or compressed by gzip (detected from the contents, not the name). The constructor reads the header,
+/// so that the caller can reject a file by its extents before any data is decompressed.
 class IdxFile {
  public:
-  /// Throws FileError if the file cannot be read or its header is not valid.
+  /// Throws FileError if the file cannot be read or its header is invalid.
   explicit IdxFile(const std::filesystem::path& path);
   explicit IdxFile(Input input);
 
   [[nodiscard]] const std::string& name() const { return input_.name(); }
   [[nodiscard]] const std::vector<Index>& extents() const { return extents_; }
 
-  /// Reads the values; to be called once. Throws FileError if there is a byte too few or too many. Memory grows with what is really there,
-  /// and a packed file never takes more than its header announces: a large one is unpacked twice, the first time only to count its bytes.
+  /// Reads the values. May be called once. Throws FileError if there are too few or too many bytes.
+  ///
+  /// Memory grows with the data that is really present, and never beyond what the header announces. A compressed file that announces more
+  /// than 64 MiB is decompressed twice, the first time only to count its bytes.
   [[nodiscard]] std::vector<std::uint8_t> values();
 
  private:
   [[nodiscard]] std::size_t header_bytes() const { return 4 + 4 * extents_.size(); }
 
-  /// Throws unless the file has the size that its header announces, without memory for it.
+  /// Throws FileError if the file does not have the size that its header announces. Allocates no memory for the values.
   void check_size() const;
   void resize(std::vector<std::uint8_t>& values, std::size_t size) const;
   [[noreturn]] void wrong_size(std::string_view found) const;
@@ -49,7 +51,7 @@ class IdxFile {
   std::size_t expected_;
 };
 
-/// Reads a whole IDX file (see IdxFile). Throws FileError.
+/// Reads a whole IDX file. Throws FileError as IdxFile does.
 Idx read_idx(Input input);
 Idx read_idx(const std::filesystem::path& path);
 

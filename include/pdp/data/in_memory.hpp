@@ -11,13 +11,14 @@
 
 namespace pdp::data {
 
-/// A Dataset over the user's own numbers, which are taken as they are. Copies share them.
+/// A Dataset over the user's own numbers, which are used unchanged. Copies share the memory.
 template <TargetElement T>
 class InMemory {
  public:
   using Target = T;
 
-  /// `x` is [samples, sample_shape] and `y` is [samples, target_shape], row-major. Throws ShapeError where they do not fit.
+  /// Takes `x`, [samples, sample_shape], and `y`, [samples, target_shape], both row-major. Throws ShapeError if a size does not fit its
+  /// shape, or a shape is empty or has an extent below 1.
   InMemory(Shape sample_shape, std::vector<float> x, std::vector<Target> y, Shape target_shape = Shape{1});
 
   [[nodiscard]] Index size() const { return size_; }

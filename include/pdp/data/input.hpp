@@ -10,13 +10,13 @@
 
 namespace pdp::data {
 
-/// The bytes that a reader parses: a file's, or some in memory (which the caller keeps alive). Nothing is read before it is asked for.
+/// A source of bytes with random access: a file, or memory that the caller keeps alive. Nothing is read ahead.
 class Input {
  public:
-  /// Opens a regular file. Throws FileError.
+  /// Opens a file. Throws FileError if it cannot be opened or is not a regular file.
   explicit Input(const std::filesystem::path& path);
 
-  /// `name` stands for the path in messages.
+  /// Reads from memory. `name` takes the place of the path in error messages.
   explicit Input(std::span<const std::byte> bytes, std::string name = "bytes in memory");
 
   Input(Input&& other) noexcept;
@@ -26,24 +26,25 @@ class Input {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
 
-  /// Fills `bytes` from `offset` on and returns how many there were: fewer than asked for only at the end. Throws FileError.
+  /// Fills `bytes` from `offset` on and returns the number of bytes read, which is less than bytes.size() only at the end. Throws FileError
+  /// if reading fails.
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
 
  private:
   [[noreturn]] void fail(const char* verb, int reason) const;
 
   std::string name_;
-  int file_ = -1;  // -1: the bytes are those of memory_
+  int file_ = -1;  // -1: the bytes are in memory_
   std::span<const std::byte> memory_;
   std::uint64_t size_ = 0;
 };
 
-/// Reads an Input from its beginning on.
+/// Reads an Input sequentially, from its beginning.
 class InputBytes {
  public:
   explicit InputBytes(const Input& input) : input_{&input} {}
 
-  /// Fills `bytes` and returns how many there were: fewer than asked for only at the end.
+  /// Fills `bytes` and returns the number of bytes read, which is less than bytes.size() only at the end.
   std::size_t read(std::span<std::byte> bytes);
 
  private:

@@ -12,29 +12,29 @@
 
 namespace pdp::data {
 
-/// One shard's share of a global batch. The spans belong to the loader, and hold until its next call of next() or start().
+/// One shard's share of a global batch. The loader owns the memory of the spans, which are valid until the next call of next() or start().
 template <TargetElement Target>
 struct Batch {
   std::span<const float> x;          // [rows, sample_shape]
   std::span<const Target> y;         // [rows, target_shape]
-  Index step = 0;                    // of the epoch
+  Index step = 0;                    // within the epoch, from 0
   Index rows = 0;                    // of this share; may be 0
   Index global_rows = 0;             // of all shares together
-  std::span<const Index> samples{};  // the numbers of the rows in the dataset
+  std::span<const Index> samples{};  // the sample numbers of the rows
 };
 
 namespace detail {
 
-/// What of a Loader depends on no dataset but on the type of its targets: the buffers, and the thread that has them filled.
+/// The part of a Loader that depends only on the type of the targets: the buffers and the thread that fills them.
 template <TargetElement Target>
 class Prefetch {
  public:
-  /// A dataset, and what gathers from it.
+  /// A type-erased dataset and its gather function.
   struct Source {
     const void* data = nullptr;
     void (*gather)(const void* data, std::span<const Index> which, std::span<float> x, std::span<Target> y) = nullptr;
     Index samples = 0;
-    Index x_of_sample = 0, y_of_sample = 0;  // elements
+    Index x_of_sample = 0, y_of_sample = 0;  // elements per sample
   };
 
   Prefetch(const Source& source, Sampler sampler, Shard shard);
@@ -56,14 +56,16 @@ extern template class Prefetch<float>;
 
 }  // namespace detail
 
-/// Gathers a shard's next share on a thread of its own while the current one is used: two buffers, made once for the largest share.
-/// Nothing is allocated after construction. One thread at a time may call it. The destructor waits for a gather in progress, no more.
+/// Prefetches the shares of a shard: gathers the next share on its own thread while the caller uses the current one.
+///
+/// The constructor allocates two buffers for the largest share; nothing is allocated afterwards. Only one thread at a time may call a
+/// Loader. The destructor waits only for a gather in progress.
 template <Dataset D>
 class Loader {
  public:
   using Target = typename D::Target;
 
-  /// Throws ConfigError where the sampler is not one for this dataset, or the shard is none.
+  /// Throws ConfigError if the sampler's number of samples is not the size of the dataset, or the shard is invalid.
   Loader(D data, Sampler sampler, Shard shard = {}) : data_{std::move(data)}, prefetch_{source(data_), std::move(sampler), shard} {}
 
   Loader(const Loader&) = delete;
@@ -71,14 +73,14 @@ class Loader {
 
   [[nodiscard]] const D& data() const { return data_; }
 
-  /// Global batches of an epoch.
+  /// Returns the number of global batches in an epoch.
   [[nodiscard]] Index steps() const { return prefetch_.steps(); }
 
-  /// Begins an epoch, also in the middle of another one or after an error.
+  /// Starts an epoch. May be called in the middle of another epoch or after an error.
   void start(Index epoch) { prefetch_.start(epoch); }
 
-  /// The epoch's next share, or nullptr after the last one. Gives the share before it back to the loader. Waits for the gather;
-  /// what that has thrown is thrown here, again on every call until start().
+  /// Returns the epoch's next share, or nullptr after the last one. Waits until it is gathered. The share returned before becomes invalid.
+  /// If gather has thrown, rethrows its exception on every call until start(). Throws ConfigError before the first start().
   const Batch<Target>* next() { return prefetch_.next(); }
 
  private:
@@ -90,7 +92,7 @@ class Loader {
   }
 
   D data_;
-  detail::Prefetch<Target> prefetch_;  // last, so that its thread has ended before the data goes
+  detail::Prefetch<Target> prefetch_;  // last member: its thread ends before data_ is destroyed
 };
 
 }  // namespace pdp::data

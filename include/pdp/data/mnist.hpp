@@ -12,15 +12,16 @@
 
 namespace pdp::data {
 
-/// Handwritten digits: 784 values each (28 rows of 28), a class number from 0 to 9. Copies share the bytes.
-/// A value is (byte / 255 - 0.1307) / 0.3081: the mean and the deviation of MNIST's training set, as everybody takes them.
+/// Handwritten digits of MNIST: 784 values each (28 rows of 28) and a class number from 0 to 9. Copies share the memory.
+///
+/// A value is (byte / 255 - 0.1307) / 0.3081, with the usual mean and standard deviation of MNIST's training set.
 class Digits {
  public:
   using Target = std::int32_t;
   static constexpr Index pixels = 784;
   static constexpr int classes = 10;
 
-  /// Reads two IDX files. Throws FileError where they are not 28 x 28 images with a label from 0 to 9 for each.
+  /// Reads two IDX files. Throws FileError if they do not hold 28 x 28 images and a label from 0 to 9 for each image.
   Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file);
 
   [[nodiscard]] Index size() const { return size_; }
@@ -29,7 +30,7 @@ class Digits {
 
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const;
 
-  /// The digits [first, last) of these.
+  /// Returns digits [first, last) of these, sharing the memory. Throws ShapeError unless 0 <= first <= last <= size().
   [[nodiscard]] Digits part(Index first, Index last) const;
 
  private:
@@ -42,11 +43,12 @@ class Digits {
   Index size_ = 0;
 };
 
-/// The MNIST files of a folder, each plain or packed (.gz). Where the training files are there, training and test set are as published
-/// (60,000 and 10,000 digits). Where there is the test set only, its first nine tenths are for training and the last tenth for testing.
+/// The MNIST files in a folder, each plain or compressed (.gz). If the training files are present, training and test set are as published
+/// (60,000 and 10,000 digits). If only the test set is present, its first nine tenths are the training set and its last tenth is the test
+/// set.
 class Mnist {
  public:
-  /// Throws FileError, which says what was looked for, where the folder or a file is missing or damaged.
+  /// Throws FileError if the folder or a file is missing or damaged. The message says what was expected.
   explicit Mnist(const std::filesystem::path& folder);
 
   [[nodiscard]] Digits train() const { return train_; }

@@ -9,26 +9,25 @@
 
 namespace pdp::data {
 
-/// Writes a file beside `path` and puts it there by commit(), so that a reader, or the next run after a crash, finds the old file or the
-/// new one, never a mixture. Without commit() the destructor takes the new one away again. A symbolic link at `path` is replaced, not
-/// followed.
+/// Writes a new file, which commit() moves to `path` atomically. A reader, or the next run after a crash, finds the old file or the new
+/// one, never a mixture. Without commit() the destructor discards the new file. A symbolic link at `path` is replaced, not followed.
 ///
-/// Until commit() the new file has no name, so a process that is killed leaves nothing behind. On file systems without such files (NFS) it
-/// is `path`.HOST.PID.NUMBER.new, and the next process that writes the same path removes those of writers that have ended. A writer that is
-/// alive holds a lock (flock) on its file.
+/// Until commit() the new file has no name, so a process that is killed leaves nothing behind. On file systems without unnamed files (NFS)
+/// it is `path`.HOST.PID.NUMBER.new. The next process that writes the same path removes such files of writers that have ended. A live
+/// writer holds a lock (flock) on its file.
 class ReplaceFile {
  public:
-  /// Throws FileError where nothing can be written beside `path`, or `path` is a directory or a device.
+  /// Throws FileError if no file can be created beside `path`, or `path` is a directory or a device.
   explicit ReplaceFile(std::filesystem::path path);
   ReplaceFile(const ReplaceFile&) = delete;
   ReplaceFile& operator=(const ReplaceFile&) = delete;
   ~ReplaceFile();
 
-  /// Appends. Throws FileError, e.g. on a full disk.
+  /// Appends bytes. Throws FileError if that fails, for example on a full disk.
   void write(std::span<const std::byte> bytes);
 
-  /// Puts the file in its place, on the disk. After a FileError the old file is there as it was (except where only the last step failed,
-  /// the sync of the folder: then the new one is there whole, but might not survive a power cut).
+  /// Flushes the file to disk (fsync), then moves it to `path`. If it throws FileError, the old file is unchanged, with one exception: if
+  /// only the final sync of the folder failed, the new file is in place and complete, but might not survive a power cut.
   void commit();
 
  private:
@@ -36,7 +35,7 @@ class ReplaceFile {
   std::unique_ptr<NewFile> file_;
 };
 
-/// Throws FileError if a ReplaceFile could not write there now: for a program that is to find out before it computes what it will write.
+/// Throws FileError if a ReplaceFile for `path` could not be created now. A program calls it to fail before it computes what it will write.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace pdp::data

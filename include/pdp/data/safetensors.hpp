@@ -18,23 +18,24 @@
 #include <pdp/data/safetensors_reader.hpp>
 #include <pdp/data/safetensors_writer.hpp>
 
-/// The safetensors format (https://huggingface.co/docs/safetensors): the length of the header in 8 bytes, the header in JSON, the tensors.
+/// Reads and writes safetensors files (https://huggingface.co/docs/safetensors): 8 bytes with the length of the header, the header in JSON,
+/// the tensors.
 namespace pdp::data {
 
-/// A safetensors file that is open for reading. The header is read and checked at once, a tensor when it is asked for.
+/// A safetensors file open for reading. The constructor reads and checks the header; read() reads one tensor.
 class SafeTensors {
  public:
-  /// Throws FileError if the file cannot be read or its header is not valid (see SafeTensorsHeader).
+  /// Throws FileError if the file cannot be read or its header is invalid (see SafeTensorsHeader).
   explicit SafeTensors(const std::filesystem::path& path) : SafeTensors{Input{path}} {}
   explicit SafeTensors(Input input) : input_{std::move(input)}, header_{detail::HeaderReader{input_}.read()} {}
 
-  /// In the order of their bytes in the file.
+  /// Returns the tensors in the order of their bytes in the file.
   [[nodiscard]] const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   [[nodiscard]] const Metadata& metadata() const { return header_.metadata; }
   [[nodiscard]] const std::string& name() const { return input_.name(); }
   [[nodiscard]] bool contains(std::string_view name) const { return header_.find(name) != nullptr; }
 
-  /// Throws FileError where there is no such tensor.
+  /// Returns the tensor with this name. Throws FileError if there is none.
   [[nodiscard]] const TensorInfo& at(std::string_view name) const {
     const TensorInfo* tensor = header_.find(name);
     if (tensor == nullptr)
@@ -43,7 +44,8 @@ class SafeTensors {
     return *tensor;
   }
 
-  /// Throws FileError where there is no such tensor, or its type or number of elements differ from those of `values`.
+  /// Reads a tensor into `values`. Throws FileError if there is no such tensor, or its type or number of elements differs from that of
+  /// `values`.
   template <Element T>
   void read(std::string_view name, std::span<T> values) const {
     const TensorInfo& tensor = at(name);
@@ -59,7 +61,7 @@ class SafeTensors {
   }
 
  private:
-  /// A byte other than 0 and 1 is no bool, and must never become one.
+  /// Throws FileError for a byte other than 0 and 1, which must never be stored in a bool.
   void read_bools(const TensorInfo& tensor, std::span<bool> values) const {
     std::vector<std::byte> bytes(values.size());
     input_.read_at(header_.data_begin + tensor.begin, bytes);

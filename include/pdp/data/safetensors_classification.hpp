@@ -8,8 +8,9 @@
 
 namespace pdp::data {
 
-/// Reads train.x, train.y, test.x and test.y of a safetensors file: float32 [samples, width] and int64 [samples]. `classes`: how many there
-/// are; 0: one more than the largest label. Throws FileError if the tensors are not that.
+/// Reads train.x, train.y, test.x and test.y from a safetensors file. The x are float32 [samples, width], the y int64 [samples]. `classes`
+/// is the number of classes; 0 means one more than the largest label. Throws FileError if the tensors do not have this form, or a label is
+/// not between 0 and `classes` - 1.
 [[nodiscard]] Classification read_classification(const std::filesystem::path& file, Index classes = 0);
 
 }  // namespace pdp::data

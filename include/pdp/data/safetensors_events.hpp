@@ -18,8 +18,8 @@
 
 namespace pdp::data::detail {
 
-/// Collects tensors and metadata while the JSON is parsed: takes the parser's events and keeps nothing else, so that time is linear in the
-/// header and memory a small multiple of it.
+/// Event handler of the JSON parser (SAX) that collects tensors and metadata. It keeps nothing else, so time is linear in the size of the
+/// header, and memory a small multiple of it.
 class HeaderEvents {
  public:
   HeaderEvents(const Input& input, SafeTensorsHeader& header) : input_{&input}, header_{&header} {}
@@ -50,7 +50,7 @@ class HeaderEvents {
       scalar(text('"', shown(value), '"'));
     return true;
   }
-  bool binary(const std::vector<std::uint8_t>&) { return true; }  // JSON has none
+  bool binary(const std::vector<std::uint8_t>&) { return true; }  // JSON has no binary values
 
   bool key(const std::string& name) {
     if (place_ == Place::header) {
@@ -120,7 +120,8 @@ class HeaderEvents {
 
   [[noreturn]] void not_described() const { bad("tensor '", shown(name_), "' is not described by dtype, shape and data_offsets"); }
 
-  /// A value that is neither an object nor a list, at a place that allows none of its kind unless it is skipped.
+  /// Handles a value that is neither an object nor a list, and that is not expected here. Throws FileError unless it belongs to a skipped
+  /// field.
   bool scalar(std::string_view value) {
     switch (place_) {
       case Place::skipped:
@@ -134,7 +135,7 @@ class HeaderEvents {
     return true;
   }
 
-  /// Throws unless `value` belongs to a field that is skipped.
+  /// Throws FileError unless `value` belongs to a skipped field.
   void refuse(std::string_view value) const {
     if (place_ == Place::metadata) bad("__metadata__ holds ", value, " at '", shown(entry_), "', which is not text");
     if (place_ == Place::header && is_metadata_) bad("__metadata__ is not an object");
@@ -218,8 +219,8 @@ class HeaderEvents {
       if (__builtin_mul_overflow(elements, extent, &elements)) too_large();
     if (tensor.begin > tensor.end) mismatch(tensor, "");
     if (tensor.type == ElementType::unknown) {
-      // The size of an element is not known, but is a bit at least: so a reader that takes memory for the elements takes a multiple of the
-      // file.
+      // The size of an element is unknown, but at least one bit. This check limits the memory of a reader that allocates room for all
+      // elements to a multiple of the size of the file.
       if (static_cast<std::uint64_t>(elements) / 8 > tensor.end - tensor.begin)
         mismatch(tensor, text(", but its shape has ", elements, " elements"));
       return;
@@ -236,8 +237,8 @@ class HeaderEvents {
 
   const Input* input_;
   SafeTensorsHeader* header_;
-  std::string name_;   // of the tensor
-  std::string entry_;  // of the metadata
+  std::string name_;   // name of the current tensor
+  std::string entry_;  // name of the current metadata entry
   std::size_t nested_ = 0;
   std::size_t offsets_ = 0;
   Place place_ = Place::outside;

@@ -16,11 +16,11 @@
 #include <pdp/data/safetensors_header.hpp>
 #include <pdp/data/shown.hpp>
 
-/// The header of a safetensors file, from its JSON. The JSON library takes seconds to compile: include this, safetensors_writer.hpp and
-/// safetensors.hpp in the source files that read or write such files, and not in other headers.
+/// Reads the header of a safetensors file from its JSON. The JSON library takes seconds to compile. Include this, safetensors_writer.hpp
+/// and safetensors.hpp only in source files that read or write such files, not in other headers.
 namespace pdp::data::detail {
 
-/// Turns the parts of a header to a SafeTensorsHeader, or throws FileError.
+/// Reads the header of a file into a SafeTensorsHeader. Throws FileError if it is invalid.
 class HeaderReader {
  public:
   explicit HeaderReader(const Input& input) : input_{&input} {}
@@ -60,7 +60,7 @@ class HeaderReader {
     input_->read_at(length_bytes, std::as_writable_bytes(std::span{json}));
     const std::size_t begin = json.find_first_not_of(" \t\r\n");
     if (begin == std::string::npos || json[begin] != '{') bad("its header does not begin with '{'");
-    if (json.find('\0') != std::string::npos) bad("there is a zero byte in its header");  // the parser would take it for the end
+    if (json.find('\0') != std::string::npos) bad("there is a zero byte in its header");  // the parser would stop there
     return json;
   }
 

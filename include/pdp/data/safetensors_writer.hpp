@@ -23,7 +23,7 @@
 
 namespace pdp::data {
 
-/// A tensor to be written: row-major, its values borrowed.
+/// A row-major tensor to write. Borrows its values.
 struct TensorToWrite {
   std::string name;
   ElementType type = ElementType::F32;
@@ -57,7 +57,7 @@ inline void check_tensor(const TensorToWrite& tensor) {
                           tensor.bytes.size(), ". Give every element of the shape.")};
 }
 
-/// In quotes and with escapes. Throws ConfigError where it is not UTF-8.
+/// Returns the name as a JSON string. Throws ConfigError if it is not UTF-8.
 inline std::string quoted(const std::string& name) {
   try {
     return nlohmann::json(name).dump();
@@ -66,7 +66,8 @@ inline std::string quoted(const std::string& name) {
   }
 }
 
-/// The JSON, with the tensors' bytes one after another in the order of the list.
+/// Returns the JSON of the header. The tensors' bytes follow each other in the order of the list. Throws ConfigError if two tensors have
+/// the same name.
 inline std::string header_json(const std::vector<const TensorToWrite*>& tensors, const Metadata& metadata) {
   const auto separator = [](const std::string& before) { return before.ends_with('{') || before.ends_with('[') ? "" : ","; };
   std::string json = "{";
@@ -90,7 +91,8 @@ inline std::string header_json(const std::vector<const TensorToWrite*>& tensors,
   return json + "}";
 }
 
-/// What stands before the tensors: the length of the JSON and the JSON, filled up with spaces so that they begin at a multiple of 8 bytes.
+/// Returns the bytes before the tensors: the length of the JSON and the JSON, padded with spaces so that the tensors begin at a multiple of
+/// 8 bytes.
 inline std::string header_bytes(std::string json) {
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > SafeTensorsHeader::largest)
@@ -104,9 +106,11 @@ inline std::string header_bytes(std::string json) {
 
 }  // namespace detail
 
-/// Replaces `path` by a file of these tensors, whole or not at all (see ReplaceFile). Tensors of larger elements come first, so that each
-/// is aligned in a mapped file. Throws FileError, ShapeError where values and shape differ, ConfigError for two tensors of one name
-/// or beyond the limits of SafeTensorsHeader.
+/// Replaces `path` atomically with a file of these tensors (see ReplaceFile). Tensors with larger elements come first, so that each is
+/// aligned in a mapped file.
+///
+/// Throws FileError if the file cannot be written, and ShapeError if the values do not fit the shape. Throws ConfigError if two tensors
+/// have the same name, a name is not UTF-8, an element is not a whole number of bytes, or a limit of SafeTensorsHeader is exceeded.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors, const Metadata& metadata = {}) {
   if (tensors.size() > SafeTensorsHeader::most_tensors || metadata.size() > SafeTensorsHeader::most_metadata)
     throw ConfigError{text("expected at most ", SafeTensorsHeader::most_tensors, " tensors and ", SafeTensorsHeader::most_metadata,

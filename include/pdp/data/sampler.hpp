@@ -19,36 +19,36 @@ struct Rows {
   friend constexpr bool operator==(const Rows&, const Rows&) = default;
 };
 
-/// The contiguous rows of a global batch that belong to a shard: the shards' sizes differ by one at most, and may be 0.
+/// Returns the contiguous rows of a global batch that belong to a shard. The sizes of the shards differ by at most 1, and may be 0.
 constexpr Rows shard_rows(Index rows, Shard shard) { return {rows * shard.index / shard.count, rows * (shard.index + 1) / shard.count}; }
 
 /// Throws ConfigError unless 0 <= index < count.
 void check_shard(Shard shard);
 
-/// The order of the samples in each epoch, cut into global batches; the last one of an epoch may be short, and is used.
-/// The order is a function of (samples, seed, epoch) alone: the same for every number of shards, on every platform.
+/// The order of the samples in each epoch, cut into global batches. The last batch of an epoch may be short; it is not dropped. The order
+/// depends only on (samples, seed, epoch): it is the same for every number of shards and on every platform.
 class Sampler {
  public:
-  /// Starts epoch 0. Throws ConfigError unless 1 <= global_batch <= samples. Allocates here and never after.
+  /// Starts epoch 0. Throws ConfigError unless 1 <= global_batch <= samples. Allocates its memory here and none later.
   Sampler(Index samples, Index global_batch, std::uint64_t seed, bool shuffle = true);
 
   [[nodiscard]] Index samples() const { return as_index(order_.size()); }
   [[nodiscard]] Index global_batch() const { return global_batch_; }
   [[nodiscard]] Index epoch() const { return epoch_; }
 
-  /// Global batches of an epoch.
+  /// Returns the number of global batches in an epoch.
   [[nodiscard]] Index steps() const { return (samples() + global_batch_ - 1) / global_batch_; }
 
-  /// Rows of the largest share that a shard can get: what a buffer must hold.
+  /// Returns the number of rows in the largest share of a shard: the capacity that a buffer needs.
   [[nodiscard]] Index largest_share(Shard shard) const { return (global_batch_ + shard.count - 1) / shard.count; }
 
-  /// Orders the samples for an epoch. Spans that were given out before show the new order.
+  /// Orders the samples for an epoch. Spans that were returned before show the new order.
   void start(Index epoch);
 
-  /// The samples of the epoch's global batch `step`. Throws ConfigError unless 0 <= step < steps().
+  /// Returns the sample numbers of the epoch's global batch `step`. Throws ConfigError unless 0 <= step < steps().
   [[nodiscard]] std::span<const Index> batch(Index step) const;
 
-  /// The shard's rows of that global batch; may be empty.
+  /// Returns the sample numbers of the shard's rows of that global batch. May be empty.
   [[nodiscard]] std::span<const Index> share(Index step, Shard shard) const;
 
  private:

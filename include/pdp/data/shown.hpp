@@ -7,7 +7,8 @@
 
 namespace pdp::data::detail {
 
-/// Returns a name from a file so that it fits a message: at most 80 characters, control characters replaced by question marks.
+/// Returns a name from a file in a form that fits an error message: at most 80 characters (and "..." if it is longer), with control
+/// characters replaced by question marks.
 std::string shown(std::string_view name);
 
 }  // namespace pdp::data::detail

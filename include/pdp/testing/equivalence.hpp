@@ -35,23 +35,23 @@ struct GlobalBatch {
 
 struct EquivalenceOptions {
   int steps = 40;
-  Index global_batch = 32;  // no batch may have more rows
-  std::uint64_t seed = 1;   // of the first parameters, and of the order of samples
-  Shape input{};            // of a sample; needed only where the model takes any width
-  int strict_steps = 20;    // in which the losses must agree within the tolerance
+  Index global_batch = 32;  // no batch may have more rows than this
+  std::uint64_t seed = 1;   // for the initial parameters and the order of samples
+  Shape input{};            // shape of a sample; needed only if the model takes any width
+  int strict_steps = 20;    // number of first steps in which the losses must agree within the tolerance
   double tolerance = 1e-5;  // relative
   double drift_factor = 10;
-  plan::GradientPolicy gradient{};  // of both
+  plan::GradientPolicy gradient{};  // of both trainings
 };
 
-/// What came of it: a loss for each step and run, and what is wrong with them.
+/// The result of serial_equivalence(): a loss for each step and run, and an error message if they do not agree.
 ///
-/// Sums in another order differ in their last bits, and training amplifies that. So the reference runs a second time with the rows of each
-/// batch permuted, which changes nothing but that order. The first steps must agree within the tolerance; later ones may differ by
-/// drift_factor times the most that the control run has differed by until then, and never need to agree better than the tolerance.
+/// Sums in another order differ in their last bits, and training amplifies that. So the reference runs a second time as a control, with the
+/// rows of each batch permuted, which changes only the order of sums. The first strict_steps steps must agree within the tolerance. A later
+/// step may differ by drift_factor times the largest difference of the control run so far, or by the tolerance if that is more.
 ///
-/// A model with Relu may fail in the first steps without a mistake: where the input of one is within rounding of 0, two orders give two
-/// gradients. Then it passes with another seed; a mistake does not.
+/// A model with Relu may fail in the first steps although nothing is wrong. If the input of a Relu is within rounding of 0, two orders of
+/// sums give two different gradients. Such a model passes with another seed; a real error does not.
 class Equivalence {
  public:
   Equivalence(std::vector<double> single, std::vector<double> control, std::vector<std::vector<double>> by_rank,
@@ -67,13 +67,14 @@ class Equivalence {
   }
 
   explicit operator bool() const { return fault_.empty(); }
-  /// What is wrong: the step, both losses, how far apart they are and may be. Where nothing is, how close they stayed.
+  /// Returns what is wrong: the step, both losses, their difference, and the difference that is allowed. If nothing is wrong, returns how
+  /// close the losses stayed.
   [[nodiscard]] const std::string& text() const { return fault_.empty() ? praise_ : fault_; }
 
   [[nodiscard]] const std::vector<double>& single() const { return single_; }
   [[nodiscard]] const std::vector<double>& control() const { return control_; }
   [[nodiscard]] const std::vector<double>& strategy() const { return strategy_; }
-  /// Relative difference that is allowed in each step.
+  /// Returns the relative difference that is allowed in each step.
   [[nodiscard]] const std::vector<double>& allowed() const { return allowed_; }
 
  private:
@@ -108,13 +109,13 @@ class Equivalence {
   std::string fault_, praise_;
 };
 
-/// Gives the global batch of a step. It is called by all ranks at once, and must give each of them the same.
+/// A function that returns the global batch of a step. All ranks call it concurrently, and it must return the same batch to each.
 template <class Target>
 using Batches = std::function<GlobalBatch<Target>(int step)>;
 
 namespace detail {
 
-/// The rows of a batch in another order, the same on every rank.
+/// Returns the rows of a batch in another order, the same on every rank.
 template <class Target>
 GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int step) {
   std::vector<std::size_t> order(as_size(rows));
@@ -134,7 +135,7 @@ GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int s
   return other;
 }
 
-/// The mean losses of a number of steps, before their updates, on each rank.
+/// Returns the mean losses of all steps, before their updates, for each rank.
 template <comm::Communicator C, class TaskType, strategy::Strategy S>
 std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input, const S& strategy,
                                         const Batches<typename decltype(task.loss)::Target>& batches, const std::vector<plan::Plan>& plans,
@@ -164,8 +165,8 @@ std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input
 
 }  // namespace detail
 
-/// Trains a task by a strategy on `size` ranks over C, and by Single on the same global batches, and once more by Single with the rows of
-/// each batch permuted. Throws PlanError where the plan is not sound, and what a rank throws.
+/// Trains a task with a strategy on `size` ranks over C, with Single on the same global batches, and again with Single with the rows of
+/// each batch permuted. Throws PlanError if the plans are not sound. Rethrows what a rank throws.
 ///
 ///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, strategy::DataParallel{}, 4);
 ///   if (!report) std::cerr << report.text();
@@ -187,7 +188,7 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
           detail::losses<C>(task, input, strategy, batches, spread, options, false), options};
 }
 
-/// The same on a dataset, in the order in which a Trainer would take its samples.
+/// Compares training on a dataset, with the samples in the order of a Trainer.
 template <comm::Communicator C, class TaskType, data::Dataset Data, strategy::Strategy S>
 Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size,
                                const EquivalenceOptions& options = {}) {

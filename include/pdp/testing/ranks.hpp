@@ -22,10 +22,10 @@
 
 namespace pdp::testing {
 
-/// How long a call of a rank may take in a test: long enough for a busy machine, short enough that a hang is an error.
+/// The default deadline of a rank's calls in a test: long enough for a busy machine, short enough to make a hang an error.
 constexpr comm::Duration default_deadline = std::chrono::seconds{20};
 
-/// What a rank has thrown, or nothing.
+/// The exception that a rank has thrown, or none.
 class Thrown {
  public:
   Thrown() = default;
@@ -64,8 +64,9 @@ class Thrown {
 
 namespace detail {
 
-/// The communicators of a new world, each made on the thread of its rank. A type gives them by world(size), as comm::Thread does, by
-/// connect(store, rank, size, deadline), as comm::Tcp does, or is a world of one rank by itself, as comm::Self is.
+/// Returns a function that makes the communicator of a rank of a new world. It is called on the thread of that rank. C provides
+/// world(size), as comm::Thread does, or connect(store, rank, size, deadline), as comm::Tcp does, or is itself a world of one rank, as
+/// comm::Self is. Throws ConfigError if there can be no world of that size.
 template <comm::Group C>
 std::function<C(int)> new_world(int size, comm::TimePoint until) {
   if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};
@@ -86,7 +87,7 @@ std::function<C(int)> new_world(int size, comm::TimePoint until) {
   }
 }
 
-/// What the ranks have thrown, by rank, and which of it came about first.
+/// The exceptions that the ranks have thrown, by rank, and the order in which they were thrown.
 class Errors {
  public:
   explicit Errors(int ranks) : by_rank_(as_size(ranks)) {}
@@ -98,8 +99,8 @@ class Errors {
   }
   [[nodiscard]] const std::vector<Thrown>& by_rank() const { return by_rank_; }
 
-  /// A rank that fails by itself ends the world of the others, who may notice before it has told: so what is no word on the world comes
-  /// first, and then what is more than "a rank is gone".
+  /// Rethrows the exception that caused the others, or returns if there is none. A rank that fails ends the world of the others, which may
+  /// notice before it has reported its error. So exceptions that are no CommunicationError come first, then those that are not PeerLost.
   void rethrow_cause() const {
     for (const auto is_cause : {+[](const Thrown& thrown) { return !thrown.is<CommunicationError>(); },
                                 +[](const Thrown& thrown) { return !thrown.is<PeerLost>(); }, +[](const Thrown&) { return true; }})
@@ -113,7 +114,7 @@ class Errors {
   std::vector<int> order_;
 };
 
-/// Runs `body(rank, world)` on a thread for each rank. One that throws ends the world for the others.
+/// Runs `body(rank, world)` on a thread for each rank. If it throws, the rank aborts the world, which ends the calls of the others.
 template <comm::Group C, class Body>
 void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) {
   const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
@@ -140,10 +141,10 @@ void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) 
 
 }  // namespace detail
 
-/// Runs f(world) on `size` ranks: threads of this process, over the communicator's own transport. Gives what the ranks returned, in the
-/// order of ranks; nothing where f returns nothing. What a rank threw is thrown here; where several did, what the others followed from.
+/// Runs f(world) on `size` ranks, which are threads of this process connected by the communicator's own transport. Returns the results of f
+/// in the order of ranks, or nothing if f returns void. If ranks throw, rethrows the exception that caused the others.
 ///
-/// Rank 0 of a test is not the test's own thread: assertions that only hold there belong after the call.
+/// Rank 0 does not run on the test's own thread. Assertions that work only on that thread belong after the call.
 template <comm::Group C, class F>
 auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
   using R = std::remove_cvref_t<std::invoke_result_t<F&, C&>>;
@@ -161,7 +162,7 @@ auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
   }
 }
 
-/// What each rank threw, in the order of ranks.
+/// Runs f(world) on `size` ranks. Returns what each rank threw, in the order of ranks.
 template <comm::Group C, class F>
 std::vector<Thrown> errors(int size, F&& f, comm::Duration deadline = default_deadline) {
   detail::Errors errors{size < 1 ? 0 : size};

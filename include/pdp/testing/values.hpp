@@ -14,7 +14,7 @@
 
 namespace pdp::testing {
 
-/// Normal numbers, mean 0 and deviation 1: the same for the same seed, whoever asks.
+/// Returns normally distributed numbers with mean 0 and deviation 1. They depend only on the seed.
 template <std::floating_point T = float>
 std::vector<T> normal(std::size_t elements, std::integral auto seed) {
   std::vector<T> values(elements);
@@ -22,7 +22,7 @@ std::vector<T> normal(std::size_t elements, std::integral auto seed) {
   return values;
 }
 
-/// What the ranks' normal(elements, rank) add up to, summed in double in the order of ranks.
+/// Returns the sum over all ranks of normal(elements, rank), added in double in the order of ranks.
 template <std::floating_point T = float>
 std::vector<double> serial_sum(int ranks, std::size_t elements) {
   std::vector<double> sums(elements);
@@ -33,7 +33,7 @@ std::vector<double> serial_sum(int ranks, std::size_t elements) {
   return sums;
 }
 
-/// Whether two ranges of one type hold the same bits: -0 and 0 differ, and a NaN is equal to itself.
+/// Returns whether two ranges of one type hold the same bits: -0 and 0 differ, and a NaN is equal to itself.
 template <std::ranges::contiguous_range R, std::ranges::contiguous_range S>
 requires std::same_as<std::ranges::range_value_t<R>, std::ranges::range_value_t<S>>
 bool same_bits(const R& left, const S& right) {
@@ -41,8 +41,8 @@ bool same_bits(const R& left, const S& right) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-/// The largest difference between two elements, divided by the largest magnitude that was expected. Infinite where the sizes differ, or
-/// something is not a number; 0 where both are empty.
+/// Returns the largest difference between two elements, divided by the largest expected magnitude. Returns infinity if the sizes differ or
+/// a value is NaN, and 0 if both ranges are empty.
 template <std::ranges::random_access_range R, std::ranges::random_access_range S>
 double relative_difference(const R& values, const S& expected) {
   constexpr auto infinite = positive_infinity<double>();

@@ -26,27 +26,28 @@
 
 namespace pdp {
 
-/// The calls on a trainer whose arguments the ranks compare when they begin.
+/// The calls on a Trainer for which the ranks compare their arguments.
 enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters };
 
-/// Its name as a user writes it.
+/// Returns the name of the member function of Trainer.
 const char* name(TrainerCall call);
 
-/// What every rank of a training is to be given alike, as numbers that ranks can compare.
+/// Values that must be equal on every rank of a training, as numbers that the ranks exchange and compare.
 class Agreement {
  public:
-  /// A number that must be the same on all ranks, to the last bit.
+  /// Adds a number that must be bitwise equal on all ranks.
   void number(std::string_view name, std::uint64_t value);
   void number(std::string_view name, Index value);
   void number(std::string_view name, double value);
-  /// The call that the numbers are of.
+  /// Adds the call that the numbers belong to.
   void call(TrainerCall value);
-  /// What is computed, and may differ in its last bits on processors that round differently.
+  /// Adds a computed number, which may differ in its last bits between processors that round differently.
   void rough(std::string_view name, double value);
-  /// What is given in many numbers, of which ranks compare a hash.
+  /// Adds a list of numbers, of which the ranks compare a hash only.
   void all(std::string_view name, const std::vector<std::int64_t>& values);
 
-  /// Throws ConfigError on every rank, with the same words, if a rank has something else than rank 0. Every rank makes this call.
+  /// Throws ConfigError with the same message on every rank if a rank has a value that differs from that of rank 0. Every rank makes this
+  /// call.
   template <comm::Communicator C, Device D>
   void check(C& world, const D& device) const;
 
@@ -55,15 +56,15 @@ class Agreement {
   struct Term {
     std::string_view name;
     Kind kind = Kind::whole;
-    std::int64_t value = 0;  // of a real number, its bits
+    std::int64_t value = 0;  // for a real number, its bits
   };
 
   [[nodiscard]] std::vector<std::int64_t> values() const;
-  /// `ranks`: the values of each rank, one rank after another.
+  /// Throws ConfigError if the values of a rank differ from those of rank 0. `ranks` holds the values of all ranks in their order.
   void compare(const std::vector<std::int64_t>& ranks) const;
   static bool same(Kind kind, std::int64_t left, std::int64_t right);
   static std::string real(double value);
-  /// A number in words; nothing of what only a hash is known of.
+  /// Returns a number as text, or an empty string for kinds that a message does not show (rough and hash).
   static std::string words(Kind kind, std::int64_t value);
   static std::string difference(const Term& term, int rank, std::int64_t value, std::int64_t of_first);
 
@@ -78,31 +79,31 @@ void Agreement::check(C& world, const D& device) const {
   compare(ranks);
 }
 
-/// What a trainer was given, as numbers.
+/// The arguments of a Trainer as numbers.
 struct TrainerArguments {
   std::vector<std::int64_t> model{}, strategy{};
   std::array<DType, 3> precision{};
-  std::array<double, 4> optimizer{};  // where it takes parameters in two steps
-  std::array<double, 18> schedule{};  // its factors for some steps
+  std::array<double, 4> optimizer{};  // parameters after two steps each
+  std::array<double, 18> schedule{};  // learning-rate factors of some steps
 };
 
-/// What a call on a trainer was given. A call leaves out what it does not take.
+/// The arguments of a call on a Trainer. Arguments that a call does not have keep their defaults.
 struct CallArguments {
   TrainerCall call = TrainerCall::step;
   Index epochs = 0, epochs_before = 0;
   bool shuffle = false;
-  Index samples = 0;  // of the dataset
+  Index samples = 0;  // in the dataset
   Shape sample{}, target{};
-  std::int64_t parameters = 0;  // a hash of those that were set
+  std::int64_t parameters = 0;  // hash of the parameters to set
 };
 
 namespace detail {
 
-/// The sizes of a model's layers, and their names. Of what is inside a Residual, the sizes only.
+/// Returns the sizes of a model's layers, and their names. Layers inside a Residual count only by their sizes.
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const nn::Outline& model, const std::vector<const char*>& names);
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const plan::Plan& plan);
 
-/// Everything that ranks compare before they train.
+/// Returns everything that ranks compare before they train.
 [[nodiscard]] Agreement agreement_of(const TrainerArguments& given, const TrainerOptions& options);
 [[nodiscard]] Agreement agreement_of(const CallArguments& given);
 
@@ -113,7 +114,7 @@ std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
   return numbers_of(nn::outline(model, input), names);
 }
 
-/// Where a rule takes a parameter in two steps, from a first value.
+/// Returns the value of a parameter after two steps of an optimizer rule that start at `value`.
 template <optim::Optimizer Rule>
 double probe(const Rule& rule, float lr_factor, float value, float first_gradient, float second_gradient) {
   typename Rule::template State<float> state{};
@@ -122,8 +123,8 @@ double probe(const Rule& rule, float lr_factor, float value, float first_gradien
   return static_cast<double>(value);
 }
 
-/// Numbers that cannot be had on this rank, since its arguments are refused, are none. If only this rank has such arguments, they differ
-/// from those of the others.
+/// Returns numbers(), or an empty list if it throws because this rank's arguments are invalid. If only this rank has invalid arguments, the
+/// comparison finds that its list differs from the others.
 template <class F>
 std::vector<std::int64_t> if_any(F&& numbers) {
   try {
@@ -135,9 +136,9 @@ std::vector<std::int64_t> if_any(F&& numbers) {
 
 }  // namespace detail
 
-/// Throws ConfigError on every rank if one was given another task, strategy, precision or other options than rank 0, as far as numbers
-/// show that: an optimizer is tried on two steps, a schedule on some, and of a model's settings only sizes and the kinds of layers are
-/// seen. Every rank makes this call. `placed`: the model as the strategy divides it.
+/// Throws ConfigError on every rank if a rank has another task, strategy, precision or other options than rank 0, as far as numbers show
+/// that. An optimizer is tried for two steps, and a schedule at some steps. Of a model, only the sizes and kinds of its layers are
+/// compared. Every rank makes this call. `placed` is the model as the strategy divides it.
 template <SupportedPrecision P, comm::Communicator C, Device D, class TaskType, nn::Block Placed>
 void check_agreement(C& world, const D& device, const TaskType& task, strategy::StrategyRef strategy, const Placed& placed,
                      const TrainerOptions& options) {
@@ -147,7 +148,7 @@ void check_agreement(C& world, const D& device, const TaskType& task, strategy::
   given.model = detail::if_any([&] { return detail::numbers_of(task.model, input); });
   given.strategy = detail::if_any([&] { return detail::numbers_of(strategy.plan(nn::outline(placed, input), {0, world.size()})); });
   std::size_t at = 0;
-  for (const float lr_factor : {1.0f, 1000.0f}) {  // with large steps, weight decay is seen beside the gradient's part
+  for (const float lr_factor : {1.0f, 1000.0f}) {  // large steps make weight decay visible beside the gradient's part
     given.optimizer[at++] = detail::probe(task.optimizer, lr_factor, 0, 0.5f, -0.25f);
     given.optimizer[at++] = detail::probe(task.optimizer, lr_factor, 1, 0, 0);
   }
@@ -156,7 +157,7 @@ void check_agreement(C& world, const D& device, const TaskType& task, strategy::
   detail::agreement_of(given, options).check(world, device);
 }
 
-/// Throws ConfigError on every rank if one makes another call than rank 0, or makes it with other arguments. Every rank makes this call.
+/// Throws ConfigError on every rank if a rank makes another call than rank 0, or with other arguments. Every rank makes this call.
 template <comm::Communicator C, Device D>
 void check_agreement(C& world, const D& device, const CallArguments& given) {
   if (world.size() > 1) detail::agreement_of(given).check(world, device);

@@ -10,16 +10,17 @@
 
 namespace pdp::detail {
 
-/// Whether the plans of all ranks are verified, which takes a time that grows with the square of the world, and memory for what is at
-/// each boundary of each rank. Up to 64 ranks they always are; above, if it takes at most about a second and 100 MB. Otherwise each rank
-/// checks the numbers in its own plan only.
+/// Returns whether to verify the plans of all ranks. That takes time quadratic in the number of ranks, and memory for each boundary of each
+/// rank. Up to 64 ranks are always verified, up to 1,024 if it takes at most about a second and 100 MB. Otherwise each rank checks only the
+/// numbers in its own plan.
 [[nodiscard]] bool verifies_all(int ranks, const plan::Plan& own, const nn::Outline& model);
 
-/// Returns a rank's plan. Throws PlanError if it, or the plans of all ranks together, cannot run.
+/// Returns the plan of rank `at.rank`. Throws PlanError if this plan, or the plans of all ranks together, cannot run.
 [[nodiscard]] plan::Plan checked_plan(strategy::StrategyRef strategy, const nn::Outline& model, const plan::GradientPolicy& policy,
                                       plan::RankInWorld at);
 
-/// Returns the most rows of a rank's share of a step. Throws ConfigError if the global batch is no number of samples.
+/// Returns the largest number of rows in a rank's share of a step. Throws ConfigError if the global batch is less than 1 or greater than
+/// TrainerOptions::most_samples.
 [[nodiscard]] Index share_of(const TrainerOptions& options, data::Shard share);
 
 }  // namespace pdp::detail

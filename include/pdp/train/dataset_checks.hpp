@@ -13,19 +13,19 @@
 
 namespace pdp::detail {
 
-/// Returns how many samples, each of so many values, lie one after another. Throws ShapeError if the last one is cut short.
+/// Returns the number of samples of `width` values in a list of `values` values. Throws ShapeError if that is not a whole number.
 Index samples_in(std::size_t values, Index width);
 
-/// Returns these samples.
+/// Returns these samples as a matrix [samples, width]. Throws ShapeError as samples_in() does.
 template <class T>
 Matrix<const T> rows_of(std::span<const T> x, Index width) {
   return {x.data(), samples_in(x.size(), width), width};
 }
 
-/// Throws what was wrong with the label of one of these samples of a dataset, with its number. `step`: none in an evaluation.
+/// Throws the error with the number of the sample in the dataset added to it. `step` is empty in an evaluation.
 [[noreturn]] void refuse_label_of(const LabelError& error, std::span<const Index> samples, std::optional<std::int64_t> step);
 
-/// Throws LabelError that names the sample of a dataset whose class is wrong. `step`: none in an evaluation.
+/// Throws LabelError, with the number of the sample in the dataset, if a class is out of range. `step` is empty in an evaluation.
 template <class Loss, class Target>
 void check_targets(const Loss& loss, std::span<const Target> targets, std::span<const Index> samples, Index outputs,
                    std::optional<std::int64_t> step) {
@@ -38,11 +38,11 @@ void check_targets(const Loss& loss, std::span<const Target> targets, std::span<
   }
 }
 
-/// Throw ShapeError unless the model takes such samples, and the loss such targets.
+/// Throw ShapeError unless the samples have as many values as the model takes, and the targets as many elements as the loss takes.
 void check_sample_shape(const Shape& sample, const Shape& input);
 void check_target_shape(const Shape& target, Index wanted);
 
-/// Returns the number of the model's outputs. Throws ShapeError if the model or the loss takes other samples or targets.
+/// Returns the number of model outputs. Throws ShapeError if the samples do not fit the model or the targets do not fit the loss.
 template <class TaskType, class Data>
 Index check_shapes(const TaskType& task, const Shape& input, const Data& data) {
   check_sample_shape(data.sample_shape(), input);

@@ -14,13 +14,13 @@ namespace pdp {
 
 namespace detail {
 
-/// The numbers of the samples in a rank's share of a dataset, in chunks of at most so many: as many chunks on every rank, the last of which
-/// may be empty.
+/// The sample numbers of a rank's share of a dataset, in chunks of at most `rows`. All ranks have the same number of chunks, of which the
+/// last may be empty.
 class SampleChunks {
  public:
   SampleChunks(Index samples, data::Shard share, Index rows);
 
-  /// Goes on to the next chunk. Returns false if there is none left.
+  /// Advances to the next chunk. Returns false if there is none left.
   [[nodiscard]] bool next();
   [[nodiscard]] std::span<const Index> samples() const { return std::span{samples_}.first(as_size(count_)); }
 
@@ -32,8 +32,8 @@ class SampleChunks {
 
 }  // namespace detail
 
-/// A rank's share of a dataset in its order, in chunks of at most so many rows: as many chunks on every rank, the last of which may be
-/// empty. Borrows the dataset.
+/// Reads a rank's share of a dataset in order, in chunks of at most `rows` samples. All ranks have the same number of chunks, of which the
+/// last may be empty. Borrows the dataset.
 template <data::Dataset Data>
 class DatasetChunks {
  public:
@@ -51,7 +51,7 @@ class DatasetChunks {
     data_.gather(samples(), std::span{inputs_}.first(input_elements()), std::span{targets_}.first(target_elements()));
     return true;
   }
-  /// The numbers of its samples, their inputs and their targets.
+  /// The sample numbers, inputs [samples, sample_shape] and targets [samples, target_shape] of the current chunk.
   [[nodiscard]] std::span<const Index> samples() const { return chunks_.samples(); }
   [[nodiscard]] std::span<const float> inputs() const { return std::span{inputs_}.first(input_elements()); }
   [[nodiscard]] std::span<const Target> targets() const { return std::span{targets_}.first(target_elements()); }

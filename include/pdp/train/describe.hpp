@@ -21,14 +21,15 @@ namespace pdp {
 
 namespace detail {
 
-/// What each rank would hold, send and wait for. `whole`: the model before the strategy divides it.
+/// Describes what each rank would hold, send and wait for. `whole` is the model before the strategy divides it.
 [[nodiscard]] plan::Description describe(const nn::Outline& whole, const nn::Outline& model, strategy::StrategyRef strategy, int ranks,
                                          const TrainerOptions& options, const plan::Workload& work);
 
 }  // namespace detail
 
-/// What each rank of a world of that size would hold, send and wait for, if it trained the task so. No rank is started, and no memory made.
-/// Throws what a Trainer throws where the strategy does not fit the model or the world. `common_memory`: of ranks that see each other's.
+/// Describes what each of `ranks` ranks would hold, send and wait for if they trained this task. Starts no rank and allocates none of the
+/// memory of a training. Throws what a Trainer throws if the strategy does not fit the model or the number of ranks. `common_memory`:
+/// whether the ranks see each other's memory.
 template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
 [[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, int ranks, const TrainerOptions& options, P = {},
                                          bool common_memory = false) {
@@ -36,7 +37,7 @@ template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
   const nn::Outline whole = nn::outline(task.model, input),
                     model = nn::outline(strategy::placed(strategy, task.model, {0, ranks}, task.loss), input);
   engine::check_output<decltype(TaskType::loss)>(model);
-  common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // others go by messages
+  common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // otherwise gradients go by messages
   return detail::describe(whole, model, strategy, ranks, options,
                           {.global_batch = options.global_batch,
                            .state_fields = optim::needed_state_fields(task.optimizer),
@@ -44,7 +45,7 @@ template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
                            .bytes = element_bytes<P>});
 }
 
-/// The same of the ranks of a world, and of the memory that they have in common.
+/// Describes the ranks of `world`, taking into account whether they share memory.
 template <comm::Group C, class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
 [[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options, P = {}) {
   bool common_memory = false;
@@ -52,7 +53,7 @@ template <comm::Group C, class TaskType, strategy::Strategy S, SupportedPrecisio
   return describe(task, strategy, world.size(), options, P{}, common_memory);
 }
 
-/// The same on a device.
+/// Describes the ranks of `world` when they compute on `device`.
 template <comm::Group C, class TaskType, strategy::Strategy S, Device D, SupportedPrecision P = Float32>
 [[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
                                          const D& device, P precision = {}) requires requires {

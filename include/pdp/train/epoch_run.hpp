@@ -12,19 +12,19 @@ namespace pdp {
 
 namespace detail {
 
-/// In place of fit()'s on_step.
+/// The default of fit()'s on_step: does nothing.
 struct Unwatched {
   void operator()(std::int64_t, const engine::Totals&) const {}
 };
 
 }  // namespace detail
 
-/// One epoch while it runs: what its steps have found, its time, and the progress that is shown.
+/// An epoch in progress: the totals of its steps so far, its time, and its progress bar.
 class EpochRun {
  public:
   EpochRun(int epoch, Index steps, bool shows_progress);
 
-  /// A step is through.
+  /// Adds the totals of a step that has ended.
   void count(const engine::Totals& totals);
   [[nodiscard]] Epoch end();
 
@@ -33,7 +33,7 @@ class EpochRun {
   Index steps_, done_ = 0;
   engine::Totals sums_{};
   Progress progress_;
-  std::int64_t begin_;  // in nanoseconds of a steady clock
+  std::int64_t begin_;  // in nanoseconds of the steady clock
 };
 
 }  // namespace pdp

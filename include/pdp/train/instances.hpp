@@ -10,7 +10,7 @@
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/train/agreement.hpp>
 
-/// The instances of templates that src/core compiles, as pdp/engine/instances.hpp.
+/// The template instances that src/core compiles, as in pdp/engine/instances.hpp.
 #ifdef PDP_SEPARATE_CORE
 
 namespace pdp {

@@ -17,21 +17,22 @@
 namespace pdp {
 
 struct TrainerOptions {
-  static constexpr Index most_samples = std::numeric_limits<std::int32_t>::max();  // of a global batch
+  static constexpr Index most_samples = std::numeric_limits<std::int32_t>::max();  // in a global batch
 
-  Index global_batch = 0;  // samples of a step, over all ranks: what the mathematics depends on
-  std::uint64_t seed = 0;  // of the first parameters and of the order of samples
-  Shape input{};           // of a sample; needed only where the model takes any width
-  double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a longer one is scaled down to it. 0: any
+  Index global_batch = 0;  // samples per step, over all ranks; the mathematics depends on this, not on the number of ranks
+  std::uint64_t seed = 0;  // for the initial parameters and the order of samples
+  Shape input{};           // shape of a sample; needed only if the model takes any width
+  double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a larger one is scaled down to it. 0: no limit
   plan::NonFinite non_finite =
-      plan::NonFinite::ignore;  // what becomes of a gradient with NaN or infinity in it; a step that is skipped counts for the schedule
+      plan::NonFinite::ignore;  // reaction to NaN or infinity in a gradient; a step that is skipped counts for the schedule
 
-  std::optional<LossScaling> loss_scaling{};  // of a model in float16, which has LossScaling{} without a word
+  std::optional<LossScaling> loss_scaling{};  // of a model in float16, for which the default is LossScaling{}
 
-  int threads = 1;  // of each rank; more than one takes pdp::onednn, and a core for each
+  int threads = 1;  // per rank; more than one needs pdp::onednn, and a core for each
 
   [[nodiscard]] cpu::Cpu cpu() const;
-  /// Why some threads of a rank that may use so many cores (0: nobody knows) are of no use, in words; nothing where all are.
+  /// Returns a message that says why some of a rank's threads are useless if it may use `cores` cores (0: unknown), or an empty string if
+  /// none is.
   [[nodiscard]] std::string useless_threads(int cores) const;
   [[nodiscard]] plan::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
 };
@@ -39,12 +40,12 @@ struct TrainerOptions {
 struct FitOptions {
   int epochs = 1;
   bool shuffle = true;
-  bool progress = true;  // a bar, where standard error is a terminal
+  bool progress = true;  // shows a progress bar if standard error is a terminal
 };
 
 namespace detail {
 
-/// Returns the options, with the scaling of losses that a model in float16 has without a word.
+/// Returns the options. Adds the default loss scaling if the model is in float16 and none is set.
 template <class Precision>
 TrainerOptions with_loss_scaling(TrainerOptions options) {
   if (std::same_as<typename Precision::compute, Float16> && !options.loss_scaling) options.loss_scaling.emplace();
@@ -53,7 +54,7 @@ TrainerOptions with_loss_scaling(TrainerOptions options) {
 
 }  // namespace detail
 
-/// The shape of a sample: as the options say, else as the model takes it. Throws ConfigError where neither does.
+/// Returns the shape of a sample: that of the options if it is set, else that of the model. Throws ConfigError if neither says it.
 template <nn::Block Model>
 Shape input_of(const Model& model, const TrainerOptions& options) {
   if (options.input.known()) return options.input;

@@ -11,13 +11,14 @@ namespace pdp {
 
 namespace detail {
 
-/// Prints a line on standard output, at once. Throws FileError if it cannot be written. Clears a progress bar first.
+/// Prints a line on standard output and flushes it. Clears a progress bar first. Throws FileError if the line cannot be written.
 void print_line(const std::string& line);
 void print_line(fmt::string_view format, fmt::format_args values);
 
 }  // namespace detail
 
-/// Prints a line on standard output, on rank 0 alone, at once. Throws FileError if it cannot be written. Clears a progress bar first.
+/// Prints a line on standard output, on rank 0 only, and flushes it. Clears a progress bar first. Throws FileError if the line cannot be
+/// written.
 template <comm::Group C, class... Args>
 void print(const C& world, fmt::format_string<Args...> format, Args&&... args) {
   if (world.rank() == 0) detail::print_line(format, fmt::make_format_args(args...));

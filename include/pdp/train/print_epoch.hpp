@@ -11,15 +11,15 @@ namespace pdp {
 
 namespace detail {
 
-/// A number with four digits after the point, or "nan" or "inf".
+/// Returns a number with four digits after the decimal point, or "nan" or "inf".
 [[nodiscard]] std::string decimal(double value);
 
-/// "### Epoch 0 || loss 0.5123 || performance 0.8456".
+/// Returns the line of an epoch, such as "### Epoch 0 || loss 0.5123 || performance 0.8456".
 [[nodiscard]] std::string epoch_line(const Epoch& epoch);
 
 }  // namespace detail
 
-/// Prints the results of an epoch on standard output, on rank 0 alone.
+/// Prints the results of an epoch on standard output, on rank 0 only. Throws FileError if they cannot be written.
 template <comm::Group C>
 void print_epoch(const C& world, const Epoch& epoch) {
   if (world.rank() == 0) detail::print_line(detail::epoch_line(epoch));

@@ -7,8 +7,8 @@
 
 namespace pdp {
 
-/// One line on a terminal that shows how far an epoch is, drawn again a few times a second and wiped at the end. Where standard error is no
-/// terminal it shows nothing.
+/// A progress bar of an epoch: one line on a terminal, redrawn at most ten times a second and cleared at the end. If standard error is not
+/// a terminal, it shows nothing.
 class Progress {
  public:
   explicit Progress(bool wanted);
@@ -16,7 +16,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
-  /// After `done` of `all` steps.
+  /// Draws the bar after `done` of `all` steps.
   void show(int epoch, Index done, Index all, double loss);
 
   void wipe();
@@ -24,7 +24,7 @@ class Progress {
  private:
   bool shown_;
   bool drawn_ = false;
-  std::int64_t last_ = 0;  // when it was drawn, in nanoseconds of a steady clock
+  std::int64_t last_ = 0;  // time of the last redraw, in nanoseconds of the steady clock
 };
 
 }  // namespace pdp

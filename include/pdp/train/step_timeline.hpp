@@ -10,13 +10,13 @@
 
 namespace pdp {
 
-/// Writes to a file how one step of a Trainer ran (see write_timeline). Borrows the trainer. Every rank makes one, and makes the same calls
-/// on it; rank 0 writes.
+/// Traces one step of a Trainer and writes its timeline to a file (see write_timeline). Borrows the trainer. Every rank makes one, and
+/// makes the same calls on it; rank 0 writes the file.
 template <class Trainer>
 class StepTimeline {
  public:
-  /// Traces the steps up to `step`, of which the last one is written: another one only if there are fewer. Throws ConfigError or FileError
-  /// on rank 0 if the file cannot be written.
+  /// Traces the steps up to number `step`. The last traced step is written: an earlier one only if there are fewer steps. Throws
+  /// ConfigError or FileError on rank 0 if the file cannot be written.
   StepTimeline(Trainer& trainer, std::filesystem::path file, int rank, std::int64_t step = 4)
       : trainer_{trainer}, file_{std::move(file)}, is_root_{rank == 0}, step_{step} {
     if (is_root_) check_timeline_file(file_);
@@ -24,12 +24,12 @@ class StepTimeline {
     trainer_.trace(true);
   }
 
-  /// After each step. `number`: of the step, from 0.
+  /// To be called after each step, with its number, counted from 0.
   void after_step(std::int64_t number) {
     if (number == step_) trainer_.trace(false);
   }
 
-  /// Writes the file. Throws FileError on rank 0 if that fails.
+  /// Writes the file on rank 0. Throws FileError on rank 0 if that fails.
   void write() {
     const engine::Timeline timeline = trainer_.timeline();
     if (is_root_) write_timeline(file_, timeline);

@@ -6,7 +6,8 @@
 
 namespace pdp {
 
-/// What is to be learnt, and how: a literal, whatever it is spread over.
+/// A training task: model, loss, optimizer and learning-rate schedule. It is a literal, independent of the number of ranks and the
+/// strategy.
 template <class Model, class Loss, class Optimizer, class Schedule = optim::Constant>
 struct Task {
   static_assert(nn::detail::is_or_resembles_block<Model>,
@@ -29,7 +30,7 @@ struct Task {
   Schedule schedule{};
 };
 namespace detail {
-/// What a Task lacks.
+/// The type of a member that a Task lacks.
 struct Missing {};
 }  // namespace detail
 

@@ -8,17 +8,19 @@
 
 namespace pdp {
 
-/// A picture of a step, as SVG: a row for each rank, time from left to right, what is done in a colour, the number of the micro-batch on
-/// it. A browser shows the whole instruction and its time where the pointer is.
+/// Returns a picture of a step, as SVG: a row for each rank, time from left to right, a colour for each kind of activity, and the number of
+/// the micro-batch. Browsers show the whole instruction and its time at the pointer.
 [[nodiscard]] std::string svg_of(const engine::Timeline& timeline);
 
-/// A step in the Trace Event Format that chrome://tracing and Perfetto read: complete events, in microseconds; a thread is a rank.
+/// Returns a step in the Trace Event Format that chrome://tracing and Perfetto read: complete events, in microseconds, with a thread for
+/// each rank.
 [[nodiscard]] std::string chrome_trace_of(const engine::Timeline& timeline);
 
-/// Throws ConfigError where the name of a file does not say what it is to hold: .svg or .json.
+/// Throws ConfigError unless the name of the file ends in .svg or .json.
 void check_timeline_file(const std::filesystem::path& file);
 
-/// Writes a timeline as its file's name says. Throws ConfigError and FileError.
+/// Writes a timeline in the format that the name of the file says. Throws ConfigError as check_timeline_file() does, and FileError if the
+/// file cannot be written.
 void write_timeline(const std::filesystem::path& file, const engine::Timeline& timeline);
 
 }  // namespace pdp

@@ -39,11 +39,13 @@
 
 namespace pdp {
 
-/// Trains a task on the ranks of a world, spread by a strategy. Every rank makes one, and makes the same calls on it.
+/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and makes the same calls on it. Borrows
+/// the communicator.
 ///
-/// It borrows the communicator. Throws ConfigError, ShapeError or PlanError, with what does not fit, before the first step; where one was
-/// given something else than the others (see check_agreement), every rank does. Before the first step, and at the beginning of fit(),
-/// evaluate() and set_parameters(), the ranks also compare the call, its arguments and their parameters; a step has no message for that.
+/// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. If the arguments of a rank differ from
+/// those of the others (see check_agreement), every rank throws. Before the first step, and at the beginning of fit(), evaluate() and
+/// set_parameters(), the ranks also compare the call and its arguments. Before the first step with new parameters, they compare these, too.
+/// A step sends no message for that.
 template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -53,22 +55,23 @@ class Trainer {
                 "strategy::Strategy asks for");
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
-  using World = std::type_identity_t<C>;  // no guide is deduced from the constructors: those below say what does not fit
+  // A non-deduced context: the constructors give no deduction guides. Those in trainer_guides.hpp say which argument does not fit.
+  using World = std::type_identity_t<C>;
   using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
  public:
-  using T = typename Engine::Input;  // of what is given to the model, and comes from it
+  using T = typename Engine::Input;  // element type of the model's inputs and outputs
   using Target = typename Engine::Target;
   using Totals = engine::Totals;
 
-  /// On the cores of this machine. `precision`: as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
+  /// Trains on the cores of this machine. `precision` is given as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
           P precision = {}) requires std::same_as<D, cpu::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
     const std::string useless = options.useless_threads(cpu::usable_cores());
     if (!useless.empty() && world.rank() == 0) std::fputs(text("pdp: ", useless, '\n').c_str(), stderr);
   }
 
-  /// On a device.
+  /// Trains on `device`.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
       : world_{world},
         task_{task},
@@ -91,19 +94,22 @@ class Trainer {
 
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
-  /// Which part of each global batch this rank takes.
+  /// Returns the share of each global batch that this rank takes.
   [[nodiscard]] data::Shard share() const { return plan_.share; }
 
-  /// One step on this rank's own rows, up to its share of the global batch; ranks may bring different numbers of rows, none included. The
-  /// ranks of a pipeline, or of a tensor-parallel group, have one share, and bring the same rows.
-  /// `global_rows`: of all ranks together, where the caller knows it, and each rank's share follows from it: steps that ranks on GPUs have
-  /// recorded together are carried out so. Gives the totals over all ranks, from before the update.
+  /// Runs one step on this rank's own rows, at most its share of the global batch. Returns the totals over all ranks, from before the
+  /// update. Ranks may give different numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and
+  /// give the same rows.
+  ///
+  /// `global_rows` is the number of rows on all ranks, or 0 if the caller does not know it. If it is given, each rank's share must follow
+  /// from it: ranks on GPUs use it to find a step that they have recorded together, and replay that. A rank whose share differs from the
+  /// recorded one throws ConfigError.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();
   }
-  /// Its two halves: start() may return before a device is through with the step, and the rows are free to change then; finish() gives its
-  /// totals.
+  /// The two halves of step(). start() may return before a device has finished the step. The rows may be changed then, unless they lie on
+  /// the device. finish() waits for the step and returns its totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
@@ -111,11 +117,12 @@ class Trainer {
   }
   Totals finish() { return engine_.finish(); }
 
-  /// Trains on a dataset for some epochs. The epoch's order, and where it is cut in global batches, depend on the seed alone. After each
-  /// step on_step(number of the step, its totals) is called, and after each epoch on_epoch(Epoch), on every rank. Called again, it goes
-  /// on with the next epoch, and with its order. Throws LabelError, with the numbers of the step and of the sample, if a class is wrong.
-  /// Without on_step, a GPU whose steps are graphs is given the next one before the host knows the totals of the one before it, unless a
-  /// gradient that is not finite ends the training (NonFinite::stop).
+  /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
+  /// with the next epoch and its order. Throws LabelError, with the numbers of the step and of the sample, if a class is out of range.
+  ///
+  /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. Without on_step, a
+  /// GPU that replays steps as graphs gets the next step before the host knows the totals of the last one. This is not done under
+  /// NonFinite::stop, by which a gradient that is not finite ends the training.
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
@@ -149,7 +156,7 @@ class Trainer {
           if (before) run.count(engine_.finish(*before));
           before = std::move(started);
         } else {
-          batch = loader.next();  // while a device computes
+          batch = loader.next();  // prefetches while a device computes
           const Totals totals = finish();
           on_step(engine_.steps() - 1, totals);
           run.count(totals);
@@ -163,19 +170,19 @@ class Trainer {
   void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
     fit(data, options, on_epoch, detail::Unwatched{});
   }
-  /// The same, with a line on standard output for each epoch.
+  /// Trains in the same way, and prints a line on standard output for each epoch.
   template <data::Dataset Data>
   void fit(const Data& data, const FitOptions& options) {
     fit(data, options, [this](const Epoch& epoch) { print_epoch(*world_, epoch); });
   }
 
-  /// Says what a dataset lacks.
+  /// Does not compile; the static_asserts say what the dataset lacks.
   template <class Data, class... Callbacks>
   requires(!data::Dataset<Data>) void fit(const Data&, const FitOptions&, Callbacks&&...) {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
   }
 
-  /// Loss and accuracy over a dataset, of which each rank takes its share.
+  /// Returns loss and accuracy over a dataset, of which each rank evaluates its share. Every rank makes this call.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(*world_, engine_.stage().device(),
@@ -203,8 +210,8 @@ class Trainer {
     return evaluate(data).accuracy();
   }
 
-  /// The model's outputs for any number of rows of this rank. Where other ranks hold parts of the model, all make this call: those of
-  /// Zero's stage 3 with any number of rows each, those of a pipeline, or of a tensor-parallel group, with the same rows.
+  /// Returns the model's outputs for any number of rows of this rank. If other ranks hold parts of the model, all ranks make this call: in
+  /// Zero's stage 3 with any number of rows each, in a pipeline or a tensor-parallel group with the same rows.
   [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
     std::vector<T> outputs;
     const Matrix<const T> rows = rows_of(x);
@@ -220,7 +227,8 @@ class Trainer {
     return outputs;
   }
 
-  /// All parameters of the model, wherever they are held, on rank 0; nothing on the others. Every rank makes this call.
+  /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them, and nothing on the others. Every rank makes
+  /// this call.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
     auto& stage = engine_.stage();
     const engine::Contributions from{stage.outline(), carried_out_plans(),
@@ -228,36 +236,38 @@ class Trainer {
     const auto all = engine::collect(*world_, stage, from);
     return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
   }
-  /// Sets the parameters of the model. Every rank makes this call, is given all parameters, and takes what it holds of them. Throws
-  /// ConfigError on every rank if one was given others than rank 0, and FileError if they are those of another model; nothing is changed
-  /// then. `source`: where they come from.
+  /// Sets the parameters of the model. Every rank makes this call with all parameters and takes those that it holds. `source` names their
+  /// origin in messages. Throws ConfigError on every rank if a rank was given others than rank 0, and FileError if they are those of
+  /// another model. It changes nothing then.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
-  /// Whether the steps from now on are traced for timeline(). A traced step begins with a barrier, and on a GPU waits for each of its
+  /// Turns the tracing of steps for timeline() on or off. A traced step begins with a barrier. On a GPU it waits for each of its
   /// instructions, so it takes longer there. Every rank makes this call.
   void trace(bool on) { engine_.trace(on); }
-  /// When each rank did what in the last step that was traced, on rank 0; nothing on the others, and where no step was. Every rank makes
-  /// this call.
+  /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced. Every rank
+  /// makes this call.
   [[nodiscard]] engine::Timeline timeline() {
     if (engine_.times().empty()) return {};
     return engine::collect_timeline(*world_, engine_.stage().device(), carried_out_plans(), engine_.times());
   }
 
-  /// Throws ParametersDiffer on every rank where ranks that should hold the same parameters do not, to the bit. Every rank makes this call.
+  /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values. Every rank makes this
+  /// call.
   void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 
  private:
-  /// Compares what the ranks were given, and, before the first step with them, the parameters that several ranks hold.
+  /// Compares the arguments of the ranks. Before the first step with new parameters, also compares the parameters that several ranks hold.
   void agree(const CallArguments& given) {
     check_agreement(*world_, engine_.stage().device(), given);
     if (!agreed_ && world_->size() > 1) check_parameters();
     agreed_ = true;
   }
 
-  /// Returns what `prepare`, which precedes the engine's part of a step, returns. If it throws, the step counts as missed by this rank.
+  /// Calls `prepare`, which precedes the engine's part of a step, and returns its result. If it throws, this rank counts the step as
+  /// missed.
   template <class F>
   auto prepare_step(const F& prepare) {
     try {
@@ -276,7 +286,7 @@ class Trainer {
 
   [[nodiscard]] auto host_calls() { return engine::HostCalls{*world_, engine_.stage().device()}; }
 
-  /// Of all ranks, as their engines carry them out.
+  /// Returns the plans of all ranks as their engines execute them.
   [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
     return Engine::adapted(*world_, strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_->size()));
   }
@@ -288,11 +298,11 @@ class Trainer {
   TrainerOptions options_;
   S strategy_;
   Shape input_;
-  Model model_;  // this rank's part of it, where the strategy divides layers
+  Model model_;  // this rank's part of it, if the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
-  bool agreed_ = false;  // whether the ranks have compared their parameters since these were made or set
-  int epochs_ = 0;       // that fit() has been through
+  bool agreed_ = false;  // whether the ranks have compared their parameters since these were last initialised or set
+  int epochs_ = 0;       // epochs that fit() has completed
 };
 
 }  // namespace pdp

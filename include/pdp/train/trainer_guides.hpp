@@ -6,7 +6,7 @@
 #include <pdp/train/options.hpp>
 #include <pdp/train/trainer_requirements.hpp>
 
-/// Which Trainer is made of which arguments.
+/// Deduction guides of Trainer.
 namespace pdp {
 
 template <class C, class S, class TaskType, SupportedPrecision P = Float32, Device D = cpu::Cpu>
@@ -22,7 +22,7 @@ template <class C, class S, class TaskType, Device D, SupportedPrecision P = Flo
 requires(detail::makes_trainer<C, S, TaskType, P, D>()) Trainer(C&, const S&, const TaskType&, const TrainerOptions&, const D&, P = {})
 ->Trainer<C, S, TaskType, P, D>;
 
-/// What arguments make that do not fit: its static_asserts say why.
+/// The type of a Trainer with arguments that do not fit. Its static_asserts say why.
 template <class... Given>
 class Trainer<detail::NoTrainer<Given...>, void, void> : detail::TrainerRequirements<Given...> {
  public:
@@ -40,7 +40,7 @@ class Trainer<detail::NoTrainer<Given...>, void, void> : detail::TrainerRequirem
 template <class A, class B, class C, class... More>
 Trainer(const A&, const B&, const C&, const TrainerOptions&, const More&...)
     -> Trainer<detail::NoTrainer<A, B, C, const TrainerOptions, const More...>, void, void>;
-// An ellipsis also takes a list in braces that is none of TrainerOptions.
+// An ellipsis also accepts a braced list that does not initialise TrainerOptions.
 template <class A, class B, class C>
 Trainer(const A&, const B&, const C&, ...) -> Trainer<detail::NoTrainer<A, B, C>, void, void>;
 template <class A, class B>

@@ -12,7 +12,7 @@
 #include <pdp/train/options.hpp>
 #include <pdp/train/task.hpp>
 
-/// What Trainer{world, strategy, task, options} asks for, one static_assert for each mistake.
+/// The requirements of Trainer{world, strategy, task, options}, one static_assert for each mistake.
 namespace pdp::detail {
 
 template <class T>
@@ -22,14 +22,14 @@ constexpr bool is_task<Task<Model, Loss, Optimizer, Schedule>> = true;
 template <class T>
 constexpr bool is_task<const T> = is_task<T>;
 
-/// Whether a Trainer can be made from a communicator, a strategy, a task, a precision and a device.
+/// Returns whether a Trainer can be made from a communicator, a strategy, a task, a precision and a device.
 template <class C, class S, class TaskType, class P = Float32, class D = cpu::Cpu>
 constexpr bool makes_trainer() {
   if constexpr (comm::Communicator<C> && strategy::Strategy<S> && is_task<TaskType> && SupportedPrecision<P>) {
     using Model = decltype(TaskType::model);
     using Loss = decltype(TaskType::loss);
     using T = typename P::compute;
-    if constexpr (!Device<D, T>) return true;  // the engine says so
+    if constexpr (!Device<D, T>) return true;  // the engine reports this
     if constexpr (nn::Block<Model> && loss::Loss<Loss, D, T> && optim::Optimizer<decltype(TaskType::optimizer)> &&
                   optim::Schedule<decltype(TaskType::schedule)>)
       return nn::detail::are_layers_on<D, T>(nn::LeafTypes<Model>{});
@@ -37,11 +37,11 @@ constexpr bool makes_trainer() {
   return false;
 }
 
-/// The arguments of a Trainer that cannot be made.
+/// Holds the argument types of a Trainer that cannot be made.
 template <class... Given>
 struct NoTrainer {};
 
-/// Says what a task's loss and layers lack on a CPU.
+/// Reports by static_assert what a task's loss and layers lack on a CPU.
 template <class TaskType, class T = float>
 struct TaskRequirements {};
 template <class Model, class Loss, class Optimizer, class Schedule, class T>

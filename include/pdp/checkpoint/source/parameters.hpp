@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/checkpoint/parameters.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/checkpoint/parameters.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>
@@ -56,7 +56,7 @@ PDP_INLINE std::int64_t hash_of(const std::vector<Tensor>& tensors) {
   std::uint64_t sum = tensors.size();
   for (const Tensor& tensor : tensors) {
     std::vector<std::int64_t> parts{random::hash_of(std::span{tensor.values})};
-    for (const char letter : tensor.name) parts.push_back(static_cast<unsigned char>(letter));  // char has no sign on aarch64
+    for (const char letter : tensor.name) parts.push_back(static_cast<unsigned char>(letter));  // char is unsigned on aarch64
     for (const Index extent : tensor.shape) parts.push_back(extent);
     sum += static_cast<std::uint64_t>(random::hash_of(std::span<const std::int64_t>{parts}));
   }
@@ -113,7 +113,7 @@ class Import::State {
   const std::vector<Tensor>& tensors_;
   std::string_view source_;
   std::map<std::string_view, const Tensor*> by_name_;
-  std::set<std::string, std::less<>> found_;  // parameters
+  std::set<std::string, std::less<>> found_;  // names of parameters
 };
 
 PDP_INLINE Import::Import(const std::vector<Tensor>& tensors, std::string_view source) : state_{std::make_unique<State>(tensors, source)} {}

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/checkpoint/perceptron_widths.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/checkpoint/perceptron_widths.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/checkpoint/safetensors.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/checkpoint/safetensors.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <filesystem>
 #include <span>
@@ -17,7 +17,7 @@ namespace pdp::checkpoint {
 PDP_INLINE void save(const std::filesystem::path& path, const std::vector<Tensor>& tensors) {
   std::vector<data::TensorToWrite> parts;
   for (const Tensor& tensor : tensors) parts.push_back(data::tensor_to_write<float>(tensor.name, tensor.shape, tensor.values));
-  data::write_safetensors(path, parts, {{"format", "pt"}});  // the word that PyTorch's readers look for
+  data::write_safetensors(path, parts, {{"format", "pt"}});  // PyTorch's readers look for this entry
 }
 
 PDP_INLINE std::vector<Tensor> load(const std::filesystem::path& path) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/classification.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/classification.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace detail::synthetic {
 
 constexpr Index clusters_per_class = 10;
 
-/// The dimensions in the order in which they are filled: informative ones first, wherever they lie in a sample.
+/// Returns the dimensions in random order. Those in the first half of the list are informative.
 PDP_INLINE std::vector<std::size_t> shuffled_dimensions(const SyntheticClassification& set) {
   std::vector<std::size_t> order(as_size(set.width));
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -33,7 +33,7 @@ PDP_INLINE std::vector<std::size_t> shuffled_dimensions(const SyntheticClassific
   return order;
 }
 
-/// The centre of a cluster and the matrix [centre.size(), centre.size()] that mixes its points.
+/// The centre of a cluster and the matrix [informative, informative] that mixes its points.
 struct Cluster {
   std::vector<float> centre, mixing;
 
@@ -45,7 +45,7 @@ struct Cluster {
     for (float& each : centre) each = corner.below(2) == 0 ? -1.0f : 1.0f;
   }
 
-  /// Returns the centre plus a normal point times the matrix.
+  /// Returns the centre plus a normally distributed point times the matrix.
   [[nodiscard]] std::vector<float> point(const SyntheticClassification& set, Index sample) const {
     const std::size_t size = centre.size();
     std::vector<float> normal(size), mixed = centre;
@@ -56,7 +56,7 @@ struct Cluster {
   }
 };
 
-/// Samples [first, last) of a set.
+/// Generates samples [first, last) of a set.
 PDP_INLINE InMemory<std::int32_t> samples(const SyntheticClassification& set, Index first, Index last) {
   const std::size_t width = as_size(set.width), informative = (width + 1) / 2, count = as_size(last - first);
   const auto classes = static_cast<std::uint64_t>(set.classes);
@@ -64,7 +64,8 @@ PDP_INLINE InMemory<std::int32_t> samples(const SyntheticClassification& set, In
   std::vector<float> x(count * width), noise(width);
   std::vector<std::int32_t> y(count);
 
-  std::vector<std::vector<Index>> members(classes * as_size(clusters_per_class));  // so that each cluster is made once
+  // The samples of each cluster, so that each cluster is generated once.
+  std::vector<std::vector<Index>> members(classes * as_size(clusters_per_class));
   for (Index sample = first; sample < last; ++sample) {
     random::Stream stream{random::make_key(set.seed, "toy cluster", sample)};
     const std::uint64_t cluster = stream.below(members.size());

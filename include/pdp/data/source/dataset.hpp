@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/dataset.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/dataset.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/gzip.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/gzip.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <zlib.h>
 
@@ -26,7 +26,7 @@ PDP_INLINE bool is_gzip(const Input& input) {
 
 struct GzipBytes::State {
   explicit State(const Input& input) : name_{input.name()}, packed_{input}, buffer_(64 * 1024) {
-    constexpr int gzip_window = 15 + 16;  // the largest window; 16 asks for the gzip header and its checksum
+    constexpr int gzip_window = 15 + 16;  // 15: the largest window; 16: expect a gzip header and checksum
     if (inflateInit2(&state_, gzip_window) != Z_OK) throw FileError{text(name_, ": cannot unpack it: zlib found no memory. Free some.")};
   }
   State(const State&) = delete;
@@ -52,7 +52,7 @@ struct GzipBytes::State {
 
   static constexpr std::size_t largest_piece = std::size_t{1} << 30;  // zlib counts in 32 bits
 
-  /// Returns whether there are packed bytes.
+  /// Reads more compressed bytes if all have been used. Returns whether there are any.
   bool refill() {
     if (state_.avail_in == 0) {
       state_.avail_in = static_cast<uInt>(packed_.read(buffer_));

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/idx.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/idx.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ PDP_INLINE std::string hex(std::uint8_t byte) {
   return {digits[byte >> 4], digits[byte & 15]};
 }
 
-/// Fills `bytes` from the header or throws FileError.
+/// Fills `bytes` from the header. Throws FileError if the file ends too early.
 PDP_INLINE void read_idx_header(UnpackedBytes& from, std::span<std::uint8_t> bytes, const std::string& name) {
   const std::size_t found = from.read(std::as_writable_bytes(bytes));
   if (found < bytes.size())
@@ -91,7 +91,7 @@ PDP_INLINE std::vector<std::uint8_t> IdxFile::values() {
     first_piece = expected_;
   }
   std::vector<std::uint8_t> values;
-  while (values.size() < expected_) {  // doubling, so that no more than twice of what was found is allocated
+  while (values.size() < expected_) {  // doubles, to allocate at most twice what has been found so far
     const std::size_t have = values.size();
     resize(values, std::min(expected_, std::max(first_piece, 2 * have)));
     const auto piece = std::span{values}.subspan(have);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/in_memory.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/in_memory.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

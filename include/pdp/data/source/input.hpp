@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/input.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/input.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@
 namespace pdp::data {
 
 PDP_INLINE Input::Input(const std::filesystem::path& path) : name_{path.string()} {
-  do file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // not to wait for the writer of a pipe
+  do file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);  // O_NONBLOCK: does not wait for the writer of a pipe
   while (file_ < 0 && errno == EINTR);
   if (file_ < 0) fail("open", errno);
   struct stat about {};

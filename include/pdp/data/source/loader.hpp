@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/loader.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/loader.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <array>
 #include <condition_variable>
@@ -42,7 +42,7 @@ class Prefetch<Target>::State {
 
   void start(Index epoch) {
     std::unique_lock lock{mutex_};
-    steps_ = 0;  // no further gather begins
+    steps_ = 0;  // prevents further gathers
     changed_.wait(lock, [this] { return !gathering_; });
     sampler_.start(epoch);
     gathered_ = given_ = returned_ = 0;
@@ -78,7 +78,7 @@ class Prefetch<Target>::State {
     while (changed_.wait(lock, stop, slot_is_free) && !stop.stop_requested()) {
       const Index step = gathered_;
       gathering_ = true;
-      lock.unlock();  // while gathering_, nobody else touches the sampler's order or this slot
+      lock.unlock();  // while gathering_ is set, no other thread uses the sampler's order or this slot
       std::exception_ptr thrown;
       try {
         gather(step);
@@ -109,17 +109,17 @@ class Prefetch<Target>::State {
   Shard shard_;
   std::array<Slot, 2> slots_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable_any changed_;
-  Index steps_ = 0;     // of the epoch that was started
-  Index gathered_ = 0;  // shares of it that were made
-  Index given_ = 0;     // that next() has handed out
-  Index returned_ = 0;  // that the caller is done with
+  Index steps_ = 0;     // in the current epoch
+  Index gathered_ = 0;  // shares gathered so far
+  Index given_ = 0;     // shares returned by next() so far
+  Index returned_ = 0;  // shares that the caller no longer uses
   bool gathering_ = false;
   bool started_ = false;
-  std::exception_ptr error_;  // of share number gathered_
+  std::exception_ptr error_;  // thrown while gathering share number gathered_
 
-  std::jthread worker_;  // last, so that it has ended before the rest goes
+  std::jthread worker_;  // last member: the thread ends before the others are destroyed
 };
 
 template <TargetElement Target>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/mnist.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/mnist.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <array>
@@ -67,7 +67,7 @@ PDP_INLINE std::string what_is_needed() {
               "installs them as share/pdp/mnist.");
 }
 
-/// Whether an error leaves open what a path names: every one but those that say that nothing has the name.
+/// Returns whether it is unknown, after this error, what is at a path: true for all errors except "no such file" and "not a directory".
 PDP_INLINE bool is_unknown(const std::error_code& error) {
   return error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory;
 }
@@ -88,8 +88,8 @@ PDP_INLINE void check_folder(const Path& folder) {
     throw FileError{text(folder.string(), ": expected a folder with the files of MNIST, found a file. Give the folder that holds it.")};
 }
 
-/// Returns the file's path, plain or .gz, or an empty one if neither is a file or a link to one. Throws FileError if the system cannot
-/// tell.
+/// Returns the path of the file, plain or .gz, or an empty path if neither is a file or a link to one. Throws FileError if the system
+/// cannot tell.
 PDP_INLINE Path find(const Path& folder, const char* name) {
   Path unknown;
   std::error_code why;
@@ -116,8 +116,8 @@ PDP_INLINE std::string letters(std::string_view name) {
   return kept;
 }
 
-/// Returns the part of a message about what is in the folder in place of the file, or nothing: a file whose name begins alike but for
-/// case and punctuation, such as train-images.idx3-ubyte, or something of that name that is not a file.
+/// Returns a clause for an error message about a similar entry in the folder, or an empty string if there is none. Similar is a file whose
+/// name begins alike except for case and punctuation, such as train-images.idx3-ubyte, or an entry of that name that is not a file.
 PDP_INLINE std::string near_miss(const Path& folder, const char* name) {
   const std::string wanted = letters(name);
   std::string nearest;
@@ -125,7 +125,7 @@ PDP_INLINE std::string near_miss(const Path& folder, const char* name) {
   for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
     if (std::string found = entry->path().filename(); letters(found).starts_with(wanted) && (nearest.empty() || found < nearest))
       nearest = std::move(found);
-  // A folder that may be searched but not listed still has its files.
+  // A folder without read permission cannot be listed but may still contain the files.
   if (is_unknown(error) && error != std::errc::permission_denied) fail(folder, error);
   if (nearest.empty()) return {};
   const Path path = folder / nearest;
@@ -172,7 +172,7 @@ PDP_INLINE const std::uint8_t* Digits::image(Index sample) const { return bytes_
 PDP_INLINE Digits::Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file) {
   IdxFile images{images_file};
   IdxFile labels{labels_file};
-  detail::mnist::check_extents(images, labels);  // before anything is unpacked
+  detail::mnist::check_extents(images, labels);  // before any data is decompressed
   Bytes bytes{images.values(), labels.values()};
   detail::mnist::check_labels(bytes.labels, labels.name());
   size_ = images.extents().front();
@@ -181,7 +181,8 @@ PDP_INLINE Digits::Digits(const std::filesystem::path& images_file, const std::f
 
 PDP_INLINE void Digits::gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
   check_gather(*this, which, x, y);
-  constexpr std::size_t ahead = 2, line = 64;  // rows lie anywhere: half of the time would go by waiting for the first bytes of each
+  // The rows are at random addresses: without prefetch, half of the time is spent waiting for the first bytes of each.
+  constexpr std::size_t ahead = 2, line = 64;
   for (std::size_t i = 0; i < which.size(); ++i) {
     if (i + ahead < which.size())
       for (std::size_t byte = 0; byte < pixels; byte += line) __builtin_prefetch(image(which[i + ahead]) + byte);
@@ -213,7 +214,7 @@ PDP_INLINE Mnist Mnist::load(const std::filesystem::path& folder) {
         text(folder.string(), ": expected the files of MNIST, found none of them", near_misses(folder), ". ", what_is_needed())};
 
   const Digits published_test = read(test_images, test_labels);
-  // A training set with a slip in its names must not become a split of the test set without a word.
+  // If the names of training files are slightly wrong, report that instead of silently splitting the test set.
   if (has(train_images) || has(train_labels) || !near_miss(folder, train_images).empty() || !near_miss(folder, train_labels).empty())
     return {not_empty(read(train_images, train_labels), folder), not_empty(published_test, folder)};
   const Index digits = published_test.size();

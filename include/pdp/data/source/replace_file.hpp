@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/replace_file.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/replace_file.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -41,7 +41,7 @@ class ReplaceFile::NewFile {
     if (path_.filename().empty() || (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)))
       throw FileError{
           text(path_.string(), ": expected the path of a file to write, found a directory or a device. Give a file name in a folder.")};
-    open_standard_streams();  // or the file becomes one of them
+    open_standard_streams();  // otherwise the file might get one of their numbers
     report_file_size_limit();
     folder_path_ = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
     folder_ = Descriptor{::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -71,7 +71,8 @@ class ReplaceFile::NewFile {
     if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), path_.filename().c_str()) != 0)
       fail("put the new file in its place", errno);
     temporary_.clear();
-    if (::fsync(folder_.get()) != 0 && errno != EINVAL) fail("write its folder to the disk", errno);  // EINVAL: a file system without it
+    // EINVAL: the file system cannot sync folders.
+    if (::fsync(folder_.get()) != 0 && errno != EINVAL) fail("write its folder to the disk", errno);
   }
 
  private:
@@ -99,7 +100,7 @@ class ReplaceFile::NewFile {
    public:
     static bool must_search(int folder, const std::filesystem::path& path) {
       const std::scoped_lock lock{mutex};
-      if (process != ::getpid()) paths.clear();  // those of the process that has forked this one
+      if (process != ::getpid()) paths.clear();  // inherited by fork
       return !paths.contains(key(folder, path));
     }
     static void found_none(int folder, const std::filesystem::path& path) {
@@ -115,7 +116,7 @@ class ReplaceFile::NewFile {
     static Key key(int folder, const std::filesystem::path& path) {
       struct stat about {};
       ::fstat(folder, &about);
-      return {about.st_dev, about.st_ino, path.string()};  // the path, too: a new folder may have the number of one that was removed
+      return {about.st_dev, about.st_ino, path.string()};  // includes the path: a new folder may get the inode number of a removed one
     }
 
     static inline std::mutex mutex;
@@ -126,7 +127,7 @@ class ReplaceFile::NewFile {
   static constexpr int most_attempts = 1000;
   static constexpr std::string_view ending = ".new";
 
-  /// This host, as the names of temporary files have it.
+  /// Returns the name of this host as used in the names of temporary files.
   static std::string host_name() {
     std::array<char, 33> name{};
     ::gethostname(name.data(), name.size() - 1);
@@ -136,9 +137,9 @@ class ReplaceFile::NewFile {
     return text(path_.filename().string(), '.', host_name(), '.', ::getpid(), '.', attempt, ending);
   }
 
-  /// Returns false where the file system has no files without a name.
+  /// Opens an unnamed file. Returns false if the file system has none, or /proc is not available.
   bool create_without_name() {
-    file_ = Descriptor{::open(folder_path_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)};  // less the umask, as for any new file
+    file_ = Descriptor{::open(folder_path_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)};  // the umask applies, as for any new file
     if (file_.get() < 0 || ::access(own_path().c_str(), F_OK) != 0) return false;
     if (::faccessat(folder_.get(), temporary_name(0).c_str(), F_OK, 0) != 0 && errno == ENAMETOOLONG)
       fail("create a file beside it", errno);
@@ -147,7 +148,7 @@ class ReplaceFile::NewFile {
   }
   [[nodiscard]] std::string own_path() const { return text("/proc/self/fd/", file_.get()); }
 
-  /// Gives the file without a name one that no other writer has.
+  /// Links the unnamed file under a name that no other writer uses.
   void give_name() {
     for (int attempt = 0; temporary_.empty(); ++attempt) {
       std::string name = temporary_name(attempt);
@@ -158,7 +159,7 @@ class ReplaceFile::NewFile {
     }
   }
 
-  /// Creates the temporary under a name that no other writer has: another thread or process may be saving to the same path.
+  /// Creates the temporary file under a name that no other writer uses: another thread or process may be saving to the same path.
   void create() {
     for (int attempt = 0; temporary_.empty(); ++attempt) {
       std::string name = temporary_name(attempt);
@@ -167,15 +168,15 @@ class ReplaceFile::NewFile {
         if (errno != EEXIST || attempt == most_attempts) fail("create a file beside it", errno);
         continue;
       }
-      // Another writer may have taken it for a leftover before it was locked.
+      // Before it was locked here, another writer may have locked or removed it as a leftover.
       const bool is_taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
       struct stat state {};
       if (!is_taken && ::fstat(file_.get(), &state) == 0 && state.st_nlink > 0) temporary_ = std::move(name);
     }
   }
 
-  /// Removes what writers of this path left that ended before commit(), and returns whether no file of another writer remains. Some file
-  /// systems lock within one host only: from another host, a file must have been left alone for an hour, too.
+  /// Removes the temporary files of writers of this path that ended before commit(). Returns whether no file of another writer remains.
+  /// Some file systems lock within one host only, so a file of another host is removed only if it has not changed for an hour.
   [[nodiscard]] bool remove_leftovers() const {
     constexpr time_t long_ago = 3600;
     const std::string prefix = path_.filename().string() + '.', own_host = host_name();
@@ -197,7 +198,7 @@ class ReplaceFile::NewFile {
     }
     return none_remains && !error;
   }
-  /// HOST of a name PREFIX HOST.PID.NUMBER.new; nothing if the name has another form.
+  /// Returns HOST of a name `prefix`HOST.PID.NUMBER.new, or an empty view if the name has another form.
   static std::string_view host_in(std::string_view name, std::string_view prefix) {
     if (!name.starts_with(prefix) || !name.ends_with(ending) || name.size() < prefix.size() + ending.size()) return {};
     name = name.substr(prefix.size(), name.size() - prefix.size() - ending.size());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/safetensors_classification.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/safetensors_classification.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace pdp::data {
 
 namespace detail {
 
-/// Reads NAME.x and NAME.y. Raises `largest` to the largest label.
+/// Reads NAME.x and NAME.y. Raises `largest` to the largest label if that is greater.
 PDP_INLINE InMemory<std::int32_t> read_samples(const SafeTensors& file, const std::string& name, Index& largest) {
   const TensorInfo &x = file.at(name + ".x"), &y = file.at(name + ".y");
   if (x.shape.size() != 2 || y.shape.size() != 1 || x.shape[0] != y.shape[0] || x.shape[0] < 1 || x.shape[1] < 1)

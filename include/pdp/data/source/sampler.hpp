@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/sampler.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/sampler.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>
@@ -51,7 +51,7 @@ PDP_INLINE void Sampler::start(Index epoch) {
   std::iota(order_.begin(), order_.end(), Index{0});
   if (!shuffle_) return;
   random::Stream stream{random::make_key(seed_, "order of samples", epoch)};
-  for (std::size_t left = order_.size(); left > 1; --left) std::swap(order_[left - 1], order_[stream.below(left)]);  // Fisher and Yates
+  for (std::size_t left = order_.size(); left > 1; --left) std::swap(order_[left - 1], order_[stream.below(left)]);  // Fisher-Yates shuffle
 }
 
 PDP_INLINE std::span<const Index> Sampler::batch(Index step) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/data/shown.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/data/shown.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

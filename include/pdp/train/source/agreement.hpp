@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/agreement.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/agreement.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fmt/format.h>
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/checked_plan.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/checked_plan.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>

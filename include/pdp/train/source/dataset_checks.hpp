@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/dataset_checks.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/dataset_checks.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <cstdint>

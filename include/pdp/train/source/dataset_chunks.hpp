@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/dataset_chunks.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/dataset_chunks.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <numeric>

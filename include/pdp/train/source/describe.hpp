@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/describe.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/describe.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <utility>
 

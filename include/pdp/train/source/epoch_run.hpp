@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/epoch_run.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/epoch_run.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <chrono>
 #include <cstdint>
@@ -20,7 +20,7 @@ PDP_INLINE EpochRun::EpochRun(int epoch, Index steps, bool shows_progress)
       begin_{std::chrono::nanoseconds{std::chrono::steady_clock::now().time_since_epoch()}.count()} {}
 
 PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
-  if (!totals.skipped) {  // its loss is seldom a number
+  if (!totals.skipped) {  // the loss of a skipped step is usually not a number
     sums_.loss += totals.loss;
     sums_.correct += totals.correct;
     sums_.rows += totals.rows;

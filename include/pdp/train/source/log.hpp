@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/log.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/log.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,10 +24,10 @@
 namespace pdp {
 
 PDP_INLINE LineFile::LineFile(std::string path) : path_{std::move(path)} {
-  open_standard_streams();  // or the file becomes one of them
+  open_standard_streams();  // otherwise the file might get one of their numbers
   report_file_size_limit();
-  int descriptor = open(O_NONBLOCK);                                 // not to wait for the reader of a pipe
-  if (descriptor < 0 && errno == EWOULDBLOCK) descriptor = open(0);  // another program gives a lease on the file back first
+  int descriptor = open(O_NONBLOCK);                                 // does not wait for the reader of a pipe
+  if (descriptor < 0 && errno == EWOULDBLOCK) descriptor = open(0);  // waits until another program returns its lease on the file
   if (descriptor < 0) fail("cannot be opened for writing");
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   file_.reset(::fdopen(descriptor, "w"));

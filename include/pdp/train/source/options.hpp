@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/options.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/options.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <concepts>
 #include <cstdint>

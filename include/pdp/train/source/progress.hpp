@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/progress.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/progress.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fmt/format.h>
 #include <unistd.h>

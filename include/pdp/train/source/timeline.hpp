@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/train/timeline.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/train/timeline.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace pdp {
 
 namespace detail {
 
-/// What a rank does at an instruction, as a picture tells it apart.
+/// A kind of activity, and its colour in the picture.
 struct Activity {
   const char* name;
   const char* colour;
@@ -34,13 +34,13 @@ constexpr std::array activities{Activity{"forward", "#4e79a7"},
                                 Activity{"update", "#f28e2b"},
                                 Activity{"start", "#e15759"},
                                 Activity{"wait", "#bab0ac"}};
-/// What a rank computes has the name of the operation; of calls the start is told from the rest, in which it waits.
+/// Returns the activity of an instruction. An operation that computes has an activity of its own name; a call is a "start" or a "wait".
 PDP_INLINE const Activity& activity_of(plan::Op op) {
   const std::string_view wanted = !plan::is_call(op) ? name(op) : plan::is_start(op) ? "start" : "wait";
   return *std::find_if(activities.begin(), activities.end(), [wanted](const Activity& each) { return each.name == wanted; });
 }
 
-/// The largest of 1, 2, 5, 10, 20, ... microseconds of which `seconds` holds at least six.
+/// Returns the largest of 1, 2, 5, 10, 20, ... microseconds that fits into `seconds` at least six times.
 PDP_INLINE double tick(double seconds) {
   double best = 1e-6, power = 1e-6;
   while (power < seconds) {
