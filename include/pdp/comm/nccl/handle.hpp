@@ -47,7 +47,7 @@ class Handle {
   }
   /// Begins to free the communicator after its calls in flight. If these take longer than `patience`, aborts them.
   void close(Duration patience) noexcept {
-    if (comm_ == nullptr) return;  // aborted: join() keeps its shorter limit
+    if (comm_ == nullptr) return;                                           // aborted: join() keeps its shorter limit
     patience = std::min<Duration>(patience, std::chrono::hours{24 * 365});  // within the range of the clock
     patience_ = patience + grace;
     end([until = Clock::now() + patience](ncclComm_t comm) {
