@@ -14,7 +14,7 @@ using examples_test::run;
 
 namespace {
 
-/// One paragraph on standard error, with these words in it.
+/// Checks the exit code, and that standard error is one line that contains the given words.
 void check_error(const Ended& ended, int code, const std::vector<std::string>& words) {
   CAPTURE(ended.out, ended.err);
   CHECK(ended.code == code);
@@ -31,7 +31,7 @@ std::string idx_header(unsigned char rank, std::initializer_list<unsigned> exten
   return bytes;
 }
 
-/// A folder with a small set of digits, all zero, of the given labels.
+/// Writes a small data set with the given labels, whose pixels are all 0.
 void write_digits(const std::string& folder, unsigned images, const std::string& labels) {
   std::filesystem::create_directories(folder);
   write(folder + "/t10k-images-idx3-ubyte", idx_header(3, {images, 28, 28}) + std::string(images * 784, '\0'));
@@ -40,7 +40,7 @@ void write_digits(const std::string& folder, unsigned images, const std::string&
 
 }  // namespace
 
-TEST_CASE("data that is not there, or not what it should be, is one clear paragraph and exit code 1", "[examples][bad input]") {
+TEST_CASE("mnist_ddp exits with code 1 and one line if its data are missing, malformed or too few", "[examples][bad input]") {
   const Folder folder;
   const std::string data = folder / "data";
   const auto train = [&] { return run("mnist_ddp", {"--ranks", "2", "--data", data}); };
@@ -49,7 +49,7 @@ TEST_CASE("data that is not there, or not what it should be, is one clear paragr
     std::filesystem::create_directories(data);
     check_error(train(), 1, {data, "t10k-images-idx3-ubyte"});
   }
-  SECTION("no IDX file") {
+  SECTION("a file that is no IDX file") {
     write_digits(data, 20, std::string(20, '\0'));
     write(data + "/t10k-images-idx3-ubyte", "these are no digits");
     check_error(train(), 1, {"t10k-images-idx3-ubyte", "IDX"});
@@ -63,7 +63,7 @@ TEST_CASE("data that is not there, or not what it should be, is one clear paragr
     write_digits(data, 20, std::string(19, '\0'));
     check_error(train(), 1, {"20", "19"});
   }
-  SECTION("a label beyond the classes") {
+  SECTION("a label out of range") {
     write_digits(data, 20, std::string(19, '\0') + '\x0b');
     check_error(train(), 1, {"11"});
   }
@@ -74,7 +74,7 @@ TEST_CASE("data that is not there, or not what it should be, is one clear paragr
   }
 }
 
-TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
+TEST_CASE("MNIST programs reject a wrong command line or an impossible layout with one line", "[examples][bad input]") {
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> cases{{{"--batch-size", "0"}, {"batch-size"}},
                                                    {{"--ranks", "0"}, {"ranks"}},
@@ -110,7 +110,7 @@ TEST_CASE("a wrong command line is exit code 2", "[examples][bad input]") {
   check_error(run("mnist_single", {"--comm", "self"}), 2, {"--comm"});
 }
 
-TEST_CASE("Every flag that takes a path rejects an empty value", "[examples][bad input]") {
+TEST_CASE("Flags that take a path, a URL or an address reject an empty value", "[examples][bad input]") {
   for (const char* flag : {"--load", "--save", "-s", "--log", "--losses", "--timeline", "--data"}) {
     CAPTURE(flag);
     check_error(run("mnist_single", {flag, "", "--epochs", "0"}), 2, {flag, "needs a path; found an empty value"});
@@ -125,8 +125,7 @@ TEST_CASE("Every flag that takes a path rejects an empty value", "[examples][bad
   check_error(run("mnist_ddp", {"--ip", "", "--epochs", "0"}), 2, {"--ip", "needs an address"});
 }
 
-TEST_CASE("a number on the command line that is none, or out of range, is refused with its range in a few digits",
-          "[examples][bad input]") {
+TEST_CASE("Flags reject numbers that are malformed or out of range and print the allowed range", "[examples][bad input]") {
   struct Flag {
     const char *program, *name, *range;
   };
@@ -155,7 +154,7 @@ TEST_CASE("a number on the command line that is none, or out of range, is refuse
     }
 }
 
-TEST_CASE("rank variables that contradict each other are exit code 2", "[examples][bad input]") {
+TEST_CASE("mnist_ddp exits with code 2 if rank variables are missing, malformed or contradictory", "[examples][bad input]") {
   using Variables = std::vector<launch_test::Variable>;
   const Variables master{{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29511"}};
   const auto with = [&](Variables more) {
@@ -172,8 +171,7 @@ TEST_CASE("rank variables that contradict each other are exit code 2", "[example
       {"3", "2"});
 }
 
-TEST_CASE("a taken port and a master that nobody can reach end with exit code 1 before the deadline is long over",
-          "[examples][bad input]") {
+TEST_CASE("mnist_ddp exits with code 1 if its port is in use or its master cannot be reached", "[examples][bad input]") {
   const pdp::launch::TcpStoreServer somebody;
   const auto variables = [](int rank, int port) {
     return std::vector<launch_test::Variable>{{"RANK", std::to_string(rank)},
@@ -187,14 +185,14 @@ TEST_CASE("a taken port and a master that nobody can reach end with exit code 1 
   check_error(run("mnist_ddp", {}, variables(1, unused)), 1, {std::to_string(unused), "127.0.0.1"});
 }
 
-TEST_CASE("files that cannot be written and parameters of another model are exit code 1", "[examples][bad input]") {
+TEST_CASE("mnist_ddp exits with code 1 if a file cannot be written or loaded", "[examples][bad input]") {
   const Folder folder;
   const std::string nowhere = folder / "no/such/folder/file";
   for (const char* flag : {"--save", "--log", "--losses"}) {
     CAPTURE(flag);
     const Ended ended = run("mnist_ddp", {"--ranks", "2", "--epochs", "1", flag, nowhere});
     check_error(ended, 1, {nowhere});
-    CHECK(ended.out.empty());  // found out before the training, not after it
+    CHECK(ended.out.empty());  // the error comes before the training, not after it
   }
   check_error(run("mnist_ddp", {"--ranks", "2", "--load", nowhere}), 1, {nowhere});
   const std::string other = folder / "other.safetensors";
@@ -202,8 +200,7 @@ TEST_CASE("files that cannot be written and parameters of another model are exit
   check_error(run("mnist_ddp", {"--ranks", "2", "--load", other}), 1, {other, "0.weight", "[2, 3]", "[64, 784]"});
 }
 
-TEST_CASE("without a GPU, what was to compute on one ends with exit code 1 and one line that says what is missing",
-          "[examples][bad input]") {
+TEST_CASE("Programs with --device cuda exit with code 1 and one line if there is no GPU", "[examples][bad input]") {
   for (const char* program : {"mnist_single", "mnist_ddp", "mnist_data_parallel", "mnist_model_parallel", "mnist_pipeline", "mnist_zero",
                               "mnist_tensor_parallel", "mnist_hybrid", "my_data_parallel", "toy_mlp"}) {
     INFO(program);
@@ -215,7 +212,7 @@ TEST_CASE("without a GPU, what was to compute on one ends with exit code 1 and o
   }
 }
 
-TEST_CASE("every flag is explained by --help, which is no error", "[examples]") {
+TEST_CASE("mnist_ddp --help lists its flags and exits with code 0", "[examples]") {
   const Ended ended = run("mnist_ddp", {"--help"});
   CHECK(ended.code == 0);
   for (const char* flag : {"--ranks", "--threads", "--comm", "--nodes", "--gpus", "--nr", "--ip", "--port", "--epochs", "--batch-size",

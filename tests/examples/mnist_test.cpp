@@ -16,7 +16,7 @@ using examples_test::last_line;
 using examples_test::losses;
 using examples_test::run;
 
-TEST_CASE("mnist_ddp learns to read digits on two ranks, and prints a line for each epoch and the test accuracy last", "[examples]") {
+TEST_CASE("mnist_ddp on two ranks prints a line for each epoch and reaches a test accuracy of 0.88", "[examples]") {
   const auto ended = run("mnist_ddp", {"--ranks", "2", "--epochs", "3", "--seed", "1"});
   CHECK(ended.code == 0);
   CHECK(ended.err.empty());
@@ -29,11 +29,11 @@ TEST_CASE("mnist_ddp learns to read digits on two ranks, and prints a line for e
   CHECK(std::stod(last_line(ended.out).substr(14)) >= 0.88);
 }
 
-// Where the input of a Relu is within rounding of 0 for a single sample, two sums of the same numbers give two gradients, and courses part
-// by 1e-4 of the loss. In the first 20 steps of this seed none comes nearer than 4e-6; with most others one does.
+// If the input of a Relu is within rounding of 0 for one sample, the gradient depends on the order of summation. Losses then differ by a
+// relative 1e-4. With this seed no input comes nearer to 0 than 4e-6 in the first 20 steps. With most other seeds one does.
 static constexpr const char* seed_of_courses = "49";
 
-TEST_CASE("one global batch gives one course of losses, whatever the ranks are", "[examples]") {
+TEST_CASE("mnist_ddp has the losses of mnist_single for the same global batch on any ranks", "[examples]") {
   const Folder folder;
   const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
     const std::string file = folder / "losses.csv";
@@ -61,7 +61,7 @@ TEST_CASE("one global batch gives one course of losses, whatever the ranks are",
   }
 }
 
-TEST_CASE("every way to spread the model has one course of losses, and leaves the same parameters", "[examples]") {
+TEST_CASE("Every parallel MNIST program has the losses and final parameters of mnist_single", "[examples]") {
   const Folder folder;
   const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
     const std::string file = folder / "losses.csv";
@@ -109,7 +109,7 @@ TEST_CASE("every way to spread the model has one course of losses, and leaves th
   }
 }
 
-TEST_CASE("what each rank would hold and do is what --plan says, and nothing is trained", "[examples]") {
+TEST_CASE("Programs with --plan print a line for each rank and need neither data files nor a GPU", "[examples]") {
   const std::vector<std::pair<std::string, std::vector<std::string>>> ways{{"mnist_single", {}},
                                                                            {"mnist_ddp", {"--ranks", "3"}},
                                                                            {"mnist_data_parallel", {"--devices", "2"}},
@@ -130,7 +130,7 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
     CHECK_THAT(ended.out, Contains("\nmatrix products of floats by ") && EndsWith("\n"));
     CHECK_THAT(ended.out, Contains(ranks == 1 ? " 1 rank, bubble " : std::to_string(ranks) + " ranks, bubble ") &&
                               Contains("layers  samples  parameters  gradients  optimizer  activations  calls "));
-    arguments.insert(arguments.end(), {"--device", "cuda"});  // of which a plan needs none
+    arguments.insert(arguments.end(), {"--device", "cuda"});  // a plan needs no GPU
     const auto on_gpus = run(program, arguments);
     INFO(program << " --device cuda: " << on_gpus.out << on_gpus.err);
     CHECK(on_gpus.code == 0);
@@ -138,7 +138,7 @@ TEST_CASE("what each rank would hold and do is what --plan says, and nothing is 
   }
 }
 
-TEST_CASE("--timeline draws a step as it ran, and changes nothing about the training", "[examples]") {
+TEST_CASE("Programs with --timeline write a trace of all ranks and train to the same losses", "[examples]") {
   const Folder folder;
   const std::vector<std::pair<std::string, std::vector<std::string>>> ways{
       {"mnist_single", {}},
@@ -170,7 +170,7 @@ TEST_CASE("--timeline draws a step as it ran, and changes nothing about the trai
   }
 }
 
-TEST_CASE("a log holds one JSON object for each epoch", "[examples]") {
+TEST_CASE("mnist_ddp --log writes one JSON object for each epoch", "[examples]") {
   const Folder folder;
   const auto ended = run("mnist_ddp", {"--threads", "2", "--epochs", "2", "--log", folder / "log"});
   REQUIRE(ended.code == 0);
@@ -191,7 +191,7 @@ TEST_CASE("a log holds one JSON object for each epoch", "[examples]") {
   CHECK(std::abs(accuracy - std::stod(last_line(ended.out).substr(14))) < 5e-5);
 }
 
-TEST_CASE("saved parameters have PyTorch's names and layouts, and give the same accuracy when they are loaded", "[examples]") {
+TEST_CASE("Saved parameters have PyTorch's names and shapes, and give the same accuracy when loaded", "[examples]") {
   const Folder folder;
   const std::string file = folder / "model.safetensors";
   const auto trained = run("mnist_ddp", {"-g", "2", "--epochs", "1", "-s", file});
@@ -211,7 +211,7 @@ TEST_CASE("saved parameters have PyTorch's names and layouts, and give the same 
   CHECK(last_line(loaded.out) == last_line(trained.out));
 }
 
-TEST_CASE("the flags of the original program mean what they meant there", "[examples]") {
+TEST_CASE("mnist_ddp with the original program's flags -n, -g, -nr and -ip trains as with --ranks", "[examples]") {
   const std::string port = std::to_string(launch_test::free_port());
   launch_test::Job first{{"-n", "2", "-g", "1", "-nr", "0", "-ip", "127.0.0.1", "--port", port, "--epochs", "1", "--batch_size", "64"},
                          {},

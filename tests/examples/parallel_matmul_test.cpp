@@ -20,7 +20,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Both errors, from the last two lines. NaN where a line is not what it should be.
+/// Reads both relative errors from the last two lines. NaN stands for a malformed line.
 std::pair<double, double> errors(const std::vector<std::string>& lines) {
   const auto error = [](const std::string& line, const std::string& way) {
     std::smatch number;
@@ -31,7 +31,7 @@ std::pair<double, double> errors(const std::vector<std::string>& lines) {
   return {error(lines.end()[-2], "by row"), error(lines.back(), "by reduction")};
 }
 
-/// A greeting from each rank, in any order, and then both errors, which are small.
+/// Checks that each rank has printed a greeting, in any order, and that two small errors follow.
 void check_products(const Ended& ended, int ranks) {
   CAPTURE(ended.out);
   CHECK(ended.code == 0);
@@ -49,7 +49,7 @@ void check_products(const Ended& ended, int ranks) {
 
 }  // namespace
 
-TEST_CASE("a product by row and one by reduction are the serial product, whatever the sizes and the ranks", "[examples]") {
+TEST_CASE("parallel_matmul by row and by reduction equals the serial product for all sizes and ranks", "[examples]") {
   const auto [flag, comm] =
       GENERATE(table<std::string, std::string>({{"--world-size", "tcp"}, {"--world-size", "shm"}, {"--threads", "thread"}}));
   const int ranks = GENERATE(1, 2, 3, 4);
@@ -61,7 +61,7 @@ TEST_CASE("a product by row and one by reduction are the serial product, whateve
   }
 }
 
-TEST_CASE("one rank by row computes what the serial product does, and many ranks by reduction add in another order", "[examples]") {
+TEST_CASE("parallel_matmul has no error by row on one rank, and a rounding error by reduction on four", "[examples]") {
   const auto alone = run("parallel_matmul", {"--ranks", "1", "--m", "40", "--n", "30", "--k", "1000"});
   CHECK(errors(lines_of(alone.out)).first == 0);
   const auto spread = run("parallel_matmul", {"--threads", "4", "--m", "40", "--n", "30", "--k", "1000"});
@@ -69,7 +69,7 @@ TEST_CASE("one rank by row computes what the serial product does, and many ranks
   CHECK(errors(lines_of(spread.out)).second < 1e-6);
 }
 
-TEST_CASE("parallel_matmul has two ranks by default, and as many as its launcher has started", "[examples]") {
+TEST_CASE("parallel_matmul starts two ranks by default, and joins ranks that are started one by one", "[examples]") {
   check_products(run("parallel_matmul", {"--m", "6", "--n", "4", "--k", "5"}), 2);
   const std::string port = std::to_string(launch_test::free_port());
   const Words sizes{"--m", "6", "--n", "4", "--k", "5"};
@@ -84,7 +84,7 @@ TEST_CASE("parallel_matmul has two ranks by default, and as many as its launcher
   check_products({0, second.out() + first.out(), first.err() + second.err()}, 2);
 }
 
-TEST_CASE("sizes that cannot be, and flags that are none, are one clear line and exit code 2", "[examples][bad input]") {
+TEST_CASE("parallel_matmul rejects impossible sizes and unknown flags with exit code 2 and one line", "[examples][bad input]") {
   const std::vector<std::pair<Words, Words>> cases{{{"--m", "0"}, {"--m", "0"}},
                                                    {{"--n", "-4"}, {"--n", "-4"}},
                                                    {{"--k", "many"}, {"--k", "many"}},
@@ -111,7 +111,7 @@ TEST_CASE("sizes that cannot be, and flags that are none, are one clear line and
   }
 }
 
-TEST_CASE("the help of parallel_matmul names every flag and the sizes that nobody gave", "[examples]") {
+TEST_CASE("parallel_matmul --help names its flags and the default size", "[examples]") {
   const Ended ended = run("parallel_matmul", {"--help"});
   CHECK(ended.code == 0);
   for (const char* word : {"--m", "--n", "--k", "1024", "--ranks", "--world-size", "--threads", "--comm"})

@@ -1,4 +1,4 @@
-// What the tests of the examples share: a program that is run to its end, and a folder of their own.
+// Shared by the tests of the examples: running a program to its end, and a temporary folder.
 #pragma once
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ struct Ended {
   std::string out, err;
 };
 
-/// Runs an example with its arguments. A job that does not end is an error of the test.
+/// Runs an example with its arguments. Throws if it does not end.
 inline Ended run(const std::string& program, std::vector<std::string> arguments, const std::vector<launch_test::Variable>& variables = {}) {
   launch_test::Job job{std::move(arguments), variables, PDP_TEST_EXAMPLES "/" + program};
   const int code = job.end();
@@ -31,7 +31,7 @@ inline std::string last_line(const std::string& text) {
   return text.substr(begin + 1, end - begin);
 }
 
-/// step -> loss, from a file that --losses has written. Throws where it is not one.
+/// Reads the loss of each step from a file that --losses has written. Throws if the file is malformed.
 inline std::vector<double> losses(const std::filesystem::path& file) {
   std::istringstream lines{launch_test::contents(file.string())};
   std::string line;

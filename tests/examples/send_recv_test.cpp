@@ -20,7 +20,7 @@ Ended send_recv(const std::vector<std::string>& arguments, const std::vector<lau
 
 }  // namespace
 
-TEST_CASE("send_recv says what was sent and then what was received, however its two ranks are started", "[examples]") {
+TEST_CASE("send_recv prints the sent and then the received tensor, however its two ranks are started", "[examples]") {
   std::vector<std::vector<std::string>> ways{{},
                                              {"--ranks", "2"},
                                              {"--world-size", "2"},
@@ -38,7 +38,7 @@ TEST_CASE("send_recv says what was sent and then what was received, however its 
   }
 }
 
-TEST_CASE("each rank of send_recv says its own part where others have started them", "[examples]") {
+TEST_CASE("Each rank of send_recv prints only its own part if the ranks are started one by one", "[examples]") {
   const std::string port = std::to_string(launch_test::free_port());
   const auto variables = [&](const std::string& rank) {
     return std::vector<launch_test::Variable>{{"RANK", rank}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
@@ -51,7 +51,7 @@ TEST_CASE("each rank of send_recv says its own part where others have started th
   CHECK(receiver.out() == received);
 }
 
-TEST_CASE("send_recv with another number of ranks, or with a wrong flag, is one clear line and exit code 2", "[examples][bad input]") {
+TEST_CASE("send_recv rejects another number of ranks or a wrong flag with exit code 2 and one line", "[examples][bad input]") {
   using Words = std::vector<std::string>;
   const std::vector<std::pair<Words, Words>> cases{{{"--ranks", "1"}, {"2 ranks", "found 1"}},
                                                    {{"--ranks", "3"}, {"2 ranks", "found 3"}},

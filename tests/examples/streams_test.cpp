@@ -14,7 +14,7 @@ using examples_test::Folder;
 
 namespace {
 
-/// Runs a shell's command in which $P is the folder of the examples.
+/// Runs a shell command, in which $P is the folder of the examples.
 Ended shell(const std::string& command) {
   launch_test::Job job{{"-c", command}, {{"P", PDP_TEST_EXAMPLES}}, "/bin/sh"};
   const int code = job.end();
@@ -23,7 +23,7 @@ Ended shell(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("Programs train and their files are whole if standard streams are closed", "[examples][streams]") {
+TEST_CASE("Programs train and write complete files if standard streams are closed", "[examples][streams]") {
   const Folder folder;
   const std::string log = folder / "log.json", losses = folder / "losses.csv";
   const std::string streams = GENERATE(">&-", "<&-", "2>&-", "<&- >&- 2>&-");
@@ -37,7 +37,7 @@ TEST_CASE("Programs train and their files are whole if standard streams are clos
   CHECK(shell("exec $P/mnist_single --help " + streams).code == 0);
 }
 
-TEST_CASE("Output that cannot be written is an exit code and a sentence", "[examples][streams]") {
+TEST_CASE("Programs exit with code 1 and one line if standard output cannot be written", "[examples][streams]") {
   const std::string command =
       GENERATE("mnist_single --epochs 1", "mnist_single --help", "mnist_single --plan", "mnist_ddp --ranks 2 --epochs 1",
                "mnist_ddp --help", "mnist_ddp --threads 2 --epochs 1", "toy_mlp --help", "toy_mlp --plan --train-size 2000", "send_recv",
@@ -49,7 +49,7 @@ TEST_CASE("Output that cannot be written is an exit code and a sentence", "[exam
   CHECK(std::ranges::count(ended.err, '\n') == 1);
 }
 
-TEST_CASE("A reader of the output that ends early is no error that is told", "[examples][streams]") {
+TEST_CASE("Programs print no error if the reader of their output ends early", "[examples][streams]") {
   for (const std::string command : {"mnist_ddp --ranks 2 --epochs 3", "mnist_single --epochs 3", "mnist_single --help"}) {
     CAPTURE(command);
     const Ended ended = shell("$P/" + command + " | head -n 1");
@@ -58,7 +58,7 @@ TEST_CASE("A reader of the output that ends early is no error that is told", "[e
   }
 }
 
-TEST_CASE("A limit of the file size is an error as a full disk is, and nothing stays", "[examples][streams]") {
+TEST_CASE("mnist_single reports a file size limit as an error and leaves no partial file", "[examples][streams]") {
   const Folder folder;
   std::filesystem::create_directory(folder / "here");
   const std::string file = folder / "here/weights";

@@ -20,7 +20,7 @@ namespace {
 
 Ended toy_mlp(const std::vector<std::string>& arguments) { return examples_test::run("toy_mlp", arguments); }
 
-/// A set that is made in no time, and a model for it.
+/// Adds the sizes of a small data set and of a small model.
 std::vector<std::string> small(std::vector<std::string> arguments) {
   for (const char* each : {"--dim-in", "40", "--dim-hidden", "24", "--n-classes", "4", "--train-size", "1500", "--batch-size", "24"})
     arguments.emplace_back(each);
@@ -28,7 +28,7 @@ std::vector<std::string> small(std::vector<std::string> arguments) {
 }
 std::string recorded(const std::string& name) { return std::string{PDP_TEST_PARITY} + "/" + name; }
 
-/// What PyTorch had on a batch of one rank, and of two.
+/// Returns PyTorch's recorded losses: column 1 for the batch of one rank, column 2 for that of two.
 std::vector<double> losses_of_torch(int column) {
   std::istringstream lines{launch_test::contents(recorded("toy_mlp_losses.csv"))};
   std::string line, cell;
@@ -62,7 +62,7 @@ std::vector<std::string> with_strategy(const std::vector<std::string>& way, std:
 
 }  // namespace
 
-TEST_CASE("under every strategy toy_mlp has the losses of PyTorch from the same weights on the same data", "[examples][parity]") {
+TEST_CASE("toy_mlp has PyTorch's losses under every strategy from the same weights and data", "[examples][parity]") {
   const Folder folder;
   for (const auto& way : every_strategy) {
     const std::string file = folder / "losses.csv";
@@ -83,7 +83,7 @@ TEST_CASE("under every strategy toy_mlp has the losses of PyTorch from the same 
   }
 }
 
-TEST_CASE("toy_mlp prints what it does, and a line for every hundredth step", "[examples]") {
+TEST_CASE("toy_mlp prints its settings and a line for every hundredth step under every strategy", "[examples]") {
   for (const auto& way : every_strategy) {
     const auto ended = toy_mlp(with_strategy(way, small({"--niters", "201"})));
     INFO(way.front() << ": " << ended.out << ended.err);
@@ -102,7 +102,7 @@ TEST_CASE("toy_mlp prints what it does, and a line for every hundredth step", "[
   }
 }
 
-TEST_CASE("toy_mlp's own set is the same on every run, and another one with another seed", "[examples]") {
+TEST_CASE("toy_mlp generates the same data set on every run, and another one with another seed", "[examples]") {
   const auto first = toy_mlp(small({"--strategy", "single", "--niters", "1"})),
              second = toy_mlp(small({"--strategy", "single", "--niters", "1"})),
              other = toy_mlp(small({"--strategy", "single", "--niters", "1", "--seed", "7"}));
@@ -111,7 +111,7 @@ TEST_CASE("toy_mlp's own set is the same on every run, and another one with anot
   CHECK(loss(first) != loss(other));
 }
 
-TEST_CASE("what toy_mlp cannot do is one clear line", "[examples][bad input]") {
+TEST_CASE("toy_mlp rejects wrong flags and unsuitable files with one line", "[examples][bad input]") {
   const Folder folder;
   const std::string data = folder / "data.safetensors";
   const auto write = [&](std::vector<std::int64_t> labels, pdp::Index test_width) {
@@ -148,6 +148,6 @@ TEST_CASE("what toy_mlp cannot do is one clear line", "[examples][bad input]") {
         "it takes 24 values a sample, but those in");
   check(toy_mlp({"--data", data, "--init", data}), 1, "expected a tensor '0.weight'");
   check(toy_mlp(small({"--init", recorded("toy_mlp_init.safetensors")})), 1, "holds the parameters of another model");
-  // Dimensions come from the file, and what is no whole number of global batches is left out.
+  // The dimensions come from the file, and an incomplete last global batch is left out.
   CHECK(toy_mlp({"--data", data, "--batch-size", "2", "--niters", "3"}).code == 0);
 }

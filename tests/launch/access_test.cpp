@@ -40,7 +40,7 @@ std::string refusal(const Variables& variables) {
   return message_of<pdp::UsageError>([&] { static_cast<void>(access(variables)); }).value_or("nothing was thrown");
 }
 
-/// A file with these words, and a mode.
+/// A temporary file with the given content and mode.
 struct File {
   std::string path = (std::filesystem::temp_directory_path() / pdp::text("pdp_secret_", ::getpid())).string();
   explicit File(const std::string& words, mode_t mode = 0600) {
@@ -60,7 +60,7 @@ launch::Address at(const std::string& host) {
 
 }  // namespace
 
-TEST_CASE("a secret comes from a file that only this user can read, or from a variable", "[launch][access]") {
+TEST_CASE("Access::from reads the secret from PDP_SECRET_FILE or PDP_SECRET and rejects both together", "[launch][access]") {
   CHECK_FALSE(access({}).secret);
   CHECK(access({{"PDP_SECRET", secret}}).secret->bytes() == secret);
   const File file{secret + "\n"};
@@ -71,7 +71,7 @@ TEST_CASE("a secret comes from a file that only this user can read, or from a va
   CHECK_THAT(both, Contains("both set"));
 }
 
-TEST_CASE("a secret that others could know is refused, with what to do about it", "[launch][access]") {
+TEST_CASE("Access::from rejects a PDP_SECRET_FILE that other users may access and suggests chmod 600", "[launch][access]") {
   const auto mode = static_cast<mode_t>(GENERATE(0644, 0640, 0604, 0620, 0602, 0610));
   const File file{secret, mode};
   const std::string words = refusal({{"PDP_SECRET_FILE", file.path}});
@@ -79,7 +79,7 @@ TEST_CASE("a secret that others could know is refused, with what to do about it"
   CHECK_THAT(words, !Contains(secret));
 }
 
-TEST_CASE("a secret file of another user is refused", "[launch][access]") {
+TEST_CASE("Access::from rejects a PDP_SECRET_FILE of another user", "[launch][access]") {
   const File file{secret};
   if (::chown(file.path.c_str(), 65534, 65534) != 0) {
     WARN("only root can give a file away");
@@ -88,7 +88,7 @@ TEST_CASE("a secret file of another user is refused", "[launch][access]") {
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", file.path}}), Contains("belongs to the user with the number 65534"));
 }
 
-TEST_CASE("a secret that is missing, too short or too long is refused, and never shown", "[launch][access]") {
+TEST_CASE("Access::from rejects a missing, too short or too long secret without showing it", "[launch][access]") {
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/no/such/file"}}), Contains("/no/such/file") && Contains("No such file"));
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/tmp"}}), Contains("is no file"));
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/dev/zero"}}), Contains("is no file"));
@@ -99,14 +99,14 @@ TEST_CASE("a secret that is missing, too short or too long is refused, and never
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", huge.path}}), Contains("to 4096"));
 }
 
-TEST_CASE("PDP_INSECURE is 1 or nothing", "[launch][access]") {
+TEST_CASE("Access::from accepts only 0 and 1 for PDP_INSECURE", "[launch][access]") {
   CHECK_FALSE(access({}).insecure);
   CHECK_FALSE(access({{"PDP_INSECURE", "0"}}).insecure);
   CHECK(access({{"PDP_INSECURE", "1"}}).insecure);
   CHECK_THAT(refusal({{"PDP_INSECURE", "yes"}}), Contains("PDP_INSECURE=1") && Contains("'yes'"));
 }
 
-TEST_CASE("a job is known by what all its ranks have in common, and so is an attempt at it", "[launch][access]") {
+TEST_CASE("Access::from names job and attempt by variables that are equal on all ranks", "[launch][access]") {
   const auto job = [](const Variables& variables) {
     const auto found = access(variables).job;
     return found.name + "|" + found.attempt;
@@ -117,7 +117,7 @@ TEST_CASE("a job is known by what all its ranks have in common, and so is an att
   CHECK(job(step) == "7.5|");
   Variables inside = step;
   inside.insert({{"RANK", "0"}, {"WORLD_SIZE", "4"}});
-  CHECK(job(inside) == "7|");  // torchrun on each node may be a step of its own
+  CHECK(job(inside) == "7|");  // the torchrun of each node may be a step of its own
   CHECK(job({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "0"}}) == "7|");
   CHECK(job({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) == "7|2");
   CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "1"}}) == "|/1");
@@ -133,7 +133,7 @@ TEST_CASE("a job is known by what all its ranks have in common, and so is an att
   CHECK(job({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_MCA_ess_base_jobid", "41"}}) == "41|");
 }
 
-TEST_CASE("what proves who belongs to a job follows from what is set and where its store is", "[launch][access]") {
+TEST_CASE("choose_grounds chooses how ranks prove membership by the variables and the store's address", "[launch][access]") {
   const auto grounds = [](const Variables& variables, const std::string& store) {
     return launch::choose_grounds(access(variables), at(store));
   };
@@ -162,7 +162,7 @@ TEST_CASE("what proves who belongs to a job follows from what is set and where i
   CHECK_THAT(*words, Contains("PDP_SECRET_FILE") && Contains("Slurm") && Contains("munge") && Contains("PDP_INSECURE=1"));
 }
 
-TEST_CASE("a rank takes no weaker proof than what is set for it", "[launch][access]") {
+TEST_CASE("obtain_secret rejects grounds that are weaker than those set for the rank", "[launch][access]") {
   const auto says = [](const Variables& variables, Grounds grounds, const std::string& credential = {}) {
     return message_of<pdp::ConfigError>([&] {
              static_cast<void>(launch::obtain_secret(access(variables), grounds, credential, "the store", pdp::comm::TimePoint::max()));
@@ -177,7 +177,7 @@ TEST_CASE("a rank takes no weaker proof than what is set for it", "[launch][acce
   CHECK(says({{"PDP_SECRET", secret}}, Grounds::secret) == "nothing was thrown");
 }
 
-TEST_CASE("a secret in memory of this host is found by its place, and is nothing else", "[launch][access]") {
+TEST_CASE("SharedSecret::read accepts only sealed memory of the right size that belongs to this user", "[launch][access]") {
   const std::string bytes(32, 's');
   const launch::SharedSecret shared{pdp::comm::Secret{bytes}};
   CHECK(launch::SharedSecret::read(shared.place(), 32).bytes() == bytes);
@@ -199,7 +199,7 @@ TEST_CASE("a secret in memory of this host is found by its place, and is nothing
   CHECK(says(place_of(open_file.get())) != "nothing was thrown");
   const launch::SharedSecret shorter{pdp::comm::Secret{std::string(31, 's')}};
   CHECK_THAT(says(shorter.place()), Contains("not memory of this user's"));
-  if (::geteuid() == 0) {  // who can give it away
+  if (::geteuid() == 0) {  // only root can give a file away
     const std::string place = shared.place();
     REQUIRE(::fchown(std::stoi(place.substr(place.find(' '))), 65534, 65534) == 0);
     CHECK_THAT(says(place), Contains("not memory of this user's"));
@@ -215,12 +215,12 @@ TEST_CASE("SharedSecret::read accepts a secret whose memory has more seals than 
   const pdp::comm::Descriptor file{::memfd_create("pdp secret", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
   REQUIRE(::write(file.get(), bytes.data(), bytes.size()) == 32);
   REQUIRE(::fchmod(file.get(), 0400) == 0);
-  // A kernel with vm.memfd_noexec adds F_SEAL_EXEC; F_SEAL_FUTURE_WRITE is one that every kernel in use knows.
+  // A kernel with vm.memfd_noexec adds F_SEAL_EXEC. F_SEAL_FUTURE_WRITE stands for it here, since every kernel in use knows that one.
   REQUIRE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0);
   CHECK(launch::SharedSecret::read(pdp::text(::getpid(), ' ', file.get()), 32).bytes() == bytes);
 }
 
-TEST_CASE("create_memory_file asks for memory that cannot be executed", "[launch][access]") {
+TEST_CASE("create_memory_file makes memory that can be sealed, and cannot be executed if the kernel supports that", "[launch][access]") {
   const pdp::comm::Descriptor file = pdp::comm::create_memory_file("pdp test");
   REQUIRE(file);
   struct stat about {};
@@ -230,7 +230,7 @@ TEST_CASE("create_memory_file asks for memory that cannot be executed", "[launch
   CHECK(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
 }
 
-TEST_CASE("another user's process does not come by a secret in memory of this host", "[launch][access]") {
+TEST_CASE("SharedSecret::read throws in a process of another user", "[launch][access]") {
   if (::geteuid() != 0) {
     WARN("only root can become another user");
     return;

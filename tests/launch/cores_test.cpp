@@ -34,7 +34,7 @@ Cores cores_of(const std::vector<int>& numbers) {
   return cores;
 }
 
-/// Whether programs of these tests have OpenMP, and more than one core to bind threads to.
+/// Whether the test programs have OpenMP and may use more than one core.
 bool openmp_binds() {
   Cores own;
   return ::dlsym(RTLD_DEFAULT, "omp_get_num_places") != nullptr && ::sched_getaffinity(0, sizeof own, &own) == 0 && CPU_COUNT(&own) > 1;
@@ -50,13 +50,13 @@ std::vector<std::string> sorted_lines(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Cores are described as ranges", "[launch][cores]") {
+TEST_CASE("launch::describe writes cores as ranges", "[launch][cores]") {
   CHECK(launch::describe(cores_of({})).empty());
   CHECK(launch::describe(cores_of({5})) == "5");
   CHECK(launch::describe(cores_of({0, 1, 2, 3, 8, 10, 11, 1023})) == "0-3,8,10-11,1023");
 }
 
-TEST_CASE("Local ranks share out the places of OpenMP in order", "[launch][cores]") {
+TEST_CASE("share_of divides the places of OpenMP among the local ranks in order", "[launch][cores]") {
   const auto shares = [](std::size_t places, int ranks) {
     std::vector<Cores> all;
     for (std::size_t place = 0; place < places; ++place)
@@ -74,7 +74,7 @@ TEST_CASE("Local ranks share out the places of OpenMP in order", "[launch][cores
   CHECK_FALSE(launch::share_of({}, 0, 2));
 }
 
-TEST_CASE("The launcher gives ranks different cores when OpenMP binds threads", "[launch][cores]") {
+TEST_CASE("The launcher gives its ranks different cores if OpenMP binds threads", "[launch][cores]") {
   if (!openmp_binds()) return;
   const std::string variable = GENERATE(as<std::string>{}, "OMP_PROC_BIND", "GOMP_CPU_AFFINITY");
   const std::string value = variable == "OMP_PROC_BIND" ? "true" : [] {
@@ -93,7 +93,7 @@ TEST_CASE("The launcher gives ranks different cores when OpenMP binds threads", 
   CHECK(lines[0].substr(10) != lines[1].substr(10));
 }
 
-TEST_CASE("Ranks that OpenMP has bound to one core say so when others are free", "[launch][cores]") {
+TEST_CASE("One rank warns if OpenMP has bound several ranks to the same core", "[launch][cores]") {
   if (!openmp_binds()) return;
   const std::uint16_t port = launch_test::free_port();
   const bool bound = GENERATE(true, false);
@@ -117,7 +117,7 @@ TEST_CASE("Ranks that OpenMP has bound to one core say so when others are free",
 
 namespace {
 
-/// A store that cannot count, as `Failure` says.
+/// A store whose calls all throw `failure`.
 template <class Failure>
 struct FailingStore {
   Failure failure;
@@ -129,7 +129,7 @@ struct FailingStore {
 
 }  // namespace
 
-TEST_CASE("Ranks on the same cores are counted, however long the list of these is", "[launch][cores]") {
+TEST_CASE("count_ranks_on counts the ranks on equal cores even if the list of cores is long", "[launch][cores]") {
   Cores even, odd;
   CPU_ZERO(&even);
   CPU_ZERO(&odd);
@@ -145,7 +145,7 @@ TEST_CASE("Ranks on the same cores are counted, however long the list of these i
   CHECK(launch::key_of_cores(even, "host") != launch::key_of_cores(even, "another"));
 }
 
-TEST_CASE("A store that cannot count the ranks on cores does not end the job, and a failed job ends", "[launch][cores]") {
+TEST_CASE("count_ranks_on returns nothing if the store is full, and throws if the job has failed", "[launch][cores]") {
   FailingStore<pdp::ConfigError> full{pdp::ConfigError{"the job's store is full"}};
   CHECK_FALSE(launch::count_ranks_on(cores_of({1}), full).has_value());
   FailingStore<pdp::PeerLost> failed{pdp::PeerLost{1, "rank 1 has failed"}};

@@ -30,7 +30,7 @@ bool given(const Settings& settings) { return launch::JobPlace::given(variables(
 const Settings third_of_four{
     {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
 
-// What srun gives to a task of a step with fewer tasks than the job has.
+// The variables that srun sets for a task of a step with fewer tasks than the job.
 const Settings task_of_slurm{{"SLURM_JOB_ID", "1731344"},
                              {"SLURM_JOB_NODELIST", "node[05-12]"},
                              {"SLURM_NTASKS", "64"},
@@ -39,12 +39,12 @@ const Settings task_of_slurm{{"SLURM_JOB_ID", "1731344"},
                              {"SLURM_STEP_NUM_TASKS", "8"},
                              {"SLURM_PROCID", "5"},
                              {"SLURM_LOCALID", "1"}};
-// What a batch script of a job with 64 tasks has.
+// The variables of a batch script of a job with 64 tasks.
 const Settings batch_script{{"SLURM_JOB_ID", "1731344"}, {"SLURM_JOB_NODELIST", "node[05-12]"},
                             {"SLURM_NTASKS", "64"},      {"SLURM_NPROCS", "64"},
                             {"SLURM_PROCID", "0"},       {"SLURM_LOCALID", "0"},
                             {"SLURM_NODEID", "0"}};
-// What the shell of salloc has where it runs on the job's first machine.
+// The variables of salloc's shell if it runs on the job's first machine.
 const Settings interactive_shell{{"SLURM_JOB_ID", "1731344"},
                                  {"SLURM_NTASKS", "64"},
                                  {"SLURM_PROCID", "0"},
@@ -63,7 +63,7 @@ const Settings rank_of_intel_mpi{{"PMI_RANK", "1"},        {"PMI_SIZE", "2"},
                                  {"PMI_FD", "9"},          {"MPI_LOCALRANKID", "1"},
                                  {"MPI_LOCALNRANKS", "2"}, {"I_MPI_HYDRA_UUID", "c47e0000-9d8b-cc9e-df02-0600c0a80001"}};
 
-// What torchrun of PyTorch 2.15 gives to the second of two ranks.
+// The variables that torchrun of PyTorch 2.15 sets for the second of two ranks.
 const Settings rank_of_torchrun{{"RANK", "1"},
                                 {"WORLD_SIZE", "2"},
                                 {"LOCAL_RANK", "1"},
@@ -95,7 +95,7 @@ Settings merged(Settings settings, const Settings& others) {
 
 }  // namespace
 
-TEST_CASE("none of the variables means one rank alone", "[launch][environment]") {
+TEST_CASE("JobPlace::from returns a single rank if no variable is set", "[launch][environment]") {
   const launch::JobPlace alone = place({});
   CHECK(alone.rank == 0);
   CHECK(alone.size == 1);
@@ -103,7 +103,7 @@ TEST_CASE("none of the variables means one rank alone", "[launch][environment]")
   CHECK_FALSE(alone.hosts_store);
 }
 
-TEST_CASE("the variables say which rank this is and where the others are", "[launch][environment]") {
+TEST_CASE("JobPlace::from reads rank, size, master and time limits from the environment", "[launch][environment]") {
   const launch::JobPlace third = place(with(third_of_four, "PDP_TIMEOUT", "2.5"));
   CHECK(third.rank == 2);
   CHECK(third.size == 4);
@@ -124,7 +124,7 @@ TEST_CASE("the variables say which rank this is and where the others are", "[lau
   CHECK(place({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).size == 1);
 }
 
-TEST_CASE("variables that contradict each other are refused, with both in the message", "[launch][environment]") {
+TEST_CASE("JobPlace::from rejects missing, malformed or contradictory variables and shows their values", "[launch][environment]") {
   struct Case {
     Settings settings;
     std::string first, second;
@@ -168,7 +168,7 @@ TEST_CASE("variables that contradict each other are refused, with both in the me
   }
 }
 
-TEST_CASE("where the ranks meet is said by a URL, which wins over an address and a port", "[launch][environment]") {
+TEST_CASE("PDP_RENDEZVOUS overrides MASTER_ADDR, MASTER_PORT and the launcher's own address", "[launch][environment]") {
   const Settings nowhere = without(without(third_of_four, "MASTER_ADDR"), "MASTER_PORT");
   for (const Settings& settings : {third_of_four, nowhere, task_of_slurm}) {
     const launch::JobPlace at_place = place(with(settings, "PDP_RENDEZVOUS", "tcp://[fd00::7]:4711"));
@@ -189,7 +189,7 @@ TEST_CASE("where the ranks meet is said by a URL, which wins over an address and
   CHECK_FALSE(place(with(with(nowhere, "RANK", "0"), "PDP_RENDEZVOUS", "file:///a")).hosts_store);
 }
 
-TEST_CASE("the command line's URL wins over that of the environment", "[launch][environment]") {
+TEST_CASE("The URL of --rendezvous overrides PDP_RENDEZVOUS", "[launch][environment]") {
   const Settings settings = with(third_of_four, "PDP_RENDEZVOUS", "file:///shared/job");
   const launch::JobPlace third = launch::JobPlace::from(variables(settings), "tcp://b:2");
   CHECK(third.folder.empty());
@@ -200,7 +200,7 @@ TEST_CASE("the command line's URL wins over that of the environment", "[launch][
                     StartsWith("--rendezvous is given, but RANK and WORLD_SIZE are not"));
 }
 
-TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[launch][environment]") {
+TEST_CASE("A task of a Slurm step is a rank of that step, not of the whole job", "[launch][environment]") {
   const launch::JobPlace sixth = place(task_of_slurm);
   CHECK(sixth.rank == 5);
   CHECK(sixth.size == 8);
@@ -221,7 +221,7 @@ TEST_CASE("a task of a Slurm step is a rank of that step, not of the job", "[lau
   CHECK(given(old));
 }
 
-TEST_CASE("without srun, a program in a Slurm job is one rank, which may start others", "[launch][environment]") {
+TEST_CASE("A program in a Slurm job without srun is one rank, which may start others", "[launch][environment]") {
   const Settings login_shell = without(without(batch_script, "SLURM_PROCID"), "SLURM_LOCALID");
   const auto settings = GENERATE_COPY(values<Settings>({
       batch_script,
@@ -230,7 +230,7 @@ TEST_CASE("without srun, a program in a Slurm job is one rank, which may start o
       with(batch_script, "SLURM_STEP_ID", "4294967291"),
       merged(batch_script, {{"SLURM_STEP_ID", "4294967294"}, {"SLURM_STEP_NODELIST", "node05"}}),
       merged(interactive_shell, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}),
-      // A batch script that was submitted from the shell of srun --pty.
+      // A batch script submitted from the shell of srun --pty.
       merged(batch_script, {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "node01"}, {"SLURM_STEP_NUM_TASKS", "1"}}),
   }));
   CHECK(place(settings).size == 1);
@@ -238,7 +238,7 @@ TEST_CASE("without srun, a program in a Slurm job is one rank, which may start o
   CHECK_FALSE(given(settings));
 }
 
-TEST_CASE("a launcher that starts one process leaves it free to start ranks", "[launch][environment]") {
+TEST_CASE("A process that its launcher started alone is one rank, which may start others", "[launch][environment]") {
   Settings step = with(with(task_of_slurm, "SLURM_STEP_NUM_TASKS", "1"), "SLURM_PROCID", "0");
   step["SLURM_LOCALID"] = "0";
   const Settings open_mpi{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}};
@@ -246,7 +246,7 @@ TEST_CASE("a launcher that starts one process leaves it free to start ranks", "[
   for (const Settings& settings : {step, open_mpi, pmi}) {
     CHECK(place(settings).size == 1);
     CHECK_FALSE(given(settings));
-    const Settings started = merged(third_of_four, settings);  // by the program itself, as one of its ranks
+    const Settings started = merged(third_of_four, settings);  // as a rank that the program itself starts
     CHECK(given(started));
     CHECK(place(started).rank == 2);
     CHECK(place(started).size == 4);
@@ -254,7 +254,7 @@ TEST_CASE("a launcher that starts one process leaves it free to start ranks", "[
   }
 }
 
-TEST_CASE("steps that run at once have ports of their own, below those that the system gives away", "[launch][environment]") {
+TEST_CASE("Concurrent Slurm steps derive distinct ports below the ephemeral ports", "[launch][environment]") {
   std::set<int> ports;
   for (int job = 5000; job < 5320; ++job)
     for (int step = 30; step < 94; ++step)
@@ -266,7 +266,7 @@ TEST_CASE("steps that run at once have ports of their own, below those that the 
   CHECK(place(with(task_of_slurm, "SLURM_JOB_ID", "4294967295")).master_port >= 12288);
 }
 
-TEST_CASE("mpirun of Open MPI on one machine needs nothing else", "[launch][environment]") {
+TEST_CASE("Ranks of Open MPI on one machine need only its own variables", "[launch][environment]") {
   const launch::JobPlace last = place(rank_of_open_mpi);
   CHECK(last.rank == 3);
   CHECK(last.size == 4);
@@ -284,7 +284,7 @@ TEST_CASE("mpirun of Open MPI on one machine needs nothing else", "[launch][envi
   CHECK(place(fifth_version).master_port != place(with(fifth_version, "PMIX_NAMESPACE", "prterun-node05-4712@1")).master_port);
 }
 
-TEST_CASE("mpiexec of Intel MPI on one machine needs nothing else, that of MPICH a port", "[launch][environment]") {
+TEST_CASE("Ranks of Intel MPI on one machine need only its own variables, those of MPICH also MASTER_PORT", "[launch][environment]") {
   const launch::JobPlace second = place(rank_of_intel_mpi);
   CHECK(second.rank == 1);
   CHECK(second.size == 2);
@@ -319,15 +319,15 @@ TEST_CASE("Ranks of torchrun derive ports from MASTER_PORT if its agent listens 
   const std::vector<std::uint16_t> given_port{35731};
   CHECK(ports(with(rank_of_torchrun, "TORCHELASTIC_USE_AGENT_STORE", "False")) == given_port);
   CHECK(ports(without(rank_of_torchrun, "TORCHELASTIC_USE_AGENT_STORE")) == given_port);
-  CHECK(ports(with(rank_of_torchrun, "PDP_STORE", "launcher")) == given_port);  // another launcher, inside
+  CHECK(ports(with(rank_of_torchrun, "PDP_STORE", "launcher")) == given_port);  // a rank that pdp's launcher started within torchrun
   CHECK(ports(with(rank_of_torchrun, "PDP_RENDEZVOUS", "tcp://a:7")) == std::vector<std::uint16_t>{7});
 }
 
-TEST_CASE("Each launcher of the table says rank, size and place by its own variables", "[launch][environment]") {
+TEST_CASE("JobPlace::from reads rank, size and local rank from the variables of each known launcher", "[launch][environment]") {
   struct Case {
     Settings settings;
     std::optional<int> local_rank;
-    bool port_known;  // without MASTER_PORT
+    bool port_known;  // derived from the variables if MASTER_PORT is not set
   };
   const auto [settings, local_rank, port_known] = GENERATE(values<Case>({
       {{{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "3"}, {"MV2_COMM_WORLD_LOCAL_RANK", "0"}, {"MV2_COMM_WORLD_LOCAL_SIZE", "3"}},
@@ -378,7 +378,7 @@ TEST_CASE("Each launcher of the table says rank, size and place by its own varia
     CHECK_THROWS_WITH(place(settings), Contains("set MASTER_PORT"));
 }
 
-TEST_CASE("Launchers that do not say that all ranks are on one host need MASTER_ADDR", "[launch][environment]") {
+TEST_CASE("MASTER_ADDR is required if the launcher does not state that all ranks are on one host", "[launch][environment]") {
   const Settings flux{{"FLUX_TASK_RANK", "1"}, {"FLUX_JOB_SIZE", "3"}, {"FLUX_JOB_ID", "f2"}, {"FLUX_JOB_NNODES", "2"}};
   CHECK_THROWS_WITH(place(flux), Contains("FLUX_JOB_NNODES is '2'") && Contains("set MASTER_ADDR"));
   CHECK(place(with(flux, "MASTER_ADDR", "n0")).master_port >= 12288);
@@ -387,7 +387,7 @@ TEST_CASE("Launchers that do not say that all ranks are on one host need MASTER_
   CHECK(place(merged(poe, {{"MASTER_ADDR", "n0"}, {"MASTER_PORT", "7"}})).rank == 1);
 }
 
-TEST_CASE("A launcher that says a rank but no size is refused by name", "[launch][environment]") {
+TEST_CASE("JobPlace::from rejects a launcher that sets a rank but no size, and names its variable", "[launch][environment]") {
   for (const char* name : {"PMIX_RANK", "ALPS_APP_PE", "PMI_ID", "PALS_RANKID", "LSF_PM_TASKID", "PBS_NODENUM", "PBS_VNODENUM",
                            "PBS_TASKNUM", "MPIRUN_RANK", "AWS_BATCH_JOB_NODE_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX"}) {
     CHECK_THROWS_AS(place({{name, "2"}}), pdp::UsageError);
@@ -397,17 +397,17 @@ TEST_CASE("A launcher that says a rank but no size is refused by name", "[launch
   for (const char* name : {"PMIX_RANK", "MPIRUN_RANK"}) CHECK_THROWS_AS(place({{name, "0"}}), pdp::UsageError);
   // The first machine of a job may be its only one.
   for (const char* name : {"AWS_BATCH_JOB_NODE_INDEX", "VC_TASK_INDEX", "JOB_COMPLETION_INDEX"}) CHECK(place({{name, "0"}}).size == 1);
-  // What the script of a job of PBS has.
+  // The variables of a PBS job script.
   CHECK(place({{"PBS_NODENUM", "0"}, {"PBS_VNODENUM", "0"}, {"PBS_TASKNUM", "1"}}).size == 1);
   CHECK(place({{"PMIX_RANK", ""}}).size == 1);
-  // Others say more beside it.
+  // Another launcher's variables give the size.
   CHECK(place(with(rank_of_open_mpi, "PMIX_RANK", "3")).size == 4);
   CHECK(place(with(task_of_slurm, "PMIX_RANK", "5")).size == 8);
-  // MPI knows by itself.
+  // Over MPI, which needs no store, MPI itself knows the ranks.
   CHECK(launch::JobPlace::from(variables({{"PMIX_RANK", "2"}}), {}, /*has_store*/ false).size == 1);
 }
 
-TEST_CASE("A task of Slurm of whose step a part is missing is refused, and a process that is alone is not", "[launch][environment]") {
+TEST_CASE("JobPlace::from rejects a Slurm task with missing step variables unless it is the only task", "[launch][environment]") {
   const Settings in_container{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}};
   CHECK_THROWS_AS(place(in_container), pdp::UsageError);
   CHECK_THROWS_WITH(place(in_container), StartsWith("SLURM_PROCID is '1'") && Contains("SLURM_STEP_ID is not set") &&
@@ -421,7 +421,7 @@ TEST_CASE("A task of Slurm of whose step a part is missing is refused, and a pro
   for (const Settings& alone : {batch_script, interactive_shell}) CHECK(place(alone).size == 1);
 }
 
-TEST_CASE("mpirun of NEC MPI says rank and size, but not where", "[launch][environment]") {
+TEST_CASE("Ranks of NEC MPI need MASTER_ADDR, since its mpirun sets only rank and size", "[launch][environment]") {
   const Settings nec{{"MPIRANK", "1"}, {"MPISIZE", "2"}};
   CHECK(given(nec));
   CHECK_THROWS_WITH(place(nec), Contains("MPISIZE is 2") && Contains("set MASTER_ADDR"));
@@ -429,7 +429,7 @@ TEST_CASE("mpirun of NEC MPI says rank and size, but not where", "[launch][envir
   CHECK(place({{"MPIRANK", "0"}, {"MPISIZE", "1"}}).size == 1);
 }
 
-TEST_CASE("A heterogeneous step of Slurm has as many ranks as all its parts", "[launch][environment]") {
+TEST_CASE("A heterogeneous Slurm step is one job with the ranks of all its parts", "[launch][environment]") {
   const Settings third{{"SLURM_JOB_ID", "18"},        {"SLURM_NTASKS", "4"},         {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "b0"},
                        {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_PROCID", "2"},  {"SLURM_LOCALID", "0"}};
   CHECK(place(third).rank == 2);
@@ -450,12 +450,12 @@ TEST_CASE("A heterogeneous step of Slurm has as many ranks as all its parts", "[
   CHECK(here.more_ports == there.more_ports);
   // Slurm 22.05 counts the whole step in all variables.
   CHECK(place(with(first, "SLURM_STEP_NUM_TASKS", "4")).size == 4);
-  // A step in one part only.
+  // A step that runs in one part only.
   CHECK(place(with(with(first, "SLURM_NTASKS", "2"), "SLURM_STEP_NUM_TASKS", "2")).size == 2);
   CHECK_THROWS_WITH(place(with(third, "SLURM_PROCID", "4")), Contains("SLURM_PROCID is 4") && Contains("SLURM_NTASKS is 4"));
 }
 
-TEST_CASE("Control characters of the environment are shown escaped", "[launch][environment]") {
+TEST_CASE("Error messages escape control characters from the environment", "[launch][environment]") {
   const auto message = [](const Settings& settings) -> std::string {
     try {
       place(settings);
@@ -472,7 +472,7 @@ TEST_CASE("Control characters of the environment are shown escaped", "[launch][e
   CHECK_THAT(message({{"PMIX_RANK", "\x1b"}}), Contains("PMIX_RANK is '\\x1b'"));
 }
 
-TEST_CASE("Words of the environment do not begin a line of their own in a message", "[launch][environment]") {
+TEST_CASE("Error messages have one line even if variables contain line breaks", "[launch][environment]") {
   const std::string forged = "0\nrank 3: all is well";
   const Settings pals{{"PALS_RANKID", forged}, {"PALS_SIZE", "3"}, {"PMI_RANK", forged + '4'}, {"PMI_SIZE", forged}};
   const auto settings = GENERATE_COPY(values<Settings>({
@@ -504,26 +504,26 @@ TEST_CASE("Words of the environment do not begin a line of their own in a messag
   }
 }
 
-TEST_CASE("the innermost launcher is the one that counts", "[launch][environment]") {
-  SECTION("mpirun in a step of Slurm") {
+TEST_CASE("The innermost launcher determines rank and size if launchers are nested", "[launch][environment]") {
+  SECTION("mpirun within a Slurm step") {
     CHECK(place(merged(rank_of_open_mpi, task_of_slurm)).rank == 3);
     CHECK(place(merged(rank_of_open_mpi, task_of_slurm)).size == 4);
     CHECK(place(merged(rank_of_intel_mpi, task_of_slurm)).size == 2);
     CHECK(place(merged(rank_of_open_mpi, batch_script)).size == 4);
     CHECK(place(merged(rank_of_open_mpi, merged(task_of_slurm, {{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}}))).size == 4);
   }
-  SECTION("srun that speaks PMI itself") {
+  SECTION("srun that sets PMI's variables itself") {
     const Settings task = merged(task_of_slurm, {{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}, {"PMI_FD", "9"}});
     CHECK(place(task).size == 8);
     CHECK(place(task).master_address == "node07");
     CHECK(given(task));
   }
-  SECTION("PMI's variables of a launcher that is outside of srun, or is not known") {
+  SECTION("PMI variables that contradict those of the Slurm step") {
     const Settings task = merged(task_of_slurm, {{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}});
     CHECK_THROWS_AS(place(task), pdp::UsageError);
     CHECK_THROWS_WITH(place(task), Contains("PMI_SIZE is '1'") && Contains("SLURM_STEP_NUM_TASKS is '8'") && Contains("set RANK"));
   }
-  SECTION("RANK and WORLD_SIZE") {
+  SECTION("RANK and WORLD_SIZE, which override every launcher") {
     const Settings all = merged(third_of_four, merged(rank_of_open_mpi, merged(rank_of_intel_mpi, task_of_slurm)));
     CHECK(place(all).rank == 2);
     CHECK(place(all).local_rank == 1);
@@ -533,7 +533,7 @@ TEST_CASE("the innermost launcher is the one that counts", "[launch][environment
   }
 }
 
-TEST_CASE("MASTER_ADDR, MASTER_PORT and LOCAL_RANK win over what a launcher says", "[launch][environment]") {
+TEST_CASE("MASTER_ADDR, MASTER_PORT and LOCAL_RANK override the launcher's variables", "[launch][environment]") {
   const auto settings = GENERATE(values<Settings>({task_of_slurm, rank_of_open_mpi, rank_of_intel_mpi}));
   const launch::JobPlace own = place(merged(settings, {{"MASTER_ADDR", "10.0.0.9"}, {"MASTER_PORT", "4000"}, {"LOCAL_RANK", "0"}}));
   CHECK(own.rank == place(settings).rank);
@@ -545,7 +545,7 @@ TEST_CASE("MASTER_ADDR, MASTER_PORT and LOCAL_RANK win over what a launcher says
   CHECK(place(with(settings, "PDP_TIMEOUT", "5")).timeout == std::chrono::seconds{5});
 }
 
-TEST_CASE("what a launcher leaves open or contradicts is refused, with the variable and what to do", "[launch][environment]") {
+TEST_CASE("JobPlace::from rejects incomplete or contradictory variables of a launcher and names them", "[launch][environment]") {
   struct Case {
     Settings settings;
     std::string first, second;

@@ -1,5 +1,5 @@
-// Campaigns of faults: ranks that are killed or stopped at random moments. Each is a process that nobody looks after but the other ranks,
-// so that what each of the others throws, and when, is its own finding.
+// Fault campaigns: ranks are killed or stopped at random moments. Each rank is a process without a launcher, so every survivor must find
+// out by itself that another rank is lost.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -24,14 +24,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What is promised within this many seconds is asserted within four times as many, as other tests may keep the machine busy; the figures
-/// that a long campaign prints are those that were measured.
+/// Tests allow four times the promised seconds, as other tests may keep the machine busy. The figures that a long campaign prints are as
+/// measured.
 constexpr double slack = 4;
 constexpr double promised_seconds = 2, promised_median = 0.1;
 
 double seconds_between(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
 
-/// What a rank has thrown, by its own words.
+/// An error that a rank has reported.
 struct Threw {
   Clock::time_point at;
   std::string kind;
@@ -77,7 +77,7 @@ class Ranks {
     (*this)[rank].signal(number);
     return now;
   }
-  /// What a rank that has ended has thrown.
+  /// Returns the error that an ended rank has reported, if any.
   std::optional<Threw> threw(int rank) {
     const std::string& out = (*this)[rank].out();
     const std::size_t line = out.find("threw ");
@@ -92,7 +92,7 @@ class Ranks {
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 
-/// A job over each communicator, all at once where most of what they do is to wait.
+/// Starts a job over each communicator. The jobs run side by side, so they should mostly wait.
 std::vector<std::pair<std::string, Ranks>> jobs_of_all(int size, const std::vector<std::string>& what,
                                                        const std::vector<Variable>& variables, int missing = -1) {
   std::vector<std::pair<std::string, Ranks>> jobs;
@@ -100,13 +100,13 @@ std::vector<std::pair<std::string, Ranks>> jobs_of_all(int size, const std::vect
   return jobs;
 }
 
-/// What has come of many kills.
+/// The results of many kills.
 struct Figures {
   int kills = 0, noticed = 0, wrong_rank = 0, hung = 0, orphans = 0, exit_code_0 = 0;
   int kills_at_start = 0, second_hand = 0;
-  std::vector<double> seconds{};           // from a kill until a survivor throws, where all had joined
-  std::vector<double> seconds_at_start{};  // where not, of those who throw PeerLost; the others wait for the deadline of the start
-  std::vector<std::string> stories{};      // of what should not have been
+  std::vector<double> seconds{};           // from a kill after all have joined until a survivor throws
+  std::vector<double> seconds_at_start{};  // from a kill during the start until a survivor throws PeerLost; others wait for PDP_TIMEOUT
+  std::vector<std::string> stories{};      // descriptions of unexpected outcomes
 
   static double largest(const std::vector<double>& of) { return of.empty() ? 0 : *std::ranges::max_element(of); }
   static double median(std::vector<double> of) {
@@ -124,8 +124,8 @@ struct Figures {
   }
 };
 
-/// Kills a rank of a new job, and adds what comes of it. `starting`: before all have joined, at any moment of a start that takes as long as
-/// the one before; gives how long it takes.
+/// Kills a rank of a new job and adds the outcome to `figures`. If `starting`, kills it at a random moment of the first `start` seconds,
+/// when ranks are still joining. Otherwise kills it after all have joined, and sets `start` to the seconds that this took.
 void kill_one(const std::string& comm, int size, bool starting, std::mt19937& random, double& start, Figures& figures) {
   const std::string seed = std::to_string(random() % 1'000'000);
   const auto begun = std::chrono::steady_clock::now();
@@ -174,7 +174,7 @@ void kill_one(const std::string& comm, int size, bool starting, std::mt19937& ra
     } else if (threw->kind == "lost" && threw->rank == victim) {
       (starting ? figures.seconds_at_start : figures.seconds).push_back(seconds);
     } else if (starting && !threw->names(victim) && (threw->rank >= 0 || threw->names(0))) {
-      figures.second_hand += 1;  // came when others had given up, the host of the store among them, and has met nobody else
+      figures.second_hand += 1;  // joined after others, the store's host among them, had given up, so it knows only of those
     } else if (!starting || !threw->names(victim)) {
       figures.wrong_rank += 1;
       story(rank, pdp::text("throws after ", seconds, " s: ", threw->kind, ' ', threw->rank, ' ', threw->words));
@@ -183,7 +183,7 @@ void kill_one(const std::string& comm, int size, bool starting, std::mt19937& ra
   figures.noticed += noticed ? 1 : 0;
 }
 
-/// One kill of four falls into the start.
+/// Every fourth kill falls into the start.
 Figures kill_many(const std::string& comm, int size, int kills) {
   std::mt19937 random{random_seed()};
   Figures figures;
@@ -204,7 +204,7 @@ void check(const Figures& figures, double factor) {
 
 }  // namespace
 
-TEST_CASE("a rank of 16 that is killed at any moment is lost for every other one, and named", "[launch][faults]") {
+TEST_CASE("Every survivor of 16 ranks names the rank that was killed at a random moment", "[launch][faults]") {
   const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
   check(kill_many(comm, 16, PDP_TEST_SANITIZED ? 4 : 8), slack);
 }
@@ -219,7 +219,7 @@ TEST_CASE("200 kills of one of 16 ranks are noticed as promised", "[launch][faul
   }
 }
 
-TEST_CASE("a rank that is never started is named when the time for the start is over", "[launch][faults]") {
+TEST_CASE("Every rank names a rank that was never started when PDP_TIMEOUT is over", "[launch][faults]") {
   const int missing = GENERATE(0, 2);
   for (auto& [comm, ranks] : jobs_of_all(4, {"traffic"}, {{"PDP_TIMEOUT", "2"}}, missing))
     for (int rank = 0; rank < 4; ++rank) {
@@ -233,10 +233,10 @@ TEST_CASE("a rank that is never started is named when the time for the start is 
     }
 }
 
-TEST_CASE("a rank that is stopped is lost within two heartbeats for those that wait, whoever they wait for", "[launch][faults]") {
+TEST_CASE("All waiting ranks report a stopped rank within two heartbeats, whichever rank they wait for", "[launch][faults]") {
   const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
   const std::string what = GENERATE(as<std::string>{}, "wait", "traffic");
-  constexpr int size = 6;  // on two hosts, where hosts are made believe
+  constexpr int size = 6;  // on two simulated hosts if comm is "hosts"
   const int victim = what == "wait" ? size - 1 : GENERATE(0, 2);
   Ranks ranks{comm, size, {what, "5"}, {{"PDP_HEARTBEAT", "1"}}};
   ranks.wait_until_joined();
@@ -255,7 +255,7 @@ TEST_CASE("a rank that is stopped is lost within two heartbeats for those that w
   }
 }
 
-TEST_CASE("A rank that is killed is lost although a child that it has forked keeps its connections open", "[launch][faults]") {
+TEST_CASE("All ranks report a killed rank even if a child that it forked keeps its connections open", "[launch][faults]") {
   const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
   constexpr int size = 6, victim = 2;
   Ranks ranks{comm, size, {"fork", std::to_string(victim)}, {{"PDP_HEARTBEAT", "600"}}};
@@ -287,7 +287,7 @@ void check_done(const std::string& comm, Ranks& ranks) {
 
 }  // namespace
 
-TEST_CASE("a rank that is stopped for less than a heartbeat is waited for", "[launch][faults]") {
+TEST_CASE("Ranks wait for a rank that is stopped for less than a heartbeat", "[launch][faults]") {
   auto jobs = jobs_of_all(6, {"traffic", "7", "4"}, {{"PDP_HEARTBEAT", "4"}});
   for (auto& [comm, ranks] : jobs) ranks.wait_until_joined();
   for (const int victim : {2, 0}) {
@@ -299,7 +299,7 @@ TEST_CASE("a rank that is stopped for less than a heartbeat is waited for", "[la
   for (auto& [comm, ranks] : jobs) check_done(comm, ranks);
 }
 
-TEST_CASE("A job that is suspended for longer than its deadline and its heartbeat goes on when it is continued", "[launch][faults]") {
+TEST_CASE("A job that is suspended for longer than deadline and heartbeat goes on when it is continued", "[launch][faults]") {
   auto jobs = jobs_of_all(4, {"late", "4"}, {{"PDP_HEARTBEAT", "3"}});
   for (auto& [comm, ranks] : jobs) ranks.wait_until_joined();
   for (const int signal : {SIGSTOP, SIGCONT}) {
@@ -310,13 +310,13 @@ TEST_CASE("A job that is suspended for longer than its deadline and its heartbea
   for (auto& [comm, ranks] : jobs) check_done(comm, ranks);
 }
 
-// Ranks that compute on all cores for several heartbeats, and make no call meanwhile.
+// In the tests below, ranks compute on all cores for longer than a heartbeat and make no call meanwhile.
 
-TEST_CASE("a rank that computes for three heartbeats is waited for", "[launch][faults]") {
+TEST_CASE("Ranks that compute for three heartbeats without a call are not reported as lost", "[launch][faults]") {
   for (auto& [comm, ranks] : jobs_of_all(4, {"compute", "3"}, {{"PDP_HEARTBEAT", "1"}})) check_done(comm, ranks);
 }
 
-TEST_CASE("64 ranks that compute on a busy machine are not taken for dead", "[launch][faults]") {
+TEST_CASE("64 ranks that compute on a busy machine are not reported as lost", "[launch][faults]") {
   for (const std::string comm : {"tcp", "shm", "default", "hosts"}) {
     if (PDP_TEST_SANITIZED && comm != "default") continue;
     Ranks ranks{comm, 64, {"compute", "3"}, {{"PDP_HEARTBEAT", "2"}}};
@@ -324,7 +324,7 @@ TEST_CASE("64 ranks that compute on a busy machine are not taken for dead", "[la
   }
 }
 
-TEST_CASE("128 ranks that compute on a busy machine are not taken for dead", "[launch][faults][.long]") {
+TEST_CASE("128 ranks that compute on a busy machine are not reported as lost", "[launch][faults][.long]") {
   const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
   Ranks ranks{comm, 128, {"compute", "10"}, {{"PDP_HEARTBEAT", "2"}}};
   check_done(comm, ranks);

@@ -18,7 +18,8 @@ namespace launch = pdp::launch;
 
 namespace {
 
-// All that is looked at but PDP_SECRET_FILE, which would open any file. The order is part of the seeds: add new ones at the end.
+// The variables that the inputs set. PDP_SECRET_FILE is left out, since it would open any file. The seeds depend on the order: add new
+// names at the end.
 constexpr std::array<const char*, 38> names{"RANK",
                                             "WORLD_SIZE",
                                             "LOCAL_RANK",
@@ -68,8 +69,8 @@ void check(const launch::JobPlace& place, bool has_store) {
 
 }  // namespace
 
-/// Whatever the variables of the environment say, a rank knows its place and how it is admitted, or UsageError is thrown. The input is a
-/// list: the number of a name, its value, a zero byte.
+/// Checks that any values of the variables give a valid JobPlace and Access, or UsageError. The input is a list of entries: the index of a
+/// name (one byte), the value, a zero byte.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   std::map<std::string, std::string, std::less<>> values;
   std::string_view left{reinterpret_cast<const char*>(bytes), size};

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// Whatever the letters are, HostList gives as many names as it says, none empty or too long, or throws UsageError.
+/// Checks that HostList, for any input, returns size() names, none of them empty or too long, or throws UsageError.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   try {
     const pdp::launch::HostList list{std::string_view{reinterpret_cast<const char*>(bytes), size}};

@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-/// Whatever the letters are, a RendezvousUrl is whole, and the same when it is spelt out and read again; or UsageError is thrown.
+/// Checks that RendezvousUrl::parse, for any input, throws UsageError or returns a complete URL. Writing that URL and parsing it again must
+/// give an equal one.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using pdp::launch::RendezvousUrl;
   try {

@@ -25,7 +25,7 @@ launch::Access access() {
   return access;
 }
 
-/// A store, and a rank that is there all the time.
+/// A store with one rank that stays connected.
 struct Store {
   launch::TcpStoreServer server{"127.0.0.1", 0, 3, access()};
   launch::TcpStore rank_0{"127.0.0.1", server.port(), patience(), 0, 3, access()};
@@ -37,7 +37,7 @@ comm::Descriptor connect(std::uint16_t port) {
   std::string why;
   const auto address = launch::resolve("127.0.0.1", port, why).at(0);
   comm::Descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  // It ends by a reset, so that no port stays taken for a minute.
+  // Closing sends a reset, so that no port stays in TIME_WAIT for a minute.
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   if (::connect(socket.get(), address.get(), address.size) != 0) std::abort();
@@ -47,7 +47,7 @@ void send(const comm::Descriptor& socket, std::string_view bytes) {
   static_cast<void>(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
 }
 
-/// Joins as rank 1.
+/// Completes the handshake as rank 1.
 void join(const comm::Descriptor& socket) {
   namespace handshake = comm::handshake;
   handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, {}), handshake::no_rank};
@@ -65,7 +65,7 @@ void join(const comm::Descriptor& socket) {
   if (client.stage() != handshake::Client::Stage::welcome) std::abort();
 }
 
-/// Well-formed requests, whose kinds and lengths the bytes say.
+/// Returns well-formed requests whose kinds, lengths and contents come from `bytes`.
 std::string requests(std::string_view bytes) {
   std::string all;
   while (bytes.size() >= 4) {
@@ -81,9 +81,10 @@ std::string requests(std::string_view bytes) {
 
 }  // namespace
 
-/// Whatever a stranger or a rank sends to the job's store, it goes on, keeps what is there, and answers the other ranks.
+/// Checks that the job's store survives any bytes from a stranger or a rank, keeps its values and answers the other ranks. Bit 0 of the
+/// first byte: the sender joins as a rank. Bit 1: the other bytes are turned into well-formed requests.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static auto& store = *new std::optional<Store>;  // never destroyed, as its thread may outlive what libcrypto cleans up at the end
+  static auto& store = *new std::optional<Store>;  // never destroyed, as its thread may outlive libcrypto's cleanup at exit
   static int inputs = 0;
   if (size == 0) return 0;
   if (inputs++ % 1024 == 0 || !store) {
@@ -104,7 +105,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     if (store->rank_0.get("there") != "value") std::abort();
   } catch (const CommunicationError&) {
     if (!is_rank) std::abort();  // a stranger cannot end the job
-    store.reset();               // a rank may say that it cannot start
+    store.reset();               // a rank may report that it cannot start, which ends the job
   }
   return 0;
 }

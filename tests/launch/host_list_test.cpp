@@ -21,7 +21,7 @@ std::string padded(std::uint64_t number, std::size_t width) {
   return std::string(width > digits.size() ? width - digits.size() : 0, '0') + digits;
 }
 
-/// A host's name, cut at its last number.
+/// A host name, split at its last number.
 struct Cut {
   std::string before, digits, after;
 
@@ -36,7 +36,7 @@ struct Cut {
   }
 };
 
-/// What Slurm would write for these hosts in this order: neighbours share brackets where only their last number differs.
+/// Compresses a list as Slurm does: neighbours share brackets if only their last number differs.
 std::string compress(const Names& hosts) {
   std::string list;
   for (std::size_t i = 0; i < hosts.size();) {
@@ -74,7 +74,7 @@ std::string message(std::string_view list) {
 
 }  // namespace
 
-TEST_CASE("a compressed list gives its hosts in order", "[launch][host_list]") {
+TEST_CASE("HostList expands a compressed list in order", "[launch][host_list]") {
   const std::map<std::string, Names> lists{
       {"login", {"login"}},
       {"n1,n2", {"n1", "n2"}},
@@ -99,7 +99,7 @@ TEST_CASE("a compressed list gives its hosts in order", "[launch][host_list]") {
   }
 }
 
-TEST_CASE("a malformed list is refused, with what was expected and found", "[launch][host_list]") {
+TEST_CASE("HostList rejects a malformed list and says what it expected and found", "[launch][host_list]") {
   const auto [list, expected, found] = GENERATE(table<std::string, std::string, std::string>({
       {"", "host's name", "at its start; found its end"},
       {",", "host's name", "at its start; found ','"},
@@ -133,7 +133,7 @@ TEST_CASE("a malformed list is refused, with what was expected and found", "[lau
   CHECK_THROWS_AS(launch::first_host(list), pdp::UsageError);
 }
 
-TEST_CASE("a list of too many hosts is refused before they are made", "[launch][host_list]") {
+TEST_CASE("HostList rejects a list of more than 1,000,000 hosts before it expands the list", "[launch][host_list]") {
   CHECK(launch::hosts("n[1-1000000]").back() == "n1000000");
   CHECK(launch::hosts("a[1-1000]b[1-1000]").size() == launch::most_hosts);
   for (const std::string list :
@@ -144,7 +144,7 @@ TEST_CASE("a list of too many hosts is refused before they are made", "[launch][
   }
 }
 
-TEST_CASE("a host's name has a bounded length", "[launch][host_list]") {
+TEST_CASE("HostList rejects host names of more than 255 letters", "[launch][host_list]") {
   const std::string longest(launch::longest_host, 'n');
   CHECK(launch::first_host(longest) == longest);
   CHECK_THAT(message(longest + "n"), Contains("at most 255 letters") && Contains("256"));
@@ -155,7 +155,7 @@ TEST_CASE("a host's name has a bounded length", "[launch][host_list]") {
   CHECK_THAT(message(many), Contains("at most 255 letters"));
 }
 
-TEST_CASE("long lists take time in proportion to their length", "[launch][host_list]") {
+TEST_CASE("HostList expands lists of 300,001 hosts and rejects 3,000,000 open brackets", "[launch][host_list]") {
   std::string names, numbers = "n[";
   for (int i = 0; i < 300'000; ++i) {
     names += "n,";
@@ -166,7 +166,7 @@ TEST_CASE("long lists take time in proportion to their length", "[launch][host_l
   CHECK_THAT(message(std::string(3'000'000, '[')), Contains("a number"));
 }
 
-TEST_CASE("what was compressed comes back", "[launch][host_list][property]") {
+TEST_CASE("HostList expands a compressed list of random hosts to the same hosts", "[launch][host_list][property]") {
   std::mt19937 random{random_seed()};
   const auto below = [&](std::size_t bound) { return random() % bound; };
   const Names before{"n", "gpu", "rack2-", "a.b_", ""}, after{"", "", "-ib", ".x"};
@@ -189,7 +189,7 @@ TEST_CASE("what was compressed comes back", "[launch][host_list][property]") {
   }
 }
 
-TEST_CASE("several brackets give every combination, the last one counting fastest", "[launch][host_list][property]") {
+TEST_CASE("HostList expands several brackets to every combination, the last bracket varying fastest", "[launch][host_list][property]") {
   std::mt19937 random{random_seed()};
   for (int trial = 0; trial < 200; ++trial) {
     std::string list;
@@ -207,7 +207,7 @@ TEST_CASE("several brackets give every combination, the last one counting fastes
   }
 }
 
-TEST_CASE("a damaged list gives hosts or a usage error, never anything else", "[launch][host_list][property]") {
+TEST_CASE("HostList returns nonempty hosts or throws UsageError if a list is damaged at random", "[launch][host_list][property]") {
   std::mt19937 random{random_seed()};
   const std::string letters = "n019[]-,. x";
   int refused = 0;

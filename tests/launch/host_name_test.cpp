@@ -9,7 +9,7 @@
 
 namespace launch = pdp::launch;
 
-TEST_CASE("Names and addresses of hosts are accepted", "[launch][host_name]") {
+TEST_CASE("check_host accepts names and addresses, and is_address tells them apart", "[launch][host_name]") {
   for (const char* host : {"node07", "a", "node-7.cluster.example.", "under_score", "10.0.0.1", "127.1", "0x7f000001", "0xa.1", "::1",
                            "::ffff:10.0.0.1", "fd00::7", "fd00::7%3", "7node", "1.node", "0xnode"})
     CHECK_NOTHROW(launch::check_host("MASTER_ADDR", host));
@@ -21,7 +21,7 @@ TEST_CASE("Names and addresses of hosts are accepted", "[launch][host_name]") {
   CHECK_FALSE(launch::is_address("node07"));
 }
 
-TEST_CASE("An address of a link is accepted with an interface of this machine, by name or number", "[launch][host_name]") {
+TEST_CASE("check_host accepts an interface name or number only after a link-local address", "[launch][host_name]") {
   const struct if_nameindex* const all = ::if_nameindex();
   if (all == nullptr || all->if_name == nullptr) {
     WARN("this machine has no interface");
@@ -33,7 +33,7 @@ TEST_CASE("An address of a link is accepted with an interface of this machine, b
   ::if_freenameindex(const_cast<struct if_nameindex*>(all));
 }
 
-TEST_CASE("An address that no host can have is refused with the reason", "[launch][host_name]") {
+TEST_CASE("check_host rejects names and addresses that no host can have, and says why", "[launch][host_name]") {
   struct Case {
     std::string host, why;
   };

@@ -1,4 +1,4 @@
-// What the tests of launch share: a job that is started as from a shell, and watched.
+// Shared by the tests of launch: a job that is started as from a shell, and watched.
 #pragma once
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ namespace launch_test {
 using Clock = std::chrono::steady_clock;
 using Variable = std::pair<std::string, std::string>;
 
-/// Of a file; nothing if it cannot be read, as that of a process in /proc that has just ended.
+/// Returns the contents of a file. Returns an empty string if it cannot be read, such as a file in /proc of a process that has just ended.
 inline std::string contents(const std::string& file) {
   std::ifstream stream{file, std::ios::binary};
   std::ostringstream words;
@@ -40,7 +40,7 @@ inline std::string contents(const std::string& file) {
 }
 
 /// Returns a free port that no other test process picks at the same time. The ports lie below the system's ephemeral ports and below those
-/// that pdp derives for a job, and each process begins at another one.
+/// that pdp derives for a job. Each process begins its search at another one.
 inline std::uint16_t free_port() {
   constexpr unsigned first = 2048, ports = pdp::launch::first_derived_port - first;
   static unsigned taken = static_cast<unsigned>(::getpid()) * 32;
@@ -54,7 +54,7 @@ inline std::uint16_t free_port() {
   throw std::runtime_error{"no port from 2048 on is free"};
 }
 
-/// What tells a process which rank it is, as a script or another launcher would.
+/// Returns the variables that make a process a rank, as a script or another launcher would set them.
 inline std::vector<Variable> rank_of(int rank, int size, std::uint16_t port) {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(size)},
@@ -63,8 +63,7 @@ inline std::vector<Variable> rank_of(int rank, int size, std::uint16_t port) {
           {"MASTER_PORT", std::to_string(port)}};
 }
 
-/// A program with a process group of its own. Its processes carry a mark in their environment, by which those that it leaves behind are
-/// found.
+/// A program with a process group of its own. Its processes carry a mark in their environment, so that processes left behind are found.
 class Job {
  public:
   static constexpr std::chrono::seconds patience{60};
@@ -122,14 +121,15 @@ class Job {
   void signal(int number) const { ::kill(process_, number); }
   void signal_group(int number) const { ::kill(-process_, number); }
 
-  /// Waits until the job has written a line to its standard output.
+  /// Waits until the job has written a line to its standard output. Throws if the job ends without it.
   void wait_for(const std::string& line) {
     for (const auto until = Clock::now() + patience; said_[0].find(line + "\n") == std::string::npos;) {
       if (Clock::now() > until || ended()) throw std::runtime_error{"no line '" + line + "' in: " + said_[0] + said_[1]};
       look();
     }
   }
-  /// Waits for the end of the launcher and of all that it started; gives the launcher's exit code, or -signal.
+  /// Waits until the launcher and all processes that it started have ended. Returns the launcher's exit code, or -signal if a signal has
+  /// killed it. Throws if they do not end in time.
   int end(std::chrono::seconds within = patience) {
     const auto until = Clock::now() + within;
     while (!ended() || !processes().empty()) {
@@ -142,14 +142,14 @@ class Job {
   [[nodiscard]] const std::string& out() const { return said_[0]; }
   [[nodiscard]] const std::string& err() const { return said_[1]; }
 
-  /// The processes of the job that are there, the launcher included, as soon as they run the program.
+  /// The running processes of the job, the launcher included. A process counts as soon as it runs the program.
   [[nodiscard]] std::vector<pid_t> processes() const {
     std::vector<pid_t> found;
     for (const pid_t process : all_processes())
       if (contents(pdp::text("/proc/", process, "/environ")).find(mark_) != std::string::npos) found.push_back(process);
     return found;
   }
-  /// The processes that the launcher has started, from the moment they are there.
+  /// The child processes of the launcher, from the moment of their fork.
   [[nodiscard]] std::vector<pid_t> children() const {
     std::vector<pid_t> found;
     for (const pid_t process : all_processes()) {

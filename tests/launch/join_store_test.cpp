@@ -22,7 +22,7 @@
 
 namespace join_store_test {
 
-// Who may join through a job's store, and who may not.
+// Which ranks a job's store admits.
 
 namespace launch = pdp::launch;
 namespace handshake = pdp::comm::handshake;
@@ -47,7 +47,7 @@ Access with_secret(const std::string& secret = "sixteen bytes or more") {
 
 constexpr const char* host = "127.0.0.1";
 
-/// Why a rank may not join, at once; empty if it may.
+/// Tries to join for 300 ms. Returns the message of the error E, or an empty string if the rank joins.
 template <class E = pdp::ConfigError>
 std::string refusal(const TcpStoreServer& server, const Access& access, int rank = 1, int size = 3) {
   return message_of<E>([&] { TcpStore{host, server.port(), soon(), rank, size, access}; }).value_or("");
@@ -81,7 +81,7 @@ std::size_t resident() {
 
 }  // namespace
 
-TEST_CASE("ranks with the same secret join, on whatever grounds it is theirs", "[launch][join]") {
+TEST_CASE("Ranks join a store with this host's secret, with a given secret, or with none if insecure", "[launch][join]") {
   Access access = GENERATE(Access{}, with_secret(), Access{.insecure = true});
   TcpStoreServer server{host, 0, 3, access};
   TcpStore one{host, server.port(), patience(), 0, 3, access}, two{host, server.port(), patience(), 2, 3, access};
@@ -91,13 +91,13 @@ TEST_CASE("ranks with the same secret join, on whatever grounds it is theirs", "
   CHECK(one.membership().secret.bytes().empty() == access.insecure);
 }
 
-TEST_CASE("two stores of this host that are told nothing have two secrets", "[launch][join]") {
+TEST_CASE("Two stores on one host draw different secrets", "[launch][join]") {
   const TcpStoreServer server{host, 0, 1}, other{host, 0, 1};
   const TcpStore one{host, server.port(), patience()}, two{host, other.port(), patience()};
   CHECK(one.membership().secret.bytes() != two.membership().secret.bytes());
 }
 
-TEST_CASE("a rank with another secret, or with none, is refused at once, and nobody's secret is shown", "[launch][join]") {
+TEST_CASE("A rank with another secret than the store, or without one, fails at once and shows no secret", "[launch][join]") {
   const TcpStoreServer server{host, 0, 3, with_secret()};
   const std::string wrong = refusal(server, with_secret("another secret of the same kind"));
   CHECK_THAT(wrong, Contains("do not know the same secret") && Contains("PDP_SECRET_FILE") && Contains(std::to_string(server.port())));
@@ -111,7 +111,7 @@ TEST_CASE("a rank with another secret, or with none, is refused at once, and nob
   CHECK_THAT(refusal(open, Access{}), Contains("lets everybody join") && Contains("PDP_INSECURE=1"));
 }
 
-TEST_CASE("a rank of another job or attempt waits for its own, and says at the end what it has found", "[launch][join]") {
+TEST_CASE("A rank of another job or attempt retries until its deadline and reports the difference", "[launch][join]") {
   Access access = with_secret();
   access.job = {"42.0", "1"};
   const TcpStoreServer server{host, 0, 3, access};
@@ -123,11 +123,11 @@ TEST_CASE("a rank of another job or attempt waits for its own, and says at the e
   CHECK(refusal(server, access).empty());
 }
 
-TEST_CASE("a rank of an earlier attempt that insists is unknown", "[launch][join]") {
+TEST_CASE("A store rejects a rank that claims the current attempt with the key of an earlier one", "[launch][join]") {
   Access access = with_secret();
   access.job = {"42.0", "1"};
   const TcpStoreServer server{host, 0, 3, access};
-  // It passes itself off as one of this attempt, but knows the key of its own only.
+  // The rank claims to be of this attempt, but knows only the key of its own.
   const Descriptor socket = call(server.port());
   handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, access.job), handshake::no_rank};
   REQUIRE(hear(socket, client));
@@ -139,14 +139,14 @@ TEST_CASE("a rank of an earlier attempt that insists is unknown", "[launch][join
   CHECK(client.verdict() == handshake::Verdict::unknown);
 }
 
-TEST_CASE("a rank of another world, or that is none, is refused at once", "[launch][join]") {
+TEST_CASE("A rank fails at once if its world has another size or its number is out of range", "[launch][join]") {
   const TcpStoreServer server{host, 0, 3};
   CHECK_THAT(refusal(server, {}, 1, 4), Contains("rank 1 believes to be in a world of 4 ranks") && Contains("one of 3"));
   CHECK_THAT(refusal(server, {}, 3, 3), Contains("no place for rank 3"));
   CHECK_THAT(refusal(server, {}, -1, 3), Contains("no place for rank -1"));
 }
 
-TEST_CASE("a second process of one rank is refused for as long as the first is there", "[launch][join]") {
+TEST_CASE("A store rejects a second process of a rank as long as the first is connected", "[launch][join]") {
   const TcpStoreServer server{host, 0, 3};
   auto first = std::make_unique<TcpStore>(host, server.port(), patience(), 1, 3);
   CHECK_THAT(refusal(server, {}), Contains("rank 1 of this job has joined already") && Contains("two processes"));
@@ -158,7 +158,7 @@ TEST_CASE("a second process of one rank is refused for as long as the first is t
   CHECK(why.empty());
 }
 
-TEST_CASE("what was recorded of a rank that has joined lets nobody join", "[launch][join]") {
+TEST_CASE("A store rejects the replay of a recorded handshake", "[launch][join]") {
   const Access access = with_secret();
   const TcpStoreServer server{host, 0, 3, access};
   const handshake::Key key{{.secret = *access.secret}, handshake::Purpose::store};
@@ -183,7 +183,7 @@ TEST_CASE("what was recorded of a rank that has joined lets nobody join", "[laun
   CHECK(::recv(socket.get(), &byte, 1, 0) <= 0);
 }
 
-TEST_CASE("a rank of another build is told both builds", "[launch][join]") {
+TEST_CASE("A rank of another build is rejected with a message that names both builds", "[launch][join]") {
   const TcpStoreServer server{host, 0, 3, with_secret()};
   const Descriptor socket = call(server.port());
   handshake::Self self = handshake::Self::of(handshake::Purpose::store, 1, 3, {});
@@ -197,8 +197,8 @@ TEST_CASE("a rank of another build is told both builds", "[launch][join]") {
   CHECK_THAT(handshake::explain(client, "the store"), Contains("rank 1 is pdp 0.9") && Contains("the store is pdp 0.1.0"));
 }
 
-TEST_CASE("a store that does not know the secret is not taken for the job's", "[launch][join]") {
-  // Somebody at the job's port, who has seen to it that the greeting looks right.
+TEST_CASE("A rank rejects a store that does not know the secret", "[launch][join]") {
+  // An impostor at the job's port, whose greeting looks right.
   std::string why;
   const auto address = launch::resolve(host, 0, why).at(0);
   const Descriptor listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
@@ -224,14 +224,14 @@ TEST_CASE("a store that does not know the secret is not taken for the job's", "[
   CHECK_THAT(*said, Contains("do not know the same secret"));
 }
 
-TEST_CASE("a store that other hosts reach says what would prove who may join, before anybody has said a word", "[launch][join]") {
+TEST_CASE("A rank without a secret for a remote store lists the ways to authenticate before it connects", "[launch][join]") {
   const auto words = message_of<pdp::UsageError>([&] { TcpStore{"192.0.2.1", 1, patience(), 1, 3}; });
   REQUIRE(words);
   CHECK_THAT(*words, Contains("192.0.2.1") && Contains("PDP_SECRET_FILE") && Contains("munge") && Contains("PDP_INSECURE=1"));
 }
 
-TEST_CASE("rank 0, which hosts the store, stays until no other rank needs it", "[launch][join]") {
-  // A communicator whose rank 1 is slow: it asks the store for something when rank 0 has long been connected.
+TEST_CASE("Rank 0 hosts the store until no other rank needs it", "[launch][join]") {
+  // A communicator whose rank 1 is slow: it reads from the store 300 ms after rank 0 is connected.
   struct Slow {
     std::string found{};
     static Slow connect(pdp::comm::StoreView store, int rank, int, pdp::comm::TimePoint deadline) {
@@ -257,7 +257,7 @@ TEST_CASE("rank 0, which hosts the store, stays until no other rank needs it", "
   CHECK(one.found == "yes");
 }
 
-TEST_CASE("nobody gives a store an order before it has proved who it is", "[launch][join]") {
+TEST_CASE("A store ignores requests on a connection that has not authenticated", "[launch][join]") {
   TcpStoreServer server{host, 0, 3};
   const Descriptor socket = call(server.port());
   say(socket, launch::encode({.kind = launch::StoreMessage::Kind::set}, "key", "poison") + std::string(4096, '\0'));
@@ -267,7 +267,7 @@ TEST_CASE("nobody gives a store an order before it has proved who it is", "[laun
   CHECK_FALSE(TcpStore(host, server.port(), patience(), 0, 3).get("key"));
 }
 
-TEST_CASE("who says nothing is dropped after five seconds", "[launch][join][.long]") {
+TEST_CASE("A store closes a silent connection after five seconds", "[launch][join][.long]") {
   const TcpStoreServer server{host, 0, 3};
   const Descriptor silent = call(server.port());
   const auto begin = std::chrono::steady_clock::now();
@@ -277,7 +277,7 @@ TEST_CASE("who says nothing is dropped after five seconds", "[launch][join][.lon
   CHECK(waited < std::chrono::seconds{20});
 }
 
-TEST_CASE("a store keeps no more strangers than there may be ranks, and some", "[launch][join]") {
+TEST_CASE("A store bounds the number of connections that have not authenticated", "[launch][join]") {
   const auto open_files = [] {
     const std::filesystem::directory_iterator files{"/proc/self/fd"};
     return static_cast<std::size_t>(std::distance(begin(files), end(files)));
@@ -286,13 +286,13 @@ TEST_CASE("a store keeps no more strangers than there may be ranks, and some", "
   const std::size_t before = open_files();
   std::vector<Descriptor> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(call(server.port()));
-  handshake::Greeting greeting;  // who has heard it has been let in, though perhaps not for long
+  handshake::Greeting greeting;  // a connection that receives it was accepted, though perhaps not for long
   for (const Descriptor& each : strangers)
     CHECK(::recv(each.get(), &greeting, sizeof greeting, MSG_WAITALL) == static_cast<ssize_t>(sizeof greeting));
   CHECK(open_files() < before + strangers.size() + 128 + 3 + 10);
 }
 
-TEST_CASE("ten thousand connections of strangers to a store take no memory to speak of, and the job goes on", "[launch][join]") {
+TEST_CASE("A store serves its ranks in bounded memory during 10,000 connections of strangers", "[launch][join]") {
   TcpStoreServer server{host, 0, 3};
   TcpStore one{host, server.port(), patience(), 0, 3};
   std::mt19937 random{11};
@@ -312,12 +312,12 @@ TEST_CASE("ten thousand connections of strangers to a store take no memory to sp
       strangers.clear();
     }
   }
-  constexpr std::size_t more = PDP_TEST_SANITIZED ? 1 << 30 : 16 << 20;  // a sanitizer keeps what is freed
+  constexpr std::size_t more = PDP_TEST_SANITIZED ? 1 << 30 : 16 << 20;  // a sanitizer keeps freed memory
   CHECK(resident() < before + more);
 }
 
-TEST_CASE("the secret of a job is never in its store, and yet connections of ranks depend on it", "[launch][join]") {
-  // What a rank puts into the store and finds there is written down.
+TEST_CASE("TcpTransport connects only ranks that know the secret, and never writes it to the store", "[launch][join]") {
+  // Records all that a rank writes to the store and reads from it.
   struct Recorder {
     TcpStore& store;
     std::string* seen;

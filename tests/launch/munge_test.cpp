@@ -36,7 +36,7 @@ namespace {
 
 pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
 
-/// A munge daemon with a key and a socket of its own, for as long as it lives; none where munged is not installed.
+/// A munge daemon with a key and a socket of its own, for the lifetime of this object. There is no daemon if munged is not installed.
 class Daemon {
  public:
   Daemon() {
@@ -106,7 +106,7 @@ Access by_munge(const Daemon& daemon) { return {.munge_socket = daemon.socket()}
 
 }  // namespace
 
-TEST_CASE("munge hands a secret to processes of this user, as often as they ask", "[launch][munge]") {
+TEST_CASE("Munge::decode returns this user's secret every time and rejects a damaged credential", "[launch][munge]") {
   const Daemon daemon;
   if (!here(daemon)) return;
   const Munge munge{daemon.socket()};
@@ -121,7 +121,7 @@ TEST_CASE("munge hands a secret to processes of this user, as often as they ask"
   CHECK_THROWS_WITH(munge.decode("hello", patience()), Contains("munge"));
 }
 
-TEST_CASE("munge hands no secret to another user, and takes none from one", "[launch][munge]") {
+TEST_CASE("Munge neither gives a secret to another user nor accepts one from it", "[launch][munge]") {
   const Daemon daemon;
   if (!here(daemon)) return;
   if (::geteuid() != 0) {
@@ -135,7 +135,7 @@ TEST_CASE("munge hands no secret to another user, and takes none from one", "[la
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(9);
-    // As if it wanted this user to take it for its own: what munge itself makes, for whoever may decrypt it.
+    // The other user makes a credential that any user may decrypt, then tries to decrypt this user's.
     ::dup2(ends[1], STDOUT_FILENO);
     const std::string make = "printf '%032d' 7 | munge --socket=" + daemon.socket();
     if (std::system(make.c_str()) != 0) ::_exit(7);
@@ -154,7 +154,7 @@ TEST_CASE("munge hands no secret to another user, and takes none from one", "[la
   CHECK_THROWS_WITH(munge.decode(theirs, patience()), Contains("is that of the user with the number 65534"));
 }
 
-TEST_CASE("ranks join by munge, and only by the same one", "[launch][munge]") {
+TEST_CASE("Ranks join a store by munge only if they have the same munge key and no other secret", "[launch][munge]") {
   const Daemon daemon, other;
   if (!here(daemon)) return;
   TcpStoreServer server{"127.0.0.1", 0, 4, by_munge(daemon)};
@@ -170,7 +170,7 @@ TEST_CASE("ranks join by munge, and only by the same one", "[launch][munge]") {
   CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, secret}), Contains("has been given a secret"));
 }
 
-TEST_CASE("a munge daemon that does not answer is an error that says so, and never a way in", "[launch][munge]") {
+TEST_CASE("A missing or stopped munge daemon is an error that names munge", "[launch][munge]") {
   const auto begin = std::chrono::steady_clock::now();
   const Access nowhere{.munge_socket = "/no/such/socket"};
   const auto words = message_of<pdp::ConfigError>([&] { TcpStoreServer{"127.0.0.1", 0, 4, nowhere}; });

@@ -19,7 +19,7 @@ launch::Options options(std::vector<const char*> arguments) {
 
 }  // namespace
 
-TEST_CASE("the flags --ranks and --threads are found among a program's own arguments", "[launch][options]") {
+TEST_CASE("Options::from finds --ranks and --threads among a program's own arguments", "[launch][options]") {
   CHECK(options({"--epochs", "3", "--ranks", "4", "file"}).ranks == 4);
   CHECK(options({"--ranks=5"}).ranks == 5);
   CHECK(options({"--threads", "2"}).threads == 2);
@@ -28,7 +28,7 @@ TEST_CASE("the flags --ranks and --threads are found among a program's own argum
   CHECK_FALSE(options({"--", "--ranks", "4"}).ranks);
 }
 
-TEST_CASE("the flag --comm is found among a program's own arguments", "[launch][options]") {
+TEST_CASE("Options::from finds --comm among a program's own arguments", "[launch][options]") {
   CHECK(options({"--ranks", "2", "--comm", "shm", "file"}).comm == "shm");
   CHECK(options({"--ranks", "2", "--comm", "shm", "file"}).ranks == 2);
   CHECK(options({"--comm=tcp"}).comm == "tcp");
@@ -38,13 +38,13 @@ TEST_CASE("the flag --comm is found among a program's own arguments", "[launch][
   CHECK(options({"--", "--comm", "tcp"}).comm.empty());
 }
 
-TEST_CASE("a flag --comm without a name is refused", "[launch][options]") {
+TEST_CASE("Options::from rejects --comm without a name", "[launch][options]") {
   const auto words = GENERATE(values<std::vector<const char*>>({{"--comm"}, {"--comm="}, {"--comm", ""}, {"--ranks", "2", "--comm"}}));
   CHECK_THROWS_AS(options(words), pdp::UsageError);
   CHECK_THROWS_WITH(options(words), "--comm must be followed by the name of a communicator, as in --comm tcp");
 }
 
-TEST_CASE("the flag --rendezvous says where the ranks meet, and is checked at once", "[launch][options]") {
+TEST_CASE("Options::from reads --rendezvous and rejects a malformed URL, or tcp:// with --threads", "[launch][options]") {
   CHECK(options({"--ranks", "2", "--rendezvous", "tcp://a:1", "file"}).rendezvous == "tcp://a:1");
   CHECK(options({"--rendezvous=file:///shared/job"}).rendezvous == "file:///shared/job");
   CHECK(options({"--", "--rendezvous", "tcp://a:1"}).rendezvous.empty());
@@ -54,7 +54,7 @@ TEST_CASE("the flag --rendezvous says where the ranks meet, and is checked at on
   CHECK_NOTHROW(options({"--threads", "2", "--rendezvous", "env://"}));
 }
 
-TEST_CASE("several machines need an address and a port, or a URL that says where they meet", "[launch][options]") {
+TEST_CASE("Options::check requires an address and a port or a rendezvous URL for several machines", "[launch][options]") {
   for (const char* url : {"tcp://a:1", "file:///shared/job"}) {
     CHECK_NOTHROW((launch::Options{.nodes = 2, .rendezvous = url}.check()));
     CHECK_THROWS_WITH((launch::Options{.nodes = 2, .address = "b", .port = 2, .rendezvous = url}.check()), Contains("exclude each other"));
@@ -62,14 +62,14 @@ TEST_CASE("several machines need an address and a port, or a URL that says where
   CHECK_THROWS_WITH((launch::Options{.nodes = 2, .rendezvous = "env://"}.check()), Contains("address of machine 0"));
 }
 
-TEST_CASE("a wrong number of ranks is refused, with what was found", "[launch][options]") {
+TEST_CASE("Options::from rejects a wrong number of ranks or threads and names the flag", "[launch][options]") {
   const auto words = GENERATE(values<std::vector<const char*>>(
       {{"--ranks", "0"}, {"--ranks", "-2"}, {"--ranks=x"}, {"--ranks="}, {"--ranks"}, {"--threads", "0"}, {"--threads=2.5"}}));
   CHECK_THROWS_AS(options(words), pdp::UsageError);
   CHECK_THROWS_WITH(options(words), StartsWith(std::string{words[0]}.substr(0, 7)));
 }
 
-TEST_CASE("ranks are processes or threads, and of one machine or of several", "[launch][options]") {
+TEST_CASE("Options::check rejects ranks with threads or several machines, and values out of range", "[launch][options]") {
   CHECK_THROWS_WITH(options({"--ranks", "2", "--threads", "3"}), Contains("--ranks 2 and --threads 3 exclude each other"));
   CHECK_THROWS_AS((launch::Options{.ranks = 2, .nodes = 2}.check()), pdp::UsageError);
   CHECK_THROWS_AS((launch::Options{.threads = 2, .processes_per_node = 2}.check()), pdp::UsageError);
@@ -83,7 +83,7 @@ TEST_CASE("ranks are processes or threads, and of one machine or of several", "[
   CHECK_FALSE((launch::Options{}.processes()));
 }
 
-TEST_CASE("Options know whether they or the environment say which ranks there are", "[launch][options]") {
+TEST_CASE("Options::ranks_are_given is true if the options or the environment determine the ranks", "[launch][options]") {
   const launch::Variables nothing = [](const char*) -> const char* { return nullptr; };
   const launch::Variables rank = [](const char* name) { return std::string_view{name} == "RANK" ? "0" : nullptr; };
   CHECK_FALSE(launch::Options{}.ranks_are_given(nothing));
@@ -95,7 +95,7 @@ TEST_CASE("Options know whether they or the environment say which ranks there ar
   CHECK((launch::Options{.processes_per_node = 1}.ranks_are_given(nothing)));
 }
 
-TEST_CASE("A number that is out of range or no number is refused with the range in a few digits", "[launch][options]") {
+TEST_CASE("Numbers that are malformed or out of range are rejected with the allowed range", "[launch][options]") {
   for (const std::string flag : {"--ranks", "--threads"}) {
     CAPTURE(flag);
     for (const char* word : {"0", "-1", "4097"})

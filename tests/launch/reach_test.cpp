@@ -34,7 +34,7 @@ launch::Reach reach(const launch::JobPlace& place, bool together = false, const 
   return launch::Reach::from([&](const char* name) { return std::string{name} == "PDP_INTERFACE" ? interface.c_str() : nullptr; }, place,
                              soon(), together);
 }
-/// By which other machines reach this one; empty where it is alone.
+/// The address at which other machines reach this one. Empty if there is none.
 std::string outside() {
   const auto address = launch::address_of_default_route(launch::interfaces());
   return address ? address->number() : "";
@@ -42,14 +42,14 @@ std::string outside() {
 
 }  // namespace
 
-TEST_CASE("an interface is named, or one of its addresses is; of several, the first of IPv4 counts", "[launch][reach]") {
+TEST_CASE("address_of_interface accepts a name or an address, and prefers the first IPv4 address of a name", "[launch][reach]") {
   CHECK(chosen("lo") == "127.0.0.1");
   CHECK(chosen("eth0") == "10.0.0.7");
   CHECK(chosen("ib0") == "fd01::7");
   for (const char* number : {"10.0.0.8", "fd00::7", "::1", "2001:db8::77"}) CHECK(chosen(number) == number);
 }
 
-TEST_CASE("an interface that is not there, or that others cannot be told, is refused with those that there are", "[launch][reach]") {
+TEST_CASE("address_of_interface rejects missing and link-local interfaces and lists the usable ones", "[launch][reach]") {
   for (const char* wanted : {"eth7", "10.0.0.9", "eth1", "fe80::1", "ETH0"}) {
     CHECK_THROWS_AS(chosen(wanted), pdp::UsageError);
     CHECK_THROWS_WITH(chosen(wanted),
@@ -57,7 +57,7 @@ TEST_CASE("an interface that is not there, or that others cannot be told, is ref
   }
 }
 
-TEST_CASE("this machine's interfaces are listed, and the address of its default route is one of them", "[launch][reach]") {
+TEST_CASE("launch::interfaces lists this machine's loopback address and the address of its default route", "[launch][reach]") {
   const auto here = launch::interfaces();
   CHECK(std::ranges::any_of(here, [](const Interface& each) { return each.address.loopback(); }));
   if (outside().empty()) {
@@ -67,7 +67,7 @@ TEST_CASE("this machine's interfaces are listed, and the address of its default 
   CHECK(std::ranges::any_of(here, [](const Interface& each) { return each.address.number() == outside(); }));
 }
 
-TEST_CASE("without PDP_INTERFACE the store is where its address says, and ranks listen where they reach it from", "[launch][reach]") {
+TEST_CASE("Reach keeps MASTER_ADDR and sets no address of its own if PDP_INTERFACE is not set", "[launch][reach]") {
   for (const bool hosts : {true, false}) {
     const launch::Reach none = reach({.master_address = "127.0.0.1", .master_port = 1, .hosts_store = hosts});
     CHECK(none.own.empty());
@@ -75,10 +75,10 @@ TEST_CASE("without PDP_INTERFACE the store is where its address says, and ranks 
   }
 }
 
-TEST_CASE("PDP_INTERFACE says where a rank listens, and which of several addresses the store has", "[launch][reach]") {
+TEST_CASE("PDP_INTERFACE sets the address of a rank, and of a hosted store if MASTER_ADDR is a name", "[launch][reach]") {
   const launch::Reach data = reach({.master_address = "192.0.2.1", .master_port = 1, .hosts_store = true}, false, "lo");
   CHECK(data.own == "127.0.0.1");
-  CHECK(data.store == "192.0.2.1");  // it is where MASTER_ADDR says
+  CHECK(data.store == "192.0.2.1");  // MASTER_ADDR is an address, so nothing is left to select
   std::string why;
   if (launch::resolve("localhost", 1, why).empty()) {
     WARN("this machine does not know the name localhost");
@@ -89,7 +89,7 @@ TEST_CASE("PDP_INTERFACE says where a rank listens, and which of several address
   CHECK_THROWS_AS(reach({.master_address = "localhost", .master_port = 1}, false, "eth77"), pdp::UsageError);
 }
 
-TEST_CASE("a name that only means the host itself gives way to the address that others reach it by", "[launch][reach]") {
+TEST_CASE("Reach replaces a node name that means loopback by the address of the default route", "[launch][reach]") {
   std::string why;
   if (launch::resolve("localhost", 1, why).empty()) {
     WARN("this machine does not know the name localhost");
@@ -102,7 +102,7 @@ TEST_CASE("a name that only means the host itself gives way to the address that 
   CHECK(reach({.master_address = "192.0.2.1", .master_port = 1, .master_by_name = true}).store == "192.0.2.1");
 }
 
-TEST_CASE("A loopback address gives way to one that other hosts reach", "[launch][reach]") {
+TEST_CASE("address_for_other_hosts replaces a loopback address by one that other hosts can reach", "[launch][reach]") {
   const auto chosen = [](const std::vector<std::string>& of_name, const std::optional<launch::Address>& outside) {
     return launch::detail::address_for_other_hosts(addresses(of_name), outside);
   };
@@ -118,7 +118,7 @@ TEST_CASE("A loopback address gives way to one that other hosts reach", "[launch
   for (const char* name : {"node07", "my-localhost", "local"}) CHECK_FALSE(launch::detail::means_loopback(name));
 }
 
-TEST_CASE("Slurm is asked for the address of a node whose name is not known", "[launch][reach]") {
+TEST_CASE("Reach asks Slurm for the address of a node whose name does not resolve", "[launch][reach]") {
   std::string why;
   if (!launch::resolve("pdp-no-such-node.invalid", 1, why).empty()) {
     WARN("this machine knows every name");
@@ -141,7 +141,7 @@ TEST_CASE("Slurm is asked for the address of a node whose name is not known", "[
                       Contains("'pdp-no-such-node.invalid'") && Contains("set MASTER_ADDR"));
 }
 
-TEST_CASE("where the store is a folder, ranks listen at the address of the default route", "[launch][reach]") {
+TEST_CASE("Ranks listen at the address of the default route if the store is a folder", "[launch][reach]") {
   CHECK(reach({.folder = "/shared/job"}).own == outside());
   CHECK(reach({.folder = "/shared/job"}).store.empty());
   CHECK(reach({.folder = "/shared/job"}, true).own.empty());

@@ -13,7 +13,7 @@ RendezvousUrl parse(const std::string& url) { return RendezvousUrl::parse("--ren
 
 }  // namespace
 
-TEST_CASE("a URL says where ranks meet: an environment, a place in the network or a folder", "[launch][rendezvous]") {
+TEST_CASE("RendezvousUrl::parse reads env://, file:// and tcp:// URLs", "[launch][rendezvous]") {
   CHECK(parse("env://").kind == RendezvousUrl::Kind::environment);
   CHECK(parse("file:///shared/job 17").kind == RendezvousUrl::Kind::file);
   CHECK(parse("file:///shared/job 17").folder == "/shared/job 17");
@@ -28,7 +28,7 @@ TEST_CASE("a URL says where ranks meet: an environment, a place in the network o
   CHECK(parse(url).port == port);
 }
 
-TEST_CASE("a URL that is malformed is refused with what it was given for, what was found and what is expected", "[launch][rendezvous]") {
+TEST_CASE("RendezvousUrl::parse rejects a malformed URL with its flag, the URL and the reason", "[launch][rendezvous]") {
   const auto [url, words] = GENERATE(table<std::string, std::string>({
       {"", "must begin with env://, tcp:// or file://"},
       {"10.0.0.1:29500", "must begin with env://, tcp:// or file://"},

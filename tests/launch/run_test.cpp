@@ -35,9 +35,9 @@ Ended run(std::vector<std::string> arguments, const std::vector<Variable>& varia
 }
 bool one_line(const std::string& text) { return std::ranges::count(text, '\n') == 1; }
 
-constexpr const char* nowhere = "192.0.2.1";  // an address of nobody's
+constexpr const char* nowhere = "192.0.2.1";  // RFC 5737: an address that no host has
 
-/// By which other hosts would reach this one; of nobody where there is none.
+/// An IPv4 address at which other hosts could reach this one. Is `nowhere` if there is none.
 std::string address_in_a_network() {
   for (const auto& each : pdp::launch::interfaces())
     if (each.address.family() == AF_INET && !each.address.loopback()) return each.address.number();
@@ -53,7 +53,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("one binary runs as one rank, as processes and as threads", "[launch][run]") {
+TEST_CASE("launch::run starts one binary as one rank, as processes or as threads", "[launch][run]") {
   CHECK(run({"sum"}).out == "ranks 1 sum 1\n");
   CHECK(run({"sum", "--ranks", "1"}).out == "ranks 1 sum 1\n");
   CHECK(run({"sum", "--ranks", "4"}).out == "ranks 4 sum 10\n");
@@ -66,7 +66,7 @@ TEST_CASE("one binary runs as one rank, as processes and as threads", "[launch][
   CHECK(ended.err.empty());
 }
 
-TEST_CASE("a program of several communicators runs on the one that the command line names, or on its first", "[launch][run]") {
+TEST_CASE("launch::run uses the communicator that the command line names, or else the first", "[launch][run]") {
   const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
       {{"--ranks", "4"}, "shm on 4 ranks, shm on 2\n"},
       {{"--ranks", "4", "--comm", "shm"}, "shm on 4 ranks, shm on 2\n"},
@@ -89,14 +89,14 @@ TEST_CASE("a program of several communicators runs on the one that the command l
   CHECK_THAT(run(all).out, StartsWith("ranks ") && Contains(" sum "));
 }
 
-TEST_CASE("a program of one communicator may be told its name", "[launch][run]") {
+TEST_CASE("launch::run accepts --comm with the name of the only communicator", "[launch][run]") {
   CHECK(run({"sum", "--ranks", "4", "--comm", "tcp"}).out == "ranks 4 sum 10\n");
   CHECK(run({"sum", "--threads", "4", "--comm", "thread"}).out == "ranks 4 sum 10\n");
   CHECK(run({"self", "--comm", "thread"}).out == "ranks 1 sum 1\n");
   CHECK(run({"unnamed"}).out == "ranks 1 sum 1\n");
 }
 
-TEST_CASE("a communicator that cannot be is one line that says what there is, and exit code 2", "[launch][run]") {
+TEST_CASE("launch::run rejects an impossible --comm with exit code 2 and one line that says why", "[launch][run]") {
   const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
       {{"several", "sum", "--comm", "gloo"}, "--comm 'gloo': this program has shm, tcp and self\n"},
       {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm 'TCP': this program has shm, tcp and self\n"},
@@ -120,7 +120,7 @@ TEST_CASE("a communicator that cannot be is one line that says what there is, an
   CHECK(ended.err == words);
 }
 
-TEST_CASE("a rank that fails ends the job, and its error is printed once, with its rank", "[launch][run]") {
+TEST_CASE("A rank that fails ends the job, and its error is printed once, with its rank", "[launch][run]") {
   const auto [how, comm] = GENERATE(table<std::string, std::string>({
       {"--ranks", ""},
       {"--threads", ""},
@@ -136,41 +136,41 @@ TEST_CASE("a rank that fails ends the job, and its error is printed once, with i
     return ::run(std::move(arguments));
   };
   CAPTURE(how, comm);
-  SECTION("an error") {
+  SECTION("one rank throws") {
     const Ended ended = run({"throw", how, "4"});
     CHECK(ended.code == 1);
     CHECK(ended.err == "rank 2: the file cannot be read\n");
   }
-  SECTION("the same error on all ranks") {
+  SECTION("all ranks throw the same error") {
     const Ended ended = run({"throw_all", how, "4"});
     CHECK(ended.code == 1);
     CHECK(one_line(ended.err));
     CHECK_THAT(ended.err, StartsWith("rank ") && EndsWith(": the file cannot be read\n"));
   }
-  SECTION("something that is no std::exception") {
+  SECTION("one rank throws an int, which is no std::exception") {
     const Ended ended = run({"throw_int", how, "4"});
     CHECK(ended.code == 1);
     CHECK_THAT(ended.err, StartsWith("rank 2: ") && Contains("no std::exception"));
   }
-  SECTION("a wrong flag") {
+  SECTION("one rank throws UsageError") {
     const Ended ended = run({"throw_usage", how, "4"});
     CHECK(ended.code == 2);
     CHECK(ended.err == "rank 2: the flag is unknown\n");
   }
-  SECTION("a call that the others do not make is found at the end at the latest") {
+  SECTION("one rank makes a call that the others do not make") {
     const Ended ended = run({"extra", how, "4"});
     CHECK(ended.code == 1);
     CHECK(one_line(ended.err));
     CHECK_THAT(ended.err, Contains("different calls") && Contains("barrier on rank") && Contains("all_reduce of 1000 float64 on rank 2"));
   }
-  SECTION("what it returns is the exit code, and no error") {
+  SECTION("one rank returns a nonzero exit code, which is no error") {
     const Ended ended = run({"return", how, "4"});
     CHECK(ended.code == 9);
     CHECK(ended.err.empty());
   }
 }
 
-TEST_CASE("a rank whose process ends by itself ends the job", "[launch][run]") {
+TEST_CASE("A rank whose process exits or aborts ends the job, and the error names it", "[launch][run]") {
   const auto [mode, code, words] = GENERATE(table<std::string, int, std::string>({
       {"exit", 1, "rank 2: ended with exit code 7"},
       {"quit", 1, "rank 2: ended with exit code 0"},
@@ -182,10 +182,10 @@ TEST_CASE("a rank whose process ends by itself ends the job", "[launch][run]") {
   const Ended ended = run(arguments);
   CHECK(ended.code == code);
   CHECK_THAT(ended.err, Contains(words));
-  CHECK(std::ranges::count(ended.err, '\n') <= 2);  // a sanitizer has something to say of abort()
+  CHECK(std::ranges::count(ended.err, '\n') <= 2);  // a sanitizer reports abort()
 }
 
-TEST_CASE("kill -9 of one rank of four ends the job at any moment, with one error that names it", "[launch][run][faults]") {
+TEST_CASE("SIGKILL of one of four ranks at any moment ends the job with one line of error", "[launch][run][faults]") {
   const auto arguments =
       GENERATE(values<std::vector<std::string>>({{"loop", "--ranks", "4"}, {"several", "loop", "--ranks", "4", "--comm", "shm"}}));
   CAPTURE(arguments);
@@ -218,7 +218,7 @@ TEST_CASE("PDP_DEADLINE bounds the calls of ranks that are processes or threads"
   CHECK_THAT(job.err(), Contains("waited 1000 ms for all_reduce") && Contains("longer deadline (PDP_DEADLINE=SECONDS)"));
 }
 
-TEST_CASE("Ctrl-C and SIGTERM end all ranks, without an error", "[launch][run][faults]") {
+TEST_CASE("SIGINT and SIGTERM end all ranks without an error message", "[launch][run][faults]") {
   const auto [mode, signal, group, code] = GENERATE(table<std::string, int, bool, int>({
       {"loop", SIGINT, true, 130},
       {"loop", SIGINT, false, 130},
@@ -234,7 +234,7 @@ TEST_CASE("Ctrl-C and SIGTERM end all ranks, without an error", "[launch][run][f
   CHECK(job.err().empty());
 }
 
-TEST_CASE("a job goes on after a signal that its starter has told it to ignore or block", "[launch][run][faults]") {
+TEST_CASE("A job survives a signal that its parent process ignores or blocks", "[launch][run][faults]") {
   const auto [signal, blocked] = GENERATE(table<int, bool>({{SIGINT, false}, {SIGTERM, false}, {SIGHUP, false}, {SIGINT, true}}));
   const std::string file = pdp::text(std::filesystem::temp_directory_path().string(), "/pdp-ignored-", ::getpid());
   std::filesystem::remove(file);
@@ -256,7 +256,7 @@ TEST_CASE("a job goes on after a signal that its starter has told it to ignore o
   std::filesystem::remove(file);
 }
 
-TEST_CASE("ranks do not outlive their launcher", "[launch][run][faults]") {
+TEST_CASE("Ranks end when their launcher is killed", "[launch][run][faults]") {
   const std::string mode = GENERATE(as<std::string>{}, "loop", "sleep", "stubborn");
   Job job{{mode, "--ranks", "3"}};
   job.wait_for("ready");
@@ -264,38 +264,38 @@ TEST_CASE("ranks do not outlive their launcher", "[launch][run][faults]") {
   CHECK(job.end() == -SIGKILL);
 }
 
-TEST_CASE("ranks that others start find each other, and each prints its own error", "[launch][run]") {
+TEST_CASE("Ranks started one by one find each other, and each prints its own error", "[launch][run]") {
   const auto start = [](const std::vector<std::string>& arguments) {
     const std::uint16_t port = free_port();
     std::vector<std::unique_ptr<Job>> ranks;
     for (int rank = 2; rank >= 0; --rank) ranks.insert(ranks.begin(), std::make_unique<Job>(arguments, rank_of(rank, 3, port)));
     return ranks;
   };
-  SECTION("in a program that calls run") {
+  SECTION("launch::run connects them") {
     auto ranks = start({"sum"});
     for (const auto& each : ranks) CHECK(each->end() == 0);
     CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
   }
-  SECTION("over the communicator that each is told") {
+  SECTION("launch::run connects them over the communicator of --comm") {
     const std::string comm = GENERATE("shm", "tcp");
     auto ranks = start({"several", "name", "--comm", comm});
     for (const auto& each : ranks) CHECK(each->end() == 0);
     CHECK(ranks[0]->out() == comm + " on 3 ranks, " + comm + " on 2\n");
   }
-  SECTION("in a program with a main of its own") {
+  SECTION("launch::join connects them") {
     auto ranks = start({"join"});
     for (const auto& each : ranks) {
       CHECK(each->end() == 0);
       CHECK(each->out() == "joined 3 sum 6\n");
     }
   }
-  SECTION("and fail together") {
+  SECTION("one throws, so all fail") {
     auto ranks = start({"throw"});
     for (const auto& each : ranks) CHECK(each->end() == 1);
     CHECK(ranks[2]->err() == "rank 2: the file cannot be read\n");
     CHECK_THAT(ranks[0]->err(), StartsWith("rank 0: rank 2 has failed: the file cannot be read"));
   }
-  SECTION("and notice when one is killed") {
+  SECTION("one is killed, so the others fail") {
     auto ranks = start({"loop"});
     ranks[0]->wait_for("ready");
     ranks[2]->signal(SIGKILL);
@@ -307,7 +307,7 @@ TEST_CASE("ranks that others start find each other, and each prints its own erro
   }
 }
 
-TEST_CASE("several launchers make one job", "[launch][run]") {
+TEST_CASE("Two launchers form one job by address and port", "[launch][run]") {
   const std::string port = std::to_string(free_port());
   Job second{{"nodes", "2", "2", "1", "127.0.0.1", port}};
   Job first{{"nodes", "2", "2", "0", "127.0.0.1", port}};
@@ -317,7 +317,7 @@ TEST_CASE("several launchers make one job", "[launch][run]") {
   CHECK(run({"nodes", "1", "3", "0", "192.0.2.1", "8888"}).out == "ranks 3 sum 6\n");
 }
 
-TEST_CASE("ranks meet where a URL says, in the environment or on the command line", "[launch][run][rendezvous]") {
+TEST_CASE("Ranks find each other by the URL of --rendezvous or PDP_RENDEZVOUS", "[launch][run][rendezvous]") {
   const Folder folder;
   const std::string at_place = pdp::text("tcp://127.0.0.1:", free_port()), in_folder = pdp::text("file://", folder.path.string(), "/job");
   const auto [url, by_flag] =
@@ -330,7 +330,7 @@ TEST_CASE("ranks meet where a URL says, in the environment or on the command lin
   else
     more.emplace_back("PDP_RENDEZVOUS", url);
 
-  SECTION("that others have started") {
+  SECTION("ranks started one by one") {
     std::vector<std::unique_ptr<Job>> ranks;
     for (int rank = 2; rank >= 0; --rank) {
       std::vector<Variable> variables{{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "3"}};
@@ -340,14 +340,14 @@ TEST_CASE("ranks meet where a URL says, in the environment or on the command lin
     for (const auto& each : ranks) CHECK(each->end() == 0);
     CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
   }
-  SECTION("that a launcher has started") {
+  SECTION("ranks started by the launcher") {
     arguments.insert(arguments.end(), {"--ranks", "3"});
     CHECK(run(arguments, more).out == "ranks 3 sum 6\n");
   }
   CHECK(std::filesystem::exists(folder.path / "job") == (url == in_folder));
 }
 
-TEST_CASE("in a folder, jobs and attempts that have names do not meet what others have left", "[launch][run][rendezvous]") {
+TEST_CASE("PDP_JOB and PDP_ATTEMPT separate jobs that use the same rendezvous folder", "[launch][run][rendezvous]") {
   const Folder folder;
   std::vector<Variable> variables{{"PDP_RENDEZVOUS", pdp::text("file://", folder.path.string())}};
   CHECK(run({"sum", "--ranks", "2"}, variables).out == "ranks 2 sum 3\n");
@@ -360,7 +360,7 @@ TEST_CASE("in a folder, jobs and attempts that have names do not meet what other
   CHECK(run({"sum", "--ranks", "2"}, variables).out == "ranks 2 sum 3\n");
 }
 
-TEST_CASE("ranks that meet in a folder prove a secret that is set for them, too", "[launch][run][rendezvous][join]") {
+TEST_CASE("Ranks with a rendezvous folder join only if their PDP_SECRET is equal", "[launch][run][rendezvous][join]") {
   const Folder folder;
   const bool same = GENERATE(true, false);
   std::vector<std::unique_ptr<Job>> ranks;
@@ -375,7 +375,7 @@ TEST_CASE("ranks that meet in a folder prove a secret that is set for them, too"
   for (const auto& each : ranks) CHECK((each->end() == 0) == same);
 }
 
-TEST_CASE("several launchers make one job where a URL says", "[launch][run][rendezvous]") {
+TEST_CASE("Two launchers form one job by a rendezvous URL", "[launch][run][rendezvous]") {
   const Folder folder;
   const bool at_place = GENERATE(true, false);
   const std::string url = at_place ? pdp::text("tcp://127.0.0.1:", free_port()) : pdp::text("file://", folder.path.string());
@@ -386,7 +386,7 @@ TEST_CASE("several launchers make one job where a URL says", "[launch][run][rend
   CHECK(first.out() == "ranks 4 sum 10\n");
 }
 
-TEST_CASE("ranks meet at an address of IPv6 and talk from it", "[launch][run][rendezvous]") {
+TEST_CASE("Ranks find each other at an IPv6 address of MASTER_ADDR or PDP_RENDEZVOUS", "[launch][run][rendezvous]") {
   const auto here = pdp::launch::interfaces();
   if (std::ranges::none_of(here, [](const auto& each) { return each.address.number() == "::1"; })) {
     WARN("this machine has no ::1");
@@ -407,7 +407,7 @@ TEST_CASE("ranks meet at an address of IPv6 and talk from it", "[launch][run][re
   CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
 }
 
-TEST_CASE("PDP_INTERFACE says where ranks listen, by name or address, and an error names what there is", "[launch][run][rendezvous]") {
+TEST_CASE("PDP_INTERFACE takes a name or an address, and the error for a wrong one lists the interfaces", "[launch][run][rendezvous]") {
   for (const std::string& wanted : {std::string{"lo"}, std::string{"127.0.0.1"}, address_in_a_network()})
     if (wanted != nowhere) CHECK(run({"sum", "--ranks", "3"}, {{"PDP_INTERFACE", wanted}}).out == "ranks 3 sum 6\n");
   const Ended ended = run({"sum", "--ranks", "3"}, {{"PDP_INTERFACE", "eth77"}});
@@ -415,17 +415,17 @@ TEST_CASE("PDP_INTERFACE says where ranks listen, by name or address, and an err
   CHECK_THAT(ended.err, Contains("PDP_INTERFACE is 'eth77'") && Contains("lo (127.0.0.1)"));
 }
 
-TEST_CASE("a job that cannot start says so before its deadline is long over", "[launch][run]") {
+TEST_CASE("A rank whose job cannot start exits with code 1 and the reason", "[launch][run]") {
   const std::uint16_t port = free_port();
   auto variables = rank_of(1, 3, port);
   variables.emplace_back("PDP_TIMEOUT", "0.3");
-  SECTION("nobody hosts the store") {
+  SECTION("the store is missing") {
     const Ended ended = run({"sum"}, variables);
     CHECK(ended.code == 1);
     CHECK(one_line(ended.err));
     CHECK_THAT(ended.err, StartsWith("rank 1: ") && Contains("127.0.0.1, port " + std::to_string(port)) && Contains("Connection refused"));
   }
-  SECTION("the others do not come") {
+  SECTION("the other ranks are missing") {
     variables[0].second = "0";
     const Ended ended = run({"sum"}, variables);
     CHECK(ended.code == 1);
@@ -442,7 +442,7 @@ TEST_CASE("a job that cannot start says so before its deadline is long over", "[
 
 namespace {
 
-/// Starts rank `odd` of three after the others, and checks that all of them say why it cannot join.
+/// Starts rank `odd` of three after the others, and checks that all of them print why it cannot join.
 template <class StartRank>
 void tell_of(int odd, const StartRank& start, const std::string& why) {
   std::map<int, std::unique_ptr<Job>> ranks;
@@ -460,7 +460,7 @@ void tell_of(int odd, const StartRank& start, const std::string& why) {
 
 }  // namespace
 
-TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
+TEST_CASE("All ranks fail with the reason if one rank cannot join, long before PDP_TIMEOUT", "[launch][run]") {
   const std::uint16_t port = free_port();
   const auto start = [port](int rank, std::vector<std::string> arguments, const std::vector<Variable>& more = {}) {
     auto variables = rank_of(rank, 3, port);
@@ -468,7 +468,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
     variables.insert(variables.end(), more.begin(), more.end());
     return std::make_unique<Job>(std::move(arguments), variables);
   };
-  SECTION("It has another communicator") {
+  SECTION("one rank has another communicator") {
     const int odd = GENERATE(0, 2);
     std::vector<std::unique_ptr<Job>> ranks;
     for (int rank = 0; rank < 3; ++rank) ranks.push_back(start(rank, {"several", "sum", "--comm", rank == odd ? "shm" : "tcp"}));
@@ -477,7 +477,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
       CHECK_THAT(each->err(), Contains("was started for") && Contains("tcp") && Contains("shm") && Contains("--comm"));
     }
   }
-  SECTION("Its environment is wrong") {
+  SECTION("one rank has a wrong PDP_INTERFACE") {
     const int odd = GENERATE(0, 1);
     std::vector<std::unique_ptr<Job>> ranks;
     for (int rank = 2; rank >= 0; --rank) {
@@ -491,7 +491,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
       CHECK_THAT(each->err(), Contains("PDP_INTERFACE is 'eth77'"));
     }
   }
-  SECTION("A time in its environment is wrong") {
+  SECTION("one rank has a wrong time limit or PDP_INSECURE") {
     const int odd = GENERATE(0, 1);
     const Variable wrong = GENERATE(values<Variable>({{"PDP_HEARTBEAT", "0.5"}, {"PDP_DEADLINE", "x"}, {"PDP_INSECURE", "perhaps"}}));
     const std::string mode = GENERATE("sum", "join");
@@ -499,7 +499,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
         odd, [&](int rank) { return start(rank, {mode}, rank == odd ? std::vector<Variable>{wrong} : std::vector<Variable>{}); },
         wrong.first);
   }
-  SECTION("Rank 0 is asked for a communicator that is not there") {
+  SECTION("rank 0 has an unknown communicator") {
     tell_of(
         0,
         [&](int rank) {
@@ -507,7 +507,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
         },
         "carrier-pigeon");
   }
-  SECTION("Its command line cannot be read") {
+  SECTION("one rank has a malformed command line") {
     tell_of(
         1,
         [&](int rank) {
@@ -515,7 +515,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
         },
         "--ranks must be a number");
   }
-  SECTION("Its stack is too small") {
+  SECTION("one rank has too small a stack") {
     const std::string program = PDP_TEST_PROGRAMS "/launch_program";
     tell_of(
         1,
@@ -526,7 +526,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
         },
         "the stack of this process is limited");
   }
-  SECTION("The ranks meet in a folder") {
+  SECTION("one rank has a wrong PDP_HEARTBEAT, and the store is a folder") {
     const Folder folder;
     const int odd = GENERATE(0, 1);
     tell_of(
@@ -538,7 +538,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
         },
         "PDP_HEARTBEAT");
   }
-  SECTION("The ranks derive the ports at which they meet") {
+  SECTION("one rank has a wrong PDP_HEARTBEAT, and the ports are derived from the job") {
     const int odd = GENERATE(0, 1);
     tell_of(
         odd,
@@ -549,7 +549,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
         },
         "PDP_HEARTBEAT");
   }
-  SECTION("Its command line is wrong") {
+  SECTION("one rank has an unknown communicator") {
     const auto rank_0 = start(0, {"several", "sum", "--comm", "tcp"}), rank_1 = start(1, {"several", "sum", "--comm", "tcp"});
     const auto rank_2 = start(2, {"several", "sum", "--comm", "carrier-pigeon"});
     CHECK(rank_2->end() == 2);
@@ -560,7 +560,7 @@ TEST_CASE("Ranks hear at once why another one cannot join", "[launch][run]") {
   }
 }
 
-TEST_CASE("The ranks of other machines hear at once why a launcher cannot start its own", "[launch][run]") {
+TEST_CASE("A launcher that cannot start its ranks tells the ranks of other machines the reason", "[launch][run]") {
   const std::string port = std::to_string(free_port());
   const int odd = GENERATE(0, 1);
   const Variable wrong = GENERATE(values<Variable>({{"PDP_HEARTBEAT", "0.5"}, {"PDP_DEADLINE", "x"}}));
@@ -577,20 +577,20 @@ TEST_CASE("The ranks of other machines hear at once why a launcher cannot start 
   CHECK_THAT(other->err(), Contains(pdp::text("the launcher of machine ", odd)) && Contains(wrong.first));
 }
 
-TEST_CASE("A launcher tells the other ranks that one has ended before it joined", "[launch][run]") {
+TEST_CASE("The launcher tells the other ranks that a rank has ended before it joined", "[launch][run]") {
   SECTION("on one machine") {
     const Ended ended = run({"early", "--ranks", "3"}, {{"PDP_TIMEOUT", "600"}});
     CHECK(ended.code == 1);
     CHECK(one_line(ended.err));
     CHECK_THAT(ended.err, StartsWith("rank 1: ended with exit code 0 in the middle of the job"));
   }
-  SECTION("on one machine, in a folder") {
+  SECTION("on one machine, with a rendezvous folder") {
     const Folder folder;
     const Ended ended = run({"early", "--ranks", "3", "--rendezvous", "file://" + folder.path.string()}, {{"PDP_TIMEOUT", "600"}});
     CHECK(ended.code == 1);
     CHECK_THAT(ended.err, StartsWith("rank 1: ended with exit code 0 in the middle of the job"));
   }
-  SECTION("on several") {
+  SECTION("on two machines") {
     const std::string lost = GENERATE(as<std::string>{}, "1", "2");
     const std::string port = std::to_string(free_port());
     const std::vector<Variable> variables{{"PDP_TIMEOUT", "600"}, {"PDP_SECRET", "sixteen bytes or more"}};
@@ -608,7 +608,7 @@ TEST_CASE("A launcher tells the other ranks that one has ended before it joined"
   }
 }
 
-TEST_CASE("Ranks need no more descriptors than the hard limit allows, or say which limit is too low", "[launch][run]") {
+TEST_CASE("Ranks raise their soft limit of descriptors, or report a hard limit that is too low", "[launch][run]") {
   const std::string program = PDP_TEST_PROGRAMS "/launch_program";
   const auto run_limited = [&](const std::string& limit, const std::string& comm) {
     Job job{
@@ -630,7 +630,7 @@ TEST_CASE("Ranks need no more descriptors than the hard limit allows, or say whi
   CHECK(run_limited("-n 16", comm).code == 1);
 }
 
-TEST_CASE("ranks that others have started join by a secret that is set for all of them", "[launch][run][join]") {
+TEST_CASE("Ranks started one by one join only if all have PDP_SECRET, and never print it", "[launch][run][join]") {
   const std::uint16_t port = free_port();
   std::vector<std::unique_ptr<Job>> jobs;
   const Variable secret{"PDP_SECRET", "sixteen bytes or more"};
@@ -647,7 +647,7 @@ TEST_CASE("ranks that others have started join by a secret that is set for all o
   for (auto& job : jobs) CHECK_THAT(job->out() + job->err(), !Contains(secret.second));
 }
 
-TEST_CASE("a job whose store other hosts reach needs a secret, munge, or a word that it is to be open", "[launch][run][join]") {
+TEST_CASE("A store that other hosts can reach requires a secret, munge or PDP_INSECURE=1", "[launch][run][join]") {
   const std::string address = address_in_a_network();
   const auto start = [&](const std::vector<Variable>& more) {
     const std::uint16_t port = free_port();
@@ -679,8 +679,7 @@ TEST_CASE("a job whose store other hosts reach needs a secret, munge, or a word 
     CHECK(start({way}).at(0).out == "ranks 2 sum 3\n");
 }
 
-TEST_CASE("the launcher's secret is another for each job, in nobody's command line, and only in its ranks' environment",
-          "[launch][run][join]") {
+TEST_CASE("The launcher draws a secret for each job and passes it only in its ranks' environment", "[launch][run][join]") {
   const auto secret_of = [](pid_t process) {
     const std::string environment = launch_test::contents(pdp::text("/proc/", process, "/environ"));
     const std::string name{"\0PDP_SECRET=", 12};
@@ -706,7 +705,7 @@ TEST_CASE("the launcher's secret is another for each job, in nobody's command li
   }
 }
 
-TEST_CASE("a job on several machines that is told no secret is refused by each launcher", "[launch][run][join]") {
+TEST_CASE("Each launcher of a job on two machines exits with code 2 if there is no secret", "[launch][run][join]") {
   for (const char* node : {"0", "1"}) {
     const Ended ended = run({"nodes", "2", "1", node, "192.0.2.1", "8888"});
     CHECK(ended.code == 2);
@@ -715,7 +714,7 @@ TEST_CASE("a job on several machines that is told no secret is refused by each l
   }
 }
 
-TEST_CASE("a wrong command line or environment is one paragraph and exit code 2", "[launch][run]") {
+TEST_CASE("A wrong command line or environment exits with code 2 and one line of error", "[launch][run]") {
   const auto [arguments, variables, words] = GENERATE(table<std::vector<std::string>, std::vector<Variable>, std::string>({
       {{"sum", "--ranks", "0"}, {}, "--ranks must be"},
       {{"sum", "--ranks", "-3"}, {}, "--ranks must be"},
@@ -738,11 +737,11 @@ TEST_CASE("a wrong command line or environment is one paragraph and exit code 2"
   CHECK_THAT(ended.err, Contains(words));
 }
 
-TEST_CASE("Ranks of torchrun find each other though its agent listens on MASTER_PORT", "[launch][run]") {
+TEST_CASE("Ranks of torchrun find each other although its agent listens at MASTER_PORT", "[launch][run]") {
   const pdp::launch::TcpStoreServer agent;
   const auto ports = pdp::launch::ports_of_job(pdp::text("torchrun run ", agent.port()));
   std::unique_ptr<pdp::launch::TcpStoreServer> another;
-  if (GENERATE(false, true)) try {  // a program that has the first of the ports that the ranks would take
+  if (GENERATE(false, true)) try {  // another program listens at the first of the derived ports
       another = std::make_unique<pdp::launch::TcpStoreServer>("127.0.0.1", ports.front());
     } catch (const pdp::launch::PortTaken&) {
     }
@@ -760,7 +759,7 @@ TEST_CASE("Ranks of torchrun find each other though its agent listens on MASTER_
   CHECK(ranks[0]->out() == "ranks 3 sum 6\n");
 }
 
-TEST_CASE("mpirun starts ranks on one machine without any setting", "[launch][run]") {
+TEST_CASE("Ranks of mpirun on one machine find each other without any setting", "[launch][run]") {
   const auto [name, flags] = GENERATE(table<std::string, std::vector<std::string>>({
       {"mpirun.mpich", {}},
       {"mpirun.openmpi", {"--allow-run-as-root", "--oversubscribe"}},
@@ -783,7 +782,7 @@ TEST_CASE("mpirun starts ranks on one machine without any setting", "[launch][ru
   }
 }
 
-TEST_CASE("A process that a launcher calls one of many, but not of how many, ends with a word", "[launch][run]") {
+TEST_CASE("A process with PMIX_RANK but without a size exits with code 2 and says what to set", "[launch][run]") {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"sum"}, {"sum", "--threads", "2"}, {"sum", "--ranks", "2"}}) {
     const Ended ended = run(arguments, {{"PMIX_RANK", "1"}});
     CHECK(ended.code == 2);

@@ -17,7 +17,7 @@ namespace launch = pdp::launch;
 
 namespace {
 
-/// An scontrol in front of that which the machine may have.
+/// A fake scontrol, which comes first in PATH.
 class Scontrol {
  public:
   explicit Scontrol(const std::string& script) : path_{std::getenv("PATH")} {
@@ -44,7 +44,7 @@ std::optional<std::string> node_address(std::chrono::milliseconds within) {
 
 }  // namespace
 
-TEST_CASE("The address of a node is found in what scontrol prints", "[launch][slurm]") {
+TEST_CASE("address_in_description finds the address of a node in the output of scontrol", "[launch][slurm]") {
   const std::string words =
       "NodeName=n0 Arch=x86_64 CPUTot=8 NodeAddr=10.201.0.1 NodeHostName=vm Port=17001 Version=22.05.8 OS=Linux RealMemory=1 \n";
   CHECK(launch::address_in_description(words) == "10.201.0.1");
@@ -54,7 +54,7 @@ TEST_CASE("The address of a node is found in what scontrol prints", "[launch][sl
   CHECK(launch::address_in_description("") == std::nullopt);
 }
 
-TEST_CASE("The address of a node of a cloud is found in SLURM_NODE_ALIASES", "[launch][slurm]") {
+TEST_CASE("address_in_aliases finds the address of a cloud node in SLURM_NODE_ALIASES", "[launch][slurm]") {
   const char* aliases = "ec0:10.0.0.7:ip-10-0-0-7,ec1:[fd00::8]:ip-8,ec10:10.0.0.9:ip-9";
   CHECK(launch::address_in_aliases(aliases, "ec0") == "10.0.0.7");
   CHECK(launch::address_in_aliases(aliases, "ec1") == "fd00::8");
@@ -64,17 +64,17 @@ TEST_CASE("The address of a node of a cloud is found in SLURM_NODE_ALIASES", "[l
     CHECK(launch::address_in_aliases(damaged, "ec0") == std::nullopt);
 }
 
-TEST_CASE("scontrol may take as long as the start, and no longer", "[launch][slurm]") {
+TEST_CASE("slurm_node_address waits for scontrol until the deadline", "[launch][slurm]") {
   const auto begin = std::chrono::steady_clock::now();
-  SECTION("one that answers late") {
+  SECTION("scontrol answers late") {
     const Scontrol scontrol{"sleep 0.6; echo \"NodeName=$4 NodeAddr=10.0.0.7\""};
     CHECK(node_address(std::chrono::seconds{60}) == "10.0.0.7");
   }
-  SECTION("one that has not said all of it") {
+  SECTION("scontrol stops in the middle of its output") {
     const Scontrol scontrol{"printf 'NodeName=n0 NodeAddr=10.0.0.'; exec sleep 60"};
     CHECK(node_address(std::chrono::seconds{1}) == std::nullopt);
   }
-  SECTION("one that does not answer") {
+  SECTION("scontrol does not answer") {
     const Scontrol scontrol{"exec sleep 60"};
     CHECK(node_address(std::chrono::milliseconds{50}) == std::nullopt);
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{8});

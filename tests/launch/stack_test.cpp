@@ -11,7 +11,7 @@ struct Ended {
   int code;
   std::string out, err;
 };
-/// A program whose stacks are limited, as from a shell.
+/// Runs launch_program under a shell's `ulimit`.
 Ended run(const std::string& limit, const std::string& arguments) {
   launch_test::Job job{{"-c", "ulimit " + limit + " && exec " PDP_TEST_PROGRAMS "/launch_program stack " + arguments}, {}, "/bin/bash"};
   const int code = job.end();
@@ -20,8 +20,8 @@ Ended run(const std::string& limit, const std::string& arguments) {
 
 }  // namespace
 
-TEST_CASE("Ranks that are threads have stacks of a usual size whatever the limit for stacks is", "[launch][stack]") {
-  if (PDP_TEST_SANITIZED) return;  // a sanitizer needs more than these limits for itself
+TEST_CASE("Ranks that are threads can use 400 KiB of stack whatever the stack limit is", "[launch][stack]") {
+  if (PDP_TEST_SANITIZED) return;  // a sanitizer itself needs more than these limits
   for (const char* limit : {"-s 64", "-s 128", "-S -s 128", "-s 1024", "-s 8192"}) {
     CAPTURE(limit);
     const Ended ended = run(limit, "--threads 3");
@@ -31,7 +31,7 @@ TEST_CASE("Ranks that are threads have stacks of a usual size whatever the limit
   }
 }
 
-TEST_CASE("A rank that is a process raises the soft limit for its stack, or says which limit is too low", "[launch][stack]") {
+TEST_CASE("A rank that is a process raises its soft stack limit, or reports a hard limit that is too low", "[launch][stack]") {
   if (PDP_TEST_SANITIZED) return;
   for (const char* arguments : {"", "--ranks 3"}) {
     const std::string sum = std::string{arguments}.empty() ? "ranks 1 sum 1\n" : "ranks 3 sum 6\n";

@@ -21,7 +21,7 @@ namespace launch = pdp::launch;
 
 namespace {
 
-/// Listens, and takes no notice of those who connect.
+/// Listens, but never answers a connection.
 class Silent {
  public:
   Silent() {
@@ -41,7 +41,7 @@ std::uint16_t found(const std::vector<std::uint16_t>& ports, const launch::Acces
 }
 constexpr std::chrono::seconds patience{60};
 
-/// The store of the job "own", which starts after a pause.
+/// The store of the job "own", started after a pause.
 class LateStore {
  public:
   LateStore(std::uint16_t port, std::chrono::milliseconds pause)
@@ -52,12 +52,12 @@ class LateStore {
 
  private:
   std::optional<launch::TcpStoreServer> server_;
-  std::jthread starter_;  // ends before the server does
+  std::jthread starter_;  // destroyed before the server
 };
 
 }  // namespace
 
-TEST_CASE("A rank finds its store among ports that strangers, other jobs and earlier attempts have", "[launch][store]") {
+TEST_CASE("StoreSearch finds its store among ports of strangers, other jobs and earlier attempts", "[launch][store]") {
   const Silent silent;
   const launch::TcpStoreServer other{"127.0.0.1", 0, 2, access("other")}, earlier{"127.0.0.1", 0, 2, access("own", "/0")};
   launch::TcpStoreServer own{"127.0.0.1", 0, 2, access("own", "/1")};
@@ -66,29 +66,29 @@ TEST_CASE("A rank finds its store among ports that strangers, other jobs and ear
   REQUIRE(found(ports, access("own", "/1"), patience) == own.port());
   REQUIRE(found(ports, access("own", "/0"), patience) == earlier.port());
   REQUIRE(found(ports, access("other"), patience) == other.port());
-  // The search has not taken the rank's place.
+  // The search itself has not joined as rank 1, so that rank still can.
   launch::TcpStore store{"127.0.0.1", own.port(), pdp::comm::Clock::now() + patience, 1, 2, access("own", "/1")};
   store.set("key", "value");
   CHECK(store.get("key") == "value");
 }
 
-TEST_CASE("A rank waits for a store that starts later", "[launch][store]") {
+TEST_CASE("StoreSearch waits for a store that starts later", "[launch][store]") {
   const Silent silent;
   const std::uint16_t port = launch::TcpStoreServer{}.port();
   const LateStore own{port, std::chrono::milliseconds{300}};
   CHECK(found({silent.port(), port}, access("own"), patience) == port);
 }
 
-TEST_CASE("A rank finds a store that starts long after the search has begun", "[launch][store]") {
+TEST_CASE("StoreSearch finds a store that starts after hundreds of rounds", "[launch][store]") {
   const std::uint16_t port = launch::TcpStoreServer{}.port();
-  const LateStore own{port, std::chrono::milliseconds{500}};  // hundreds of rounds
+  const LateStore own{port, std::chrono::milliseconds{500}};  // hundreds of rounds later
   const launch::Access mine = access("own");
   launch::Pace fast = launch::StoreSearch::usual_pace;
   fast.first_pause = fast.longest_pause = std::chrono::milliseconds{1};
   CHECK(launch::StoreSearch{"127.0.0.1", std::vector{port}, 1, 2, mine, fast}.port(pdp::comm::Clock::now() + patience) == port);
 }
 
-TEST_CASE("A rank finds a store that starts while the search waits for an answer at another port", "[launch][store]") {
+TEST_CASE("StoreSearch finds a store that starts while another port does not answer", "[launch][store]") {
   const Silent silent;
   const std::uint16_t port = launch::TcpStoreServer{}.port();
   const LateStore own{port, std::chrono::milliseconds{300}};
@@ -99,7 +99,7 @@ TEST_CASE("A rank finds a store that starts while the search waits for an answer
         port);
 }
 
-TEST_CASE("A time of a pace doubles up to its bound", "[launch][store]") {
+TEST_CASE("Pace doubles pause and patience up to their bounds", "[launch][store]") {
   const launch::Pace pace;
   pdp::comm::Duration pause = pace.first_pause, wait = pace.first_patience;
   for (int times = 0; times < 200; ++times) pause = pace.longer_pause(pause), wait = pace.longer_patience(wait);
@@ -108,7 +108,7 @@ TEST_CASE("A time of a pace doubles up to its bound", "[launch][store]") {
   CHECK(pace.longer_patience(std::chrono::seconds{5}) == std::chrono::seconds{10});
 }
 
-TEST_CASE("A search without a descriptor for a connection ends at once with the limit", "[launch][store]") {
+TEST_CASE("StoreSearch throws ConfigError with the limit if it has no descriptor for a connection", "[launch][store]") {
   const launch::Access mine = access("own");
   launch::StoreSearch search{"127.0.0.1", std::vector<std::uint16_t>{1, 2}, 1, 2, mine};
   rlimit before{};
@@ -117,7 +117,7 @@ TEST_CASE("A search without a descriptor for a connection ends at once with the 
   ::close(next);
   const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-  std::exception_ptr thrown;  // looked at when there are descriptors, which a sanitizer needs for that
+  std::exception_ptr thrown;  // examined after the limit is lifted, as a sanitizer needs descriptors for that
   try {
     search.port(pdp::comm::Clock::now() + patience);
   } catch (...) {
@@ -130,7 +130,7 @@ TEST_CASE("A search without a descriptor for a connection ends at once with the 
                     StartsWith("no connection to the job's store at 127.0.0.1, port 1: ") && Contains("Too many open files"));
 }
 
-TEST_CASE("A search for a store that is nowhere ends at its deadline with the ports and the last reason", "[launch][store]") {
+TEST_CASE("StoreSearch throws Timeout with the ports and the last reason if no port has the store", "[launch][store]") {
   const launch::TcpStoreServer other{"127.0.0.1", 0, 2, access("other")};
   const std::uint16_t closed = launch::TcpStoreServer{}.port();
   CHECK_THROWS_AS(found({other.port()}, access("own"), std::chrono::milliseconds{200}), pdp::Timeout);
@@ -138,12 +138,12 @@ TEST_CASE("A search for a store that is nowhere ends at its deadline with the po
                     Contains(pdp::text(closed, ", ", other.port())) && Contains("belongs to another job than rank 1"));
 }
 
-TEST_CASE("A store that cannot have its port says so by a type of its own", "[launch][store]") {
+TEST_CASE("TcpStoreServer throws PortTaken if its port is in use", "[launch][store]") {
   const Silent silent;
   CHECK_THROWS_AS(launch::TcpStoreServer("127.0.0.1", silent.port()), launch::PortTaken);
 }
 
-TEST_CASE("Ports derived for a job are the same each time, and others for another job", "[launch][store]") {
+TEST_CASE("ports_of_job returns the same ports for the same job, and others for another job", "[launch][store]") {
   CHECK(launch::ports_of_job("torchrun a 1") == launch::ports_of_job("torchrun a 1"));
   CHECK(launch::ports_of_job("torchrun a 1") != launch::ports_of_job("torchrun a 2"));
 }

@@ -38,12 +38,12 @@ namespace {
 
 pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
 
-/// A store that ranks of both kinds can see, and a second view of it.
+/// A store with two views of it, as two ranks have them.
 struct InProcess {
   launch::InProcessStore one;
   launch::InProcessStore& two = one;
 };
-/// A name where this machine knows its own; a bare container may not.
+/// The name localhost if this machine can resolve it, else the address. A bare container may lack the name.
 std::string here(std::uint16_t port) {
   std::string why;
   return launch::resolve("localhost", port, why).empty() ? "127.0.0.1" : "localhost";
@@ -57,7 +57,8 @@ struct File {
   static inline int made = 0;
 };
 
-/// A file system that fails for a moment: the call number `when` of these fails, `times` times in a row, and each of the others works.
+/// A file system with a transient failure: after `when` successful calls of kind `failing`, the next `times` ones fail with `error`. All
+/// other calls work.
 struct FailingCalls {
   enum class Call { stat, open, flock, read, write, close, rename };
   static inline thread_local Call failing = Call::stat;
@@ -86,7 +87,7 @@ struct FailingCalls {
   }
   static int rename(const char* from, const char* to) {
     if (!fails(Call::rename)) return Real::rename(from, to);
-    if (error == ENOENT) Real::rename(from, to);  // carried out, but the answer was lost
+    if (error == ENOENT) Real::rename(from, to);  // carried out, but the reply was lost
     errno = error;
     return -1;
   }
@@ -115,7 +116,7 @@ namespace {
 /// A process that hosts a store.
 class Host {
  public:
-  /// `room`: connections for which it has descriptors; below 0: as many as it likes.
+  /// `room`: for how many connections the process has descriptors; unlimited if negative.
   explicit Host(int room) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error{"pipe"};
@@ -150,7 +151,7 @@ class Host {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any kind", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store returns the exact bytes that another rank has set", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   const std::string bytes{"a\0b\n\xff", 5}, large(60'000, 'x');
   store.one.set("key", bytes);
@@ -162,7 +163,7 @@ TEMPLATE_TEST_CASE("a store gives each rank what another has set, bytes of any k
   CHECK(store.one.wait("key", Clock::now()) == bytes);
 }
 
-TEMPLATE_TEST_CASE("a store lets a rank wait for what is set later", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store's wait returns a value that another rank sets later", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   std::string got;
   {
@@ -173,7 +174,7 @@ TEMPLATE_TEST_CASE("a store lets a rank wait for what is set later", "[launch][s
   CHECK(got == "here");
 }
 
-TEMPLATE_TEST_CASE("a store says at the deadline what nobody has set, and goes on", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store's wait throws Timeout with the missing key, and the store goes on", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   CHECK_THROWS_AS(store.one.wait("never", Clock::now() + std::chrono::milliseconds{20}), pdp::Timeout);
   CHECK_THROWS_WITH(store.one.wait("never", Clock::now()), Contains("'never'"));
@@ -181,7 +182,7 @@ TEMPLATE_TEST_CASE("a store says at the deadline what nobody has set, and goes o
   CHECK(store.one.wait("key", Clock::now()) == "value");
 }
 
-TEMPLATE_TEST_CASE("a store keeps the first value of a key", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store keeps the first value of a key and rejects another", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   store.one.set("key", "first");
   CHECK_NOTHROW(store.two.set("key", "first"));
@@ -189,14 +190,14 @@ TEMPLATE_TEST_CASE("a store keeps the first value of a key", "[launch][store]", 
   CHECK(store.two.wait("key", patience()) == "first");
 }
 
-TEMPLATE_TEST_CASE("a store gives what is there now, or nothing, without a wait", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store's get returns the present value, or nothing if there is none", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   CHECK_FALSE(store.one.get("key").has_value());
   store.one.set("key", "value");
   CHECK(store.two.get("key") == "value");
 }
 
-TEMPLATE_TEST_CASE("counters of a store lose nothing, whoever adds to them at once", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store's add loses no increment if two ranks add at once", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   CHECK(store.one.add("count", 5) == 5);
   CHECK(store.two.add("count", -7) == -2);
@@ -212,7 +213,8 @@ TEMPLATE_TEST_CASE("counters of a store lose nothing, whoever adds to them at on
   for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == static_cast<std::int64_t>(i) + 1);
 }
 
-TEMPLATE_TEST_CASE("what is no counter, or is at its end, is not added to, and stays", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store's add rejects a value that is no number and a sum that overflows, and keeps the value", "[launch][store]",
+                   InProcess, Tcp, File) {
   TestType store;
   store.one.set("words", "12 apples");
   CHECK_THROWS_WITH(store.two.add("words", 1), Contains("'words'") && Contains("12 apples"));
@@ -222,7 +224,7 @@ TEMPLATE_TEST_CASE("what is no counter, or is at its end, is not added to, and s
   CHECK(store.two.add("count", 0) == std::numeric_limits<std::int64_t>::max());
 }
 
-TEMPLATE_TEST_CASE("a rank that waits hears of a counter, too", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store's wait returns a counter that another rank creates by add", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   std::string got;
   {
@@ -233,7 +235,7 @@ TEMPLATE_TEST_CASE("a rank that waits hears of a counter, too", "[launch][store]
   CHECK(got == "3");
 }
 
-TEST_CASE("ranks find each other through a folder, and only their own job's", "[launch][store]") {
+TEST_CASE("FileStore keeps keys with special characters apart and rejects a folder that cannot be created", "[launch][store]") {
   File store;
   CHECK_THROWS_WITH(launch::FileStore{"/proc/no/such/folder"}, Contains("/proc/no/such/folder") && Contains("all ranks can write to"));
   const std::vector<std::string> keys{"a/b", "a.b", "..", "", "a%2fb", "A", std::string(50, '\xff')};
@@ -241,7 +243,7 @@ TEST_CASE("ranks find each other through a folder, and only their own job's", "[
   for (const std::string& key : keys) CHECK(store.two.get(key) == "of " + key);
 }
 
-TEST_CASE("a folder that other users can write to is no store", "[launch][store]") {
+TEST_CASE("FileStore rejects a folder that other users can write to", "[launch][store]") {
   const File store;
   const auto permissions = std::filesystem::status(store.folder).permissions();
   CHECK((permissions & std::filesystem::perms{077}) == std::filesystem::perms::none);
@@ -252,7 +254,7 @@ TEST_CASE("a folder that other users can write to is no store", "[launch][store]
   CHECK_NOTHROW(launch::FileStore{store.folder});
 }
 
-TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on why", "[launch][store]") {
+TEST_CASE("FileStore gives up a folder that stays locked and says why", "[launch][store]") {
   File beside;
   launch::FileStore store{beside.folder, {}, {}, std::chrono::milliseconds{20}};
   const pdp::comm::Descriptor lock{::open((beside.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
@@ -260,20 +262,20 @@ TEST_CASE("a folder that a stopped rank keeps locked is given up with a word on 
   CHECK_THROWS_WITH(store.add("count", 1), Contains("stays locked"));
 }
 
-TEST_CASE("A failure is told or given up soon though a stopped rank keeps the folder locked", "[launch][store]") {
+TEST_CASE("FileStore::fail gives up soon if the folder stays locked, and works once it is free", "[launch][store]") {
   const File beside;
   launch::FileStore store{beside.folder, {}, patience()};
   const pdp::comm::Descriptor lock{::open((beside.folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   REQUIRE(::flock(lock.get(), LOCK_EX) == 0);
   const auto begin = Clock::now();
   CHECK_NOTHROW(store.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"}));
-  CHECK(Clock::now() - begin < std::chrono::seconds{30});  // and not until the deadline
+  CHECK(Clock::now() - begin < std::chrono::seconds{30});  // long before the deadline
   REQUIRE(::flock(lock.get(), LOCK_UN) == 0);
   store.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"});
   CHECK_THROWS_WITH(store.get("key"), Equals("rank 1 has failed"));
 }
 
-TEST_CASE("A failure is told or given up soon though the store is stopped", "[launch][store]") {
+TEST_CASE("TcpStore::fail gives up soon if the process of the store is stopped", "[launch][store]") {
   const Host host{-1};
   launch::TcpStore here = host.join(0);
   host.signal(SIGSTOP);
@@ -282,7 +284,7 @@ TEST_CASE("A failure is told or given up soon though the store is stopped", "[la
   CHECK(Clock::now() - begin < std::chrono::seconds{4});
 }
 
-TEST_CASE("A store in a folder tries again after an error of the file system that may pass", "[launch][store]") {
+TEST_CASE("FileStore retries after a transient error of the file system", "[launch][store]") {
   using Call = FailingCalls::Call;
   const auto call = GENERATE(Call::stat, Call::open, Call::flock, Call::read, Call::write, Call::close, Call::rename);
   const int error = GENERATE(ESTALE, EINTR, EAGAIN, EBUSY, EIO, EREMOTEIO, ETIMEDOUT, ENOLCK, ENOTCONN, ESHUTDOWN, EHOSTDOWN, ECONNRESET,
@@ -302,7 +304,7 @@ TEST_CASE("A store in a folder tries again after an error of the file system tha
   }
 }
 
-TEST_CASE("A store in a folder gives up at the deadline, and says the error", "[launch][store]") {
+TEST_CASE("FileStore reports the system's error at its deadline, and at once if the error is lasting", "[launch][store]") {
   using Call = FailingCalls::Call;
   const std::chrono::milliseconds soon{20};
   const auto text_of = [](int error) { return std::string{std::strerror(error)}; };
@@ -320,7 +322,7 @@ TEST_CASE("A store in a folder gives up at the deadline, and says the error", "[
   FailingCalls::fail(Call::stat, ESTALE, 0, for_ever);
   CHECK_THROWS_WITH((launch::BasicFileStore<FailingCalls>{beside.folder, {}, {}, soon}), Contains(text_of(ESTALE)));
 
-  // An error that stays is no reason to wait: such calls are made once.
+  // Calls with a lasting error are not retried.
   for (const auto& [call, error] :
        {std::pair{Call::open, EACCES}, {Call::flock, EBADF}, {Call::write, ENOSPC}, {Call::close, EDQUOT}, {Call::rename, EROFS}}) {
     FailingCalls::fail(call, error, 0, for_ever);
@@ -331,7 +333,7 @@ TEST_CASE("A store in a folder gives up at the deadline, and says the error", "[
   CHECK_FALSE(beside.one.get("other").has_value());
 }
 
-TEST_CASE("A store in a folder does not wait for the writer of a pipe", "[launch][store]") {
+TEST_CASE("FileStore does not block on a named pipe in its folder", "[launch][store]") {
   File store;
   REQUIRE(::mkfifo((store.folder / "key-pipe").c_str(), 0600) == 0);
   REQUIRE(::mkfifo((store.folder / "new").c_str(), 0600) == 0);
@@ -339,7 +341,7 @@ TEST_CASE("A store in a folder does not wait for the writer of a pipe", "[launch
   CHECK_THROWS_AS(store.one.set("key", "value"), pdp::ConfigError);
 }
 
-TEST_CASE("a store bounds what it takes", "[launch][store]") {
+TEST_CASE("TcpStore rejects keys and values that are too long, and more values than fit", "[launch][store]") {
   Tcp store;
   CHECK_THROWS_AS(store.one.set(std::string(300, 'k'), "value"), pdp::ConfigError);
   CHECK_THROWS_AS(store.one.set("key", std::string(65'537, 'v')), pdp::ConfigError);
@@ -355,7 +357,7 @@ TEST_CASE("a store bounds what it takes", "[launch][store]") {
   CHECK(store.two.wait("0", patience()) == value);
 }
 
-TEST_CASE("a store takes no notice of strangers", "[launch][store]") {
+TEST_CASE("A TcpStoreServer serves its ranks while strangers are silent or send garbage", "[launch][store]") {
   Tcp store;
   std::vector<pdp::comm::Descriptor> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(stranger(store.server.port()));  // silent
@@ -378,7 +380,7 @@ TEST_CASE("a store takes no notice of strangers", "[launch][store]") {
   CHECK(late.wait("key", patience()) == "value");
 }
 
-TEST_CASE("a rank that is there before the store tries again until it is", "[launch][store]") {
+TEST_CASE("TcpStore retries until its server starts", "[launch][store]") {
   std::uint16_t port = 0;
   { port = launch::TcpStoreServer{}.port(); }
   std::string got;
@@ -394,7 +396,7 @@ TEST_CASE("a rank that is there before the store tries again until it is", "[lau
 
 namespace {
 
-/// Passes on what each end says to the other, until one hangs up.
+/// Forwards bytes between two connections until one closes.
 void relay(const pdp::comm::Descriptor& one, const pdp::comm::Descriptor& other) {
   std::array<pollfd, 2> ends{{{.fd = one.get(), .events = POLLIN, .revents = 0}, {.fd = other.get(), .events = POLLIN, .revents = 0}}};
   while (::poll(ends.data(), ends.size(), -1) > 0) {
@@ -410,7 +412,7 @@ void relay(const pdp::comm::Descriptor& one, const pdp::comm::Descriptor& other)
 
 }  // namespace
 
-TEST_CASE("A rank waits for its store's greeting also after it was hung up on many times", "[launch][store]") {
+TEST_CASE("TcpStore still waits for a slow greeting after 70 connections were closed", "[launch][store]") {
   const launch::TcpStoreServer server{"127.0.0.1", 0, 2};
   launch::TcpStore{"127.0.0.1", server.port(), patience(), 0, 2}.set("key", "value");
   std::string why, got;
@@ -433,14 +435,14 @@ TEST_CASE("A rank waits for its store's greeting also after it was hung up on ma
     }};
     for (int times = 0; times < 70; ++times) accept();
     const pdp::comm::Descriptor rank = accept();
-    std::this_thread::sleep_for(std::chrono::milliseconds{300});  // as a busy store
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});  // as a busy store that greets late
     relay(rank, stranger(server.port()));
   }
   CHECK(joined);
   CHECK(got == "value");
 }
 
-TEST_CASE("a store that is not reached is named with address and port", "[launch][store]") {
+TEST_CASE("TcpStore names address and port of a store that it cannot reach", "[launch][store]") {
   std::uint16_t port = 0;
   { port = launch::TcpStoreServer{}.port(); }
   const auto soon = [] { return Clock::now() + std::chrono::milliseconds{100}; };
@@ -449,14 +451,14 @@ TEST_CASE("a store that is not reached is named with address and port", "[launch
   CHECK_THROWS_AS((launch::TcpStore{"no.such.host.invalid", port, soon()}), pdp::Timeout);
 }
 
-TEST_CASE("a port that is taken says so", "[launch][store]") {
+TEST_CASE("TcpStoreServer reports a port in use and an address that this machine does not have", "[launch][store]") {
   const launch::TcpStoreServer server;
   CHECK_THROWS_WITH((launch::TcpStoreServer{"127.0.0.1", server.port()}),
                     Contains("port " + std::to_string(server.port())) && Contains("taken by another program"));
   CHECK_THROWS_WITH((launch::TcpStoreServer{"192.0.2.1", 0}), Contains("this machine does not have that address"));
 }
 
-TEMPLATE_TEST_CASE("A store tells every rank why the job cannot start", "[launch][store]", InProcess, Tcp, File) {
+TEMPLATE_TEST_CASE("A store throws the first failure of the job from every call of every rank", "[launch][store]", InProcess, Tcp, File) {
   TestType store;
   store.one.set("there", "value");
   std::string heard;
@@ -479,7 +481,7 @@ TEMPLATE_TEST_CASE("A store tells every rank why the job cannot start", "[launch
   CHECK_THROWS_AS(store.two.add("counter", 1), pdp::PeerLost);
 }
 
-TEST_CASE("A store that its host is to end waits for late ranks to hear a failure, and for nothing without one", "[launch][store]") {
+TEST_CASE("TcpStoreServer::wait_until_told waits until late ranks know a failure, and not without one", "[launch][store]") {
   launch::TcpStoreServer server{"127.0.0.1", 0, 4};
   server.wait_until_told(2, patience());
   server.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"});
@@ -504,7 +506,7 @@ TEST_CASE("A store that its host is to end waits for late ranks to hear a failur
   server.wait_until_told(1, pdp::comm::Clock::now());  // rank 1 never comes
 }
 
-TEST_CASE("A failure keeps its kind, rank and words as an entry of a store", "[launch][store]") {
+TEST_CASE("decode_failure restores kind, rank and message, and keeps malformed text as the message", "[launch][store]") {
   const pdp::comm::Failure failure{pdp::comm::Failure::Kind::timeout, 17, "words with\nlines and 3 4 numbers"};
   const pdp::comm::Failure decoded = pdp::comm::decode_failure(pdp::comm::encode(failure));
   CHECK(decoded.kind == failure.kind);
@@ -517,7 +519,7 @@ TEST_CASE("A failure keeps its kind, rank and words as an entry of a store", "[l
   }
 }
 
-TEST_CASE("A rank waits until its deadline for a store that is stopped", "[launch][store]") {
+TEST_CASE("TcpStore waits for a store whose process is stopped for 6.5 seconds", "[launch][store]") {
   const Host host{-1};
   launch::TcpStore here = host.join(0);
   host.signal(SIGSTOP);
@@ -536,7 +538,7 @@ TEST_CASE("A rank waits until its deadline for a store that is stopped", "[launc
   CHECK(value == "value");
 }
 
-TEST_CASE("A store without descriptors for all ranks tells them the limit, those too that come later", "[launch][store]") {
+TEST_CASE("A TcpStoreServer short of descriptors reports its limit to ranks that joined and to later ones", "[launch][store]") {
   const Host host{2};
   std::optional<launch::TcpStore> first{host.join(0)}, second{host.join(1)};
   const auto names_limit = [](const std::string& words) {
@@ -561,7 +563,7 @@ TEST_CASE("A store without descriptors for all ranks tells them the limit, those
   names_limit(third);
 }
 
-TEST_CASE("a store that ends is missed at once", "[launch][store]") {
+TEST_CASE("TcpStore::wait throws PeerLost when the store ends", "[launch][store]") {
   auto server = std::make_unique<launch::TcpStoreServer>();
   launch::TcpStore store{"127.0.0.1", server->port(), patience()};
   const std::jthread ends{[&] {

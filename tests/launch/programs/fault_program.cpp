@@ -1,5 +1,5 @@
-// A program for the campaigns of faults: a rank that others have started, which says when it has joined, and what it threw and when, by the
-// clock that all processes of a host share. Its arguments: a communicator, what to do, and two numbers.
+// A program for the fault campaigns: one rank, which the test starts. It prints when it has joined, and which error it threw at which time.
+// Its arguments: a communicator, a mode, and two numbers.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@
 namespace {
 
 namespace comm = pdp::comm;
-using Clock = std::chrono::steady_clock;  // which all processes of a host share
+using Clock = std::chrono::steady_clock;  // the clock that all processes of a host share
 
 void say(const std::string& line) {
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }
 
-/// The default communicator, as if every four ranks in a row were on a host of their own.
+/// The default communicator, in which every four consecutive ranks are on a simulated host of their own.
 class OnHosts : public comm::Default {
  public:
   OnHosts(comm::Default&& group) : comm::Default{std::move(group)} {}
@@ -39,8 +39,8 @@ class OnHosts : public comm::Default {
   }
 };
 
-/// Calls of all kinds, with pauses between them; the same on all ranks, as all draw them alike. Ends when rank 0 finds that the seconds are
-/// over; never where there are none.
+/// Makes random calls of all kinds, with pauses between them. All ranks draw the calls from the same seed, so they make the same ones. Ends
+/// when rank 0 finds that `seconds` have passed. Never ends if `seconds` is 0.
 template <class World>
 void traffic(World& world, unsigned seed, int seconds) {
   std::mt19937 common{seed}, own{seed + static_cast<unsigned>(world.rank()) + 1};
@@ -86,8 +86,8 @@ void traffic(World& world, unsigned seed, int seconds) {
   }
 }
 
-/// Every rank waits for a message that is never sent: the last one from rank 0, which no other rank waits for, and the others from the next
-/// one. The last but one only looks whether the world still stands, so that no circle of ranks waits.
+/// Waits for a message that is never sent: on the last rank from rank 0, on the others from the next rank. The last rank but one only calls
+/// progress(). So the waits form no cycle, and no rank waits for the last one.
 template <class World>
 void wait_for_nothing(World& world) {
   int nothing = 0;
@@ -103,7 +103,7 @@ void compute(int seconds) {
   for (const auto until = Clock::now() + std::chrono::seconds{seconds}; Clock::now() < until;) continue;
 }
 
-/// One line: when, what kind, whom it names, and in which words.
+/// Prints one line: the time, the kind of error, the rank that it names, and its message. Returns the exit code.
 int report(const std::exception_ptr& thrown) {
   const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
   const auto threw = [now](const char* kind, int rank, const char* words) {
@@ -129,12 +129,12 @@ int live(const std::string& what, int first, int second) {
     try {
       if (what == "traffic") traffic(world, static_cast<unsigned>(first), second);
       if (what == "wait") wait_for_nothing(world);
-      if (what == "late") {  // for a rank that is in time for the deadline, if it is not stopped meanwhile
+      if (what == "late") {  // meets its deadline if time in which the process is stopped does not count
         world.deadline(std::chrono::seconds{first});
         if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{500});
         world.barrier();
       }
-      if (what == "fork") {  // a child that keeps what it inherits open, connections between all ranks included
+      if (what == "fork") {  // a child that keeps all inherited descriptors open, among them the connections between all ranks
         std::vector<int> sent(static_cast<std::size_t>(world.size())), received(sent.size());
         world.all_to_all(std::span<const int>{sent}, std::span{received});
         if (world.rank() == first && ::fork() == 0)
@@ -150,7 +150,7 @@ int live(const std::string& what, int first, int second) {
       say("done");
       return 0;
     } catch (...) {
-      return report(std::current_exception());  // before the world's end, which takes its time
+      return report(std::current_exception());  // before the world's destructor, which takes time
     }
   } catch (...) {
     return report(std::current_exception());

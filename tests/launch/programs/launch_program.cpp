@@ -1,5 +1,5 @@
-// A program for the tests of launch::run: its first argument says what its ranks do. After "several" it is the second one, in a program
-// that has several communicators.
+// A program for the tests of launch::run. Its first argument is a mode (see main and act). In the modes "several" and "threads", which
+// choose other communicators, the mode of the ranks is the second argument.
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
@@ -34,14 +34,14 @@ double sum(World& world) {
   return values.back();
 }
 
-/// Uses 400 KiB of stack, as a large product of matrices does.
+/// Uses 400 KiB of stack, as a large matrix product does.
 [[gnu::noinline]] double use_stack(double value) {
   std::array<volatile double, 50 * 1024> values;
   for (auto& each : values) each = value;
   return values[0];
 }
 
-/// What rank 2 does wrong, and what the others do meanwhile.
+/// Carries out a mode on one rank. In most modes rank 2 fails while the other ranks go on.
 template <class World>
 int act(const std::string& mode, World& world) {
   const bool culprit = world.rank() == 2;
@@ -53,7 +53,7 @@ int act(const std::string& mode, World& world) {
   }
   if (mode == "stack") {
     std::vector<double> used{use_stack(world.rank() + 1.0)};
-    std::thread{[&used] { used.front() = use_stack(used.front()); }}.join();  // as a dataset does that is read ahead
+    std::thread{[&used] { used.front() = use_stack(used.front()); }}.join();  // on a thread, as a dataset that prefetches
     world.all_reduce(used, pdp::comm::Sum{});
     if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(used.front())));
     return 0;
@@ -91,7 +91,7 @@ int act(const std::string& mode, World& world) {
   while (true) sum(world);
 }
 
-/// Adds until there is a file of that name, and all ranks know that rank 0 has seen it.
+/// Repeats an all-reduce until the file exists and all ranks have learnt from rank 0 that it does.
 template <class World>
 int add_until(const std::string& file, World& world) {
   sum(world);
@@ -135,17 +135,17 @@ int main(int argc, char** argv) {
   if (mode == "default") return pdp::launch::run<pdp::comm::Default>(argc, argv, [](auto& world) { return act("sum", world); });
   if (mode == "until") return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [&](auto& world) { return add_until(argv[2], world); });
   const auto act_on = [&](auto& world) { return act(mode, world); };
-  if (mode == "nodes") {  // nodes, processes on each, this node, address, port
+  if (mode == "nodes") {  // arguments: nodes, processes on each, this node, address, port; a rank that ends before it joins, if any
     const pdp::launch::Options options{.nodes = std::atoi(argv[2]),
                                        .node_rank = std::atoi(argv[4]),
                                        .processes_per_node = std::atoi(argv[3]),
                                        .address = argv[5],
                                        .port = std::atoi(argv[6])};
     const char* rank = std::getenv("RANK");
-    if (argc > 7 && rank != nullptr && std::string{rank} == argv[7]) return 0;  // which ends before it joins
+    if (argc > 7 && rank != nullptr && std::string{rank} == argv[7]) return 0;
     return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
   }
-  if (mode == "meet") {  // nodes, processes on each, this node, URL
+  if (mode == "meet") {  // arguments: nodes, processes on each, this node, URL
     const pdp::launch::Options options{
         .nodes = std::atoi(argv[2]), .node_rank = std::atoi(argv[4]), .processes_per_node = std::atoi(argv[3]), .rendezvous = argv[5]};
     return pdp::launch::run<pdp::comm::Tcp>(options, [](auto& world) { return act("sum", world); });
