@@ -1,8 +1,8 @@
-// The one include of every test: Catch2, whether 2.13 or 3.
+// Includes Catch2 2.13 or 3. Tests include this header instead of Catch2's.
 //
-// Matchers have one name under both: CHECK_THAT(text, Contains("a") && !StartsWith("b")). Tests include no header of Catch2
-// themselves and name nothing of namespace Catch; tests/includes checks that.
-// Assertions are not thread-safe in either: rank threads report through pdp::testing, which rethrows on the main thread.
+// Matchers have the same names for both versions: CHECK_THAT(text, Contains("a") && !StartsWith("b")). Tests do not use namespace Catch;
+// tests/includes checks that and the includes.
+// Assertions are not thread-safe in either version. Threads of ranks report through pdp::testing, which rethrows on the main thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using Catch::Approx;
 /// Returns the seed of this run, which `--rng-seed` sets.
 inline std::uint32_t random_seed() { return Catch::getSeed(); }
 
-// Catch2 3 gave the name Contains to ranges.
+// Catch2 3 uses the name Contains for ranges.
 inline auto Contains(const std::string& text, Catch::CaseSensitive sensitive = Catch::CaseSensitive::Yes) {
   return Catch::Matchers::ContainsSubstring(text, sensitive);
 }

@@ -1,4 +1,4 @@
-// A locale with a comma for a dot and a dot between thousands, as the German one, for tests of what must not follow the locale.
+// A locale with decimal commas and dots between thousands, like the German one, to test code that must not depend on the locale.
 #pragma once
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "data/files.hpp"
 
-/// Sets it for C's functions and for streams while it lives. It is compiled by localedef, which needs neither root nor a package of
+/// Sets the locale of C functions and of streams during its lifetime. localedef compiles it, which needs neither root nor a package of
 /// locales.
 class CommaLocale {
  public:
@@ -25,7 +25,7 @@ class CommaLocale {
                  "END LC_NUMERIC\n");
     const std::string place = folder_.path();
     const std::string command = "localedef -c -f " + place + "/charmap -i " + place + "/source " + place + "/comma >/dev/null 2>&1";
-    static_cast<void>(std::system(command.c_str()));  // it warns of all that the source leaves out
+    static_cast<void>(std::system(command.c_str()));  // localedef warns about every category that the source lacks
     ::setenv("LOCPATH", place.c_str(), 1);
     is_set_ = std::setlocale(LC_NUMERIC, "comma") != nullptr;
   }
@@ -36,7 +36,7 @@ class CommaLocale {
     std::setlocale(LC_NUMERIC, "C");
     ::unsetenv("LOCPATH");
   }
-  /// Whether C's functions follow it, too: not where there is no localedef.
+  /// Whether C functions use the locale, too. False if localedef is not installed.
   [[nodiscard]] bool is_set() const { return is_set_; }
 
  private:

@@ -3,16 +3,16 @@
 #include <cstddef>
 #include <cstdlib>
 
-/// What the fuzzers have in common.
+/// Helpers of all fuzzers.
 namespace fuzz {
 
-inline thread_local std::size_t allocated = 0;  // bytes that malloc and operator new have given out
+inline thread_local std::size_t allocated = 0;  // bytes, by malloc and operator new
 
 extern "C" [[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
                                                                        void (*on_free)(const volatile void*));
 
-/// Stops the fuzzer if more is allocated during its life than the input accounts for. Counts only under a sanitizer, whose allocator tells
-/// of each call.
+/// Aborts the fuzzer if more bytes are allocated during its lifetime than the given bound. Counts only under a sanitizer, whose allocator
+/// reports each call.
 class AllocationBound {
  public:
   explicit AllocationBound(std::size_t most) : most_{most} {

@@ -1,3 +1,3 @@
-// Catch2's main, for systems whose package has no library of it.
+// Defines main if the package of Catch2 has no library with it.
 #define CATCH_CONFIG_MAIN
 #include "catch.hpp"

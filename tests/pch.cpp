@@ -1,1 +1,1 @@
-// Makes the tests' precompiled header.
+// Builds the precompiled header of the tests.

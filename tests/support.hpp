@@ -13,7 +13,7 @@
 #include <pdp/cpu/update.hpp>
 #include <pdp/testing/values.hpp>
 
-/// What the tests of several folders need: numbers, how far apart they are, and what was thrown.
+/// Helpers for the tests of several folders: random numbers, differences and error messages.
 namespace support {
 
 template <class T = float>
@@ -21,7 +21,7 @@ std::vector<T> normal(pdp::Index elements, int seed) {
   return pdp::testing::normal<T>(static_cast<std::size_t>(elements), seed);
 }
 
-/// All vector registers that this processor has.
+/// Returns all kinds of vector registers that this processor has.
 inline std::vector<pdp::cpu::Simd> registers() {
   std::vector<pdp::cpu::Simd> found;
   for (const auto each : {pdp::cpu::Simd::baseline, pdp::cpu::Simd::avx2, pdp::cpu::Simd::avx512})
@@ -29,7 +29,7 @@ inline std::vector<pdp::cpu::Simd> registers() {
   return found;
 }
 
-/// The largest |a - b| / max(1, |b|); not a number where one of them is none, infinite where the counts differ.
+/// Returns the largest |a - b| / max(1, |b|). Returns NaN if a difference is NaN, and infinity if the sizes differ.
 template <class A, class B>
 double difference(const A& values, const B& expected) {
   if (std::size(values) != std::size(expected)) return INFINITY;
@@ -43,7 +43,7 @@ double difference(const A& values, const B& expected) {
   return largest;
 }
 
-/// An optimizer's pass by one gradient, into the parameters alone.
+/// Updates parameters by an optimizer's rule and one gradient. Writes no copies of the parameters.
 template <std::size_t Fields, class T, class Rule>
 void update(const pdp::cpu::Cpu& cpu, const Rule& rule, const pdp::StepInfo& step, std::span<T> parameters, std::span<const T> gradients,
             std::span<T> state) {
@@ -52,7 +52,7 @@ void update(const pdp::cpu::Cpu& cpu, const Rule& rule, const pdp::StepInfo& ste
   pdp::cpu::update<Fields>(cpu, rule, &numbers, parameters, std::span{&only, 1}, state);
 }
 
-/// What a loss finds, with its scale as a value.
+/// Computes a loss and its gradient, with the scale passed as a value. Returns the sums of the loss.
 template <class Loss, class T, class Target>
 pdp::LossSums sums_of(const Loss& loss, pdp::Matrix<const T> output, std::span<Target> targets, std::type_identity_t<T> scale,
                       pdp::Matrix<T> gradient) {
@@ -62,7 +62,7 @@ pdp::LossSums sums_of(const Loss& loss, pdp::Matrix<const T> output, std::span<T
   return sums;
 }
 
-/// What the call throws as an E; nothing where it throws no E.
+/// Returns the message of the E that the call throws, or nullopt if it throws nothing.
 template <class E, class F>
 std::optional<std::string> message_of(F&& call) {
   try {

@@ -1,4 +1,4 @@
-// A terminal in the place of standard error, for tests of what is shown there.
+// Replaces standard error by a pseudo-terminal, to test output to terminals.
 #pragma once
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ class Terminal {
     ::close(own_end_);
   }
 
-  /// Ends the redirection and returns what was written.
+  /// Ends the redirection and returns the text that was written.
   std::string words() {
     std::fflush(stderr);
     std::string found;

@@ -6,7 +6,7 @@
 
 template class pdp::comm::Member<pdp::comm::TcpTransport>;
 
-/// The sum over ranks of their numbers plus one, over the communicator that the command line names.
+/// Sums rank + 1 over all ranks, with the communicator that the command line names.
 int main(int argc, char** argv) {
   using namespace pdp::comm;
   return pdp::launch::run<Default, Tcp, Shm, Gloo, Mpi>(argc, argv, [](Any& world) {

@@ -1,5 +1,5 @@
 #include <cstdio>
 
-bool multiplies_by_onednn();  // in a library
+bool multiplies_by_onednn();  // defined in a library
 
 int main() { std::printf("%s\n", multiplies_by_onednn() ? "oneDNN" : "Eigen"); }

@@ -10,7 +10,7 @@
 constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Linear{4, 8}, pdp::nn::Tanh{}, pdp::nn::Linear{8, 2}}, pdp::loss::CrossEntropy{},
                          SignDescent{}};
 
-/// Some steps with a rule of the project's own, on a GPU.
+/// Trains some steps on a GPU with an optimizer of this project.
 int main() try {
   pdp::comm::Self world;
   pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 2}, pdp::cuda::Device{}};

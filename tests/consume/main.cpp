@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <stdexcept>
 
-bool multiplies_by_onednn();                      // in the program
-int sum_of_ranks(pdp::comm::Default& world);      // in a library of its own
-int product_of_sizes(pdp::comm::Default& world);  // in that library, too
+bool multiplies_by_onednn();                      // defined in this program
+int sum_of_ranks(pdp::comm::Default& world);      // defined in a library
+int product_of_sizes(pdp::comm::Default& world);  // defined in the same library
 
-/// Every rank adds its number plus one; with --ranks 2 the sum is 3.
+/// Sums rank + 1 over all ranks. With --ranks 2 the sum is 3.
 int main(int argc, char** argv) {
   return pdp::launch::run<pdp::comm::Default>(argc, argv, [](auto& world) {
     std::array sum{static_cast<float>(world.rank() + 1)};

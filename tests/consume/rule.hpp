@@ -2,7 +2,7 @@
 
 #include <pdp/optim/optimizer.hpp>
 
-/// An optimizer of the project's own: its kernel for GPUs is in rule.cu.
+/// A user-defined optimizer. Its GPU kernel is in rule.cu.
 struct SignDescent {
   float lr = 0.01f;
   template <class V>

@@ -26,12 +26,12 @@ namespace strategy = pdp::strategy;
 
 namespace {
 
-// As wide as the classifier of MNIST, as a product of large matrices allocates where one of small ones does not.
+// As wide as a classifier of MNIST: products of large matrices may allocate even if those of small ones do not.
 constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 10}}, pdp::loss::CrossEntropy{},
                          pdp::optim::Adam{}};
 
-/// Returns the allocations of all ranks together in steps 4 to 23 of a fit: the loader's thread, the step and its messages. Step 3 is the
-/// first with fewer rows, for which oneDNN's kernels are made.
+/// Returns the number of allocations of all ranks in steps 4 to 23 of a fit, those of the loader's thread and of messages included.
+/// Step 3 is the first with fewer rows, for which oneDNN makes its kernels.
 template <class Comm, class Strategy, class P = pdp::Float32>
 long allocations_in_one_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy, P precision) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
@@ -52,8 +52,8 @@ long allocations_in_one_fit(int ranks, const Strategy& strategy, const plan::Gra
   return counts.front();
 }
 
-/// Returns the least of several fits. A rank that has waited for 100 ms asks for connections and sends probes, which allocates, and on a
-/// busy machine ranks wait that long. What a step itself allocates is in every fit.
+/// Returns the minimum over several fits. A rank that has waited for 100 ms asks for connections and sends probes, which allocates. On a
+/// busy machine ranks wait that long. Allocations of the step itself occur in every fit.
 template <class Comm, class Strategy, class P = pdp::Float32>
 long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {}) {
   long least = allocations_in_one_fit<Comm>(ranks, strategy, policy, precision);
@@ -64,7 +64,7 @@ long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::Gradi
 
 }  // namespace
 
-TEST_CASE("the counter of allocations counts operator new and the functions of C", "[parallel][allocation]") {
+TEST_CASE("allocations::count counts operator new, malloc and realloc", "[parallel][allocation]") {
   if (!allocations::are_counted) return;
   const auto counted = [](auto&& allocate) {
     const long before = allocations::count;
@@ -82,7 +82,7 @@ TEST_CASE("the counter of allocations counts operator new and the functions of C
   CHECK(counted([] {}) == 0);
 }
 
-TEST_CASE("after the first steps nothing is allocated any more", "[parallel][allocation]") {
+TEST_CASE("Trainer::fit allocates nothing after the first four steps", "[parallel][allocation]") {
   if (!allocations::are_counted) return;
   CHECK(allocations_in_a_fit<comm::Self>(1, strategy::Single{}) == 0);
   CHECK(allocations_in_a_fit<comm::Self>(1, strategy::Single{.accumulate = 3}) == 0);

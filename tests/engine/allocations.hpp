@@ -1,5 +1,5 @@
-// Counts every allocation of the program but those of oneDNN, on all of its threads: operator new, malloc and its kin. For one source of an
-// executable only. A sanitizer keeps its own; then nothing is counted.
+// Counts the allocations of all threads of a program, except those of oneDNN: operator new, malloc and its relatives. Only one source of
+// an executable may include this file. Under a sanitizer, which has its own malloc, nothing is counted.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <new>
 
 #if defined(__clang__) && __has_include(<mm_malloc.h>)
-#include <mm_malloc.h>  // declares posix_memalign, and must do so before the definition
+#include <mm_malloc.h>  // declares posix_memalign, which must come before the definition
 #endif
 
 namespace allocations {
@@ -21,8 +21,8 @@ namespace allocations {
 constexpr bool are_counted = !PDP_TEST_SANITIZED;
 inline std::atomic<long> count{0};
 
-/// Counts an allocation that this address asks for. For each product oneDNN takes memory and gives it back: where it lists a kernel's
-/// operands, or where it packs them. What it does is its own matter.
+/// Counts an allocation made by the code at this address, unless it belongs to oneDNN. oneDNN allocates and frees memory in each product,
+/// to list or pack a kernel's operands. pdp cannot change that.
 inline void note(void* caller) {
   static thread_local bool looks = false;  // dladdr may allocate
   Dl_info place{};
@@ -39,7 +39,7 @@ inline void note(void* caller) {
 
 #if !PDP_TEST_SANITIZED
 
-// glibc's own, which ours stand before.
+// glibc's allocation functions, to which the replacements below forward.
 extern "C" {
 void* __libc_malloc(std::size_t bytes);                           // NOLINT(bugprone-reserved-identifier)
 void* __libc_calloc(std::size_t elements, std::size_t bytes);     // NOLINT(bugprone-reserved-identifier)
@@ -73,8 +73,8 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noex
 }
 }
 
-// Not left to the C++ library, which would be the caller of malloc then, whoever has called it. The others call these
-// two, and what gives memory back calls free.
+// Replaced because malloc would see the C++ library as its caller instead of the code that uses new. All other forms of operator new
+// call these two, and operator delete calls free.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   allocations::note(__builtin_return_address(0));
   if (void* const memory = __libc_malloc(bytes)) return memory;

@@ -18,12 +18,12 @@
 #include <system_error>
 #include <vector>
 
-/// A device that computes as a CPU does, in memory that nobody can touch but its operations: as that of a GPU.
+/// A device that computes like a CPU, in memory that only its operations can access, like that of a GPU.
 namespace apart {
 
 using pdp::Index;
 
-/// Where all of a device's memory lies. It can be read and written while an operation runs.
+/// All memory of a device. It can be read and written only while an operation runs.
 class Pages {
  public:
   Pages() : begin_{::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)} {
@@ -50,12 +50,12 @@ class Pages {
   std::size_t used_ = 0;
 };
 
-/// Operations, with their operands as they were.
+/// Recorded operations with their operands.
 using List = std::vector<std::function<void(const pdp::cpu::Cpu&)>>;
 
 struct Device {
   static constexpr bool uses_host_memory = false;
-  /// Lists of operations by key: what was recorded is carried out again, and the host not asked.
+  /// Recorded lists of operations by key. A replay runs a list again without calling the host code that recorded it.
   struct Recordings {
     std::map<std::vector<Index>, List> lists;
     int replayed = 0;
@@ -68,7 +68,7 @@ struct Device {
   pdp::cpu::Cpu cpu{};
 };
 
-/// Calls operation(cpu) while the memory is open.
+/// Calls operation(cpu) with access to the memory.
 template <class F>
 auto now(const Device& device, F&& operation) {
   struct Open {
@@ -79,7 +79,7 @@ auto now(const Device& device, F&& operation) {
   return operation(device.cpu);
 }
 
-/// The same, or writes it down while the device records.
+/// Runs the operation, or appends it to the recording while the device records.
 template <class F>
 void run(const Device& device, F operation) {
   if (device.state->recording != nullptr)
@@ -88,7 +88,7 @@ void run(const Device& device, F operation) {
     now(device, operation);
 }
 
-/// The host must not ask while the device records: it would be answered once, and not in each step.
+/// Throws if the device records: the host would get an answer once, not in each replayed step.
 inline void refuse(const Device& device, const char* what) {
   if (device.state->recording != nullptr) throw std::logic_error{std::string{what} + " while operations are recorded"};
 }

@@ -31,7 +31,7 @@ namespace {
 constexpr nn::Sequential model{nn::Linear{8, 16},  nn::Tanh{}, nn::Linear{16, 16}, nn::Tanh{}, nn::Linear{16, 16}, nn::Tanh{},
                                nn::Linear{16, 16}, nn::Tanh{}, nn::Linear{16, 16}, nn::Tanh{}, nn::Linear{16, 4}};
 
-/// A communicator whose messages are one queue, as it says.
+/// A Thread communicator that declares its messages to be one queue.
 struct Queued : comm::Thread {
   static constexpr bool queues_messages = true;
 
@@ -45,7 +45,7 @@ struct Queued : comm::Thread {
 };
 static_assert(comm::QueuesMessages<Queued> && !comm::QueuesMessages<comm::Thread>);
 
-/// The first of two ranks sends its micro-batches in their order, and the other one asks for the last one first.
+/// A schedule in which two ranks disagree: rank 0 sends its micro-batches in order, rank 1 receives the last one first.
 struct Contrary {
   static constexpr int chunks = 1;
 
@@ -57,7 +57,7 @@ struct Contrary {
   }
 };
 
-/// The channels of the world, in whose order both ends have to agree.
+/// Returns the channels of all ranks, and checks that both ends of each have its messages in the same order.
 std::vector<Channel> channels_of_all(const std::vector<Plan>& all) {
   std::vector<Channel> channels;
   for (int rank = 0; rank < static_cast<int>(all.size()); ++rank)
@@ -72,7 +72,7 @@ std::vector<Channel> channels_of_all(const std::vector<Plan>& all) {
 
 }  // namespace
 
-TEST_CASE("the channels of a chain are split in four rounds, and those of a ring of an odd length in six", "[parallel][channels]") {
+TEST_CASE("rounds_of splits the channels of a chain into four rounds, those of an odd ring into six", "[parallel][channels]") {
   for (int size = 2; size <= 9; ++size) {
     std::vector<Channel> chain;
     for (int rank = 0; rank + 1 < size; ++rank) {
@@ -88,7 +88,7 @@ TEST_CASE("the channels of a chain are split in four rounds, and those of a ring
   CHECK(rounds_of({}).empty());
 }
 
-TEST_CASE("rounds hold each channel once, and of each rank one channel", "[parallel][channels]") {
+TEST_CASE("rounds_of puts each channel into one round, and each rank into a round at most once", "[parallel][channels]") {
   for (int seed = 0; seed < 50; ++seed) {
     const auto drawn = support::normal(40, seed);
     std::vector<Channel> channels;
@@ -111,12 +111,12 @@ TEST_CASE("rounds hold each channel once, and of each rank one channel", "[paral
   }
 }
 
-TEST_CASE("both ends of a channel have its messages in one order, in every schedule", "[parallel][channels]") {
+TEST_CASE("messages_on gives both ends of a channel the same order, for every schedule", "[parallel][channels]") {
   const nn::Outline outline = nn::outline(model, pdp::Shape{8});
   const auto check = [&](const auto& strategy, int ranks) {
     CAPTURE(ranks, strategy.micro_batches);
     const std::vector<Plan> all = plans(strategy, outline, ranks);
-    CHECK(verify(outline, all));  // so nobody waits in a circle: a message is ahead of those only that both ends start later
+    CHECK(verify(outline, all));  // no deadlock: a message can only hold up messages that both ends start later
     CHECK_FALSE(channels_of_all(all).empty());
   };
   for (int ranks = 2; ranks <= 5; ++ranks)
@@ -129,7 +129,7 @@ TEST_CASE("both ends of a channel have its messages in one order, in every sched
     }
 }
 
-TEST_CASE("ranks learn the same where their messages go on channels", "[parallel][channels][equivalence]") {
+TEST_CASE("Pipeline and Hybrid give equal losses with and without channels for messages", "[parallel][channels][equivalence]") {
   for (const int size : {2, 3, 4}) {
     const auto check = [&](const auto& strategy) {
       CAPTURE(size);
@@ -155,8 +155,7 @@ TEST_CASE("ranks learn the same where their messages go on channels", "[parallel
   }
 }
 
-TEST_CASE("a plan whose messages come in another order than they are asked for is told to every rank of a communicator that queues them",
-          "[parallel][channels][bad input]") {
+TEST_CASE("Trainer rejects a plan that receives in another order than it sends if messages are queued", "[parallel][channels][bad input]") {
   const auto train = []<class Comm>(Comm& world) {
     pdp::Trainer trainer{world, Pipeline<Contrary>{.micro_batches = 2}, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3}};
     trainer.fit(tasks::samples(64), {.epochs = 1}, [](const pdp::Epoch&) {});
@@ -164,7 +163,7 @@ TEST_CASE("a plan whose messages come in another order than they are asked for i
   for (const auto& error : pdp::testing::errors<comm::Thread>(2, [&](comm::Thread& world) { train(world); })) CHECK_FALSE(error);
   const auto errors = pdp::testing::errors<Queued>(2, [&](Queued& world) { train(world); });
   CHECK(std::ranges::any_of(errors, [](const auto& error) { return error.template is<pdp::PlanError>(); }));
-  for (const auto& error : errors)  // the second one may hear of it by the end of the first
+  for (const auto& error : errors)  // one rank may learn of it only from the failure of the other
     CHECK_THAT(error.what(), Contains("rank 1 of group 0 asks for its activations of rank 0 in another order") &&
                                  Contains("let both ranks of the plan start them in one order"));
 }

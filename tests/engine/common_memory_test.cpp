@@ -26,7 +26,7 @@ namespace common_memory_test {
 namespace comm = pdp::comm;
 using namespace pdp::strategy;
 
-// Ranks that see each other's memory update a slice each: nothing but the time and the memory that a step takes may show it.
+// Ranks that share memory update one slice of each unit. Only the time and the memory of a step may differ from updates by messages.
 
 namespace {
 
@@ -42,7 +42,7 @@ std::vector<Plan> plans_in_common_memory(const S& strategy, int ranks) {
   return all;
 }
 
-/// Gives the gradients of parameters away before it computes that of a layer's input.
+/// Runs backward_weight and starts the reduction before it runs backward_input of the same layer.
 template <class S>
 struct WeightsFirst {
   S inner{};
@@ -57,7 +57,7 @@ struct WeightsFirst {
   }
 };
 
-/// Numbers the units of rank 1 in another order; what it does is the same.
+/// DataParallel, except that rank 1 numbers its two units in the opposite order. Its work is the same.
 struct Renumbered {
   [[nodiscard]] Plan plan(const Outline& model, Place at) const {
     Plan plan = DataParallel{.unit_elements = 1}.plan(model, at);
@@ -72,7 +72,7 @@ struct Renumbered {
 
 }  // namespace
 
-TEST_CASE("plans in common memory are sound, with and without the norm of the gradient", "[parallel][common_memory]") {
+TEST_CASE("in_common_memory keeps plans sound, with and without gradient clipping", "[parallel][common_memory]") {
   const int ranks = GENERATE(1, 2, 3, 5), accumulate = GENERATE(1, 2);
   for (const double clip_norm : {0.0, 1.0}) {
     auto all = plans_in_common_memory(DataParallel{.accumulate = accumulate, .unit_elements = 1}, ranks);
@@ -89,7 +89,7 @@ TEST_CASE("plans in common memory are sound, with and without the norm of the gr
   }
 }
 
-TEST_CASE("only units that all ranks would update equally are cut in slices", "[parallel][common_memory]") {
+TEST_CASE("in_common_memory slices only units that all ranks of the world update alike", "[parallel][common_memory]") {
   const Plan cut = plans_in_common_memory(DataParallel{.unit_elements = 1}, 3)[1];
   CHECK(cut.units.size() == 2);
   for (const Unit& unit : cut.units) CHECK((unit.sharding == Sharding::state && unit.slices == 3 && unit.slice == 1));
@@ -104,14 +104,14 @@ TEST_CASE("only units that all ranks would update equally are cut in slices", "[
   unchanged(Pipeline<>{.micro_batches = 2}, 2);
   for (const int stage : {1, 2, 3}) unchanged(Zero{.stage = stage}, 3);
 
-  Plan local = DataParallel{}.plan(outline, {0, 2});  // whose ranks learn by themselves
+  Plan local = DataParallel{}.plan(outline, {0, 2});  // without reductions: each rank trains by itself
   std::erase_if(local.step, [](const Instruction& i) { return i.op == Op::reduce_start || i.op == Op::reduce_wait; });
   const Plan kept = in_common_memory(local, {0, 2});
   CHECK(kept.step == local.step);
   CHECK(kept.units.front().sharding == Sharding::none);
 }
 
-TEST_CASE("two ranks learn in common memory what they learn by messages, to the bit", "[parallel][common_memory]") {
+TEST_CASE("Two ranks that share memory train to the same bits as two ranks over Tcp", "[parallel][common_memory]") {
   const auto same = [](const auto& task, const auto& strategy) {
     const auto by_messages = learn<comm::Tcp>(task, strategy, 2);
     CHECK(by_messages[0].losses.back() < by_messages[0].losses.front());
@@ -125,7 +125,7 @@ TEST_CASE("two ranks learn in common memory what they learn by messages, to the 
   same(tasks::residual_classifier(3), Zero{.stage = 1, .accumulate = accumulate, .unit_elements = unit_elements});
 }
 
-TEST_CASE("ranks that see each other's memory end with the same bits, on every run and backend", "[parallel][common_memory]") {
+TEST_CASE("Ranks that share memory train to the same bits on every rank, run and backend", "[parallel][common_memory]") {
   const int ranks = GENERATE(3, 4, 7);
   const auto task = tasks::residual_classifier(2);
   const auto in_threads = learn<comm::Thread>(task, DataParallel{.unit_elements = 1}, ranks);
@@ -134,7 +134,7 @@ TEST_CASE("ranks that see each other's memory end with the same bits, on every r
   CHECK(learn<comm::Shm>(task, DataParallel{.unit_elements = 1}, ranks) == in_threads);
 }
 
-TEST_CASE("slices of any length are added up and published whole", "[parallel][common_memory]") {
+TEST_CASE("Ranks that share memory sum and publish slices of odd lengths completely", "[parallel][common_memory]") {
   const pdp::Task task{pdp::nn::Sequential{pdp::nn::Linear{8, 3001}, pdp::nn::Tanh{}, pdp::nn::Linear{3001, 4}}, pdp::loss::CrossEntropy{},
                        pdp::optim::Adam{.lr = 1e-3f}};
   CHECK(learn<comm::Thread>(task, DataParallel{}, 2) == learn<comm::Tcp>(task, DataParallel{}, 2));
@@ -143,8 +143,7 @@ TEST_CASE("slices of any length are added up and published whole", "[parallel][c
   CHECK(pdp::testing::relative_difference(of_three.front().losses, by_messages.front().losses) < 1e-5);
 }
 
-TEST_CASE("a unit is not shared where a rank computes with its parameters after it has given their gradients away",
-          "[parallel][common_memory]") {
+TEST_CASE("in_common_memory leaves a unit whole if its parameters are used after its reduction has started", "[parallel][common_memory]") {
   const WeightsFirst<DataParallel> first{{.unit_elements = 1}};
   const std::vector<Plan> all = plans(first, outline, 2);
   CHECK(verify(outline, all));
@@ -157,11 +156,10 @@ TEST_CASE("a unit is not shared where a rank computes with its parameters after 
              Contains("computes with parameters that other ranks may change, as their gradients have been given away"));
 }
 
-TEST_CASE("ranks that lay out their units differently are told so, and do not add up what does not belong together",
-          "[parallel][common_memory]") {
+TEST_CASE("Ranks that share memory throw PlanError if they number their units differently", "[parallel][common_memory]") {
   CHECK(verify(outline, plans(Renumbered{}, outline, 2)));
   CHECK(learn<comm::Tcp>(tasks::classifier, Renumbered{}, 2)[0].losses.size() == 9);
-  // Each finds out by itself, before it changes what the others have.
+  // Each rank finds the difference by itself, before it changes the parameters of the others.
   const auto found = pdp::testing::ranks<comm::Thread>(2, [](comm::Thread& world) {
     pdp::Trainer trainer{world, Renumbered{}, tasks::classifier, {.global_batch = 32}};
     const auto parameters = [&] {
@@ -184,18 +182,18 @@ TEST_CASE("ranks that lay out their units differently are told so, and do not ad
     CHECK_THAT(each, Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
 }
 
-TEST_CASE("ranks that see each other's memory keep a slice of the optimizer's state", "[parallel][common_memory]") {
+TEST_CASE("describe counts a slice of the optimizer state if ranks share memory", "[parallel][common_memory]") {
   const pdp::TrainerOptions options{.global_batch = 32};
   const auto task = tasks::residual_classifier(2);
   const auto state = [&](bool common_memory) {
     return pdp::describe(task, DataParallel{.unit_elements = 1}, 4, options, pdp::Float32{}, common_memory).ranks[2].optimizer_state;
   };
-  CHECK(3 * state(true) < state(false));  // a quarter, and what fills up lines
+  CHECK(3 * state(true) < state(false));  // a quarter, plus padding to cache lines
   const auto described = pdp::testing::ranks<comm::Thread>(4, [&](comm::Thread& world) {
     return pdp::describe(task, DataParallel{.unit_elements = 1}, world, options).ranks[2].optimizer_state;
   });
   CHECK(described.front() == state(true));
-  const auto rounded = pdp::testing::ranks<comm::Thread>(4, [&](comm::Thread& world) {  // gradients that travel as others go by messages
+  const auto rounded = pdp::testing::ranks<comm::Thread>(4, [&](comm::Thread& world) {  // rounded gradients travel in messages
     return pdp::describe(task, DataParallel{.unit_elements = 1}, world, options, pdp::Bfloat16Gradients{}).ranks[2].optimizer_state;
   });
   CHECK(rounded.front() == state(false));

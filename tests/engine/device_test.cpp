@@ -23,7 +23,7 @@ using pdp::Trainer;
 
 namespace {
 
-/// Everything that a trainer gives to be seen.
+/// All results of a trainer that a program can see.
 struct Seen {
   std::vector<double> numbers;
   std::vector<float> values;
@@ -67,8 +67,7 @@ void check_apart(const S& strategy, const pdp::TrainerOptions& options) {
 
 }  // namespace
 
-TEST_CASE("a model is trained, looked at and set in memory that the device alone can touch, to the bits of the host",
-          "[parallel][device]") {
+TEST_CASE("Trainer gives equal results on a device whose memory the host cannot access", "[parallel][device]") {
   const double clip = GENERATE(0.0, 0.5);
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = clip, .non_finite = plan::NonFinite::stop};
   check_apart(strategy::Single{}, options);
@@ -81,7 +80,7 @@ TEST_CASE("a model is trained, looked at and set in memory that the device alone
   check_apart(strategy::TensorParallel{}, options);
 }
 
-TEST_CASE("a device finds gradients that are not finite, and its host says where", "[parallel][device]") {
+TEST_CASE("NonFinite::skip and stop find a NaN gradient in memory that the host cannot access", "[parallel][device]") {
   const auto skips = plan::NonFinite::skip, stops = plan::NonFinite::stop;
   const auto task = tasks::residual_classifier(2);
   const auto steps = [&](plan::NonFinite policy, const auto&... device) {
@@ -109,7 +108,7 @@ TEST_CASE("a device finds gradients that are not finite, and its host says where
              Contains("step 2: the gradient of ") && Contains(" on rank 0 is not finite"));
 }
 
-TEST_CASE("gradients travel rounded from memory that the device alone can touch", "[parallel][device]") {
+TEST_CASE("Bfloat16Gradients gives equal losses on a device whose memory the host cannot access", "[parallel][device]") {
   const auto data = tasks::samples(100);
   const auto task = tasks::residual_classifier(2);
   const auto losses = [&](const auto&... how) {

@@ -34,7 +34,7 @@ struct Made {
   ClassifierEngine engine;
 };
 
-/// Rows [first, last) of a fixed set.
+/// Rows [first, last) of a fixed dataset.
 struct Rows {
   Rows(Index first, Index last) : x{pdp::testing::normal(100 * 8, 7)}, targets{tasks::classes_of(x)}, first_{first}, last_{last} {}
   [[nodiscard]] ClassifierEngine::StepBatch batch(Index global_rows = 0) const {
@@ -49,7 +49,7 @@ struct Rows {
   Index first_, last_;
 };
 
-/// The classifier's outputs for one sample, by its parameters and the definition of the layers.
+/// Computes the classifier's 4 outputs for one sample of 8 values, from its parameters and the definition of the layers.
 std::vector<double> forward_by_hand(ClassifierEngine& engine, const float* x) {
   std::vector<std::span<float>> parameters;  // weight [8][24], bias, weight [24][4], bias
   engine.stage().for_each_parameter([&](const nn::Parameter&, std::span<float> values) { parameters.push_back(values); });
@@ -73,7 +73,7 @@ std::invoke_result_t<F&, comm::Thread&> alone(F&& f) {
 
 }  // namespace
 
-TEST_CASE("predict and evaluate give what a forward pass by hand gives, and change nothing", "[parallel][engine]") {
+TEST_CASE("Engine::predict and evaluate match a forward pass by hand and change no parameter", "[parallel][engine]") {
   struct Found {
     std::vector<double> outputs, by_hand;
     Totals totals, again;
@@ -115,7 +115,7 @@ TEST_CASE("predict and evaluate give what a forward pass by hand gives, and chan
   CHECK(Totals{}.accuracy() == 0);
 }
 
-TEST_CASE("a step reports the loss from before its update, over all ranks", "[parallel][engine]") {
+TEST_CASE("Engine::step returns the loss from before its update, summed over all ranks", "[parallel][engine]") {
   const Rows all{0, 16};
   const double before = alone([&](comm::Thread& world) { return Made{world, Single{}, 16}.engine.evaluate(all.batch()).loss; });
   const auto totals = pdp::testing::ranks<comm::Thread>(2, [](comm::Thread& world) {
@@ -135,7 +135,7 @@ TEST_CASE("a step reports the loss from before its update, over all ranks", "[pa
   }
 }
 
-TEST_CASE("a learning-rate factor of zero changes no parameter", "[parallel][engine]") {
+TEST_CASE("Engine::step changes no parameter if the learning-rate factor is zero", "[parallel][engine]") {
   const bool same = alone([](comm::Thread& world) {
     Made made{world, Single{}, 16};
     const std::vector<float> before(made.engine.stage().values().begin(), made.engine.stage().values().end());
@@ -147,8 +147,8 @@ TEST_CASE("a learning-rate factor of zero changes no parameter", "[parallel][eng
   CHECK(same);
 }
 
-TEST_CASE("rows that the ranks count together weigh as much as rows that the caller has counted", "[parallel][engine]") {
-  const std::array<Index, 4> cuts{0, 5, 5, 13};  // rank 1 has none
+TEST_CASE("Engine::step gives equal losses whether the ranks or the caller count the global rows", "[parallel][engine]") {
+  const std::array<Index, 4> cuts{0, 5, 5, 13};  // rank 1 has no rows
   const auto losses = [&](Index global_rows) {
     return pdp::testing::ranks<comm::Thread>(3, [&](comm::Thread& world) {
       Made made{world, DataParallel{.accumulate = 2}, 8};
@@ -174,13 +174,13 @@ TEST_CASE("rows that the ranks count together weigh as much as rows that the cal
   CHECK(pdp::testing::relative_difference(counted[1], single) < 1e-6);
 }
 
-TEST_CASE("a step without a row on any rank is refused on all ranks", "[parallel][engine]") {
+TEST_CASE("Engine::step throws ConfigError on every rank if no rank has a row", "[parallel][engine]") {
   const auto words = pdp::testing::ranks<comm::Thread>(3, [](comm::Thread& world) -> std::string {
     Made made{world, DataParallel{}, 8};
     try {
       made.engine.step(Rows{0, 0}.batch());
     } catch (const pdp::ConfigError& error) {
-      world.barrier();  // so that no rank leaves before the others have found out by themselves
+      world.barrier();  // keeps each rank in the world until the others have thrown
       return error.what();
     }
     return "nothing was thrown";
@@ -189,7 +189,7 @@ TEST_CASE("a step without a row on any rank is refused on all ranks", "[parallel
     CHECK(each == "a step was made without a single row on any rank; end the epoch where the data ends");
 }
 
-TEST_CASE("a batch that does not fit is refused before anything is computed or sent", "[parallel][engine]") {
+TEST_CASE("Engine rejects a batch that does not fit and then accepts one that does", "[parallel][engine]") {
   alone([](comm::Thread& world) {
     Made made{world, Single{.accumulate = 2}, 8};
     ClassifierEngine& engine = made.engine;
@@ -223,12 +223,12 @@ TEST_CASE("a batch that does not fit is refused before anything is computed or s
          "has 0 target elements"}};
     for (const auto& [what, expected] : found)
       if (what.find(expected) == std::string::npos) throw std::logic_error{expected + " was expected, but: " + what};
-    engine.step(four.batch());  // and it still works
+    engine.step(four.batch());  // the engine still works
     return 0;
   });
 }
 
-TEST_CASE("a class beyond the outputs is refused, and the other ranks do not hang", "[parallel][engine]") {
+TEST_CASE("Engine::step rejects a class without an output, and the other ranks throw instead of hanging", "[parallel][engine]") {
   const auto errors = pdp::testing::errors<comm::Thread>(3, [](comm::Thread& world) {
     Made made{world, DataParallel{}, 8};
     Rows rows{0, 8};
@@ -241,7 +241,7 @@ TEST_CASE("a class beyond the outputs is refused, and the other ranks do not han
   CHECK(errors[2].lost_rank() == 1);
 }
 
-TEST_CASE("ranks start equal even where their seeds are not", "[parallel][engine]") {
+TEST_CASE("Engine gives all ranks equal initial parameters even if their seeds differ", "[parallel][engine]") {
   const auto values = pdp::testing::ranks<comm::Thread>(3, [](comm::Thread& world) {
     const nn::Outline outline = nn::outline(tasks::classifier.model, pdp::Shape{8});
     ClassifierEngine engine{world,
@@ -263,7 +263,7 @@ TEST_CASE("ranks start equal even where their seeds are not", "[parallel][engine
   CHECK(values[0] == values[2]);
 }
 
-TEST_CASE("the ranks of a cut model evaluate and predict together", "[parallel][engine]") {
+TEST_CASE("Engine evaluates and predicts a model that is split over two ranks", "[parallel][engine]") {
   const Rows rows{0, 8};
   const Totals expected = alone([&](comm::Thread& world) { return Made{world, Single{}, 8}.engine.evaluate(rows.batch()); });
   const auto totals = pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& world) {
@@ -272,7 +272,7 @@ TEST_CASE("the ranks of a cut model evaluate and predict together", "[parallel][
     if (world.rank() == 1 && outputs.rows != 8) throw std::logic_error{"no outputs"};
     return made.engine.evaluate(rows.batch());
   });
-  CHECK((totals[0].loss == 0 && totals[0].rows == 0));  // rank 0 takes no loss
+  CHECK((totals[0].loss == 0 && totals[0].rows == 0));  // rank 0 computes no loss
   CHECK(totals[1].rows == 8);
   CHECK(totals[1].loss == Approx(expected.loss).epsilon(1e-6));
 }

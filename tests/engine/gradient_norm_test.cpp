@@ -37,7 +37,7 @@ struct Spread {
   AnyStrategy strategy;
   int ranks;
 };
-/// Each way in which a gradient is kept: whole, in slices, in parts that no other rank has.
+/// Every way to store a gradient: whole, in slices, or in parts that only one rank has.
 std::vector<Spread> every_strategy() {
   return {{Single{}, 1},
           {Single{.accumulate = 3}, 1},
@@ -51,7 +51,7 @@ std::vector<Spread> every_strategy() {
           {Pipeline<ZeroBubble>{.micro_batches = 4}, 4}};
 }
 
-/// The parameters that a number of steps lead to, and the totals of each.
+/// The parameters after several steps, and the totals of each step.
 struct Trained {
   std::vector<pdp::checkpoint::Tensor> parameters;
   std::vector<pdp::engine::Totals> totals;
@@ -93,7 +93,7 @@ double distance(const Trained& a, const Trained& b) {
   return std::sqrt(sum);
 }
 
-/// Ten times as large as usual, so that gradients are, too.
+/// Returns 13 samples, ten times as large as usual, which makes the gradients large.
 std::vector<float> large(std::uint64_t seed) {
   std::vector<float> x = pdp::testing::normal(std::size_t{13} * 8, seed);
   for (float& value : x) value *= 10;
@@ -107,8 +107,7 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN(), infinity
 
 }  // namespace
 
-TEST_CASE("a gradient is as long as it is whole, wherever its parts are, and is clipped to the length that it may have",
-          "[parallel][gradient]") {
+TEST_CASE("clip_norm clips by the norm of the whole gradient, for every strategy", "[parallel][gradient]") {
   const std::vector<std::vector<float>> once{large(7)};
   const Trained reference = train({Single{}, 1}, {.clip_norm = 1e6}, once);
   const double norm = reference.totals[0].gradient_norm;
@@ -117,18 +116,18 @@ TEST_CASE("a gradient is as long as it is whole, wherever its parts are, and is 
   for (const Spread& spread : every_strategy()) {
     const Trained whole = train(spread, {.clip_norm = 1e6}, once), third = train(spread, {.clip_norm = norm / 3}, once);
     CHECK(whole.totals[0].gradient_norm == Approx(norm).epsilon(1e-6));
-    CHECK(third.totals[0].gradient_norm == Approx(norm).epsilon(1e-6));  // before it was clipped
+    CHECK(third.totals[0].gradient_norm == Approx(norm).epsilon(1e-6));  // the norm before clipping
     CHECK(distance(whole, reference) < 1e-6 * norm);
     CHECK(distance(third, clipped) < 1e-6 * norm);
-    // With a learning rate of 1 the step is the gradient: two thirds of it are missing.
+    // With a learning rate of 1 the update is the gradient. Clipping removes two thirds of it.
     CHECK(distance(whole, third) == Approx(norm * 2 / 3).epsilon(1e-5));
     CHECK(train(spread, {}, once).totals[0].gradient_norm == 0);
   }
 }
 
-TEMPLATE_TEST_CASE("clipped gradients give the losses of one process, whatever the strategy", "[parallel][gradient][equivalence]",
+TEMPLATE_TEST_CASE("Every strategy gives the losses of Single when gradients are clipped", "[parallel][gradient][equivalence]",
                    comm::Thread, comm::Shm, comm::Tcp) {
-  // Sgd, whose update is as long as the gradient is.
+  // The update of Sgd is proportional to the gradient, so clipping changes it.
   constexpr pdp::Task steep{task.model, task.loss, pdp::optim::Sgd{.lr = 0.3f, .momentum = 0.9f}};
   const auto samples = tasks::samples(250);
   for (const Spread& spread : every_strategy()) {
@@ -138,12 +137,11 @@ TEMPLATE_TEST_CASE("clipped gradients give the losses of one process, whatever t
     CHECK(report);
     CHECK(report.strategy().back() < 0.9 * report.strategy().front());
     const auto longer = serial_equivalence<TestType>(steep, samples, spread.strategy, spread.ranks, {.steps = 2});
-    CHECK(std::abs(longer.strategy()[1] - report.strategy()[1]) > 1e-3);  // it was clipped
+    CHECK(std::abs(longer.strategy()[1] - report.strategy()[1]) > 1e-3);  // the gradient was clipped
   }
 }
 
-TEST_CASE("losses that are scaled by a power of two lead to the same parameters, to the bit, whatever the strategy",
-          "[parallel][gradient]") {
+TEST_CASE("loss_scaling by a power of two gives the parameters of unscaled training, for every strategy", "[parallel][gradient]") {
   const std::vector<std::vector<float>> batches{large(1), large(2), large(3)};
   for (const Spread& spread : every_strategy())
     for (const double clip_norm : {0.0, 0.3}) {
@@ -158,8 +156,7 @@ TEST_CASE("losses that are scaled by a power of two lead to the same parameters,
     }
 }
 
-TEST_CASE("the scale of losses falls when a gradient is not finite, and grows when some in a row were, on every rank alike",
-          "[parallel][gradient]") {
+TEST_CASE("loss_scaling shrinks after a non-finite gradient and grows after several finite ones in a row", "[parallel][gradient]") {
   const pdp::LossScaling scaling{.initial = 8, .growth = 4, .backoff = 0.5, .interval = 3};
   const auto bad = with(large(2), 6, infinity);
   for (const Spread& spread : every_strategy()) {
@@ -174,7 +171,7 @@ TEST_CASE("the scale of losses falls when a gradient is not finite, and grows wh
   }
 }
 
-TEST_CASE("a scaling of losses that would lead nowhere is refused", "[parallel][gradient][bad input]") {
+TEST_CASE("Trainer rejects loss_scaling with invalid values or with NonFinite::stop", "[parallel][gradient][bad input]") {
   for (const pdp::LossScaling& scaling :
        {pdp::LossScaling{.initial = 0}, pdp::LossScaling{.initial = infinity}, pdp::LossScaling{.growth = 0.5},
         pdp::LossScaling{.backoff = 1}, pdp::LossScaling{.backoff = 0}, pdp::LossScaling{.interval = 0}})
@@ -183,8 +180,7 @@ TEST_CASE("a scaling of losses that would lead nowhere is refused", "[parallel][
                     Contains("NonFinite::stop would end the training then; take NonFinite::skip"));
 }
 
-TEST_CASE("a gradient that is not finite is left out on every rank, and training goes on as if the step had not been",
-          "[parallel][gradient]") {
+TEST_CASE("NonFinite::skip trains as if a step with a non-finite gradient had never been made", "[parallel][gradient]") {
   for (const Spread& spread : every_strategy()) {
     for (const auto& [row, value] : {std::pair<std::size_t, float>{0, not_a_number}, {6, infinity}, {12, -infinity}}) {
       const Trained without = train(spread, {.non_finite = NonFinite::skip}, {large(1), large(3)});
@@ -193,7 +189,7 @@ TEST_CASE("a gradient that is not finite is left out on every rank, and training
       CHECK_FALSE(std::isfinite(skipped.totals[1].gradient_norm));
       CHECK_FALSE((skipped.totals[0].skipped || skipped.totals[2].skipped));
       CHECK(distance(skipped, without) == 0);
-      // Adam counts the updates that it has made.
+      // Adam counts its updates: a skipped step must not count.
       CHECK(distance(train(spread, {.non_finite = NonFinite::skip}, {large(1), with(large(2), row, value), large(3)}, adam_task),
                      train(spread, {.non_finite = NonFinite::skip}, {large(1), large(3)}, adam_task)) == 0);
       const Trained ignored = train(spread, {.clip_norm = 1e6}, {large(1), with(large(2), row, value), large(3)});
@@ -202,12 +198,11 @@ TEST_CASE("a gradient that is not finite is left out on every rank, and training
   }
 }
 
-TEST_CASE("where a gradient that is not finite stops the training, every rank says on which rank and in which tensor it was",
-          "[parallel][gradient]") {
+TEST_CASE("NonFinite::stop throws on every rank and names the rank and tensor of the non-finite gradient", "[parallel][gradient]") {
   for (const Spread& spread : every_strategy()) {
     std::mutex mutex;
     std::vector<std::string> messages;
-    std::vector<float> x = with(large(2), 12, not_a_number);  // of the last rank's share, or of the last micro-batch
+    std::vector<float> x = with(large(2), 12, not_a_number);  // in the last rank's share, or in the last micro-batch
     const std::vector<float> fine = large(4);
     ranks<comm::Thread>(spread.ranks, [&](comm::Thread& world) {
       pdp::Trainer trainer{world, spread.strategy, task, {.global_batch = 13, .seed = 3, .non_finite = NonFinite::stop}};
@@ -225,14 +220,14 @@ TEST_CASE("where a gradient that is not finite stops the training, every rank sa
         const std::lock_guard lock{mutex};
         messages.emplace_back(error.what());
       }
-      // The world goes on, with the parameters from before the step.
+      // The ranks can go on, with the parameters from before the step.
       const auto after = trainer.parameters();
       trainer.step(mine_of(fine), labels);
       const std::lock_guard lock{mutex};
       for (std::size_t t = 0; t < before.size(); ++t) CHECK(before[t].values == after[t].values);
     });
     REQUIRE(messages.size() == static_cast<std::size_t>(spread.ranks));
-    // Backward begins in the last layer, which is the last rank's in a pipeline.
+    // Backward begins in the last layer, which belongs to the last rank of a pipeline.
     for (const std::string& message : messages) {
       CHECK(message == messages.front());
       CHECK_THAT(message, StartsWith("step 0: the gradient of 4.weight on rank ") &&
@@ -243,9 +238,8 @@ TEST_CASE("where a gradient that is not finite stops the training, every rank sa
   }
 }
 
-TEST_CASE("gradients that are finite on every rank, and not when they are summed, stop the training on every rank or are skipped",
-          "[parallel][gradient]") {
-  // One sample a rank: its gradient is that of the output, 2e28, times the input, and there is no float for twice that.
+TEST_CASE("NonFinite::stop and skip find gradients that overflow only in the sum over ranks", "[parallel][gradient]") {
+  // One sample a rank. Its gradient is 2e28 (that of the output) times 1e10 (the input). Twice that overflows a float.
   constexpr pdp::Task line{nn::Sequential{nn::Linear{1, 1, false}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{.lr = 1}};
   const std::vector<float> x(1, 1e10f);
   for (const AnyStrategy& strategy :
@@ -274,7 +268,7 @@ TEST_CASE("gradients that are finite on every rank, and not when they are summed
   }
 }
 
-TEST_CASE("a policy that cannot be is refused, with what to do", "[parallel][gradient]") {
+TEST_CASE("Trainer rejects an invalid clip_norm, and Engine a clip_norm for a plan without the norm", "[parallel][gradient]") {
   for (const double norm : {-1.0, std::nan(""), HUGE_VAL})
     CHECK_THROWS_WITH(train({Single{}, 1}, {.clip_norm = norm}, {large(1)}),
                       Contains("it takes the largest norm that a gradient may have, or 0 for any"));

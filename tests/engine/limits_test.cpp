@@ -36,7 +36,7 @@ nn::Outline chain(int layers) {
   return outline;
 }
 
-/// What a strategy says of a number, on the first and the last rank of a world.
+/// Checks that the strategy throws with these words on the first and the last rank of worlds of several sizes.
 template <class S>
 void check_refused(const S& strategy, const nn::Outline& model, const std::string& words) {
   for (const int size : {1, 2, 64, 65, 1000})
@@ -47,7 +47,7 @@ void check_refused(const S& strategy, const nn::Outline& model, const std::strin
     }
 }
 
-/// DataParallel with one mistake.
+/// DataParallel with one mistake in the plan of the last rank.
 struct Mistaken {
   void (*spoil)(Plan&) = nullptr;
   [[nodiscard]] Plan plan(const Outline& model, Place at) const {
@@ -70,7 +70,7 @@ const std::vector<void (*)(Plan&)> mistakes{
 
 }  // namespace
 
-TEST_CASE("Every strategy refuses more micro-batches than a plan can number, on every world size", "[parallel][plan]") {
+TEST_CASE("Every strategy rejects fewer than 1 or more than 32767 micro-batches, on every world size", "[parallel][plan]") {
   const nn::Outline model = chain(1000);
   for (const int number : {0, -1, 32'768, 33'000, 65'536, 65'537, std::numeric_limits<int>::max()}) {
     const std::string words = pdp::text(" = ", number, " was given; it takes 1 to 32767 micro-batches");
@@ -85,7 +85,7 @@ TEST_CASE("Every strategy refuses more micro-batches than a plan can number, on 
   }
 }
 
-TEST_CASE("Plans of the most micro-batches that can be numbered are sound", "[parallel][plan]") {
+TEST_CASE("verify accepts plans of 32767 micro-batches", "[parallel][plan]") {
   const nn::Outline model = chain(2);
   CHECK(verify(Single{largest}, model, 1));
   CHECK(verify(DataParallel{.accumulate = largest}, model, 2));
@@ -94,7 +94,7 @@ TEST_CASE("Plans of the most micro-batches that can be numbered are sound", "[pa
   CHECK(DataParallel{.accumulate = largest}.plan(model, {64, 65}).step.size() > 5 * largest);
 }
 
-TEST_CASE("Every strategy refuses more layers than a plan can number, on every world size", "[parallel][plan]") {
+TEST_CASE("Strategies reject a model of more than 32767 layers, on every world size", "[parallel][plan]") {
   const nn::Outline model = chain(33'000);
   const std::string words = "the model has 33000 layers; a plan takes at most 32767";
   check_refused(Single{}, model, words);
@@ -105,7 +105,7 @@ TEST_CASE("Every strategy refuses more layers than a plan can number, on every w
   CHECK(DataParallel{}.plan(chain(largest), {0, 65}).step.size() > 2 * largest);
 }
 
-TEST_CASE("The words of a plan refuse numbers that do not fit into an instruction", "[parallel][plan]") {
+TEST_CASE("compute, message, on_unit and collective reject numbers that do not fit into an Instruction", "[parallel][plan]") {
   for (const int number : {-2, 32'768, 65'536, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
     CHECK_THROWS_AS(compute(Op::forward, number, 0, 1), pdp::PlanError);
     CHECK_THROWS_AS(compute(Op::forward, 0, number, 1), pdp::PlanError);
@@ -121,12 +121,12 @@ TEST_CASE("The words of a plan refuse numbers that do not fit into an instructio
   CHECK(compute(Op::forward, largest, 0, 1).micro_batch == largest);
 }
 
-TEST_CASE("A pipeline refuses more stages than a plan can number", "[parallel][plan]") {
+TEST_CASE("Pipeline rejects more stages than a plan can number", "[parallel][plan]") {
   for (const int chunks : {40'000, std::numeric_limits<int>::max()})
     CHECK_THROWS_AS((Pipeline<Interleaved>{.schedule = {chunks}}.plan(chain(4), {0, 65})), pdp::ConfigError);
 }
 
-TEST_CASE("Plans of more than 64 ranks are verified, and a mistake of the last rank is found", "[parallel][plan]") {
+TEST_CASE("verify checks plans of more than 64 ranks and finds a mistake of the last rank", "[parallel][plan]") {
   const nn::Outline model = chain(4);
   for (const int ranks : {65, 200}) {
     CHECK(verify(DataParallel{}, model, ranks));
@@ -142,7 +142,7 @@ TEST_CASE("Plans of more than 64 ranks are verified, and a mistake of the last r
   CHECK(verify(Hybrid<>{.mesh = {250, 4, 1}, .micro_batches = 8}, model, 1000));
 }
 
-TEST_CASE("A plan that names what there is not is found by its own rank, however large the world is", "[parallel][plan]") {
+TEST_CASE("verify_numbers finds an index out of range in one rank's plan, for any world size", "[parallel][plan]") {
   const nn::Outline model = chain(4);
   for (const int size : {1, 65, 1'000'000}) {
     const Place last{size - 1, size};
@@ -157,14 +157,14 @@ TEST_CASE("A plan that names what there is not is found by its own rank, however
   }
 }
 
-TEST_CASE("A trainer on 65 ranks throws for a plan that cannot run, and for too many micro-batches", "[parallel][plan]") {
+TEST_CASE("Trainer on 65 ranks rejects an invalid plan and too many micro-batches", "[parallel][plan]") {
   const pdp::Task task{nn::Sequential{nn::Linear{3, 3}, nn::Linear{3, 3}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{}};
   const auto thrown = [&](const auto& strategy) {
     return pdp::testing::errors<comm::Thread>(65, [&](comm::Thread& world) {
       const pdp::Trainer trainer{world, strategy, task, {.global_batch = 130}};
     });
   };
-  // The first rank to throw ends the world for the others, whose error names it and its reason.
+  // The first rank that throws aborts the world. The errors of the others name that rank and its reason.
   for (const auto& each : thrown(DataParallel{.accumulate = 33'000}))
     CHECK_THAT(each.what(), Contains("accumulate = 33000 was given; it takes 1 to 32767 micro-batches"));
   for (const auto spoil : {mistakes[0], mistakes[5]})

@@ -25,7 +25,7 @@ namespace nn = pdp::nn;
 using namespace pdp::strategy;
 using pdp::BFloat16;
 
-// Gradients that travel rounded, against a serial program that rounds where ranks do.
+// Gradients that travel as bfloat16, compared with a serial program that rounds in the same places.
 
 namespace {
 
@@ -34,14 +34,15 @@ constexpr pdp::Task task{nn::Sequential{nn::Linear{8, 24}, nn::Tanh{}, nn::Linea
 constexpr int steps = 30;
 constexpr pdp::Index most = 32;
 
-/// The rows of a step: 32, 1, 7 or 2.
+/// Returns the inputs of a step: 32, 1, 7 or 2 rows of 8 values.
 std::vector<float> batch(int step) {
   const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
   return pdp::testing::normal(rows * 8, step % 8);
 }
 
-/// One process computes the gradient of each share, rounds it, and adds it to those before, rounding each time. The optimizer's pass is the
-/// library's own: another one may round a parameter the other way, and a gradient's rounding to 16 bits makes such a difference large.
+/// Returns the losses of a serial program, which computes the gradient of each share, rounds it and adds it to a sum that it rounds, too.
+/// It uses the library's own optimizer update. Another one may round a parameter the other way, and rounding gradients to 16 bits makes
+/// such a difference large.
 std::vector<double> reference(int shares) {
   std::vector<double> losses;
   pdp::testing::ranks<comm::Thread>(1, [&](auto& world) {
@@ -104,7 +105,7 @@ double largest_difference(const std::vector<double>& a, const std::vector<double
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("gradients that travel rounded train as the serial program that rounds where ranks do", "[parallel][precision]",
+TEMPLATE_TEST_CASE("Bfloat16Gradients gives the losses of a serial program that rounds in the same places", "[parallel][precision]",
                    comm::Thread, comm::Shm) {
   for (const int ranks : {1, 2, 3, 4}) {
     const std::vector<double> serial = reference(ranks);
@@ -116,12 +117,12 @@ TEMPLATE_TEST_CASE("gradients that travel rounded train as the serial program th
   }
 }
 
-TEST_CASE("over sockets, too, gradients travel rounded", "[parallel][precision]") {
-  // Of two ranks there is one order in which they can be added.
+TEST_CASE("Bfloat16Gradients over Tcp gives the losses of the serial program on two ranks", "[parallel][precision]") {
+  // Two terms have only one order of addition, so the sum does not depend on the algorithm.
   CHECK(largest_difference(losses<comm::Tcp>(DataParallel{}, 2, pdp::Bfloat16Gradients{}), reference(2)) < 1e-12);
 }
 
-TEST_CASE("rounded gradients leave other losses than whole ones, but not by much", "[parallel][precision]") {
+TEST_CASE("Bfloat16Gradients changes the losses of Float32 by more than 1e-5 and less than 5e-2", "[parallel][precision]") {
   const auto whole = losses<comm::Thread>(DataParallel{}, 4, pdp::Float32{});
   const auto near = [&](const auto& strategy) {
     const double difference = largest_difference(losses<comm::Thread>(strategy, 4, pdp::Bfloat16Gradients{}), whole);

@@ -2,7 +2,7 @@
 
 #include <pdp/strategy/strategy.hpp>
 
-/// A user's own strategy, for two ranks: the first layers on rank 0, the others on rank 1, which tells rank 0 the gradient.
+/// A user-defined strategy for two ranks. Rank 0 has the first layers. Rank 1 has the others and sends the gradient back to rank 0.
 struct TwoHalves {
   int cut = 1;  // layers of rank 0
   int micro_batches = 1;

@@ -1,7 +1,7 @@
 // Macros that a program may have from system headers before it includes pdp. check.cmake includes this file after the headers of other
 // libraries and before pdp's: any use of one of these names as an identifier in pdp is then a syntax error.
 //
-// pdp does not guard against <term.h>, which takes some 400 words such as `lines`, `columns` and `bell`.
+// pdp does not guard against <term.h>, which defines some 400 words such as `lines`, `columns` and `bell`.
 #pragma once
 
 // <complex.h>
@@ -71,7 +71,7 @@
 #define roundup(...) 0L
 #define setbit(...) 0L
 
-// The compiler's own, under -std=gnu++20
+// Predefined by the compiler with -std=gnu++20
 #undef i386
 #undef linux
 #undef unix
@@ -153,7 +153,7 @@
 #define signals public
 #define slots
 
-// Other libraries, and programs of their own
+// Other libraries and user programs
 #undef ABS
 #undef CHECK
 #undef CLAMP

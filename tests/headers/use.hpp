@@ -1,4 +1,4 @@
-// Instantiates what most programs instantiate, so that the bodies of templates are compiled, too.
+// Instantiates the templates that most programs use, so that their bodies are compiled, too.
 #pragma once
 
 #include <pdp/pdp.hpp>

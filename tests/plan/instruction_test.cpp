@@ -4,7 +4,7 @@
 
 using namespace pdp::plan;
 
-TEST_CASE("an instruction is described by what it does, to what, and with whom", "[parallel]") {
+TEST_CASE("describe shows the operation, the operands and the peer of an instruction", "[parallel]") {
   CHECK(describe(compute(Op::forward, 2, 0, 4)) == "forward micro-batch 2, layers 0 to 3");
   CHECK(describe(compute(Op::backward_input, 0, 3, 4)) == "backward_input micro-batch 0, layers 3 to 3");
   CHECK(describe(compute(Op::backward_weight, 1, 3, 4, true)) == "backward_weight micro-batch 1, layers 3 to 3");
@@ -18,7 +18,7 @@ TEST_CASE("an instruction is described by what it does, to what, and with whom",
   CHECK(describe(collective(Op::totals_wait, 1)) == "totals_wait in group 1");
 }
 
-TEST_CASE("every operation has a name", "[parallel]") {
+TEST_CASE("name returns a name for every Op, and describe begins with it", "[parallel]") {
   for (int op = 0; op <= static_cast<int>(Op::update); ++op) {
     const Instruction instruction{.op = static_cast<Op>(op)};
     CHECK_THAT(name(instruction.op), !Contains("unknown"));
@@ -27,7 +27,7 @@ TEST_CASE("every operation has a name", "[parallel]") {
   CHECK(std::string{name(static_cast<Op>(200))} == "an unknown instruction");
 }
 
-TEST_CASE("a start and its wait know each other, and what is no half of a pair stays as it is", "[parallel]") {
+TEST_CASE("start_of and wait_of map between the halves of a call and keep all other operations", "[parallel]") {
   CHECK(start_of(Op::send_wait) == Op::send_start);
   CHECK(wait_of(Op::reduce_start) == Op::reduce_wait);
   for (const OpInfo& each : ops) {

@@ -15,7 +15,7 @@ using pdp::Index;
 
 namespace {
 
-/// Two layers of 64 x 64 parameters, and one without.
+/// Two layers of 64 x 64 parameters each, and one without parameters.
 const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{64, 64, false}, nn::Relu{}, nn::Linear{64, 64, false}}, pdp::Shape{64});
 constexpr Index elements = 64 * 64;
 
@@ -33,7 +33,7 @@ std::vector<Effect> effects_of(const Instruction& i) {
 
 }  // namespace
 
-TEST_CASE("a layout keeps of each unit what its sharding leaves, and has buffers for the rest", "[parallel]") {
+TEST_CASE("layout stores only slices of sharded tensors and adds buffers for whole units", "[parallel]") {
   const Layout whole = layout(plan_of(Sharding::none, 1), model), state = layout(plan_of(Sharding::state, 4), model),
                gradients = layout(plan_of(Sharding::gradients, 4), model), parameters = layout(plan_of(Sharding::parameters, 4), model);
   CHECK(whole.values.elements() == 2 * elements);
@@ -48,7 +48,7 @@ TEST_CASE("a layout keeps of each unit what its sharding leaves, and has buffers
   for (const Layout& each : {state, gradients, parameters}) CHECK(each.updated() == 2 * elements / 4);
 }
 
-TEST_CASE("a layout has room for sums of slices and for rounded gradients", "[parallel]") {
+TEST_CASE("layout has memory for sums of slices and for rounded gradients", "[parallel]") {
   Plan plan = plan_of(Sharding::gradients, 4);
   CHECK(layout(plan, model).scratch.empty());
   plan.step = {on_unit(Op::reduce_start, 1, 0, -1, true)};
@@ -60,11 +60,11 @@ TEST_CASE("a layout has room for sums of slices and for rounded gradients", "[pa
   CHECK(Layout::sum(whole.rounded) == 2 * elements);
 }
 
-TEST_CASE("the effects of an instruction are what it reads and writes of its micro-batch", "[parallel]") {
+TEST_CASE("for_each_effect lists the tensors that an instruction reads, writes or receives", "[parallel]") {
   CHECK(effects_of(compute(Op::forward, 0, 2, 3)) == std::vector<Effect>{{Kind::activation, 2, Access::read, 2},
                                                                          {Kind::activation, 3, Access::write, 2},
                                                                          {Kind::saved, 2, Access::write, 2}});
-  CHECK(effects_of(compute(Op::backward_input, 0, 0, 1)).empty());  // no parameter waits for the gradient
+  CHECK(effects_of(compute(Op::backward_input, 0, 0, 1)).empty());  // no layer below has parameters, so the gradient is not computed
   CHECK(effects_of(compute(Op::loss, 0, 3, 3)) ==
         std::vector<Effect>{{Kind::activation, 3, Access::read}, {Kind::gradient, 3, Access::write}});
   CHECK(effects_of(message(Op::receive_start, Tensor::gradient, 0, 2, 1)) == std::vector<Effect>{{Kind::gradient, 2, Access::arrive}});

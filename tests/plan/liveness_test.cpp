@@ -35,10 +35,10 @@ nn::Outline with_residuals() {
       pdp::Shape{6});
 }
 
-using Key = std::tuple<Kind, int, int>;  // micro-batch, boundary or layer
+using Key = std::tuple<Kind, int, int>;  // kind, micro-batch, boundary or layer
 struct Life {
   Index width = 0;
-  std::vector<std::pair<std::size_t, std::size_t>> spans{};  // from what writes it to what reads it last; again where it is computed again
+  std::vector<std::pair<std::size_t, std::size_t>> spans{};  // from first write to last read; one more for each recomputation
 
   [[nodiscard]] bool meets(const Life& other) const {
     for (const auto& [first, last] : spans)
@@ -48,7 +48,7 @@ struct Life {
   }
 };
 
-/// What a list uses, and from when to when: written apart from the class under test, tensor by tensor.
+/// Computes the lifetime of each tensor that a list uses, independently of the class under test.
 std::map<Key, Life> lives(const nn::Outline& model, const Instructions& list) {
   std::map<Key, Life> lives;
   const auto use = [&](Kind kind, int m, int number, std::size_t at, bool written = false) {
@@ -84,7 +84,7 @@ bool same_memory(const nn::Outline& model, const Key& a, const Key& b) {
   return source(a) == source(b);
 }
 
-/// Whether a layer that works in place lies between the two activations.
+/// Whether only views and layers that work in place lie between the two activations.
 bool may_share(const nn::Outline& model, const Key& a, const Key& b) {
   if (std::get<0>(a) != Kind::activation || std::get<0>(b) != Kind::activation || std::get<1>(a) != std::get<1>(b)) return false;
   const auto [first, last] = std::minmax(std::get<2>(a), std::get<2>(b));
@@ -93,7 +93,7 @@ bool may_share(const nn::Outline& model, const Key& a, const Key& b) {
   return true;
 }
 
-/// Carries a list out on memory that knows what was written to it last: whatever is read must be that.
+/// Runs a list on simulated memory that knows which tensors it holds. Checks that each tensor is there when it is read.
 class Rehearsed {
  public:
   Rehearsed(const nn::Outline& model, const Liveness& memory) : model_{model}, memory_{memory} {}
@@ -193,7 +193,7 @@ void check(const nn::Outline& model, const Plan& plan) {
       }
       REQUIRE(offset(key) >= 0);
       const auto& [kind, m, number] = key;
-      const bool continues = m > 0 && memory.offset(kind, m - 1, number) + life.width == offset(key);  // the rows of the one before
+      const bool continues = m > 0 && memory.offset(kind, m - 1, number) + life.width == offset(key);  // right after its predecessor
       CHECK((continues || offset(key) % (static_cast<Index>(pdp::alignment) / static_cast<Index>(sizeof(float))) == 0));
       CHECK(offset(key) + life.width <= memory.size());
       for (const auto& [other, their] : used) {
@@ -213,7 +213,7 @@ void check(const nn::Outline& model, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("tensors that are needed at the same time never share memory, and views always do", "[parallel][memory]") {
+TEST_CASE("Liveness never overlaps tensors that live at the same time, and puts views at their source", "[parallel][memory]") {
   for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
     for (const int micro_batches : {1, 2, 4}) {
       check(model, Single{.accumulate = micro_batches}.plan(model, {}));
@@ -224,13 +224,13 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
     Plan held = Single{.accumulate = 3}.plan(model, {});
     std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
     check(model, held);
-    for (const int join : {1, 2})  // stages of one rank, of which one is computed again between the halves of the next one's backward
+    for (const int join : {1, 2})  // two stages on one rank: one is recomputed between the backward halves of the next
       for (const int cut : {1, 2, 3, 4}) {
         const auto schedule =
             Pipeline<Interleaved>{.micro_batches = 2, .schedule = {2}, .cuts = {cut}, .recompute = true, .join_weights = join};
         check(model, schedule.plan(model, {}));
       }
-    for (const int rank : {0, 1})  // activations that are computed again
+    for (const int rank : {0, 1})  // recomputed activations
       for (const int micro_batches : {1, 2, 4}) {
         check(model, Pipeline<GPipe>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
         check(model, Pipeline<ZeroBubble>{.micro_batches = micro_batches, .cuts = {3}, .recompute = true}.plan(model, {rank, 2}));
@@ -244,7 +244,7 @@ TEST_CASE("tensors that are needed at the same time never share memory, and view
   }
 }
 
-TEST_CASE("a layer that works in place writes over its input where nobody wants that any more", "[parallel][memory]") {
+TEST_CASE("Liveness lets an in-place layer overwrite its input only if nothing reads the input later", "[parallel][memory]") {
   const auto offsets = [](const nn::Outline& model, const Instructions& list) {
     const Liveness memory{model, list, 1, false};
     std::vector<Index> all;
@@ -259,14 +259,14 @@ TEST_CASE("a layer that works in place writes over its input where nobody wants 
 
   const nn::Outline two = nn::outline(nn::Sequential{nn::Tanh{}, nn::Linear{8, 8}, nn::Tanh{}, nn::Flatten{}, nn::Relu{}}, pdp::Shape{8});
   const auto two_step = step(two);
-  CHECK(two_step[0] == Liveness::nowhere);  // the batch, which is the caller's
+  CHECK(two_step[0] == Liveness::nowhere);  // the batch, in memory of the caller
   CHECK(two_step[1] >= 0);
   CHECK(two_step[2] == two_step[3]);
   CHECK(two_step[3] == two_step[4]);
-  CHECK(two_step[4] != two_step[5]);  // the tangent's own backward reads what the next one would write over
+  CHECK(two_step[4] != two_step[5]);  // backward of Tanh reads the output that Relu would overwrite
 
   const nn::Outline model = plain();
-  Instructions twice{compute(Op::forward, 0, 0, 2), compute(Op::forward, 0, 1, 5)};  // the tangent again, of what it was given
+  Instructions twice{compute(Op::forward, 0, 0, 2), compute(Op::forward, 0, 1, 5)};  // Tanh again, from the same input
   CHECK(offsets(model, twice)[1] != offsets(model, twice)[2]);
   Instructions again{compute(Op::forward, 0, 0, 2), compute(Op::forward, 0, 0, 5)};
   CHECK(offsets(model, again)[1] == offsets(model, again)[2]);
@@ -278,7 +278,7 @@ TEST_CASE("a layer that works in place writes over its input where nobody wants 
   CHECK(offsets(model, sent)[1] != offsets(model, sent)[2]);
 }
 
-TEST_CASE("accumulation costs no memory, as a micro-batch is over before the next one begins", "[parallel][memory]") {
+TEST_CASE("Liveness needs no more memory for several accumulated micro-batches than for one", "[parallel][memory]") {
   for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
     const auto elements = [&](int accumulate) {
       const Plan plan = Single{.accumulate = accumulate}.plan(model, {});
@@ -289,7 +289,7 @@ TEST_CASE("accumulation costs no memory, as a micro-batch is over before the nex
   }
 }
 
-TEST_CASE("a schedule that holds several micro-batches takes memory for each", "[parallel][memory]") {
+TEST_CASE("Liveness reserves memory for each micro-batch that a schedule holds", "[parallel][memory]") {
   const nn::Outline model = plain();
   Plan held = Single{.accumulate = 3}.plan(model, {});
   std::ranges::stable_partition(held.step, [](const Instruction& i) { return i.op == Op::forward; });
@@ -299,19 +299,19 @@ TEST_CASE("a schedule that holds several micro-batches takes memory for each", "
   CHECK(Liveness{model, one.step, 1, false}.size() <= 2 * activations);
 }
 
-TEST_CASE("what is computed again takes memory for one micro-batch, whatever is in flight", "[parallel][memory][pipeline]") {
+TEST_CASE("Liveness reserves memory for recomputed activations of one micro-batch only", "[parallel][memory][pipeline]") {
   const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
   const auto elements = [&](bool recompute, int rank) {
     const Plan plan = Pipeline<GPipe>{.micro_batches = 8, .cuts = {10}, .recompute = recompute}.plan(model, {rank, 2});
     return Liveness{model, plan.step, 8, false}.size();
   };
-  // The first rank holds its 10 boundaries of one micro-batch and the gradients between them, and of the others what goes to the second.
+  // Rank 0 holds the 10 boundaries of one micro-batch and their gradients. Of the others it holds only the activations that it sends.
   CHECK(elements(false, 0) >= 8 * 10 * 16);
   CHECK(elements(true, 0) <= (10 + 2 + 8) * 16);
-  CHECK(elements(true, 1) == elements(false, 1));  // it goes back at once
+  CHECK(elements(true, 1) == elements(false, 1));  // its backward follows at once
 }
 
-TEST_CASE("what is computed again is not kept for gradients of parameters that wait for others", "[parallel][memory][pipeline]") {
+TEST_CASE("Liveness needs less memory with recompute even if join_weights delays backward_weight", "[parallel][memory][pipeline]") {
   const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
   const auto elements = [&](bool recompute, int join) {
     const Plan plan = Pipeline<>{.micro_batches = 16, .cuts = {10}, .recompute = recompute, .join_weights = join}.plan(model, {0, 2});
@@ -319,10 +319,10 @@ TEST_CASE("what is computed again is not kept for gradients of parameters that w
   };
   CHECK(elements(true, 1) < elements(false, 1));
   CHECK(elements(true, 4) < elements(false, 4));
-  CHECK(elements(false, 4) <= 6 * elements(false, 1));  // four that wait, with gradients, and those in flight
+  CHECK(elements(false, 4) <= 6 * elements(false, 1));  // four micro-batches that wait, with gradients, and those in flight
 }
 
-TEST_CASE("rows whose gradients of parameters are computed together lie together", "[parallel][memory][pipeline]") {
+TEST_CASE("Liveness puts the rows of joined backward_weight instructions next to each other", "[parallel][memory][pipeline]") {
   for (const nn::Outline& model : {plain(), with_views(), with_residuals()}) {
     const int micro_batches = 5, join = 3;
     const Plan plan = Pipeline<>{.micro_batches = micro_batches, .cuts = {3}, .join_weights = join}.plan(model, {1, 2});
@@ -349,14 +349,14 @@ TEST_CASE("rows whose gradients of parameters are computed together lie together
   }
 }
 
-TEST_CASE("a forward pass alone needs its widest neighbours, not all layers", "[parallel][memory]") {
+TEST_CASE("Liveness reserves two adjacent activations for a forward pass alone", "[parallel][memory]") {
   const nn::Outline model = nn::outline(nn::Sequential{nn::Linear{16, 16}, nn::Repeat{20, nn::Linear{16, 16}}}, pdp::Shape{16});
   Instructions list;
   for (int layer = 0; layer < model.size(); ++layer) list.push_back(compute(Op::forward, 0, layer, layer + 1));
   CHECK(Liveness{model, list, 1, true}.size() == 32);
 }
 
-TEST_CASE("what a list does not use lies nowhere", "[parallel][memory]") {
+TEST_CASE("Liveness::offset is nowhere for tensors that the list does not use", "[parallel][memory]") {
   const nn::Outline model = plain();
   const Plan back = TwoHalves{.cut = 2}.plan(model, {1, 2});
   const Liveness memory{model, back.step, 1, false};

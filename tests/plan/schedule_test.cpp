@@ -13,7 +13,7 @@ using Kind = Action::Kind;
 
 namespace {
 
-/// "F0 F1 B0 I1 W1", with "'" for each stage of the rank beyond its first.
+/// Returns actions as text, such as "F0 F1 B0 I1 W1", with a "'" for each stage of the rank beyond its first.
 std::string words(const std::vector<Action>& actions) {
   std::string joined;
   for (const Action& each : actions)
@@ -22,15 +22,15 @@ std::string words(const std::vector<Action>& actions) {
   return joined;
 }
 
-/// How long a step takes where forward, and each half of backward, of all the stages of a rank takes one unit of time for a micro-batch,
-/// and messages take none. 0 where the ranks wait for each other for ever.
+/// Simulates a step and returns its duration, or 0 if the ranks deadlock. Forward of a micro-batch through all stages of a rank takes one
+/// unit of time, and so does each half of backward. Messages take no time.
 template <Schedule S>
 double makespan(const S& schedule, int ranks, int micro_batches) {
   const int chunks = schedule.chunks, stages = ranks * chunks;
   const double part = 1.0 / chunks;
   const auto size = static_cast<std::size_t>(stages * micro_batches);
   const auto at = [&](int stage, int m) { return static_cast<std::size_t>(stage * micro_batches + m); };
-  std::vector<double> forward(size, -1), backward(size, -1);  // when they have ended
+  std::vector<double> forward(size, -1), backward(size, -1);  // end times
   std::vector<std::vector<Action>> lists;
   for (int rank = 0; rank < ranks; ++rank) lists.push_back(schedule.actions({rank, ranks, micro_batches}));
   std::vector<std::size_t> next(static_cast<std::size_t>(ranks), 0);
@@ -63,7 +63,7 @@ double makespan(const S& schedule, int ranks, int micro_batches) {
   return *std::ranges::max_element(clock);
 }
 
-/// The most micro-batches whose activations a rank holds at once, over its stages.
+/// Returns the maximum number of micro-batches whose activations a rank holds at once, summed over its stages.
 int most_held(const std::vector<Action>& actions) {
   int held = 0, most = 0;
   for (const Action& each : actions) {
@@ -101,14 +101,14 @@ void check_all(const S& schedule) {
 
 }  // namespace
 
-TEST_CASE("every micro-batch goes forward and backward once in each stage, and no rank waits for ever", "[parallel][schedule]") {
+TEST_CASE("Every schedule runs each micro-batch once forward and backward in each stage without deadlock", "[parallel][schedule]") {
   check_all(GPipe{});
   check_all(OneForwardOneBackward{});
   check_all(ZeroBubble{});
   for (const int chunks : {1, 2, 3, 4}) check_all(Interleaved{chunks});
 }
 
-TEST_CASE("schedules are those of the papers", "[parallel][schedule]") {
+TEST_CASE("Schedules order their actions as in their papers", "[parallel][schedule]") {
   CHECK(words(GPipe{}.actions({1, 3, 3})) == "F0 F1 F2 B0 B1 B2");
   CHECK(words(OneForwardOneBackward{}.actions({0, 4, 6})) == "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5");
   CHECK(words(OneForwardOneBackward{}.actions({3, 4, 3})) == "F0 B0 F1 B1 F2 B2");
@@ -119,7 +119,7 @@ TEST_CASE("schedules are those of the papers", "[parallel][schedule]") {
   CHECK(words(ZeroBubble{}.actions({2, 3, 4})) == "F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3");
 }
 
-TEST_CASE("gradients of parameters may be computed for several micro-batches in a row", "[parallel][schedule]") {
+TEST_CASE("join_weights groups the backward_weight actions of several micro-batches", "[parallel][schedule]") {
   const auto joined = [](const auto& schedule, PipelinePlace at, int count) { return words(join_weights(schedule.actions(at), count)); };
   CHECK(joined(OneForwardOneBackward{}, {0, 2, 3}, 1) == "F0 F1 I0 W0 F2 I1 W1 I2 W2");
   CHECK(joined(OneForwardOneBackward{}, {0, 2, 3}, 2) == "F0 F1 I0 F2 I1 W0 W1 I2 W2");
@@ -136,7 +136,7 @@ TEST_CASE("gradients of parameters may be computed for several micro-batches in 
       for (const int rank : {0, 1, 2}) check_complete(Joined{{}, count}, {rank, 3, m});
 }
 
-TEST_CASE("a step takes as long as the papers say, in units of a micro-batch's forward", "[parallel][schedule]") {
+TEST_CASE("Schedules take as long for a step as their papers say", "[parallel][schedule]") {
   for (int p = 1; p <= 8; ++p)
     for (int m = p; m <= 4 * p; m += p) {
       CAPTURE(p, m);
@@ -147,7 +147,7 @@ TEST_CASE("a step takes as long as the papers say, in units of a micro-batch's f
     }
 }
 
-TEST_CASE("a rank holds no more micro-batches than its schedule promises", "[parallel][schedule]") {
+TEST_CASE("Schedules hold no more micro-batches at once on a rank than they promise", "[parallel][schedule]") {
   for (int p = 1; p <= 8; ++p)
     for (int m = 1; m <= 20; ++m)
       for (int rank = 0; rank < p; ++rank) {

@@ -22,19 +22,19 @@ namespace plan = pdp::plan;
 namespace strategy = pdp::strategy;
 using pdp::testing::serial_equivalence;
 
-// Whatever the strategy, the losses are those of one process.
+// Every strategy gives the losses of one process.
 
 namespace {
 
-/// Prints what is wrong, and demands that something was learnt: equal losses of a model that does not change prove nothing.
+/// Checks that the losses are equal and fall: equal losses of a model that does not learn prove nothing.
 void check(const pdp::testing::Equivalence& report) {
   INFO(report.text());
   CHECK(report);
   CHECK(report.strategy().back() < 0.8 * report.strategy().front());
 }
 
-/// The strategy itself where ranks are threads; elsewhere one that is chosen as the program runs, so that not each is compiled for each
-/// communicator: only plans depend on it.
+/// Returns the strategy itself for comm::Thread, and an AnyStrategy for other communicators. So not every strategy is compiled for every
+/// communicator. Only plans depend on the strategy.
 template <class C, class S>
 auto over(const S& strategy) {
   if constexpr (std::same_as<C, comm::Thread>)
@@ -50,7 +50,7 @@ void check(const TaskType& task, const Data& data, const S& strategy, int ranks,
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short batches and accumulation included", "[parallel][equivalence]",
+TEMPLATE_TEST_CASE("DataParallel gives the losses of Single, also with short batches and accumulation", "[parallel][equivalence]",
                    comm::Thread, comm::Shm, comm::Tcp) {
   const int ranks = GENERATE(1, 2, 3, 4);
   const int accumulate = GENERATE(1, 3);
@@ -60,8 +60,8 @@ TEMPLATE_TEST_CASE("data-parallel ranks give the losses of one process, short ba
   check<TestType>(tasks::residual_classifier(3), samples, strategy, ranks);
 }
 
-TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others learn", "[parallel][equivalence]", comm::Thread, comm::Shm,
-                   comm::Tcp) {
+TEMPLATE_TEST_CASE("DataParallel gives the losses of Single when some ranks have no rows", "[parallel][equivalence]", comm::Thread,
+                   comm::Shm, comm::Tcp) {
   const pdp::testing::Batches<std::int32_t> batches = [](int step) {
     const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
     pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
@@ -72,30 +72,29 @@ TEMPLATE_TEST_CASE("ranks without a row in a step do not change what the others 
   check<TestType>(tasks::classifier, batches, strategy::DataParallel{.accumulate = accumulate}, 4, {.steps = 60});
 }
 
-TEST_CASE("Single learns the same whether its batch is cut or not", "[parallel][equivalence]") {
+TEST_CASE("Single gives the same losses with and without accumulation", "[parallel][equivalence]") {
   const int accumulate = GENERATE(2, 5);
   check(serial_equivalence<comm::Thread>(tasks::classifier, tasks::samples(250), strategy::Single{.accumulate = accumulate}, 1));
 }
 
-TEST_CASE("the depth of a model may be known at run time only", "[parallel][equivalence]") {
+TEST_CASE("DataParallel gives the losses of Single for a model whose depth is known at run time", "[parallel][equivalence]") {
   for (const pdp::Index depth : {1, 7})
     check(serial_equivalence<comm::Thread>(tasks::residual_classifier(depth), tasks::samples(100), strategy::DataParallel{}, 2));
 }
 
-TEMPLATE_TEST_CASE("a user's own plan, which cuts the model in two, gives the losses of one process", "[parallel][equivalence]",
-                   comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_TEST_CASE("A user-defined strategy that cuts the model in two gives the losses of Single", "[parallel][equivalence]", comm::Thread,
+                   comm::Shm, comm::Tcp) {
   const int micro_batches = GENERATE(1, 3);
   const auto samples = tasks::samples(250);
   for (const int cut : {1, 2}) check<TestType>(tasks::classifier, samples, TwoHalves{cut, micro_batches}, 2);
   check<TestType>(tasks::residual_classifier(4), samples, TwoHalves{3, micro_batches}, 2);
 }
 
-TEMPLATE_TEST_CASE("a pipeline gives the losses of one process, whatever its schedule, its cuts and its micro-batches",
+TEMPLATE_TEST_CASE("Pipeline gives the losses of Single for every schedule, cut and number of micro-batches",
                    "[parallel][equivalence][pipeline]", comm::Thread, comm::Shm, comm::Tcp) {
   using namespace strategy;
   const int ranks = GENERATE(2, 4);
-  const int micro_batches =
-      GENERATE(1, 3, 8);  // of the last batch of an epoch, with its 26 rows, the last micro-batches are short or empty
+  const int micro_batches = GENERATE(1, 3, 8);  // the last batch of an epoch has 26 rows, so its last micro-batches are short or empty
   if (PDP_TEST_SANITIZED && (ranks == 2) != (micro_batches == 3)) return;
   const auto samples = tasks::samples(250);
   const auto task = tasks::residual_classifier(7);
@@ -109,7 +108,7 @@ TEMPLATE_TEST_CASE("a pipeline gives the losses of one process, whatever its sch
   check<TestType>(task, samples, Pipeline<Interleaved>{.micro_batches = micro_batches, .join_weights = 3}, ranks);
 }
 
-TEST_CASE("a pipeline that computes activations again has the same losses, to the bit", "[parallel][equivalence][pipeline]") {
+TEST_CASE("Pipeline gives bitwise equal losses with and without recompute", "[parallel][equivalence][pipeline]") {
   using namespace strategy;
   const auto samples = tasks::samples(250);
   const auto task = tasks::residual_classifier(7);
@@ -130,7 +129,7 @@ TEST_CASE("a pipeline that computes activations again has the same losses, to th
   }
 }
 
-TEST_CASE("a pipeline of one rank, or of many stages on few ranks, gives the losses of one process", "[parallel][equivalence][pipeline]") {
+TEST_CASE("Pipeline gives the losses of Single on one rank and with several stages on a rank", "[parallel][equivalence][pipeline]") {
   using namespace strategy;
   const auto samples = tasks::samples(250);
   const auto task = tasks::residual_classifier(7);
@@ -140,7 +139,7 @@ TEST_CASE("a pipeline of one rank, or of many stages on few ranks, gives the los
   check(serial_equivalence<comm::Thread>(task, samples, Pipeline<>{.micro_batches = 5}, 8));
 }
 
-TEST_CASE("micro-batches without a row change nothing, wherever a pipeline is cut", "[parallel][equivalence][pipeline]") {
+TEST_CASE("Pipeline gives the losses of Single when micro-batches are empty, for every cut", "[parallel][equivalence][pipeline]") {
   using namespace strategy;
   const pdp::testing::Batches<std::int32_t> batches = [](int step) {
     const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
@@ -154,20 +153,20 @@ TEST_CASE("micro-batches without a row change nothing, wherever a pipeline is cu
           tasks::classifier, batches, Pipeline<ZeroBubble>{.micro_batches = 6, .cuts = {cut}, .join_weights = join}, 2, {.steps = 60}));
 }
 
-TEMPLATE_TEST_CASE("ranks that keep slices give the losses of one process, short batches and accumulation included",
+TEMPLATE_TEST_CASE("Zero gives the losses of Single in every stage, also with short batches and accumulation",
                    "[parallel][equivalence][zero]", comm::Thread, comm::Shm, comm::Tcp) {
   const int stage = GENERATE(1, 2, 3);
   const int ranks = GENERATE(1, 2, 3, 4);
   if (PDP_TEST_SANITIZED && ranks != 2 && ranks != 3) return;
   const auto samples = tasks::samples(250);
   for (const int accumulate : {1, 3})
-    for (const pdp::Index unit_elements : {1, 1000}) {  // each layer a unit, or the whole model
+    for (const pdp::Index unit_elements : {1, 1000}) {  // one unit for each layer, or one for the whole model
       const strategy::Zero strategy{.stage = stage, .accumulate = accumulate, .unit_elements = unit_elements};
       check<TestType>(tasks::residual_classifier(3), samples, strategy, ranks);
     }
 }
 
-TEMPLATE_TEST_CASE("what is learnt twice is the same, to the bit, however it is spread", "[parallel][equivalence]", comm::Thread, comm::Shm,
+TEMPLATE_TEST_CASE("DataParallel, Zero and Pipeline repeat a training bit for bit", "[parallel][equivalence]", comm::Thread, comm::Shm,
                    comm::Tcp) {
   const auto task = tasks::residual_classifier(3);
   const auto same = [&task](const auto& strategy, int ranks) {

@@ -41,7 +41,7 @@ static_assert(sound(Pipeline<GPipe>{.micro_batches = 4}, 2) && sound(Pipeline<>{
 static_assert(sound(Pipeline<Interleaved>{.micro_batches = 3}, 2) && sound(Pipeline<ZeroBubble>{.micro_batches = 4, .cuts = {1, 3}}, 3));
 static_assert(sound(Pipeline<>{.micro_batches = 5, .join_weights = 3}, 2));
 
-/// Written by hand, and wrong: the last of two ranks takes the micro-batches from the last to the first.
+/// A faulty schedule for two ranks: rank 1 takes the micro-batches in reverse order.
 struct Contrary {
   static constexpr int chunks = 1;
 
@@ -65,7 +65,7 @@ int peak(const auto& strategy, const nn::Outline& outline, int ranks) {
   return verify(outline, plans(strategy, outline, ranks)).peak_micro_batches;
 }
 
-/// What is said of a plan that cannot be made.
+/// Returns the error of a plan that cannot be made, or "nothing".
 template <Strategy S>
 std::string refusal(const S& strategy, int ranks) {
   return support::message_of<pdp::ConfigError>([&] {
@@ -76,7 +76,7 @@ std::string refusal(const S& strategy, int ranks) {
 
 }  // namespace
 
-TEST_CASE("the plans of pipelines are sound, whatever the schedule, the ranks and the micro-batches", "[parallel][verify][pipeline]") {
+TEST_CASE("Pipeline makes sound plans for every schedule, number of ranks and number of micro-batches", "[parallel][verify][pipeline]") {
   const nn::Outline outline = deep(20);
   for (int ranks = 1; ranks <= 8; ++ranks)
     for (const int m : {1, 2, 3, 4, 5, 7, 8, 12}) {
@@ -92,7 +92,7 @@ TEST_CASE("the plans of pipelines are sound, whatever the schedule, the ranks an
     }
 }
 
-TEST_CASE("the verdict knows how many micro-batches each schedule holds", "[parallel][verify][pipeline]") {
+TEST_CASE("verify reports how many micro-batches each schedule holds at once", "[parallel][verify][pipeline]") {
   const nn::Outline outline = deep(8);
   CHECK(peak(Pipeline<GPipe>{.micro_batches = 8}, outline, 4) == 8);
   CHECK(peak(Pipeline<>{.micro_batches = 8}, outline, 4) == 4);
@@ -100,7 +100,7 @@ TEST_CASE("the verdict knows how many micro-batches each schedule holds", "[para
   CHECK(peak(Pipeline<>{.micro_batches = 1}, outline, 4) == 1);
 }
 
-TEST_CASE("a stage asks for what comes next before it computes, and sends a gradient before it computes its own", "[parallel][pipeline]") {
+TEST_CASE("Pipeline posts receives before it computes, and sends a gradient before backward_weight", "[parallel][pipeline]") {
   const nn::Outline outline = nn::outline(model, pdp::Shape{8});
   const Plan front = Pipeline<>{.micro_batches = 2, .cuts = {3}}.plan(outline, {0, 2});
   CHECK(words(front.step) ==
@@ -141,7 +141,7 @@ TEST_CASE("a stage asks for what comes next before it computes, and sends a grad
                                              "receive_wait activation 5 of micro-batch 0 from rank 1 of group 0\n"));
 }
 
-TEST_CASE("a stage before which no layer has parameters gets no gradient", "[parallel][pipeline]") {
+TEST_CASE("Pipeline sends no gradient back to stages without parameters", "[parallel][pipeline]") {
   const nn::Outline outline = nn::outline(nn::Sequential{nn::Tanh{}, nn::Linear{8, 4}, nn::Tanh{}, nn::Linear{4, 4}}, pdp::Shape{8});
   const Pipeline<> strategy{.micro_batches = 3, .cuts = {1, 3}};
   check_sound(strategy, outline, 3);
@@ -149,7 +149,7 @@ TEST_CASE("a stage before which no layer has parameters gets no gradient", "[par
   CHECK(words(strategy.plan(outline, {1, 3}).step).find("gradient 1") == std::string::npos);
 }
 
-TEST_CASE("a schedule that waits in a circle is refused before it runs, and the circle is shown", "[parallel][verify][pipeline]") {
+TEST_CASE("verify rejects a schedule that deadlocks and shows the cycle", "[parallel][verify][pipeline]") {
   const nn::Outline outline = nn::outline(model, pdp::Shape{8});
   const auto all = plans(Pipeline<Contrary>{.micro_batches = 3, .cuts = {3}}, outline, 2);
   const Verdict verdict = verify(outline, all);
@@ -160,7 +160,7 @@ TEST_CASE("a schedule that waits in a circle is refused before it runs, and the 
         "step instruction 19 (send_wait gradient 3 of micro-batch 2 to rank 0 of group 0) waits for rank 0");
 }
 
-TEST_CASE("a batch that is only looked at in another shape goes over no boundary, as every rank has it", "[parallel][pipeline]") {
+TEST_CASE("Pipeline does not send an activation that is only a view of the batch", "[parallel][pipeline]") {
   const nn::Outline outline =
       nn::outline(nn::Sequential{nn::Flatten{}, nn::Linear{8, 16}, nn::Tanh{}, nn::Linear{16, 4}}, pdp::Shape{2, 4});
   const Pipeline<> strategy{.micro_batches = 2, .cuts = {1, 3}};
@@ -171,7 +171,7 @@ TEST_CASE("a batch that is only looked at in another shape goes over no boundary
   }
 }
 
-TEST_CASE("a schedule of work that there is not is refused", "[parallel][pipeline][bad input]") {
+TEST_CASE("Pipeline rejects a schedule with a stage or micro-batch that does not exist", "[parallel][pipeline][bad input]") {
   struct Beyond {
     int chunks = 1, chunk = 0, micro_batch = 0;
     [[nodiscard]] std::vector<Action> actions(PipelinePlace) const { return {{Action::Kind::forward, micro_batch, chunk}}; }
@@ -183,7 +183,7 @@ TEST_CASE("a schedule of work that there is not is refused", "[parallel][pipelin
       "the schedule has rank 1 work on micro-batch 2 in stage 0 of its own; there are 2 micro-batches, and 1 stages on each rank");
 }
 
-TEST_CASE("a pipeline that cannot be is refused in a sentence", "[parallel][pipeline][bad input]") {
+TEST_CASE("Pipeline throws ConfigError for invalid stages, micro-batches, chunks and cuts", "[parallel][pipeline][bad input]") {
   CHECK(refusal(Pipeline<>{}, 6) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
   CHECK(refusal(Pipeline<Interleaved>{}, 3) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
   CHECK(refusal(Pipeline<>{.stages = 3}, 2) == "a pipeline of 3 stages was asked for, but the world's 2 ranks hold 1 each, 2 together");
@@ -200,7 +200,7 @@ TEST_CASE("a pipeline that cannot be is refused in a sentence", "[parallel][pipe
         "a cut before layer 5 leaves an empty stage; the first layers of stages rise from 1 to at most 4");
 }
 
-TEST_CASE("stages are cut where the dearest one is cheapest", "[parallel][cuts]") {
+TEST_CASE("split_by_cost minimises the cost of the most expensive stage", "[parallel][cuts]") {
   const auto costs = [](const std::vector<pdp::Index>& layers) {
     nn::Outline outline;
     for (const pdp::Index each : layers) outline.layers.push_back({.parameters = each});
@@ -214,11 +214,11 @@ TEST_CASE("stages are cut where the dearest one is cheapest", "[parallel][cuts]"
   CHECK(split_by_cost(costs({50, 1, 4, 1, 4, 1, 1}), 4) == Firsts{0, 1, 3, 5, 7});
   CHECK(split_by_cost(costs({7}), 1) == Firsts{0, 1});
   CHECK(split_by_cost(costs({0, 0, 0}), 3) == Firsts{0, 1, 2, 3});
-  // Against all ways to cut.
+  // Compare with all ways to cut.
   for (int seed = 0; seed < 30; ++seed) {
     std::vector<pdp::Index> layers;
     for (const float value : pdp::testing::normal(7, seed)) layers.push_back(static_cast<pdp::Index>(100 * std::abs(value)));
-    // The dearest stage, then how unlike the stages are.
+    // The cost of the most expensive stage, then the sum of squares, which is smallest for even stages.
     const auto worth = [&](const Firsts& firsts) {
       pdp::Index most = 0, squares = 0;
       for (std::size_t s = 0; s + 1 < firsts.size(); ++s) {

@@ -25,7 +25,7 @@ std::string words(const Instructions& list) {
 
 }  // namespace
 
-TEST_CASE("Single does everything on one rank, micro-batch after micro-batch", "[parallel][plan]") {
+TEST_CASE("Single plans all micro-batches one after another, without messages", "[parallel][plan]") {
   constexpr nn::Sequential two{nn::Linear{2, 3}, nn::Relu{}};
   const Plan plan = Single{.accumulate = 2}.plan(nn::outline(two, pdp::Shape{2}), {});
   CHECK(plan.share == pdp::data::Shard{0, 1});
@@ -53,7 +53,7 @@ TEST_CASE("Single does everything on one rank, micro-batch after micro-batch", "
   CHECK(words(plan.evaluate) == "forward micro-batch 0, layers 0 to 1\nloss micro-batch 0\n");
 }
 
-TEST_CASE("DataParallel reduces each unit while the backward pass goes on", "[parallel][plan]") {
+TEST_CASE("DataParallel reduces each unit while backward continues", "[parallel][plan]") {
   const Plan plan = DataParallel{.unit_elements = 1}.plan(outlined, {1, 4});
   CHECK(plan.share == pdp::data::Shard{1, 4});
   REQUIRE(plan.units.size() == 3);
@@ -77,7 +77,7 @@ TEST_CASE("DataParallel reduces each unit while the backward pass goes on", "[pa
                                         "totals_wait in group 0\n"));
 }
 
-TEST_CASE("DataParallel reduces once a step, with the last micro-batch", "[parallel][plan]") {
+TEST_CASE("DataParallel reduces each unit once a step, in the last micro-batch", "[parallel][plan]") {
   const Plan plan = DataParallel{.accumulate = 3, .unit_elements = 1}.plan(outlined, {0, 2});
   int reductions = 0, losses = 0, losses_at_reduction = -1;
   for (const Instruction& i : plan.step) {
@@ -91,7 +91,7 @@ TEST_CASE("DataParallel reduces once a step, with the last micro-batch", "[paral
   CHECK(losses_at_reduction == 3);
 }
 
-TEST_CASE("units are runs of layers from the last to the first, each of enough parameters", "[parallel][plan]") {
+TEST_CASE("units_by_size cuts layers into units of at least the given size, from the last to the first", "[parallel][plan]") {
   const auto cut = [](pdp::Index elements) {
     std::vector<std::pair<int, int>> runs;
     for (const Unit& unit : units_by_size(outlined, 0, outlined.size(), elements)) runs.emplace_back(unit.first, unit.last);
@@ -103,7 +103,7 @@ TEST_CASE("units are runs of layers from the last to the first, each of enough p
   CHECK(cut(1) == Runs{{4, 5}, {2, 4}, {0, 2}});
   CHECK(cut(0) == Runs{{4, 5}, {3, 4}, {2, 3}, {1, 2}, {0, 1}});
   const auto early = DataParallel{.unit_elements = 1'000'000, .first_unit_elements = 1}.plan(outlined, {0, 2}).units;
-  REQUIRE(early.size() == 2);  // the last layer travels while the others are gone back through
+  REQUIRE(early.size() == 2);  // the last layer is reduced while backward runs through the others
   CHECK(early[0].first == 4);
   CHECK(early[1].first == 0);
   for (const pdp::Index elements : {0, 1, 50, 100, 300, 500}) {
@@ -117,7 +117,7 @@ TEST_CASE("units are runs of layers from the last to the first, each of enough p
   }
 }
 
-TEST_CASE("a strategy refuses what it cannot do, and says what to do instead", "[parallel][plan]") {
+TEST_CASE("Single rejects several ranks, and Single and DataParallel reject accumulate below 1", "[parallel][plan]") {
   CHECK_THROWS_WITH((Single{}.plan(outlined, {0, 2})),
                     Contains("Single is for one rank, but the world has 2") && Contains("start one rank"));
   CHECK_THROWS_AS((Single{}.plan(outlined, {1, 2})), pdp::ConfigError);
@@ -125,7 +125,7 @@ TEST_CASE("a strategy refuses what it cannot do, and says what to do instead", "
   CHECK_THROWS_AS((DataParallel{.accumulate = -1}.plan(outlined, {0, 2})), pdp::ConfigError);
 }
 
-TEST_CASE("ranks that keep slices of gradients reduce a unit before the next but one needs its memory", "[parallel][plan][zero]") {
+TEST_CASE("Zero in stage 2 ends the reduction of a unit before the next but one uses its buffer", "[parallel][plan][zero]") {
   const Plan plan = Zero{.stage = 2, .unit_elements = 1}.plan(outlined, {1, 4});
   CHECK(plan.share == pdp::data::Shard{1, 4});
   REQUIRE(plan.units.size() == 3);
@@ -154,7 +154,7 @@ TEST_CASE("ranks that keep slices of gradients reduce a unit before the next but
                                         "totals_wait in group 0\n"));
 }
 
-TEST_CASE("ranks that keep slices of parameters gather the next unit while they compute with one", "[parallel][plan][zero]") {
+TEST_CASE("Zero in stage 3 gathers the next unit while it computes with the current one", "[parallel][plan][zero]") {
   const Plan plan = Zero{.stage = 3, .unit_elements = 1}.plan(outlined, {0, 2});
   CHECK(plan.setup.empty());
   CHECK_THAT(words(plan.step), StartsWith("count_start in group 0\n"
@@ -176,7 +176,7 @@ TEST_CASE("ranks that keep slices of parameters gather the next unit while they 
                                         "backward_input micro-batch 0, layers 3 to 3\n"));
 }
 
-TEST_CASE("ZeRO has three stages", "[parallel][plan][zero][bad input]") {
+TEST_CASE("Zero rejects stages outside 1 to 3 and accumulate below 1", "[parallel][plan][zero][bad input]") {
   CHECK_THROWS_WITH(Zero{.stage = 0}.plan(outlined, {}), "stage = 0 was given; ZeRO has the stages 1, 2 and 3");
   CHECK_THROWS_WITH(Zero{.stage = 4}.plan(outlined, {}), "stage = 4 was given; ZeRO has the stages 1, 2 and 3");
   CHECK_THROWS_WITH((Zero{.accumulate = 0}.plan(outlined, {})), Contains("accumulate = 0"));

@@ -23,7 +23,7 @@ inline auto residual_classifier(pdp::Index depth) {
                    pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 3e-3f}};
 }
 
-/// The class of a sample is the largest of its first four values; the others are noise.
+/// Returns the class of each sample of 8 values: the index of the largest of the first four. The other values are noise.
 inline std::vector<std::int32_t> classes_of(const std::vector<float>& x) {
   std::vector<std::int32_t> classes;
   for (auto row = x.begin(); row != x.end(); row += 8) classes.push_back(static_cast<std::int32_t>(std::max_element(row, row + 4) - row));

@@ -21,9 +21,9 @@ namespace nn = pdp::nn;
 using namespace pdp::strategy;
 using pdp::testing::serial_equivalence;
 
-// Layers that are divided over ranks, alone and together with pipelines and shares of the data.
+// Tensor parallelism, alone and combined with pipelines and data parallelism.
 
-// Plans of divided layers can be checked when they are compiled, too.
+// Plans of divided layers can be verified at compile time, too.
 static_assert(is_sound<[] {
   constexpr nn::Sequential model{nn::Linear{8, 4}, nn::Tanh{}, nn::Linear{4, 8}, nn::Tanh{}, nn::Linear{8, 4}};
   const nn::Outline outline = nn::outline(nn::Divided{model, nn::Part{0, 2}, nn::Output::may_be_sharded}, pdp::Shape{8});
@@ -38,15 +38,15 @@ void check(const pdp::testing::Equivalence& report) {
   CHECK(report.strategy().back() < 0.8 * report.strategy().front());
 }
 
-/// Of each kind of layer one that is divided: by outputs, by inputs, by classes.
+/// One layer for each way to divide: by outputs, by inputs, by classes.
 constexpr pdp::Task three_layers{nn::Sequential{nn::Linear{8, 24}, nn::Tanh{}, nn::Linear{24, 16}, nn::Relu{}, nn::Linear{16, 4}},
                                  pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
 
-/// Its classes cannot be divided evenly.
+/// A model whose 5 classes cannot be divided evenly.
 constexpr pdp::Task five_classes{nn::Sequential{nn::Linear{8, 24}, nn::Tanh{}, nn::Linear{24, 16}, nn::Relu{}, nn::Linear{16, 5}},
                                  pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
 
-/// The same, as a user divides it.
+/// three_layers, divided by hand.
 constexpr pdp::Task divided_by_hand{nn::Sequential{nn::Replicate{}, nn::ColumnParallel{8, 24}, nn::Tanh{}, nn::RowParallel{24, 16},
                                                    nn::AllReduce{}, nn::Relu{}, nn::Replicate{}, nn::ColumnParallel{16, 4}},
                                     pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
@@ -69,8 +69,8 @@ pdp::testing::GlobalBatch<std::int32_t> uneven(int step) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("divided layers give the losses of one process, by classes too", "[parallel][equivalence][tensor]", comm::Thread,
-                   comm::Shm, comm::Tcp) {
+TEMPLATE_TEST_CASE("TensorParallel gives the losses of Single, also with divided classes and uneven batches",
+                   "[parallel][equivalence][tensor]", comm::Thread, comm::Shm, comm::Tcp) {
   const int ranks = GENERATE(1, 2, 4);
   const auto samples = tasks::samples(250);
   for (const int accumulate : {1, 3}) {
@@ -82,7 +82,7 @@ TEMPLATE_TEST_CASE("divided layers give the losses of one process, by classes to
   check(serial_equivalence<TestType>(three_layers, uneven, TensorParallel{.accumulate = 5}, ranks, {.steps = 60}));
 }
 
-TEST_CASE("clipped gradients of divided layers give the losses of one process", "[parallel][equivalence][tensor][gradient]") {
+TEST_CASE("TensorParallel and Hybrid give the losses of Single when gradients are clipped", "[parallel][equivalence][tensor][gradient]") {
   const auto samples = tasks::samples(250);
   const pdp::testing::EquivalenceOptions options{.gradient = {.clip_norm = 0.2}};
   check(serial_equivalence<comm::Thread>(three_layers, samples, TensorParallel{}, 2, options));
@@ -90,7 +90,7 @@ TEST_CASE("clipped gradients of divided layers give the losses of one process", 
   check(serial_equivalence<comm::Thread>(deep(4), samples, Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 2}, 8, options));
 }
 
-TEST_CASE("a loss that takes whole outputs leaves the last layer whole", "[parallel][equivalence][tensor]") {
+TEST_CASE("TensorParallel gives the losses of Single for a loss that needs whole outputs", "[parallel][equivalence][tensor]") {
   constexpr pdp::Task regression{nn::Sequential{nn::Linear{8, 24}, nn::Tanh{}, nn::Linear{24, 16}, nn::Tanh{}, nn::Linear{16, 3}},
                                  pdp::loss::MeanSquaredError{}, pdp::optim::Adam{.lr = 1e-2f}};
   const pdp::testing::Batches<float> batches = [](int step) {
@@ -104,7 +104,7 @@ TEST_CASE("a loss that takes whole outputs leaves the last layer whole", "[paral
 
 namespace {
 
-/// A user's loss that takes columns: the squared error of each row, divided by its width.
+/// A user-defined loss that accepts divided columns: the squared error of each row, divided by its width.
 struct ShardedSquaredError : pdp::loss::MeanSquaredError {
   static constexpr pdp::Index part_numbers = 1;
   template <class D, class T>
@@ -133,7 +133,7 @@ struct ShardedSquaredError : pdp::loss::MeanSquaredError {
 
 }  // namespace
 
-TEST_CASE("a user's loss may take columns of the output, and targets as wide as all of it", "[parallel][equivalence][tensor]") {
+TEST_CASE("TensorParallel gives the losses of Single for a user-defined loss over divided columns", "[parallel][equivalence][tensor]") {
   constexpr pdp::Task regression{nn::Sequential{nn::Linear{8, 24}, nn::Tanh{}, nn::Linear{24, 16}, nn::Tanh{}, nn::Linear{16, 4}},
                                  ShardedSquaredError{}, pdp::optim::Adam{.lr = 1e-2f}};
   const pdp::testing::Batches<float> batches = [](int step) {
@@ -145,13 +145,13 @@ TEST_CASE("a user's loss may take columns of the output, and targets as wide as 
   check(serial_equivalence<comm::Thread>(regression, batches, TensorParallel{2}, 4));
 }
 
-TEST_CASE("exchanges may be written into the plan of any strategy", "[parallel][verify][tensor][zero]") {
+TEST_CASE("with_exchanges makes sound plans from those of Zero in every stage", "[parallel][verify][tensor][zero]") {
   const auto task = deep(5);
   const nn::Outline outline = nn::outline(nn::Divided{task.model, {0, 2}, nn::Output::may_be_sharded}, pdp::Shape{8});
   for (const int stage : {1, 2, 3})
     for (const pdp::Index unit_elements : {1, 100, 10'000})
       for (const int accumulate : {1, 2}) {
-        std::vector<Plan> all;  // two shares of the data, each on two ranks that divide layers
+        std::vector<Plan> all;  // two data shards, each on two ranks that divide the layers
         for (int rank = 0; rank < 4; ++rank) {
           const Mesh mesh{.data = 2, .tensor = 2};
           Plan plan = pdp::strategy::detail::along(
@@ -164,7 +164,7 @@ TEST_CASE("exchanges may be written into the plan of any strategy", "[parallel][
       }
 }
 
-TEST_CASE("rows that ranks of a mesh count together count once", "[parallel][tensor][mesh]") {
+TEST_CASE("Hybrid counts every row once for every shape of the mesh", "[parallel][tensor][mesh]") {
   const std::vector<float> x = pdp::testing::normal(9 * 8, 1);
   const auto classes = tasks::classes_of(x);
   for (const auto& mesh : {Mesh{1, 1, 4}, Mesh{2, 2, 1}, Mesh{1, 2, 2}, Mesh{2, 1, 2}})
@@ -179,8 +179,8 @@ TEST_CASE("rows that ranks of a mesh count together count once", "[parallel][ten
     });
 }
 
-TEMPLATE_TEST_CASE("a mesh of data, pipeline and tensor parallelism gives the losses of one process",
-                   "[parallel][equivalence][tensor][mesh]", comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_TEST_CASE("Hybrid gives the losses of Single for every combination of mesh axes", "[parallel][equivalence][tensor][mesh]",
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const auto samples = tasks::samples(250);
   const auto task = deep(6);
   check(serial_equivalence<TestType>(task, samples, Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 3}, 8));
@@ -194,7 +194,7 @@ TEMPLATE_TEST_CASE("a mesh of data, pipeline and tensor parallelism gives the lo
   check(serial_equivalence<TestType>(task, uneven, Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 3}, 8, {.steps = 60}));
 }
 
-TEST_CASE("the plans of divided layers are sound, wherever a pipeline cuts them", "[parallel][verify][tensor][mesh]") {
+TEST_CASE("Hybrid makes sound plans for every mesh and every cut between layers", "[parallel][verify][tensor][mesh]") {
   const auto task = deep(5);
   for (const int data : {1, 2})
     for (const int pipeline : {1, 2, 3})
@@ -209,7 +209,7 @@ TEST_CASE("the plans of divided layers are sound, wherever a pipeline cuts them"
           is_sound(Hybrid<>{.mesh = {data, pipeline, tensor}, .micro_batches = micro_batches});
           is_sound(Hybrid<ZeroBubble>{.mesh = {data, pipeline, tensor}, .micro_batches = micro_batches});
         }
-  for (int cut = 1; cut < 17; ++cut) {  // within a pair of divided layers, too
+  for (int cut = 1; cut < 17; ++cut) {  // also within a pair of divided layers
     const Hybrid<> strategy{.mesh = {1, 2, 2}, .micro_batches = 2, .cuts = {cut}};
     const nn::Outline outline = nn::outline(placed(strategy, deep(5).model, {0, 4}, task.loss), pdp::Shape{8});
     if (cut >= outline.size()) break;
@@ -220,7 +220,7 @@ TEST_CASE("the plans of divided layers are sound, wherever a pipeline cuts them"
   }
 }
 
-TEST_CASE("divided layers predict, evaluate, and give their parameters whole", "[parallel][tensor]") {
+TEST_CASE("Trainer with divided layers predicts, evaluates and returns parameters like Single", "[parallel][tensor]") {
   const auto samples = tasks::samples(50);
   const pdp::TrainerOptions options{.global_batch = 20, .seed = 7};
   const std::vector<float> x = pdp::testing::normal(11 * 8, 5);
@@ -267,7 +267,7 @@ TEST_CASE("divided layers predict, evaluate, and give their parameters whole", "
   same(AnyStrategy{DataParallel{}}, 2);
 }
 
-TEST_CASE("parameters go from one process to divided layers and back, to the bit", "[parallel][tensor][checkpoint]") {
+TEST_CASE("Trainer::parameters returns the bits given to set_parameters, also for divided layers", "[parallel][tensor][checkpoint]") {
   std::vector<pdp::checkpoint::Tensor> whole;
   pdp::testing::ranks<comm::Thread>(1, [&](auto& world) {
     pdp::Trainer trainer{world, Single{}, three_layers, {.global_batch = 8, .seed = 3}};
@@ -287,7 +287,7 @@ TEST_CASE("parameters go from one process to divided layers and back, to the bit
   });
 }
 
-TEST_CASE("a parameter that has changed on one rank of a tensor-parallel group is found", "[parallel][tensor]") {
+TEST_CASE("Trainer::check_parameters finds a parameter that one rank of a Hybrid mesh has changed", "[parallel][tensor]") {
   const auto change = [](const char* name, int rank, const std::string& words) {
     pdp::testing::ranks<comm::Thread>(4, [&](auto& world) {
       pdp::Trainer trainer{world, Hybrid<>{.mesh = {2, 1, 2}}, three_layers, {.global_batch = 8}};
@@ -309,7 +309,7 @@ TEST_CASE("a parameter that has changed on one rank of a tensor-parallel group i
   change("2.bias", 1, "rank 1 has other values than rank 0");
 }
 
-TEST_CASE("what tensor parallelism cannot divide is refused in a sentence", "[parallel][tensor][bad input]") {
+TEST_CASE("TensorParallel and Hybrid reject models and meshes that they cannot divide", "[parallel][tensor][bad input]") {
   const auto refuse = [](const auto& task, const auto& strategy, int size, const std::string& words) {
     pdp::testing::ranks<comm::Thread>(size, [&](auto& world) {
       std::string said;
@@ -338,12 +338,12 @@ TEST_CASE("what tensor parallelism cannot divide is refused in a sentence", "[pa
   refuse(three_layers, Hybrid<>{.mesh = {1, 65536, 65536}}, 2, "has 4294967296 ranks, but the world has 2");
 }
 
-TEST_CASE("a plan of divided layers with a fault is refused, and the fault is named", "[parallel][verify][tensor]") {
+TEST_CASE("verify rejects faulty plans of divided layers and names the fault", "[parallel][verify][tensor]") {
   const Hybrid<> strategy{.mesh = {2, 2, 2}, .micro_batches = 2};
   const nn::Outline outline = nn::outline(placed(strategy, deep(5).model, {0, 8}, pdp::loss::CrossEntropy{}), pdp::Shape{8});
   const std::vector<Plan> sound = plans(strategy, outline, 8);
   using Choose = std::function<bool(const Instruction&)>;
-  /// Takes the first instruction of that kind out of the lists of all ranks, or of one.
+  /// Removes the first chosen instruction from the steps of all ranks, or of one rank.
   const auto without = [&](const Choose& chosen, int rank = -1) {
     std::vector<Plan> altered = sound;
     for (int each = 0; each < 8; ++each)
@@ -386,7 +386,7 @@ TEST_CASE("a plan of divided layers with a fault is refused, and the fault is na
            if (i.op == Op::reduce_start || i.op == Op::reduce_wait) i.group = Mesh::tensor_group;
          }),
          "reduces a unit over another group");
-  std::vector<Plan> twice = sound;  // a sum that is taken again
+  std::vector<Plan> twice = sound;  // a sum that is computed twice
   for (Plan& plan : twice) {
     const auto end = std::ranges::find_if(plan.step, [](const Instruction& i) { return i.op == Op::sum_wait; });
     const Instruction wait = *end;
@@ -395,7 +395,7 @@ TEST_CASE("a plan of divided layers with a fault is refused, and the fault is na
     plan.step.insert(end + 1, {start, wait});
   }
   refuse(twice, "adds up what is no term of a sum");
-  std::vector<Plan> crossed = sound;  // reductions between ranks that hold other parts
+  std::vector<Plan> crossed = sound;  // reductions between ranks that hold different parts of the layers
   for (Plan& plan : crossed) std::swap(plan.groups[0], plan.groups[2]);
   refuse(crossed, "does not hold each part of the layers once, in their order");
   std::vector<Plan> mixed = sound;  // ranks of a tensor-parallel group that do not take the same rows
@@ -404,7 +404,7 @@ TEST_CASE("a plan of divided layers with a fault is refused, and the fault is na
     mixed[static_cast<std::size_t>(rank)].groups[2] = {((own.data + own.tensor) % 2) * 2 + own.pipeline, own.tensor};
   }
   refuse(mixed, "do not take the same rows");
-  std::vector<Plan> apart = sound;  // shares of the data that nobody adds up
+  std::vector<Plan> apart = sound;  // data shards whose gradients are never summed
   for (Plan& plan : apart) {
     for (Unit& unit : plan.units) unit.group = -1;
     std::erase_if(plan.step, [](const Instruction& i) { return i.op == Op::reduce_start || i.op == Op::reduce_wait; });
@@ -425,11 +425,11 @@ TEST_CASE("a plan of divided layers with a fault is refused, and the fault is na
   refuse(doubled, "takes the totals twice");
 }
 
-TEST_CASE("what is overwritten while it is added up, or afterwards, is not used", "[parallel][verify][tensor]") {
+TEST_CASE("verify rejects plans that overwrite the memory of a sum or never add up its terms", "[parallel][verify][tensor]") {
   const auto task = deep(4);
   const nn::Outline outline = nn::outline(placed(TensorParallel{}, task.model, {0, 2}, task.loss), pdp::Shape{8});
   const std::vector<Plan> sound = plans(TensorParallel{}, outline, 2);
-  /// Puts an instruction before, or behind, the first one that is chosen.
+  /// Inserts an instruction before (behind = 0) or after (behind = 1) the chosen one, and returns the explanation of verify.
   const auto with = [&](const Instruction& more, const Instruction& chosen, int behind) {
     std::vector<Plan> altered = sound;
     for (Plan& plan : altered) plan.step.insert(std::ranges::find(plan.step, chosen) + behind, more);
@@ -437,24 +437,24 @@ TEST_CASE("what is overwritten while it is added up, or afterwards, is not used"
     CHECK_FALSE(verdict);
     return explain(verdict, altered);
   };
-  // Replicate 6, ColumnParallel 7: gradient 6 is the sum of what ColumnParallel leaves at boundary 7, in the same memory.
+  // Replicate 6, ColumnParallel 7: gradient 6 is the sum of the terms that ColumnParallel writes at boundary 7, in the same memory.
   constexpr auto activation = pdp::plan::Tensor::activation, gradient = pdp::plan::Tensor::gradient;
   const Instruction start = sum(Op::sum_start, gradient, 0, 6, 0), wait = sum(Op::sum_wait, gradient, 0, 6, 0);
   CHECK_THAT(with(compute(Op::backward_input, 0, 7, 8), start, 1), Contains("overwrites what is being added up"));
   CHECK_THAT(with(compute(Op::backward_input, 0, 7, 8), wait, 1), Contains("whose memory holds what came later"));
-  // RowParallel 3, AllReduce 4: activation 5 is the sum of what RowParallel leaves at boundary 4.
+  // RowParallel 3, AllReduce 4: activation 5 is the sum of the terms that RowParallel writes at boundary 4.
   CHECK_THAT(with(compute(Op::forward, 0, 3, 4), sum(Op::sum_start, activation, 0, 5, 0), 1),
              Contains("overwrites what is being added up"));
   CHECK_THAT(with(compute(Op::forward, 0, 3, 4), sum(Op::sum_wait, activation, 0, 5, 0), 1),
              Contains("whose memory holds what came later"));
   std::vector<Plan> left = sound;
-  for (Plan& plan : left) {  // a term of nothing that is needed
+  for (Plan& plan : left) {  // terms that no sum uses
     plan.evaluate.push_back(compute(Op::forward, 0, 3, 5));
   }
   CHECK_THAT(explain(verify(outline, left), left), Contains("leaves terms that are never added up"));
 }
 
-TEST_CASE("what ranks know of a loss is kept of one micro-batch at a time", "[parallel][verify][tensor]") {
+TEST_CASE("verify rejects a loss after share_loss of another micro-batch", "[parallel][verify][tensor]") {
   const nn::Outline outline = nn::outline(placed(TensorParallel{}, three_layers.model, {0, 2}, three_layers.loss), pdp::Shape{8});
   std::vector<Plan> both = plans(TensorParallel{2}, outline, 2);
   for (Plan& plan : both) {
@@ -466,7 +466,7 @@ TEST_CASE("what ranks know of a loss is kept of one micro-batch at a time", "[pa
   CHECK_THAT(explain(verify(outline, both), both), Contains("needs what the other ranks know of the loss"));
 }
 
-TEST_CASE("gradients of divided layers are added up while those of the parameters are computed", "[parallel][plan][tensor]") {
+TEST_CASE("TensorParallel sums the gradient of a layer's input while its backward_weight runs", "[parallel][plan][tensor]") {
   const auto task = deep(4);
   const nn::Outline outline = nn::outline(placed(TensorParallel{}, task.model, {0, 2}, task.loss), pdp::Shape{8});
   const Plan plan = TensorParallel{}.plan(outline, {0, 2});
@@ -485,7 +485,7 @@ TEST_CASE("gradients of divided layers are added up while those of the parameter
   CHECK(at("sum_start gradient 6 of micro-batch 0 in group 0") < at("backward_weight micro-batch 0, layers 7 to 7"));
   CHECK(at("sum_wait gradient 6 of micro-batch 0 in group 0") > at("backward_weight micro-batch 0, layers 7 to 7"));
   CHECK(at("sum_wait gradient 6 of micro-batch 0 in group 0") + 1 == at("backward_input micro-batch 0, layers 5 to 5"));
-  CHECK(std::ranges::find(names, "sum_start gradient 0 of micro-batch 0 in group 0") == names.end());  // nobody learns from the input's
+  CHECK(std::ranges::find(names, "sum_start gradient 0 of micro-batch 0 in group 0") == names.end());  // no layer needs it
 }
 
 }  // namespace tensor_test

@@ -21,13 +21,13 @@ namespace plan = pdp::plan;
 namespace strategy = pdp::strategy;
 using pdp::testing::Equivalence, pdp::testing::EquivalenceOptions, pdp::testing::serial_equivalence;
 
-// The harness must pass what is equal and fail what is not, or it proves nothing.
+// The harness must accept equal losses and reject different ones. Otherwise it proves nothing.
 
 namespace {
 
 constexpr nn::Sequential model{nn::Linear{6, 16}, nn::Tanh{}, nn::Linear{16, 3}};
 
-/// The mean over a rank's own rows, which is right on one rank only: means of means, and sums of means, weigh rows unevenly.
+/// A faulty loss: the mean over a rank's own rows. It is right on one rank only. Means of means, and sums of means, weigh rows unevenly.
 struct OwnMean : pdp::loss::CrossEntropy {
   template <class D, class T>
   void operator()(const D& device, pdp::Matrix<const T> output, std::span<const Target> classes, const double*, pdp::Matrix<T> gradient,
@@ -46,7 +46,7 @@ pdp::data::InMemory<std::int32_t> samples() {
   return {pdp::Shape{6}, x, classes};
 }
 
-/// DataParallel with one thing changed.
+/// DataParallel with one change to its plan.
 template <class Change>
 struct Changed {
   Change change;
@@ -61,29 +61,29 @@ Changed(Change) -> Changed<Change>;
 
 }  // namespace
 
-TEST_CASE("equal losses pass, and the report says how close they stay", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence accepts equal losses and reports how much they differ", "[testing][equivalence]") {
   const Equivalence report = serial_equivalence<comm::Thread>(task, samples(), strategy::DataParallel{}, 3, {.steps = 50});
   CHECK(report);
   CHECK_THAT(report.text(), StartsWith("in 50 steps the losses differ by at most "));
   CHECK(report.single().size() == 50);
   CHECK(report.strategy().size() == 50);
   CHECK(report.single().back() < 0.8 * report.single().front());
-  CHECK(report.control() != report.single());  // rows in another order are added in another order
+  CHECK(report.control() != report.single());  // the control run adds rows in another order
   CHECK(pdp::testing::relative_difference(report.control(), report.single()) < 1e-5);
 }
 
-TEST_CASE("ranks that all take the same share are refused before they run", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence rejects a plan in which all ranks take the same share", "[testing][equivalence]") {
   const Changed twice{[](plan::Plan& plan, plan::RankInWorld) { plan.share.index = 0; }};
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), twice, 2), Contains("do not take each share of the data once"));
 }
 
-TEST_CASE("rows that no rank takes are found before they are missed", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence rejects a plan in which no rank takes the last share", "[testing][equivalence]") {
   const Changed lost{[](plan::Plan& plan, plan::RankInWorld at) { plan.share = {at.rank, at.size + 1}; }};
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), lost, 2), Contains("do not take each share of the data once"));
 }
 
-TEST_CASE("a batch that is not the same on all ranks is found out", "[testing][equivalence]") {
-  // Each thread, and so each rank of each run, makes one of its own.
+TEST_CASE("serial_equivalence fails if ranks see different batches", "[testing][equivalence]") {
+  // Each thread makes its own batch, and so does each rank of each run.
   const pdp::testing::Batches<std::int32_t> batches = [](int) {
     static thread_local const int own = [] {
       static std::atomic<int> threads{0};
@@ -97,23 +97,23 @@ TEST_CASE("a batch that is not the same on all ranks is found out", "[testing][e
   CHECK_THAT(report.text(), StartsWith("step 0: the loss is ") && Contains(", but that of Single is ") && Contains("is allowed"));
 }
 
-TEST_CASE("a gradient that is not the mean over the global batch is found out", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence fails if the loss is the mean over each rank's own rows", "[testing][equivalence]") {
   const auto report = serial_equivalence<comm::Thread>(own_mean_task, samples(), strategy::DataParallel{}, 3);
   CHECK_FALSE(report);
   CHECK_THAT(report.text(), StartsWith("step 1: "));  // the loss of step 0 comes before the first update
   CHECK(serial_equivalence<comm::Thread>(own_mean_task, samples(), strategy::DataParallel{}, 1));
 }
 
-TEST_CASE("a plan that forgets a reduction is refused before it runs", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence throws PlanError for a plan without reductions", "[testing][equivalence]") {
   const Changed forgetful{[](plan::Plan& plan, plan::RankInWorld) {
     std::erase_if(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::reduce_start || i.op == plan::Op::reduce_wait; });
   }};
   CHECK_THROWS_AS(serial_equivalence<comm::Thread>(task, samples(), forgetful, 2), pdp::PlanError);
 }
 
-TEST_CASE("a plan that names another unit, or another micro-batch, than it should is refused before it runs", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence throws PlanError for a plan with a wrong unit or micro-batch", "[testing][equivalence]") {
   using plan::Op;
-  using Change = std::function<void(plan::Plan&, plan::RankInWorld)>;  // it can be assigned, as a strategy must
+  using Change = std::function<void(plan::Plan&, plan::RankInWorld)>;  // a strategy must be assignable, which a lambda is not
   for (const Op op : {Op::reduce_start, Op::reduce_wait, Op::update}) {
     const Changed wrong_unit{
         Change{[op](plan::Plan& plan, plan::RankInWorld) { std::ranges::find(plan.step, op, &plan::Instruction::op)->unit = 1; }}};
@@ -133,7 +133,7 @@ TEST_CASE("a plan that names another unit, or another micro-batch, than it shoul
     }
 }
 
-TEST_CASE("a plan that reduces over itself alone is refused before it runs", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence rejects a plan whose ranks reduce in groups of one rank", "[testing][equivalence]") {
   const Changed apart{[](plan::Plan& plan, plan::RankInWorld at) {
     plan.groups = {{.color = at.rank, .key = 0}};
     for (plan::Unit& unit : plan.units) unit.group = 1;
@@ -143,7 +143,7 @@ TEST_CASE("a plan that reduces over itself alone is refused before it runs", "[t
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(task, samples(), apart, 2), Contains("do not take each share of the data once"));
 }
 
-TEST_CASE("the first steps must agree closely; later ones may drift as the control run does", "[testing][equivalence]") {
+TEST_CASE("Equivalence is strict in the first steps and then allows the drift of the control run", "[testing][equivalence]") {
   const std::size_t steps = 30;
   const std::vector<double> single(steps, 1.0);
   std::vector<double> control = single, strategy = single;
@@ -165,13 +165,13 @@ TEST_CASE("the first steps must agree closely; later ones may drift as the contr
   strategy[21] = 1 + 2e-5;  // the control run has not drifted yet
   CHECK_FALSE(report());
   strategy[21] = 1;
-  control[3] = 2;  // a control run that goes astray excuses nothing in the first steps
+  control[3] = 2;  // drift of the control run allows nothing in the first steps
   strategy[19] = 1 + 2e-5;
   CHECK_FALSE(report());
   CHECK_THAT(report().text(), StartsWith("step 19: "));
 }
 
-TEST_CASE("losses that are no numbers, or differ between ranks, never pass", "[testing][equivalence]") {
+TEST_CASE("Equivalence fails if a loss is NaN or differs between ranks", "[testing][equivalence]") {
   const std::vector<double> fine{1, 1}, nan{1, std::nan("")}, other{1, 1.0000001};
   const auto text = [](const auto& single, const auto& strategy, const auto& of_rank_1) {
     const Equivalence report{single, single, {strategy, of_rank_1}, {}};
@@ -183,7 +183,7 @@ TEST_CASE("losses that are no numbers, or differ between ranks, never pass", "[t
   CHECK_THAT(text(fine, fine, other), Contains("step 1: rank 1 reports a loss of 1.0000001, but rank 0 one of 1"));
 }
 
-TEST_CASE("a model of any width needs the shape of a sample", "[testing][equivalence]") {
+TEST_CASE("serial_equivalence needs the input option for a model of any width", "[testing][equivalence]") {
   constexpr pdp::Task any{nn::Sequential{nn::Tanh{}}, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}};
   CHECK_THROWS_WITH(serial_equivalence<comm::Thread>(any, samples(), strategy::DataParallel{}, 1), Contains("say theirs"));
   CHECK(serial_equivalence<comm::Thread>(any, samples(), strategy::DataParallel{}, 2, {.steps = 3, .input = pdp::Shape{6}}));

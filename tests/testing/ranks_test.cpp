@@ -14,7 +14,7 @@ namespace comm = pdp::comm;
 namespace testing = pdp::testing;
 using namespace std::chrono_literals;
 
-TEMPLATE_TEST_CASE("ranks() runs a function on every rank, each on a thread of its own, and gives what they return in order", "[testing]",
+TEMPLATE_TEST_CASE("testing::ranks runs a function on one thread for each rank and returns the results in rank order", "[testing]",
                    comm::Thread, comm::Shm, comm::Tcp) {
   const int size = GENERATE(1, 2, 5);
   const auto results = testing::ranks<TestType>(size, [](TestType& world) {
@@ -30,7 +30,7 @@ TEMPLATE_TEST_CASE("ranks() runs a function on every rank, each on a thread of i
   CHECK(threads.size() == static_cast<std::size_t>(size) + 1);
 }
 
-TEST_CASE("ranks() takes functions that return nothing, and results that can only be moved", "[testing]") {
+TEST_CASE("testing::ranks accepts functions that return void or a move-only type", "[testing]") {
   std::atomic<int> sum{0};
   testing::ranks<comm::Thread>(3, [&](comm::Thread& world) { sum += world.rank() + 1; });
   CHECK(sum == 6);
@@ -38,7 +38,7 @@ TEST_CASE("ranks() takes functions that return nothing, and results that can onl
   CHECK(*results.front() == 1);
 }
 
-TEMPLATE_TEST_CASE("what a rank throws is thrown where ranks() was called, and ends the others", "[testing]", comm::Thread, comm::Shm,
+TEMPLATE_TEST_CASE("testing::ranks rethrows the exception of one rank and ends the other ranks", "[testing]", comm::Thread, comm::Shm,
                    comm::Tcp) {
   const auto start = std::chrono::steady_clock::now();
   CHECK_THROWS_MATCHES(testing::ranks<TestType>(3,
@@ -50,7 +50,8 @@ TEMPLATE_TEST_CASE("what a rank throws is thrown where ranks() was called, and e
   CHECK(std::chrono::steady_clock::now() - start < 2s);
 }
 
-TEMPLATE_TEST_CASE("the cause is thrown, though its consequences come first", "[testing]", comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_TEST_CASE("testing::ranks rethrows the original exception even if the failures it causes come first", "[testing]", comm::Thread,
+                   comm::Shm, comm::Tcp) {
   struct SlowToLeave {
     ~SlowToLeave() { std::this_thread::sleep_for(50ms); }
   };
@@ -58,20 +59,20 @@ TEMPLATE_TEST_CASE("the cause is thrown, though its consequences come first", "[
                                            [](TestType& world) {
                                              const SlowToLeave slow;
                                              std::array<float, 4> values{};
-                                             auto work = world.all_reduce_async(values, comm::Sum{});  // let go of in the unwinding
+                                             auto work = world.all_reduce_async(values, comm::Sum{});  // destroyed by unwinding
                                              if (world.rank() == 1) throw std::out_of_range{"the cause"};
                                              for (;;) world.barrier();
                                            }),
                   std::out_of_range);
 }
 
-TEMPLATE_TEST_CASE("a hang is an error when the deadline has passed", "[testing]", comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_TEST_CASE("testing::ranks throws Timeout after the deadline if a rank hangs", "[testing]", comm::Thread, comm::Shm, comm::Tcp) {
   const auto start = std::chrono::steady_clock::now();
   CHECK_THROWS_AS(testing::ranks<TestType>(
                       2,
                       [](TestType& world) {
                         std::array<int, 1> value{};
-                        while (world.rank() == 1) world.progress();  // it waits for nothing, so no rank can see the program's error
+                        while (world.rank() == 1) world.progress();  // it waits for nothing, so deadlock detection cannot find the error
                         world.recv(value, 1);
                       },
                       300ms),
@@ -79,7 +80,7 @@ TEMPLATE_TEST_CASE("a hang is an error when the deadline has passed", "[testing]
   CHECK(std::chrono::steady_clock::now() - start < 2s);
 }
 
-TEST_CASE("errors() gives what each rank threw, and what it is", "[testing]") {
+TEST_CASE("testing::errors returns the exception of each rank with its type and message", "[testing]") {
   const auto errors = testing::errors<comm::Thread>(4, [](comm::Thread& world) {
     if (world.rank() == 0) return;
     if (world.rank() == 1) throw pdp::UsageError{"two"};
@@ -102,14 +103,14 @@ TEST_CASE("errors() gives what each rank threw, and what it is", "[testing]") {
   CHECK(errors[3].lost_rank() == 7);
 }
 
-TEST_CASE("worlds that cannot be are refused", "[testing]") {
+TEST_CASE("testing::ranks rejects a world of 0 ranks, and a world of 2 ranks for Self", "[testing]") {
   const auto nothing = [](auto&) {};
   CHECK_THROWS_WITH(testing::ranks<comm::Thread>(0, nothing), Contains("a world of 0 ranks was asked for"));
   CHECK_THROWS_WITH(testing::ranks<comm::Self>(2, nothing),
                     Contains("this communicator is for one rank, but a world of 2 ranks was asked for"));
 }
 
-TEST_CASE("the ranks of a test have a short deadline unless it is said", "[testing]") {
+TEST_CASE("testing::ranks sets default_deadline unless the caller passes a deadline", "[testing]") {
   CHECK(testing::ranks<comm::Thread>(1, [](comm::Thread& world) { return world.deadline(); }).front() == testing::default_deadline);
   CHECK(testing::ranks<comm::Tcp>(
             2, [](comm::Tcp& world) { return world.deadline(); }, 3s)

@@ -26,7 +26,7 @@ namespace strategy = pdp::strategy;
 
 namespace {
 
-/// All that a rank is given.
+/// All arguments of a rank's Trainer.
 struct Given {
   std::vector<pdp::Index> widths{6, 16, 16, 16, 8};
   pdp::nn::Linear layers{};
@@ -36,7 +36,7 @@ struct Given {
   pdp::TrainerOptions options{.global_batch = 12, .seed = 5, .clip_norm = 1};
 };
 
-/// What the ranks of a world are told, of which the last one is given something else. Empty where nothing is wrong.
+/// Returns the error message of each rank if the last rank has a changed argument. A message is empty if nothing was thrown.
 template <class C = comm::Thread, class Change>
 std::vector<std::string> told(int size, Change&& change) {
   return pdp::testing::ranks<C>(size, [&](C& world) -> std::string {
@@ -55,7 +55,7 @@ std::vector<std::string> told(int size, Change&& change) {
 
 }  // namespace
 
-TEST_CASE("every rank is told which of them was given something else, and what", "[train][agreement]") {
+TEST_CASE("Trainer throws on every rank and names the argument and the rank that differ", "[train][agreement]") {
   const int size = GENERATE(2, 5);
   const auto is_told = [size](const std::string& words, auto&& change) {
     const std::string expected = pdp::text("rank ", size - 1, " was given ", words, "; give every rank of a training the same");
@@ -74,18 +74,19 @@ TEST_CASE("every rank is told which of them was given something else, and what",
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.lr = std::numeric_limits<float>::quiet_NaN(); });
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.steps = 200; });
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.to = 0.4f; });
-  is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 0}; });  // refused by it
+  is_told("another strategy than rank 0",
+          [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 0}; });  // rejected by it
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Zero{.stage = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Pipeline<>{.micro_batches = 3}; });
 }
 
-TEST_CASE("ranks that send each other messages are told, too", "[train][agreement]") {
+TEST_CASE("Trainer over Tcp names the rank that has a different seed, on every rank", "[train][agreement]") {
   for (const std::string& each : told<comm::Tcp>(3, [](Given& given) { given.options.seed = 4; }))
     CHECK_THAT(each, StartsWith("rank 2 was given seed = 4, but rank 0 seed = 5; "));
 }
 
-TEST_CASE("one rank alone has nobody to differ from", "[train][agreement]") {
+TEST_CASE("Trainer on a single rank accepts any seed", "[train][agreement]") {
   CHECK(told(1, [](Given& given) { given.options.seed = 4; }).front().empty());
 }
 

@@ -44,7 +44,7 @@ Samples samples(std::size_t count, Shape shape = Shape{6}) {
 }
 constexpr pdp::FitOptions quiet{.epochs = 1, .progress = false};
 
-/// What the ranks are told of f(trainer, whether this is the last rank), on a communicator and with a strategy.
+/// Returns the error message of each rank that calls f(trainer, whether this is the last rank). A message is empty if nothing was thrown.
 template <class C = comm::Thread, class S, class F>
 std::vector<std::string> told(int size, const S& strategy, F&& f) {
   return pdp::testing::ranks<C>(size, [&](C& world) -> std::string {
@@ -63,7 +63,7 @@ void check_told(const std::vector<std::string>& messages, const std::string& exp
   for (const std::string& each : messages) CHECK(each == expected);
 }
 
-/// The tensors of the model, with another number in one of them.
+/// Returns the tensors of the model, with `changed` added to one number of one tensor.
 std::vector<Tensor> tensors(float changed) {
   comm::Self self;
   pdp::Trainer trainer{self, Single{}, task, {.global_batch = 12, .seed = 77}};
@@ -84,7 +84,7 @@ void with_every_strategy(F&& f) {
 
 }  // namespace
 
-TEST_CASE("Ranks that set other parameters than rank 0 are named on every rank, and nothing is changed", "[train][agreement]") {
+TEST_CASE("Trainer::set_parameters names the rank that has different values, and changes nothing", "[train][agreement]") {
   const auto same = tensors(0), other = tensors(1e-6f);
   with_every_strategy([&](int size, const auto& strategy) {
     const std::string expected = pdp::text("rank ", size - 1, " was given another set of parameters than rank 0", give_same);
@@ -94,7 +94,7 @@ TEST_CASE("Ranks that set other parameters than rank 0 are named on every rank, 
                       try {
                         trainer.set_parameters(last ? other : tensors(3), "a test");
                       } catch (const pdp::ConfigError&) {
-                        const auto kept = trainer.parameters();  // on rank 0
+                        const auto kept = trainer.parameters();  // empty except on rank 0
                         for (std::size_t t = 0; t < kept.size(); ++t)
                           if (kept[t].values != same[t].values) throw std::runtime_error{"parameters have changed"};
                         throw;
@@ -110,7 +110,7 @@ TEST_CASE("Ranks that set other parameters than rank 0 are named on every rank, 
   });
 }
 
-TEST_CASE("A rank that alone sets parameters is named before the first step", "[train][agreement]") {
+TEST_CASE("Trainer names the rank that calls set_parameters while the others call fit or step", "[train][agreement]") {
   const auto given = tensors(0);
   with_every_strategy([&](int size, const auto& strategy) {
     const std::string words = pdp::text("rank ", size - 1, " calls set_parameters, but rank 0 calls ");
@@ -131,7 +131,7 @@ TEST_CASE("A rank that alone sets parameters is named before the first step", "[
   });
 }
 
-TEST_CASE("Parameters that a rank has changed by itself are found before the first step", "[train][agreement]") {
+TEST_CASE("Trainer::fit throws before the first step if one rank has changed its parameters", "[train][agreement]") {
   const auto messages = told(3, DataParallel{}, [](auto& trainer, bool last) {
     trainer.engine().stage().for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
       if (last && parameter.full_name() == "2.bias") values[1] = 4;
@@ -141,7 +141,7 @@ TEST_CASE("Parameters that a rank has changed by itself are found before the fir
   for (const std::string& each : messages) CHECK_THAT(each, StartsWith("2.bias is not the same on all ranks") && Contains("rank 2"));
 }
 
-TEST_CASE("Every rank is told which of them calls fit with other arguments", "[train][agreement]") {
+TEST_CASE("Trainer::fit names the rank that has different arguments or data, on every rank", "[train][agreement]") {
   const auto check = [](const std::string& words, auto&& fit) {
     check_told(told(3, DataParallel{}, fit), "rank 2 was given " + words + give_same);
     check_told(told<comm::Tcp>(2, Pipeline<>{.micro_batches = 2}, fit), "rank 1 was given " + words + give_same);
@@ -161,7 +161,7 @@ TEST_CASE("Every rank is told which of them calls fit with other arguments", "[t
         [&](auto& trainer, bool last) { trainer.fit(samples(40), {.epochs = 1, .shuffle = !last, .progress = false}, ignore); });
 }
 
-TEST_CASE("A rank that evaluates while others train is named on every rank", "[train][agreement]") {
+TEST_CASE("Trainer names the rank that calls evaluate while the others call fit", "[train][agreement]") {
   check_told(told(3, Zero{.stage = 3},
                   [](auto& trainer, bool last) {
                     trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
@@ -175,7 +175,7 @@ TEST_CASE("A rank that evaluates while others train is named on every rank", "[t
              pdp::text("rank 1 was given samples in the dataset = 30, but rank 0 samples in the dataset = 40", give_same));
 }
 
-TEST_CASE("Steps on different numbers of rows need no agreement, and make no call for it after the first", "[train][agreement]") {
+TEST_CASE("Trainer::step accepts different row counts, and makes calls for agreement only the first time", "[train][agreement]") {
   const auto x = pdp::testing::normal(12 * 6, 3);
   const std::vector<std::int32_t> classes(12, 2);
   pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& thread) {
@@ -200,7 +200,7 @@ TEST_CASE("Steps on different numbers of rows need no agreement, and make no cal
   });
 }
 
-TEST_CASE("Options that are out of range are refused with the range", "[train][bad input]") {
+TEST_CASE("Trainer rejects global_batch, threads and epochs out of range and names the range", "[train][bad input]") {
   const auto refused = [](auto&& f) { return pdp::testing::errors<comm::Thread>(1, f).front().what(); };
   for (const Index batch : {Index{0}, Index{-1}, Index{1} << 31, std::numeric_limits<Index>::max()})
     CHECK_THAT(refused([&](comm::Thread& world) {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-/// What is written to standard output while the function runs.
+/// Returns the text that is written to standard output while f runs.
 template <class F>
 std::string captured(F&& f) {
   std::FILE* const file = std::tmpfile();

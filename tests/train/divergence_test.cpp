@@ -30,7 +30,8 @@ constexpr pdp::Task task{nn::Sequential{nn::Linear{6, 8}, nn::Tanh{}, nn::Linear
                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
 constexpr int steps = 6, rows = 8;
 
-/// What the ranks of a pipeline throw if rank 1 does something else in its third step. The promise is 2 s.
+/// Trains a pipeline of three ranks in which rank 1 calls `other` instead of its third step. Checks that every rank throws
+/// CommunicationError. Ranks must find a divergence within 2 s; the test allows four times as long on a busy machine.
 template <class Comm, class Other>
 void diverge(const std::string& name, const Other& other) {
   const auto x = pdp::testing::normal(rows * 6, 3);
@@ -53,7 +54,7 @@ void diverge(const std::string& name, const Other& other) {
       300s);
   INFO(name);
   CHECK(std::chrono::steady_clock::now() - begin < 4 * 2s);
-  for (const int steps_of_rank : made) CHECK(steps_of_rank <= 2);  // none is made of parts of different ones
+  for (const int steps_of_rank : made) CHECK(steps_of_rank <= 2);  // no step mixes parts of different steps
   for (const auto& error : errors) {
     INFO(error.what());
     CHECK(error.template is<pdp::CommunicationError>());
@@ -64,7 +65,7 @@ void diverge(const std::string& name, const Other& other) {
 
 using namespace train_divergence_test;
 
-TEMPLATE_TEST_CASE("Ranks of a pipeline that diverge throw on every rank within two seconds", "[train][divergence]", comm::Thread,
+TEMPLATE_TEST_CASE("Trainer throws on every rank within seconds if the ranks of a pipeline diverge", "[train][divergence]", comm::Thread,
                    comm::Tcp) {
   diverge<TestType>("a rank evaluates while the others make a step", [](auto&, auto& trainer) {
     const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, pdp::testing::normal(24 * 6, 4), std::vector<std::int32_t>(24, 2)};
@@ -79,8 +80,8 @@ TEMPLATE_TEST_CASE("Ranks of a pipeline that diverge throw on every rank within 
   });
 }
 
-TEMPLATE_TEST_CASE("A rank that swallows the error of a fit does not take part in the others' step", "[train][divergence]", comm::Thread,
-                   comm::Tcp) {
+TEMPLATE_TEST_CASE("Trainer::step throws on every rank after one rank has swallowed the LabelError of fit", "[train][divergence]",
+                   comm::Thread, comm::Tcp) {
   std::array<bool, 2> stepped{};
   const auto errors = pdp::testing::errors<TestType>(
       2,

@@ -22,7 +22,7 @@ namespace locale_test {
 
 namespace {
 
-/// Everything that machines read, or people, in one string.
+/// Returns the files and texts that pdp writes, in one string.
 std::string written() {
   using namespace pdp::engine;
   using namespace pdp::strategy;
@@ -44,7 +44,7 @@ std::string written() {
 
 }  // namespace
 
-TEST_CASE("What pdp writes and reads is the same in a locale with decimal commas", "[train][locale]") {
+TEST_CASE("pdp writes and reads the same text in a locale with decimal commas", "[train][locale]") {
   const std::string expected = written();
   CHECK_THAT(expected, Contains("\"loss\": 1.25, \"accuracy\": 0.5") && Contains("0.5 100000000 1234567 1.5"));
   const CommaLocale locale;

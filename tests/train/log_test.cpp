@@ -37,7 +37,7 @@ std::vector<std::string> lines(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("the log holds one JSON object for each epoch, with the same keys, as soon as the epoch is over", "[train][log]") {
+TEST_CASE("EpochLog writes one JSON object for each epoch immediately, always with the same keys", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "log.jsonl";
   std::ofstream{path} << "of an earlier run\n";
@@ -66,7 +66,7 @@ TEST_CASE("the log holds one JSON object for each epoch, with the same keys, as 
   CHECK(second["accuracy"].get<double>() == Approx(1e-9));
 }
 
-TEST_CASE("a log that cannot be written is an error that says where and why", "[train][log]") {
+TEST_CASE("EpochLog and LineFile throw with the path and the reason if they cannot write", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string nowhere = folder / "no/such/log.jsonl";
   CHECK_THROWS_AS(pdp::EpochLog{nowhere}, pdp::FileError);
@@ -78,7 +78,7 @@ TEST_CASE("a log that cannot be written is an error that says where and why", "[
   CHECK_THROWS_WITH(full.line("words"), Contains("/dev/full cannot be written: it is closed"));
 }
 
-TEST_CASE("The log of losses is CSV, one line per step as soon as the step is over", "[train][log]") {
+TEST_CASE("LossLog writes one CSV line for each step immediately", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "losses.csv";
   std::ofstream{path} << "of an earlier run\n";
@@ -94,7 +94,7 @@ TEST_CASE("The log of losses is CSV, one line per step as soon as the step is ov
   CHECK_THROWS_AS(pdp::LossLog{folder / "no/such/losses.csv"}, pdp::FileError);
 }
 
-TEST_CASE("A line file on a pipe rejects one without a reader, and waits for a reader that is slow", "[train][log]") {
+TEST_CASE("LineFile rejects a pipe without a reader and waits for a slow reader", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -119,7 +119,7 @@ TEST_CASE("A line file on a pipe rejects one without a reader, and waits for a r
   CHECK(count == words.size() + 1);
 }
 
-TEST_CASE("A line file is closed in programs that this one starts", "[train][log]") {
+TEST_CASE("LineFile opens its descriptor with close-on-exec", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "log";
   const pdp::LineFile file{path};
@@ -130,12 +130,12 @@ TEST_CASE("A line file is closed in programs that this one starts", "[train][log
   }
 }
 
-TEST_CASE("A line file reports a line that only the close finds lost", "[train][log]") {
+TEST_CASE("LineFile::close throws if closing the descriptor fails", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "log";
   pdp::LineFile file{path};
   file.line("words");
-  // The system's close fails: the descriptor is no longer there.
+  // Closes the descriptor, so that LineFile's own close fails.
   for (const auto& descriptor : std::filesystem::directory_iterator{"/proc/self/fd"}) {
     std::error_code error;
     if (std::filesystem::read_symlink(descriptor.path(), error) == path) ::close(std::stoi(descriptor.path().filename()));
@@ -143,14 +143,14 @@ TEST_CASE("A line file reports a line that only the close finds lost", "[train][
   CHECK_THROWS_WITH(file.close(), Contains(path + " cannot be written: "));
 }
 
-TEST_CASE("only rank 0 prints, and the line is out at once", "[train]") {
+TEST_CASE("print writes its line on rank 0 only", "[train]") {
   const std::string words = captured([] {
     pdp::testing::ranks<comm::Thread>(3, [](comm::Thread& world) { pdp::print(world, "rank {} says {:.3f}", world.rank(), 0.12345); });
   });
   CHECK(words == "rank 0 says 0.123\n");
 }
 
-TEST_CASE("where standard error is no terminal there is no progress bar", "[train]") {
+TEST_CASE("Progress shows nothing if standard error is not a terminal", "[train]") {
   std::FILE* const file = std::tmpfile();
   const int before = ::dup(STDERR_FILENO);
   ::dup2(::fileno(file), STDERR_FILENO);
@@ -167,7 +167,7 @@ TEST_CASE("where standard error is no terminal there is no progress bar", "[trai
   std::fclose(file);
 }
 
-TEST_CASE("a line that is printed while the progress bar is shown clears the bar first", "[train]") {
+TEST_CASE("print and Report::print clear the progress bar before they write a line", "[train]") {
   const std::string clear = "\r\033[K", bar = clear + "epoch 0 [##########....................] 1/3 loss 0.5000";
   comm::Self world;
   Terminal terminal;

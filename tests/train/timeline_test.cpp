@@ -28,7 +28,7 @@ namespace {
 
 using Pipeline = pdp::strategy::Pipeline<>;
 
-/// A step of a pipeline of two ranks, as it ran.
+/// Returns the recorded timeline of one step of a pipeline of two ranks.
 Timeline recorded(const pdp::TrainerOptions& options = {.global_batch = 16}) {
   Timeline timeline;
   pdp::testing::ranks<comm::Thread>(2, [&](auto& world) {
@@ -57,7 +57,7 @@ std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
-/// By hand: two ranks, of which the second waits for the first.
+/// Returns a timeline with fixed times: two ranks, of which the second waits for the first.
 Timeline by_hand() {
   using namespace pdp::engine;
   using namespace pdp::strategy;
@@ -67,7 +67,7 @@ Timeline by_hand() {
 
 }  // namespace
 
-TEST_CASE("a recorded step has the times of every instruction of every rank, one after another", "[train][timeline]") {
+TEST_CASE("Trainer::timeline has the times of every instruction of every rank in order", "[train][timeline]") {
   const bool takes_norm = GENERATE(false, true);
   const Timeline timeline = recorded({.global_batch = 16, .clip_norm = takes_norm ? 1.0 : 0.0});
   REQUIRE(timeline.times.size() == 2);
@@ -89,7 +89,7 @@ TEST_CASE("a recorded step has the times of every instruction of every rank, one
   }
 }
 
-TEST_CASE("a timeline is a trace that Chrome reads", "[train][timeline]") {
+TEST_CASE("chrome_trace_of writes a timeline in the trace format of Chrome", "[train][timeline]") {
   const auto trace = nlohmann::json::parse(pdp::chrome_trace_of(by_hand()));
   const auto& events = trace.at("traceEvents");
   REQUIRE(events.size() == 5);
@@ -111,7 +111,7 @@ TEST_CASE("a timeline is a trace that Chrome reads", "[train][timeline]") {
   CHECK(nlohmann::json::parse(pdp::chrome_trace_of(recorded())).at("traceEvents").size() > 40);
 }
 
-TEST_CASE("a timeline is a picture with a row for each rank", "[train][timeline]") {
+TEST_CASE("svg_of draws a timeline with one row for each rank", "[train][timeline]") {
   const std::string svg = pdp::svg_of(by_hand());
   CHECK_THAT(svg, StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\"") && EndsWith("</svg>\n"));
   CHECK_THAT(svg, Contains(">rank 0</text>") && Contains(">rank 1</text>") && !Contains(">rank 2<"));
@@ -120,11 +120,11 @@ TEST_CASE("a timeline is a picture with a row for each rank", "[train][timeline]
   CHECK_THAT(svg, Contains("x=\"352.50\" y=\"76\" width=\"847.50\""));  // the second row, from a quarter to the end
   CHECK_THAT(svg, Contains(">7</text>"));                               // the micro-batch
   CHECK_THAT(svg, Contains(">200 us</text>") && Contains(">2000 us</text>") && !Contains(">100 us</text>"));
-  CHECK(count(svg, "<rect") == 1 + 7 + 3);  // ground, legend, instructions
+  CHECK(count(svg, "<rect") == 1 + 7 + 3);  // background, legend, instructions
   CHECK(count(svg, "<rect") == count(svg, "/>") - count(svg, "<line") + count(svg, "</rect>"));
 }
 
-TEST_CASE("A StepTimeline writes the step that was asked for, or the last one if there are fewer", "[train][timeline]") {
+TEST_CASE("StepTimeline writes the requested step, or the last one if there are fewer steps", "[train][timeline]") {
   const auto folder = std::filesystem::temp_directory_path() / ("pdp_step_timeline_" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   const int steps = GENERATE(1, 2, 4);
@@ -148,14 +148,14 @@ TEST_CASE("A StepTimeline writes the step that was asked for, or the last one if
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("A StepTimeline rejects a file that cannot be written before the first step", "[train][timeline]") {
+TEST_CASE("StepTimeline rejects a file that cannot be written when it is constructed", "[train][timeline]") {
   pdp::comm::Self world;
   pdp::Trainer trainer{world, pdp::strategy::Single{}, tasks::classifier, {.global_batch = 16}};
   CHECK_THROWS_AS((pdp::StepTimeline{trainer, "step.png", 0}), pdp::ConfigError);
   CHECK_THROWS_AS((pdp::StepTimeline{trainer, "/no/such/folder/step.svg", 0}), pdp::FileError);
 }
 
-TEST_CASE("the name of a timeline's file says what it holds", "[train][timeline]") {
+TEST_CASE("write_timeline chooses the format by the extension of the file", "[train][timeline]") {
   const auto folder = std::filesystem::temp_directory_path() / ("pdp_timeline_" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
   const auto read = [](const std::filesystem::path& file) {

@@ -64,7 +64,7 @@ Fit fit(comm::Thread& world, const Samples& data, const pdp::FitOptions& how, In
   return found;
 }
 
-/// What the Trainer, or a call on it, throws on one rank.
+/// Returns the exception that f throws on a world of one rank.
 template <class F>
 pdp::testing::Thrown refused(F&& f) {
   return pdp::testing::errors<comm::Thread>(1, std::forward<F>(f)).front();
@@ -72,7 +72,7 @@ pdp::testing::Thrown refused(F&& f) {
 
 }  // namespace
 
-TEST_CASE("fit learns, and its losses and order of samples are the same whatever the number of ranks", "[train]") {
+TEST_CASE("Trainer::fit learns and gives the same losses for every number of ranks", "[train]") {
   const Samples data = samples(210);  // 7 batches an epoch, the last one of 18 rows
   const Fit one = ranks<comm::Thread>(1, [&](comm::Thread& world) { return fit(world, data, {.epochs = 6}); }).front();
   CHECK(one.losses.back() < 0.6 * one.losses.front());
@@ -90,7 +90,7 @@ TEST_CASE("fit learns, and its losses and order of samples are the same whatever
     }
 }
 
-TEST_CASE("on_epoch gets the means over all samples of the epoch, on every rank", "[train]") {
+TEST_CASE("Trainer::fit passes the mean loss over all samples of an epoch to on_epoch, on every rank", "[train]") {
   const Samples data = samples(70);
   for (const Fit& each : ranks<comm::Thread>(3, [&](comm::Thread& world) { return fit(world, data, {.epochs = 3}); })) {
     REQUIRE(each.epochs.size() == 3);
@@ -105,7 +105,7 @@ TEST_CASE("on_epoch gets the means over all samples of the epoch, on every rank"
   }
 }
 
-TEST_CASE("epochs are shuffled by the seed, unless the order is to be kept", "[train]") {
+TEST_CASE("Trainer::fit shuffles samples by the seed unless shuffle is false", "[train]") {
   const Samples data = samples(64);
   const auto first_losses = [&](bool shuffle) {
     return ranks<comm::Thread>(1, [&](comm::Thread& world) { return fit(world, data, {.epochs = 1, .shuffle = shuffle}).losses.front(); })
@@ -115,7 +115,7 @@ TEST_CASE("epochs are shuffled by the seed, unless the order is to be kept", "[t
   CHECK(first_losses(true) != first_losses(false));
 }
 
-TEST_CASE("fit called again goes on with the next epoch, and with its order", "[train]") {
+TEST_CASE("Trainer::fit continues with the next epoch and its sample order when it is called again", "[train]") {
   const Samples data = samples(70);
   const Fit at_once = ranks<comm::Thread>(1, [&](comm::Thread& world) { return fit(world, data, {.epochs = 3}); }).front();
   const Fit in_turn = ranks<comm::Thread>(1, [&](comm::Thread& world) {
@@ -132,7 +132,7 @@ TEST_CASE("fit called again goes on with the next epoch, and with its order", "[
   for (int epoch = 0; epoch < 3; ++epoch) CHECK(in_turn.epochs[static_cast<std::size_t>(epoch)].number == epoch);
 }
 
-TEST_CASE("a batch of the whole set, and more ranks than samples, are no special cases", "[train]") {
+TEST_CASE("Trainer handles a batch of the whole dataset and more ranks than samples", "[train]") {
   const Samples data = samples(3);
   const auto found = ranks<comm::Thread>(5, [&](comm::Thread& world) {
     const Fit made = fit(world, data, {.epochs = 4}, 3);
@@ -152,7 +152,7 @@ TEST_CASE("a batch of the whole set, and more ranks than samples, are no special
   }
 }
 
-TEST_CASE("evaluate counts every sample of a set once, whatever its size, the batch and the number of ranks", "[train]") {
+TEST_CASE("Trainer::evaluate counts every sample once for every dataset size, batch and number of ranks", "[train]") {
   for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{101}}) {
     const Samples data = samples(count);
     std::vector<pdp::engine::Totals> found;
@@ -173,7 +173,7 @@ TEST_CASE("evaluate counts every sample of a set once, whatever its size, the ba
   }
 }
 
-TEST_CASE("a pipeline trains, counts every sample once, and has the outputs on every rank", "[train][pipeline]") {
+TEST_CASE("Trainer with Pipeline trains and evaluates like Single and predicts on every rank", "[train][pipeline]") {
   const Samples data = samples(70);
   const std::vector<float> x = pdp::testing::normal(23 * 6, 2);
   const auto train = [&](auto& world, const auto& strategy) {
@@ -196,7 +196,7 @@ TEST_CASE("a pipeline trains, counts every sample once, and has the outputs on e
   }
 }
 
-TEST_CASE("the parameters of a model that is spread in one way go into one that is spread in another", "[train][checkpoint]") {
+TEST_CASE("Trainer::set_parameters and parameters carry a model from Single to every strategy and back", "[train][checkpoint]") {
   using namespace pdp::strategy;
   const Samples data = samples(70);
   const auto tensors_of = [&](int size, const auto& strategy, const std::vector<pdp::checkpoint::Tensor>& start, int epochs) {
@@ -233,7 +233,7 @@ TEST_CASE("the parameters of a model that is spread in one way go into one that 
   }
 }
 
-TEST_CASE("a sample that is no number is left out with its step, and the report of the epoch stays one", "[train][gradient]") {
+TEST_CASE("NonFinite::skip keeps the loss of an epoch finite if a sample is NaN", "[train][gradient]") {
   auto x = pdp::testing::normal(64 * 6, 11);
   x[40 * 6 + 2] = std::nanf("");
   const Samples data{Shape{6}, x, std::vector<std::int32_t>(64, 1)};
@@ -255,7 +255,7 @@ TEST_CASE("a sample that is no number is left out with its step, and the report 
   }
 }
 
-TEST_CASE("check_parameters finds a parameter that is not the same on every rank that holds it, and says which and where", "[train]") {
+TEST_CASE("Trainer::check_parameters throws on every rank and names a parameter that differs between ranks", "[train]") {
   using namespace pdp::strategy;
   const Samples data = samples(70);
   std::mutex mutex;
@@ -265,7 +265,7 @@ TEST_CASE("check_parameters finds a parameter that is not the same on every rank
     ranks<comm::Thread>(size, [&](comm::Thread& world) {
       pdp::Trainer trainer{world, strategy, classifier, options(16)};
       trainer.fit(data, {.progress = false}, [](const pdp::Epoch&) {});
-      trainer.check_parameters();  // training alone keeps them the same
+      trainer.check_parameters();  // training keeps them equal
       if (world.rank() == changed)
         trainer.engine().stage().for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
           if (parameter.full_name() == name) values.back() = std::nextafter(values.back(), 1.0f);
@@ -276,7 +276,7 @@ TEST_CASE("check_parameters finds a parameter that is not the same on every rank
         const std::lock_guard lock{mutex};
         messages.emplace_back(error.what());
       }
-      world.barrier();  // it is still there
+      world.barrier();  // the world still works
     });
     CAPTURE(size, changed, name);
     REQUIRE(messages.size() == (is_found ? static_cast<std::size_t>(size) : 0));
@@ -290,13 +290,13 @@ TEST_CASE("check_parameters finds a parameter that is not the same on every rank
       for (const char* name : {"0.weight", "0.bias", "2.bias"}) {
         check(size, DataParallel{}, changed, name, true);
         check(size, Zero{.stage = 2}, changed, name, true);
-        check(size, Zero{.stage = 3}, changed, name, false);  // no two ranks keep it
+        check(size, Zero{.stage = 3}, changed, name, false);  // no two ranks hold the same slice
         check(size, Pipeline<>{.micro_batches = 2}, changed, name, false);
       }
   check(1, Single{}, 0, "0.weight", false);
 }
 
-TEST_CASE("predict gives the outputs of any number of rows, one after another", "[train]") {
+TEST_CASE("Trainer::predict returns the outputs of any number of rows in order", "[train]") {
   const std::vector<float> x = pdp::testing::normal(23 * 6, 2);
   ranks<comm::Thread>(1, [&](comm::Thread& world) {
     Trainer trainer{world, DataParallel{}, classifier, options(5)};
@@ -310,7 +310,7 @@ TEST_CASE("predict gives the outputs of any number of rows, one after another", 
   });
 }
 
-TEST_CASE("step takes a caller's own rows, as many on each rank as it has", "[train]") {
+TEST_CASE("Trainer::step accepts a different number of rows on each rank", "[train]") {
   const auto x = pdp::testing::normal(10 * 6, 2);
   const std::vector<std::int32_t> classes{0, 1, 2, 0, 1, 2, 0, 1, 2, 0};
   const auto losses = [&](int size, bool counted) {
@@ -332,7 +332,7 @@ TEST_CASE("step takes a caller's own rows, as many on each rank as it has", "[tr
   CHECK(losses(2, true) == losses(2, false));
 }
 
-TEST_CASE("the schedule's factor is applied to each step", "[train]") {
+TEST_CASE("Trainer::step applies the factor of the learning-rate schedule", "[train]") {
   constexpr pdp::Task ending{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.2f}, pdp::optim::Linear{.steps = 3, .to = 0}};
   const auto x = pdp::testing::normal(4 * 6, 2);
   const std::vector<std::int32_t> classes{0, 1, 2, 0};
@@ -344,11 +344,11 @@ TEST_CASE("the schedule's factor is applied to each step", "[train]") {
                       }).front();
   CHECK(losses[1] < losses[0]);
   CHECK(losses[3] < losses[2]);
-  CHECK(losses[4] == losses[3]);  // by then the rate is zero
+  CHECK(losses[4] == losses[3]);  // the learning rate is zero by then
   CHECK(losses[5] == losses[3]);
 }
 
-TEST_CASE("vectors are learnt by their squared error", "[train]") {
+TEST_CASE("Trainer learns vector targets with MeanSquaredError", "[train]") {
   constexpr pdp::Task line{nn::Sequential{nn::Linear{2, 2}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{.lr = 0.2f}};
   const auto x = pdp::testing::normal(64 * 2, 1);
   std::vector<float> y;
@@ -366,7 +366,7 @@ TEST_CASE("vectors are learnt by their squared error", "[train]") {
   }
 }
 
-TEST_CASE("options that cannot work are refused before the first step, with what to do", "[train]") {
+TEST_CASE("Trainer rejects invalid options, datasets and batches, and says what to do", "[train]") {
   const Samples data = samples(10);
   const auto made = [&](const pdp::TrainerOptions& with) {
     return refused([&](comm::Thread& world) { Trainer{world, DataParallel{}, classifier, with}; });
@@ -377,17 +377,17 @@ TEST_CASE("options that cannot work are refused before the first step, with what
       trainer.fit(to, {.epochs = 1}, [](const pdp::Epoch&) {});
     });
   };
-  SECTION("no batch") {
+  SECTION("without a global batch") {
     const auto error = made({.seed = 1});
     CHECK(error.is<pdp::ConfigError>());
     CHECK_THAT(error.what(), Contains("a global batch of 0 samples was asked for") && Contains("{.global_batch = 256}"));
   }
-  SECTION("no thread") {
+  SECTION("without a thread") {
     const auto error = made({.global_batch = 4, .threads = 0});
     CHECK(error.is<pdp::ConfigError>());
     CHECK_THAT(error.what(), Contains("0 threads a rank were asked for") && Contains("{.threads = 2}"));
   }
-  SECTION("a batch larger than the set") {
+  SECTION("a batch larger than the dataset") {
     const auto error = fitted(data, 11);
     CHECK(error.is<pdp::ConfigError>());
     CHECK_THAT(error.what(), Contains("at most 10") && Contains("found 11") && Contains("smaller batch"));
@@ -397,22 +397,22 @@ TEST_CASE("options that cannot work are refused before the first step, with what
     CHECK(error.is<pdp::ShapeError>());
     CHECK_THAT(error.what(), Contains("the dataset has samples of shape [2, 4], but the model takes 6 values"));
   }
-  SECTION("more targets than one for each sample") {
+  SECTION("two targets for each sample") {
     const auto error = fitted(Samples{Shape{6}, std::vector<float>(60), std::vector<std::int32_t>(20), Shape{2}}, 5);
     CHECK(error.is<pdp::ShapeError>());
     CHECK_THAT(error.what(), Contains("targets of shape [2], but the loss takes 1"));
   }
-  SECTION("a class beyond the outputs") {
+  SECTION("a class without an output") {
     const auto error = fitted(Samples{Shape{6}, std::vector<float>(60), std::vector<std::int32_t>(10, 3)}, 5);
     CHECK(error.is<pdp::ConfigError>());
     CHECK_THAT(error.what(), Contains("is of class 3, but the model gives 3 outputs"));
   }
-  SECTION("an input that the model does not take") {
+  SECTION("an input shape that the model does not accept") {
     const auto error = made({.global_batch = 4, .input = Shape{7}});
     CHECK(error.is<pdp::ShapeError>());
     CHECK_THAT(error.what(), Contains("layer 0 (Linear) expects 6 values a sample, but what comes before it gives 7"));
   }
-  SECTION("a row that is not whole") {
+  SECTION("an incomplete row") {
     const auto error = refused([](comm::Thread& world) {
       Trainer trainer{world, DataParallel{}, classifier, options(4)};
       trainer.step(std::vector<float>(13), std::vector<std::int32_t>(2));
@@ -430,7 +430,7 @@ TEST_CASE("options that cannot work are refused before the first step, with what
   }
 }
 
-TEST_CASE("threads that are of no use are told", "[train]") {
+TEST_CASE("TrainerOptions::useless_threads explains why a rank cannot use its threads", "[train]") {
   const bool has_threads = pdp::cpu::has_threads();
   const auto told = [](int threads, int cores) {
     return pdp::TrainerOptions{.global_batch = 1, .threads = threads}.useless_threads(cores);
@@ -444,7 +444,7 @@ TEST_CASE("threads that are of no use are told", "[train]") {
                                                   : "without pdp::onednn all is computed on one; link it, with a oneDNN that has OpenMP"));
 }
 
-TEST_CASE("the threads of a rank change no more than how its sums are rounded", "[train]") {
+TEST_CASE("Trainer with two threads differs from one thread only by rounding", "[train]") {
   const Samples data = samples(96);
   const auto learnt = [&](int threads) {
     return ranks<comm::Thread>(2, [&](comm::Thread& world) {
@@ -460,7 +460,7 @@ TEST_CASE("the threads of a rank change no more than how its sums are rounded", 
   for (std::size_t i = 0; i < one.size(); ++i) CHECK(pdp::testing::relative_difference(two[i].values, one[i].values) < 1e-5);
 }
 
-TEST_CASE("a class beyond the outputs on one rank ends the training on all", "[train]") {
+TEST_CASE("Trainer::fit throws on every rank if one rank has a class without an output", "[train]") {
   std::vector<std::int32_t> classes(40);
   classes[17] = 9;
   const Samples data{Shape{6}, std::vector<float>(240), classes};
@@ -474,7 +474,7 @@ TEST_CASE("a class beyond the outputs on one rank ends the training on all", "[t
   CHECK(causes == 1);
 }
 
-TEST_CASE("a model of any width asks for the shape of a sample", "[train]") {
+TEST_CASE("Trainer needs the input option for a model of any width", "[train]") {
   constexpr pdp::Task any{nn::Sequential{nn::Tanh{}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{}};
   const auto make = [&](const Shape& input) {
     return refused([&](comm::Thread& world) { pdp::Trainer{world, DataParallel{}, any, {.global_batch = 2, .input = input}}; });
@@ -484,7 +484,7 @@ TEST_CASE("a model of any width asks for the shape of a sample", "[train]") {
   CHECK_FALSE(make(Shape{3}));
 }
 
-TEST_CASE("a plan that cannot run is refused on every rank, in words", "[train]") {
+TEST_CASE("Trainer throws PlanError for a plan that never updates a unit", "[train]") {
   struct Forgetful {
     [[nodiscard]] pdp::plan::Plan plan(const nn::Outline& outline, pdp::plan::RankInWorld at) const {
       auto plan = DataParallel{}.plan(outline, at);
@@ -498,7 +498,7 @@ TEST_CASE("a plan that cannot run is refused on every rank, in words", "[train]"
                                Contains("the plan cannot run: rank 0, step instruction"));
 }
 
-TEST_CASE("Training and evaluation name the sample whose class the model has no output for", "[train]") {
+TEST_CASE("Trainer::fit and evaluate name the sample whose class has no output", "[train]") {
   constexpr Index bad = 57, count = 80, batch = 12;
   std::vector<std::int32_t> classes(count, 1);
   classes[bad] = 11;
@@ -506,7 +506,7 @@ TEST_CASE("Training and evaluation name the sample whose class the model has no 
   const std::string fault = " is of class 11, but the model gives 3 outputs, for classes 0 to 2; ";
   pdp::data::Sampler sampler{count, batch, options(batch).seed};
   sampler.start(1);
-  Index step = sampler.steps();  // of an epoch before
+  Index step = sampler.steps();  // one epoch comes before
   for (Index number = 0; number < sampler.steps(); ++number)
     if (std::ranges::count(sampler.batch(number), bad) == 1) step += number;
   std::vector<std::int32_t> good(count, 1);

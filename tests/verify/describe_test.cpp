@@ -17,7 +17,7 @@ using pdp::Index;
 
 namespace {
 
-/// Sixteen layers that cost the same, of 64 x 64 parameters.
+/// Sixteen layers of equal cost, with 64 x 64 parameters each.
 const nn::Repeat model{16, nn::Linear{64, 64, false}};
 const nn::Outline outlined = nn::outline(model, pdp::Shape{64});
 constexpr Index layer_bytes = 64 * 64 * 4, model_bytes = 16 * layer_bytes, boundary_bytes = 64 * 4;
@@ -30,7 +30,7 @@ Description describe(const S& strategy, int ranks, Index batch = 32, const pdp::
 
 }  // namespace
 
-TEST_CASE("a description says what each rank of data-parallel training holds and sends", "[parallel][describe]") {
+TEST_CASE("describe counts the memory and the bytes sent of each DataParallel rank", "[parallel][describe]") {
   for (const int ranks : {1, 2, 4}) {
     const Description found = describe(DataParallel{.unit_elements = 1}, ranks);
     CHECK(found.parameters == model_bytes / 4);
@@ -44,34 +44,34 @@ TEST_CASE("a description says what each rank of data-parallel training holds and
       CHECK(use.calls == (ranks == 1 ? 0 : 17));  // 16 units and the totals
       CHECK(use.sent == 16 * (layer_bytes * 2 * (ranks - 1) / ranks));
       CHECK(use.idle == 0);
-      CHECK(use.activations >= 16 * boundary_bytes * use.rows);  // what backward needs of each layer
+      CHECK(use.activations >= 16 * boundary_bytes * use.rows);  // the activation of each layer that backward needs
       CHECK(use.activations <= 20 * boundary_bytes * use.rows);
     }
   }
   CHECK(describe(Single{}, 1).ranks[0].activations > 3 * describe(Single{.accumulate = 4}, 1).ranks[0].activations);
 }
 
-TEST_CASE("a description says what each stage of Zero saves", "[parallel][describe][zero]") {
+TEST_CASE("describe counts the memory and the bytes sent of Zero in each stage", "[parallel][describe][zero]") {
   constexpr Index slice = model_bytes / 4, two_layers = 2 * layer_bytes;
   const auto use = [](int stage) { return describe(Zero{.stage = stage, .unit_elements = 1}, 4).ranks[1]; };
   CHECK((use(1).parameters == model_bytes && use(1).gradients == model_bytes));
   CHECK((use(2).parameters == model_bytes && use(2).gradients == slice + two_layers));
   CHECK((use(3).parameters == slice + two_layers && use(3).gradients == slice + two_layers));
   for (const int stage : {1, 2, 3}) CHECK(use(stage).optimizer_state == 2 * slice);
-  // Two slices of a layer each, which are added to what earlier micro-batches have left.
+  // Two more slices, of a layer each, for sums that are added to those of earlier micro-batches.
   CHECK(describe(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 4).ranks[1].gradients == slice + two_layers + two_layers / 4);
-  // To slices, and what is updated or needed back to all; stage 3 needs parameters twice, but those of the last layers only once.
+  // Gradients are reduced to slices, and parameters are gathered. Stage 3 gathers most parameters twice, those of the last layers once.
   CHECK(use(1).sent == 16 * (2 * layer_bytes * 3 / 4));
   CHECK(use(3).sent > use(1).sent);
 }
 
-TEST_CASE("a description knows the bubble of each schedule", "[parallel][describe][pipeline]") {
+TEST_CASE("describe computes the pipeline bubble of each schedule", "[parallel][describe][pipeline]") {
   const auto bubble = [](const auto& strategy, int ranks) { return describe(strategy, ranks, 64).bubble(); };
   for (const int ranks : {1, 2, 4})
     for (const int m : {1, 2, 4, 8}) {
       const double expected = static_cast<double>(ranks - 1) / (m + ranks - 1);
       CAPTURE(ranks, m);
-      // The first layer has no gradient to pass, so its rank is done a little sooner.
+      // The first layer passes no gradient on, so its rank ends a little earlier.
       CHECK(bubble(Pipeline<GPipe>{.micro_batches = m}, ranks) == Approx(expected).margin(0.03));
       CHECK(bubble(Pipeline<OneForwardOneBackward>{.micro_batches = m}, ranks) == Approx(expected).margin(0.03));
       if (m >= 2 * ranks && ranks > 1) CHECK(bubble(Pipeline<ZeroBubble>{.micro_batches = m}, ranks) < 0.6 * expected);
@@ -80,21 +80,21 @@ TEST_CASE("a description knows the bubble of each schedule", "[parallel][describ
         0.7 * bubble(Pipeline<OneForwardOneBackward>{.micro_batches = 8}, 4));
 }
 
-TEST_CASE("a description says which layers a rank of a pipeline has, and what it sends", "[parallel][describe][pipeline]") {
+TEST_CASE("describe lists the layers of each Pipeline rank and counts its memory and bytes sent", "[parallel][describe][pipeline]") {
   const Description found = describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4}, 4);
   for (int rank = 0; rank < 4; ++rank) {
     const RankUse& use = found.ranks[static_cast<std::size_t>(rank)];
     CHECK(use.layers == std::vector<std::pair<int, int>>{{4 * rank, 4 * rank + 4}});
     CHECK(use.parameters == model_bytes / 4);
     const int neighbours = rank == 0 || rank == 3 ? 1 : 2;
-    CHECK(use.sent == neighbours * 4 * (8 * boundary_bytes));  // a boundary of each micro-batch of 8 rows, each way
+    CHECK(use.sent == neighbours * 4 * (8 * boundary_bytes));  // one boundary for each neighbour and micro-batch of 8 rows
     CHECK(use.rows == 32);
   }
-  // The last micro-batches are short, or empty: 2, 2 and 1 of 5 rows.
+  // The last micro-batches are short or empty: 5 rows make 2, 2, 1 and 0.
   CHECK(describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4}, 2, 5).ranks[0].sent == 5 * boundary_bytes);
-  // A rank holds what its stage's distance from the end demands.
+  // A rank holds more micro-batches the further its stage is from the end.
   CHECK(found.ranks[0].activations > 2 * found.ranks[3].activations);
-  // Where activations are computed again, it holds less, and works more.
+  // With recompute a rank holds less and computes more.
   const Description again = describe(Pipeline<OneForwardOneBackward>{.micro_batches = 4, .recompute = true}, 4);
   CHECK(again.ranks[0].activations < found.ranks[0].activations);
   CHECK(again.ranks[3].activations == found.ranks[3].activations);
@@ -103,7 +103,7 @@ TEST_CASE("a description says which layers a rank of a pipeline has, and what it
   CHECK(chunks.ranks[0].layers == std::vector<std::pair<int, int>>{{0, 4}, {8, 12}});
 }
 
-TEST_CASE("a description counts the bytes of what a precision computes with, keeps and sends", "[parallel][describe]") {
+TEST_CASE("describe counts bytes by the element types of each precision", "[parallel][describe]") {
   const auto use = [](const auto& strategy, int ranks, const pdp::ElementBytes& bytes) {
     return describe(strategy, ranks, 32, bytes).ranks[0];
   };
@@ -122,7 +122,7 @@ TEST_CASE("a description counts the bytes of what a precision computes with, kee
   CHECK(of_doubles.sent == 2 * of_floats.sent);
   CHECK(use(pipeline, 2, doubles).sent == 2 * use(pipeline, 2, floats).sent);
 
-  CHECK(of_mixed.parameters == of_floats.parameters / 2 + slice);  // and masters of what this rank updates
+  CHECK(of_mixed.parameters == of_floats.parameters / 2 + slice);  // plus masters of the slice that this rank updates
   CHECK(of_mixed.gradients == of_floats.gradients);
   CHECK(of_mixed.optimizer_state == of_floats.optimizer_state);
   CHECK(2 * of_mixed.activations == of_floats.activations);
@@ -131,13 +131,13 @@ TEST_CASE("a description counts the bytes of what a precision computes with, kee
   CHECK(use(DataParallel{}, 2, mixed).sent == use(DataParallel{}, 2, floats).sent);
 
   CHECK(of_rounded.parameters == of_floats.parameters);
-  CHECK(of_rounded.gradients == of_floats.gradients + (two_layers + two_layers / 4) / 2);  // each buffer, and a sum of a slice
+  CHECK(of_rounded.gradients == of_floats.gradients + (two_layers + two_layers / 4) / 2);  // buffers and sums of slices, in 2 bytes
   const Index gathered = of_floats.sent - 16 * (layer_bytes * 3 / 4);
   CHECK(of_rounded.sent == gathered + 16 * (layer_bytes * 3 / 4) / 2);
   CHECK(use(DataParallel{}, 2, rounded).sent == use(DataParallel{}, 2, floats).sent / 2);
 }
 
-TEST_CASE("a description is a table, and plans that cannot run have none", "[parallel][describe]") {
+TEST_CASE("describe prints a table, and throws PlanError for plans that cannot run", "[parallel][describe]") {
   const nn::Sequential small{nn::Linear{8, 16}, nn::Linear{16, 4}};
   const nn::Outline outline = nn::outline(small, pdp::Shape{8});
   auto spread = plans(Pipeline<>{.micro_batches = 2}, outline, 2);

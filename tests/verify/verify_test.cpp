@@ -33,7 +33,7 @@ constexpr bool sound(const S& strategy, int ranks) {
   return static_cast<bool>(verify(outline, plans(strategy, outline, ranks)));
 }
 
-// The compiler checks plans, too.
+// Plans can be verified at compile time, too.
 static_assert(sound(Single{}, 1) && sound(Single{.accumulate = 4}, 1));
 static_assert(sound(DataParallel{}, 1) && sound(DataParallel{.accumulate = 2, .unit_elements = 1}, 3));
 static_assert(sound(Zero{.stage = 1}, 3) && sound(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 2) && sound(Zero{.stage = 3}, 2));
@@ -46,7 +46,7 @@ std::size_t find(const Instructions& list, Op op, int nth = 0) {
   throw std::logic_error{std::string{"the plan has no such "} + name(op)};
 }
 void erase(Instructions& list, Op op, int nth = 0) { list.erase(list.begin() + static_cast<std::ptrdiff_t>(find(list, op, nth))); }
-/// Takes an instruction out and puts it in again before another one.
+/// Moves an instruction to the place before another one.
 void move(Instructions& list, std::size_t from, std::size_t before) {
   const Instruction moved = list[from];
   list.erase(list.begin() + static_cast<std::ptrdiff_t>(from));
@@ -79,7 +79,7 @@ void check(const Plans& sound, const nn::Outline& outline, const std::vector<Mut
 
 }  // namespace
 
-TEST_CASE("the plans of all strategies are sound, whatever the world and the accumulation", "[parallel][verify]") {
+TEST_CASE("verify accepts Single, DataParallel and Zero for every world size and accumulation", "[parallel][verify]") {
   const int accumulate = GENERATE(1, 2, 3, 4);
   CHECK(sound(Single{.accumulate = accumulate}, 1));
   for (int ranks = 1; ranks <= 8; ++ranks)
@@ -96,7 +96,7 @@ TEST_CASE("the plans of all strategies are sound, whatever the world and the acc
   for (const int cut : {1, 2, 3, 4}) CHECK(sound(TwoHalves{.cut = cut, .micro_batches = accumulate}, 2));
 }
 
-TEST_CASE("the verdict tells how many micro-batches are held at once", "[parallel][verify]") {
+TEST_CASE("verify reports how many micro-batches a plan holds at once", "[parallel][verify]") {
   const nn::Outline outline = outlined();
   CHECK(verify(outline, plans(Single{.accumulate = 4}, outline, 1)).peak_micro_batches == 1);
   CHECK(verify(outline, plans(DataParallel{.accumulate = 4}, outline, 3)).peak_micro_batches == 1);
@@ -109,7 +109,7 @@ TEST_CASE("the verdict tells how many micro-batches are held at once", "[paralle
   CHECK(verdict.peak_micro_batches == 3);
 }
 
-TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault is named", "[parallel][verify]") {
+TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[parallel][verify]") {
   const nn::Outline outline = outlined();
   check(
       plans(DataParallel{.accumulate = 2, .unit_elements = 1}, outline, 3), outline,
@@ -205,7 +205,7 @@ TEST_CASE("a plan of data-parallel ranks with a fault is refused, and the fault 
         "names layers that the model does not have"}});
 }
 
-TEST_CASE("a plan of ranks that keep slices, with a fault, is refused, and the fault is named", "[parallel][verify][zero]") {
+TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel][verify][zero]") {
   const nn::Outline outline = outlined();
   check(plans(Zero{.stage = 1, .accumulate = 2, .unit_elements = 1}, outline, 3), outline,
         {{"parameters that stay old on the other ranks",
@@ -295,7 +295,7 @@ TEST_CASE("a plan of ranks that keep slices, with a fault, is refused, and the f
           Fault::order, "needs parameters that are not there"}});
 }
 
-TEST_CASE("a plan that takes the norm of the gradient at the wrong time is refused", "[parallel][verify]") {
+TEST_CASE("verify rejects plans that compute or use the gradient norm at the wrong time", "[parallel][verify]") {
   const nn::Outline outline = outlined();
   Plans sound = plans(DataParallel{.accumulate = 2, .unit_elements = 1}, outline, 3);
   for (Plan& plan : sound) plan = with_norm(plan);
@@ -324,7 +324,7 @@ TEST_CASE("a plan that takes the norm of the gradient at the wrong time is refus
           Fault::order, "(update unit 0) comes before the norm of the whole gradient is known"}});
 }
 
-TEST_CASE("a plan whose messages do not meet is refused, and a circle of waits is shown", "[parallel][verify]") {
+TEST_CASE("verify rejects unmatched messages and shows the cycle of a deadlock", "[parallel][verify]") {
   const nn::Outline outline = outlined();
   const auto activation = [](Op op, int peer) { return message(op, Tensor::activation, 0, 2, peer); };
   check(plans(TwoHalves{.cut = 2, .micro_batches = 2}, outline, 2), outline,
@@ -365,7 +365,7 @@ TEST_CASE("a plan whose messages do not meet is refused, and a circle of waits i
           "names a rank that the group does not have"}});
 }
 
-TEST_CASE("waits in a circle of many ranks are all shown", "[parallel][verify]") {
+TEST_CASE("verify shows every wait of a deadlock of five ranks", "[parallel][verify]") {
   constexpr int ranks = 5;
   const nn::Outline outline = outlined();
   Plans plans(ranks, Plan{.units = {{0, outline.size()}}});
@@ -379,7 +379,7 @@ TEST_CASE("waits in a circle of many ranks are all shown", "[parallel][verify]")
                                             Contains(pdp::text("waits for rank ", (rank + 1) % ranks)));
 }
 
-TEST_CASE("layers that find gradients inside need their backward_input first", "[parallel][verify]") {
+TEST_CASE("verify rejects backward_weight of Residual before its backward_input", "[parallel][verify]") {
   const nn::Outline outline = outlined(residual_model);
   check(plans(Single{}, outline, 1), outline,
         {{"the halves of a residual's backward in the wrong order",
@@ -390,8 +390,8 @@ TEST_CASE("layers that find gradients inside need their backward_input first", "
           Fault::order, "comes before backward_input of a layer that finds gradients inside on the way"}});
 }
 
-TEST_CASE("messages of a group beside the world name its ranks", "[parallel][verify]") {
-  // Ranks 3 and 1 are a group, in this order; so are 2 and 0.
+TEST_CASE("verify reads the peer of a message as a rank of the message's group", "[parallel][verify]") {
+  // Ranks 1 and 3 are a group, in this order; so are 0 and 2.
   const nn::Outline outline = outlined();
   Plans plans;
   for (int rank = 0; rank < 4; ++rank) {
