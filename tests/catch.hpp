@@ -2,10 +2,12 @@
 //
 // Matchers have the same names for both versions: CHECK_THAT(text, Contains("a") && !StartsWith("b")). Tests do not use namespace Catch;
 // tests/includes checks that and the includes.
-// Assertions are not thread-safe in either version. Threads of ranks report through pdp::testing, which rethrows on the main thread.
+// Assertions are not thread-safe in either version. Threads of ranks hold checks_mutex while they assert, or report through
+// pdp::testing, which rethrows on the main thread.
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 #if __has_include(<catch2/catch_all.hpp>)
 
@@ -40,3 +42,6 @@ using Catch::Matchers::StartsWith;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 using Catch::Matchers::WithinULP;
+
+/// Held by the thread of a rank while it asserts.
+inline std::mutex checks_mutex;

@@ -11,6 +11,9 @@
 #include <pdp/train/describe.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <algorithm>
+#include <mutex>
+
 #include "catch.hpp"
 #include "strategy/tasks.hpp"
 
@@ -173,6 +176,7 @@ TEST_CASE("Hybrid counts every row once for every shape of the mesh", "[parallel
       const bool first = trainer.share().index == 0;
       const std::size_t begin = first ? 0 : 5, rows = trainer.share().count == 1 ? 9 : first ? 5 : 4;
       const auto totals = trainer.step(std::span{x}.subspan(begin * 8, rows * 8), std::span{classes}.subspan(begin, rows));
+      const std::lock_guard lock{checks_mutex};
       CHECK(totals.rows == 9);
       CHECK(totals.correct <= 9);
       return 0;
@@ -243,17 +247,18 @@ TEST_CASE("Trainer with divided layers predicts, evaluates and returns parameter
       pdp::Trainer trainer{world, strategy, three_layers, options};
       trainer.fit(samples, {.epochs = 2, .progress = false}, [](const auto&) {});
       const auto found = trainer.predict(x);
-      REQUIRE(found.size() == outputs.size());
-      for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(outputs[i]).margin(1e-4));
       const auto totals = trainer.evaluate(samples);
+      trainer.check_parameters();
+      const auto whole = trainer.parameters();
+      const std::lock_guard lock{checks_mutex};
+      CHECK(found.size() == outputs.size());
+      for (std::size_t i = 0; i < std::min(found.size(), outputs.size()); ++i) CHECK(found[i] == Approx(outputs[i]).margin(1e-4));
       CHECK(totals.mean_loss() == Approx(loss).epsilon(1e-4));
       CHECK(totals.correct == correct);
       CHECK(totals.rows == 50);
-      CHECK_NOTHROW(trainer.check_parameters());
-      const auto whole = trainer.parameters();
       if (world.rank() > 0) return 0;
-      REQUIRE(whole.size() == parameters.size());
-      for (std::size_t t = 0; t < whole.size(); ++t) {
+      CHECK(whole.size() == parameters.size());
+      for (std::size_t t = 0; t < std::min(whole.size(), parameters.size()); ++t) {
         CHECK(whole[t].name == parameters[t].name);
         CHECK(whole[t].shape == parameters[t].shape);
         for (std::size_t i = 0; i < whole[t].values.size(); ++i) CHECK(whole[t].values[i] == Approx(parameters[t].values[i]).margin(1e-4));
@@ -301,6 +306,7 @@ TEST_CASE("Trainer::check_parameters finds a parameter that one rank of a Hybrid
       } catch (const pdp::ParametersDiffer& error) {
         said = error.what();
       }
+      const std::lock_guard lock{checks_mutex};
       CHECK_THAT(said, Contains(name) && Contains(words));
       return 0;
     });
@@ -318,6 +324,7 @@ TEST_CASE("TensorParallel and Hybrid reject models and meshes that they cannot d
       } catch (const pdp::Error& error) {
         said = error.what();
       }
+      const std::lock_guard lock{checks_mutex};
       CHECK_THAT(said, Contains(words));
       return 0;
     });
