@@ -39,25 +39,25 @@ std::vector<std::string> names(const std::vector<checkpoint::Tensor>& tensors) {
 
 }  // namespace
 
-TEST_CASE("parameters are exported by the names and in the layouts of PyTorch's nn.Sequential", "[checkpoint]") {
+TEST_CASE("export_parameters returns the names, order and layouts of PyTorch's nn.Sequential", "[checkpoint]") {
   auto made = digits_stage();
   const auto tensors = checkpoint::export_parameters(made);
   CHECK(names(tensors) == std::vector<std::string>{"0.weight[64, 784]", "0.bias[64]", "2.weight[10, 64]", "2.bias[10]"});
   REQUIRE(tensors[0].values.size() == 64 * 784);
   made.for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
-    if (parameter.full_name() != "2.weight") return;  // in memory [in, out]
+    if (parameter.full_name() != "2.weight") return;  // [in, out] in memory
     CHECK(tensors[2].values[3 * 64 + 5] == values[5 * 10 + 3]);
   });
 }
 
-TEST_CASE("layers within layers have the names that PyTorch gives them", "[checkpoint]") {
+TEST_CASE("export_parameters names the parameters of nested layers as PyTorch does", "[checkpoint]") {
   auto made = stage(nn::Sequential{nn::Linear{4, 3, false}, nn::Repeat{2, nn::Residual{nn::Sequential{nn::Linear{3, 3}, nn::Tanh{}}}}},
                     Shape{4}, {{0, 3}});
   CHECK(names(checkpoint::export_parameters(made)) ==
         std::vector<std::string>{"0.weight[3, 4]", "1.0.0.weight[3, 3]", "1.0.0.bias[3]", "1.1.0.weight[3, 3]", "1.1.0.bias[3]"});
 }
 
-TEST_CASE("what was exported can be imported again, however the model is cut in units", "[checkpoint]") {
+TEST_CASE("import_parameters restores exported parameters however the model is cut into units", "[checkpoint]") {
   auto from = digits_stage(1), to = digits_stage(2);
   auto cut = stage(digits, Shape{784}, {{2, 3}, {0, 2}}, 3);
   const auto tensors = checkpoint::export_parameters(from);
@@ -68,7 +68,7 @@ TEST_CASE("what was exported can be imported again, however the model is cut in 
   for (std::size_t i = 0; i < tensors.size(); ++i) CHECK(again[i].values == tensors[i].values);
 }
 
-TEST_CASE("a rank that holds a part of the layers exports that part, and takes it from the whole", "[checkpoint]") {
+TEST_CASE("A stage of some layers exports only their parameters and imports them from the whole model", "[checkpoint]") {
   auto whole = digits_stage(1);
   auto part = stage(digits, Shape{784}, {{2, 3}}, 4);
   const auto tensors = checkpoint::export_parameters(whole);
@@ -79,7 +79,7 @@ TEST_CASE("a rank that holds a part of the layers exports that part, and takes i
   CHECK_THROWS_WITH(checkpoint::import_parameters(part, exported, "a test"), Contains("this one has 0.weight"));
 }
 
-TEST_CASE("the parameters of another model are refused, and nothing is changed", "[checkpoint]") {
+TEST_CASE("import_parameters rejects the parameters of another model and changes nothing", "[checkpoint]") {
   auto made = digits_stage(1);
   const std::vector<float> before(made.values().begin(), made.values().end());
   auto tensors = checkpoint::export_parameters(made);
@@ -89,19 +89,19 @@ TEST_CASE("the parameters of another model are refused, and nothing is changed",
     tensors.erase(tensors.begin() + 2);
     expected = "this one has 2.weight of shape [10, 64], the file has no such tensor";
   }
-  SECTION("a tensor too many") {
+  SECTION("there is an extra tensor") {
     tensors.push_back({"4.bias", {3}, {1, 2, 3}});
     expected = "it has 5 tensors, this model 4; this model has no '4.bias' (of shape [3] there)";
   }
-  SECTION("another width") {
+  SECTION("a tensor has another width") {
     tensors[2] = {"2.weight", {12, 64}, std::vector<float>(12 * 64)};
     expected = "2.weight is of shape [12, 64] there and of shape [10, 64] here";
   }
-  SECTION("the other way round") {
+  SECTION("a weight is transposed") {
     tensors[2].shape = {64, 10};
     expected = "2.weight is of shape [64, 10] there and of shape [10, 64] here";
   }
-  SECTION("another name") {
+  SECTION("a tensor has another name") {
     tensors[0].name = "fc1.weight";
     expected = "this one has 0.weight";
   }
@@ -111,20 +111,20 @@ TEST_CASE("the parameters of another model are refused, and nothing is changed",
   CHECK(std::ranges::equal(made.values(), before));
 }
 
-TEST_CASE("a file gives back what was saved, bit for bit", "[checkpoint]") {
+TEST_CASE("checkpoint::save replaces a file and checkpoint::load returns its parameters unchanged", "[checkpoint]") {
   const files::TemporaryFolder folder;
   const auto path = folder / "model.safetensors";
   auto from = digits_stage(1), to = digits_stage(2);
   checkpoint::save(path, checkpoint::export_parameters(to));
-  checkpoint::save(path, checkpoint::export_parameters(from));  // replaces it
+  checkpoint::save(path, checkpoint::export_parameters(from));  // replaces the first file
   const auto loaded = checkpoint::load(path);
   CHECK(names(loaded) == names(checkpoint::export_parameters(from)));
   checkpoint::import_parameters(to, loaded, path.string());
   CHECK(std::ranges::equal(to.values(), from.values()));
-  CHECK(folder.names().size() == 1);  // nothing is left beside it
+  CHECK(folder.names().size() == 1);  // no temporary file is left
 }
 
-TEST_CASE("a checkpoint that cannot be written or read is an error that names the file", "[checkpoint]") {
+TEST_CASE("checkpoint::save and checkpoint::load throw if the folder does not exist", "[checkpoint]") {
   const files::TemporaryFolder folder;
   const auto path = folder / "model.safetensors";
   const auto nowhere = folder / "no/model.safetensors";
@@ -133,7 +133,7 @@ TEST_CASE("a checkpoint that cannot be written or read is an error that names th
   CHECK_THROWS_WITH(checkpoint::load(nowhere), Contains(nowhere.string()));
 }
 
-TEST_CASE("A checkpoint with tensors of other types beside the parameters loads", "[checkpoint]") {
+TEST_CASE("import_parameters ignores extra tensors that are not float32", "[checkpoint]") {
   const files::TemporaryFolder folder;
   const auto path = folder / "model.safetensors";
   const std::vector<float> weight{1, 2, 3, 4}, bias{5, 6};
@@ -150,7 +150,7 @@ TEST_CASE("A checkpoint with tensors of other types beside the parameters loads"
   CHECK(tensors.at(1).values == bias);
 }
 
-TEST_CASE("A checkpoint whose parameters are not float32 is rejected with name and type", "[checkpoint]") {
+TEST_CASE("import_parameters rejects a parameter that is not float32 and reports its name and type", "[checkpoint]") {
   const files::TemporaryFolder folder;
   const auto path = folder / "model.safetensors";
   const std::vector<float> weight{1, 2, 3, 4};
@@ -164,14 +164,14 @@ TEST_CASE("A checkpoint whose parameters are not float32 is rejected with name a
                     Contains("model.safetensors") && Contains("expected elements of type F32 (float32) in 0.bias, found type F64"));
 }
 
-TEST_CASE("The hash of tensors does not depend on whether char has a sign", "[checkpoint]") {
+TEST_CASE("checkpoint::hash_of reads the bytes of a tensor name as unsigned", "[checkpoint]") {
   const std::vector<float> values{1, 2};
   const std::vector<std::int64_t> parts{pdp::random::hash_of(std::span{values}), 0xc3, 0xa9, 2};
   const auto one = static_cast<std::uint64_t>(pdp::random::hash_of(std::span{parts}));
   CHECK(checkpoint::hash_of({{"\xc3\xa9", {2}, values}}) == static_cast<std::int64_t>((1 + one) >> 2));
 }
 
-TEST_CASE("Tensors whose values are not as many as their shape says are rejected", "[checkpoint]") {
+TEST_CASE("import_parameters rejects a wrong number of values and a duplicate name", "[checkpoint]") {
   auto made = stage(nn::Sequential{nn::Linear{2, 2}}, Shape{2}, {{0, 1}});
   auto tensors = checkpoint::export_parameters(made);
   tensors[1].values.pop_back();

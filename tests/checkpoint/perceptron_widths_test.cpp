@@ -22,7 +22,7 @@ checkpoint::Tensor weight(const char* name, std::vector<Index> shape) { return {
 
 }  // namespace
 
-TEST_CASE("The widths of a perceptron are found in its parameters, in whatever order these are", "[checkpoint]") {
+TEST_CASE("perceptron_widths finds the widths whatever the order of the tensors", "[checkpoint]") {
   const std::vector<Index> widths{5, 4, 3, 2};
   const nn::MultilayerPerceptron model{widths};
   nn::Stage<nn::MultilayerPerceptron<>, pdp::cpu::Cpu, float> stage{model, pdp::Shape{5}, {{0, 5}}, 1};
@@ -32,7 +32,7 @@ TEST_CASE("The widths of a perceptron are found in its parameters, in whatever o
   CHECK(checkpoint::perceptron_widths(tensors, "a file") == widths);
 }
 
-TEST_CASE("Parameters that are of no perceptron are refused", "[checkpoint]") {
+TEST_CASE("perceptron_widths rejects tensors that do not form a perceptron", "[checkpoint]") {
   CHECK_THROWS_WITH(checkpoint::perceptron_widths({}, "a file"), StartsWith("a file: expected a tensor '0.weight'"));
   for (const Tensors& tensors : {Tensors{weight("0.weight", {4, 5}), weight("2.weight", {3, 5})}, Tensors{weight("0.weight", {4, 5, 1})},
                                  Tensors{weight("0.weight", {4, 5}), weight("2.weight", {3})}}) {

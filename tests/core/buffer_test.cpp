@@ -10,7 +10,7 @@
 using pdp::Buffer;
 using pdp::Index;
 
-TEST_CASE("padded is the next multiple of 64 bytes", "[core]") {
+TEST_CASE("padded rounds a number of elements up to a multiple of 64 bytes", "[core]") {
   static_assert(pdp::padded<float>(0) == 0 && pdp::padded<float>(1) == 16 && pdp::padded<float>(16) == 16 && pdp::padded<float>(17) == 32);
   static_assert(pdp::padded<double>(1) == 8 && pdp::padded<double>(9) == 16);
   static_assert(pdp::padded<std::byte>(65) == 128);
@@ -20,10 +20,9 @@ TEST_CASE("padded is the next multiple of 64 bytes", "[core]") {
   }
 }
 
-TEMPLATE_TEST_CASE("a Buffer is aligned, zero at first, and of the size that was asked for", "[core]", float, double, std::int32_t,
-                   std::byte) {
+TEMPLATE_TEST_CASE("Buffer is aligned, zero-initialised and of the requested size", "[core]", float, double, std::int32_t, std::byte) {
   const Index elements = GENERATE(as<Index>{}, 0, 1, 15, 16, 17, 1000, 100'003);
-  // Memory that has been used before comes dirty.
+  // The allocator may return this memory again, which is then not zero.
   {
     Buffer<TestType> dirty{elements};
     std::ranges::fill(dirty.span(), static_cast<TestType>(77));
@@ -35,7 +34,7 @@ TEMPLATE_TEST_CASE("a Buffer is aligned, zero at first, and of the size that was
   CHECK(std::ranges::all_of(buffer.span(), [](TestType value) { return value == TestType{}; }));
 }
 
-TEST_CASE("a Buffer that is moved keeps its memory, and leaves an empty one behind", "[core]") {
+TEST_CASE("Moving a Buffer transfers its memory and leaves the source empty", "[core]") {
   Buffer<float> from{5};
   from.span()[4] = 3;
   const float* memory = from.data();
@@ -44,7 +43,7 @@ TEST_CASE("a Buffer that is moved keeps its memory, and leaves an empty one behi
   CHECK(to.data() == memory);
   CHECK(to.size() == 5);
   CHECK(to.span()[4] == 3);
-  CHECK(from.size() == 0);  // NOLINT(bugprone-use-after-move): what is left is the point
+  CHECK(from.size() == 0);  // NOLINT(bugprone-use-after-move): tests the moved-from state
   CHECK(from.span().empty());
 
   from = std::move(to);
@@ -57,7 +56,7 @@ TEST_CASE("a Buffer that is moved keeps its memory, and leaves an empty one behi
   CHECK(from.span()[1] == 0);
 }
 
-TEST_CASE("a Buffer that holds nothing has no memory", "[core]") {
+TEST_CASE("A default-constructed Buffer has no memory", "[core]") {
   const Buffer<float> none;
   CHECK(none.size() == 0);
   CHECK(none.data() == nullptr);

@@ -10,7 +10,7 @@
 
 using pdp::DType;
 
-TEST_CASE("every element type has its number on the wire, which never changes", "[core]") {
+TEST_CASE("dtype_of maps each element type to its fixed number in the wire format", "[core]") {
   static_assert(pdp::dtype_of<std::byte> == DType::byte && static_cast<int>(DType::byte) == 0);
   static_assert(pdp::dtype_of<std::int32_t> == DType::int32 && static_cast<int>(DType::int32) == 1);
   static_assert(pdp::dtype_of<std::int64_t> == DType::int64 && static_cast<int>(DType::int64) == 2);
@@ -23,7 +23,7 @@ TEST_CASE("every element type has its number on the wire, which never changes", 
   CHECK(name(pdp::dtype_of<float>) == std::string{"float32"});
 }
 
-TEST_CASE("only types of which every rank knows the size are elements", "[core]") {
+TEST_CASE("Element rejects types that DType does not list, and each DType has a name", "[core]") {
   static_assert(!pdp::Element<char> && !pdp::Element<bool> && !pdp::Element<unsigned> && !pdp::Element<std::string>);
   static_assert(!pdp::Element<const float> && !pdp::Element<float&> && !pdp::Element<long double>);
   std::set<std::string> names;
@@ -33,7 +33,7 @@ TEST_CASE("only types of which every rank knows the size are elements", "[core]"
   CHECK(names == std::set<std::string>{"byte", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"});
 }
 
-TEST_CASE("a bfloat16 is the nearest to its float, and the even one of two", "[core]") {
+TEST_CASE("BFloat16 rounds a float to the nearest value, ties to even", "[core]") {
   using pdp::BFloat16;
   const auto rounded = [](float value) { return static_cast<float>(BFloat16{value}); };
   for (const float exact : {0.0f, -0.0f, 1.0f, -2.5f, 256.0f, 0x1p-126f, 0x1p-133f, std::numeric_limits<float>::infinity()})
@@ -44,10 +44,10 @@ TEST_CASE("a bfloat16 is the nearest to its float, and the even one of two", "[c
   CHECK(rounded(-0x1.0301p0f) == -0x1.04p0f);
   CHECK(rounded(std::numeric_limits<float>::max()) == std::numeric_limits<float>::infinity());
   CHECK(std::isnan(rounded(std::numeric_limits<float>::quiet_NaN())));
-  CHECK(std::isnan(rounded(std::bit_cast<float>(0x7f800001U))));  // whose upper half alone would be infinity
+  CHECK(std::isnan(rounded(std::bit_cast<float>(0x7f800001U))));  // truncation would make it infinity
   static_assert(static_cast<float>(BFloat16{3.0f}) == 3.0f && static_cast<float>(BFloat16{}) == 0.0f);
 }
 
-TEST_CASE("a number that is no element type's is called so", "[core]") {
+TEST_CASE("name(DType) returns 'an unknown type' for an invalid value", "[core]") {
   CHECK(name(static_cast<DType>(200)) == std::string{"an unknown type"});
 }

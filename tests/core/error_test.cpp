@@ -6,7 +6,7 @@
 
 #include "catch.hpp"
 
-TEST_CASE("text joins words and numbers of every kind", "[core]") {
+TEST_CASE("text joins strings, characters and numbers of every type", "[core]") {
   const std::string word = "rows";
   CHECK(pdp::text().empty());
   CHECK(pdp::text("expected ", 3, ' ', word, std::string_view{", found "}, std::uint8_t{200}) == "expected 3 rows, found 200");
@@ -17,7 +17,7 @@ TEST_CASE("text joins words and numbers of every kind", "[core]") {
   CHECK(pdp::text(std::numeric_limits<double>::infinity(), ' ', -std::numeric_limits<double>::max()) == "inf -1.7976931348623157e+308");
 }
 
-TEST_CASE("errors are caught as what they are and as what they are a kind of", "[core]") {
+TEST_CASE("Errors can be caught by the type of their base class", "[core]") {
   const auto caught = [](const auto& error) {
     try {
       throw error;
@@ -43,16 +43,16 @@ TEST_CASE("errors are caught as what they are and as what they are a kind of", "
   CHECK(caught(pdp::PlanError{"x"}) == std::string{"error"});
 }
 
-TEST_CASE("PeerLost says which rank is gone", "[core]") {
+TEST_CASE("PeerLost carries the lost rank and the message", "[core]") {
   const pdp::PeerLost lost{3, "rank 3 is gone"};
   CHECK(lost.rank() == 3);
   CHECK_THAT(lost.what(), Equals("rank 3 is gone"));
 }
 
-TEST_CASE("Words from outside are shown without control characters", "[core]") {
+TEST_CASE("printable, in_quotes and errors escape control characters and invalid UTF-8", "[core]") {
   CHECK(pdp::printable("a\r\x1b[2J\x7f b\n\tc") == "a\\r\\x1b[2J\\x7f b\n\tc");
   CHECK(pdp::printable(std::string_view{"\0", 1}) == "\\x00");
-  // UTF-8 stays; bytes that are none, surrogates, overlong forms and C1 controls do not.
+  // Valid UTF-8 stays. Invalid bytes, surrogates, overlong forms and C1 controls are escaped.
   CHECK(pdp::printable("Gr\xc3\xbc\xc3\x9f"
                        "e \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "Gr\xc3\xbc\xc3\x9f"

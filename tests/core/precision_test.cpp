@@ -7,7 +7,7 @@
 using pdp::Precision;
 using pdp::SupportedPrecision;
 
-TEST_CASE("a Precision takes for each role what was said, else what the role before it has", "[core]") {
+TEST_CASE("Precision takes the type of an unset role from the role before it", "[core]") {
   static_assert(std::same_as<Precision<float>::master, float> && std::same_as<Precision<float>::reduce, float>);
   static_assert(std::same_as<Precision<float, double>::reduce, double>);
   static_assert(std::same_as<Precision<float, double, float>::master, double> &&
@@ -15,7 +15,7 @@ TEST_CASE("a Precision takes for each role what was said, else what the role bef
   SUCCEED();
 }
 
-TEST_CASE("a Precision is supported where one floating-point type serves all roles, or bfloat16 some beside float", "[core]") {
+TEST_CASE("SupportedPrecision accepts one floating-point type, or float with bfloat16 in some roles", "[core]") {
   static_assert(SupportedPrecision<Precision<float>> && SupportedPrecision<Precision<double, double, double>>);
   static_assert(SupportedPrecision<Precision<float, float, pdp::BFloat16>> &&
                 !SupportedPrecision<Precision<double, double, pdp::BFloat16>>);

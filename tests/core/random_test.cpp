@@ -12,7 +12,7 @@
 namespace random_ = pdp::random;
 using pdp::Index;
 
-TEST_CASE("bits gives the known answers that Random123 publishes for philox4x32-10", "[random]") {
+TEST_CASE("random::bits returns the known answers that Random123 publishes for philox4x32-10", "[random]") {
   CHECK(random_::bits({0}, 0, 0) == random_::Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   CHECK(random_::bits({~0ull}, ~0ull, ~0ull) == random_::Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
   CHECK(random_::bits({0x299f31d0'a4093822}, 0x85a308d3'243f6a88, 0x03707344'13198a2e) ==
@@ -21,7 +21,7 @@ TEST_CASE("bits gives the known answers that Random123 publishes for philox4x32-
                 random_::Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a key depends on the seed and on every part, in their order, and is known at compile time", "[random]") {
+TEST_CASE("make_key is constexpr and depends on the seed, on each part and on their order", "[random]") {
   static_assert(random_::make_key(1, "0.weight") == random_::make_key(1, "0.weight"));
   static_assert(random_::mix(0) == 0xe220a8397b1dcdaf, "splitmix64's first number for the state 0");
   static_assert(random_::hash("a") == 0xaf63dc4c8601ec8c, "FNV-1a's published value");
@@ -37,7 +37,7 @@ TEST_CASE("a key depends on the seed and on every part, in their order, and is k
   CHECK(keys.size() == 500);
 }
 
-TEST_CASE("element i of a uniform stream is word i % 4 of block i / 4, its upper 24 bits", "[random]") {
+TEST_CASE("random::uniform makes element i from the upper 24 bits of word i % 4 of block i / 4", "[random]") {
   const auto key = random_::make_key(7, "weights");
   for (const Index element : {0, 1, 2, 3, 4, 5, 1000, 1'000'003}) {
     const auto word = random_::bits(key, static_cast<std::uint64_t>(element) / 4)[static_cast<std::size_t>(element % 4)];
@@ -45,7 +45,7 @@ TEST_CASE("element i of a uniform stream is word i % 4 of block i / 4, its upper
   }
 }
 
-TEMPLATE_TEST_CASE("a stream is the same however it is cut", "[random]", float, double) {
+TEMPLATE_TEST_CASE("fill_uniform and fill_normal equal draws of single elements, from any first element", "[random]", float, double) {
   const auto key = random_::make_key(3, "weights");
   const Index first = GENERATE(0, 1, 2, 3, 4, 1021, (Index{1} << 40) + 1);
   const std::size_t elements = GENERATE(as<std::size_t>{}, 0, 1, 2, 3, 5, 8, 1003);
@@ -61,7 +61,7 @@ TEMPLATE_TEST_CASE("a stream is the same however it is cut", "[random]", float, 
   CHECK(normal == normal_one_by_one);
 }
 
-TEMPLATE_TEST_CASE("uniform numbers lie in [0, 1) and fill it evenly", "[random]", float, double) {
+TEMPLATE_TEST_CASE("fill_uniform draws evenly from the interval from 0 to below 1", "[random]", float, double) {
   constexpr std::size_t elements = 100'000;
   std::vector<TestType> values(elements);
   random_::fill_uniform<TestType>(random_::make_key(1, "test"), 0, values);
@@ -70,16 +70,16 @@ TEMPLATE_TEST_CASE("uniform numbers lie in [0, 1) and fill it evenly", "[random]
 
   std::array<int, 10> tenths{};
   for (const TestType value : values) ++tenths[static_cast<std::size_t>(value * 10)];
-  for (const int count : tenths) CHECK(std::abs(count - 10'000) < 500);  // five deviations of 95
+  for (const int count : tenths) CHECK(std::abs(count - 10'000) < 500);  // five standard deviations of 95
 }
 
-TEST_CASE("the largest bits give a number below 1, and the smallest 0", "[random]") {
+TEST_CASE("uniform_in maps all-one bits to a number below 1 and all-zero bits to 0", "[random]") {
   constexpr random_::Block ones{~0u, ~0u, ~0u, ~0u};
   static_assert(random_::uniform_in<float>(ones, 3) == 1 - 0x1p-24f && random_::uniform_in<double>(ones, 1) == 1 - 0x1p-53);
   static_assert(random_::uniform_in<float>({}, 0) == 0 && random_::uniform_in<double>({}, 0) == 0);
 }
 
-TEST_CASE("normal numbers have mean 0, deviation 1 and no outlier beyond what is probable", "[random]") {
+TEST_CASE("fill_normal draws with mean 0 and deviation 1, and nothing above 6", "[random]") {
   std::vector<double> values(100'000);
   random_::fill_normal<double>(random_::make_key(1, "test"), 0, values);
   double sum = 0, squares = 0;
@@ -93,7 +93,7 @@ TEST_CASE("normal numbers have mean 0, deviation 1 and no outlier beyond what is
   CHECK(std::ranges::max(values) < 6);
 }
 
-TEST_CASE("below gives every number of its range, each as often", "[random]") {
+TEST_CASE("Stream::below returns every number below its bound equally often", "[random]") {
   const std::uint64_t bound = GENERATE(1u, 2u, 3u, 7u, 10u);
   random_::Stream stream{random_::make_key(5, "draws")};
   std::vector<int> counts(bound);
@@ -103,8 +103,8 @@ TEST_CASE("below gives every number of its range, each as often", "[random]") {
   for (const int count : counts) CHECK(std::abs(count - expected) < 5 * std::sqrt(expected) + 1);
 }
 
-TEST_CASE("below refuses the surplus draws of a large bound, which would make small numbers come too often", "[random]") {
-  const std::uint64_t bound = 3ull << 62;  // a plain remainder would give the lower third of the range half of the time
+TEST_CASE("Stream::below is unbiased for a bound that does not divide 2^64", "[random]") {
+  const std::uint64_t bound = 3ull << 62;  // with a plain remainder, half of the draws would lie in the lower third
   random_::Stream stream{random_::make_key(5, "draws")};
   int lower_third = 0;
   constexpr int draws = 10'000;
@@ -116,7 +116,7 @@ TEST_CASE("below refuses the surplus draws of a large bound, which would make sm
   CHECK(std::abs(lower_third - draws / 3) < 300);
 }
 
-TEST_CASE("a Stream gives the blocks of its key, 64 bits at a time", "[random]") {
+TEST_CASE("Stream::next returns the blocks of its key, 64 bits at a time", "[random]") {
   const auto key = random_::make_key(11, "draws");
   random_::Stream stream{key};
   for (std::uint64_t block = 0; block < 5; ++block) {

@@ -4,7 +4,7 @@
 
 using pdp::Shape;
 
-TEST_CASE("a Shape counts the values of one sample, at compile time too", "[core]") {
+TEST_CASE("Shape counts the values of a sample, also at compile time", "[core]") {
   static_assert(Shape{784}.elements() == 784 && Shape{784}.rank() == 1);
   static_assert(Shape{1, 28, 28}.elements() == 784 && Shape{1, 28, 28}.rank() == 3 && Shape{1, 28, 28}[2] == 28);
   static_assert(Shape{2, 3, 4, 5}.elements() == 120);
@@ -12,14 +12,14 @@ TEST_CASE("a Shape counts the values of one sample, at compile time too", "[core
   CHECK(Shape{3, 0, 5}.elements() == 0);
 }
 
-TEST_CASE("a Shape without extents is not known; one of no elements is", "[core]") {
+TEST_CASE("A Shape without extents is unknown, and a Shape with an extent of 0 is known", "[core]") {
   static_assert(!Shape{}.known() && Shape{}.elements() == 0 && Shape{}.rank() == 0);
   static_assert(Shape{0}.known() && Shape{0}.elements() == 0);
   static_assert(Shape{0} != Shape{});
   CHECK(text(Shape{}) == "[?]");
 }
 
-TEST_CASE("Shapes are equal in rank and in every extent, or not at all", "[core]") {
+TEST_CASE("Shapes are equal only if their ranks and all extents are equal", "[core]") {
   static_assert(Shape{28, 28} == Shape{28, 28} && Shape{28, 28} != Shape{784} && Shape{2, 3} != Shape{3, 2});
   static_assert(Shape{1} != Shape{1, 1});
   Shape copy{Shape{4, 5}};
@@ -28,7 +28,7 @@ TEST_CASE("Shapes are equal in rank and in every extent, or not at all", "[core]
   CHECK(copy == Shape{});
 }
 
-TEST_CASE("text shows the extents, outermost first", "[core]") {
+TEST_CASE("text lists the extents of a Shape, outermost first", "[core]") {
   CHECK(text(Shape{784}) == "[784]");
   CHECK(text(Shape{1, 28, 28}) == "[1, 28, 28]");
 }

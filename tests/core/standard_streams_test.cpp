@@ -16,7 +16,7 @@ namespace standard_streams_test {
 
 namespace {
 
-/// Whether `call` is true in a process of its own, whose descriptors it may close.
+/// Returns the result of `call` in a child process, whose descriptors it may close.
 bool in_child(const std::function<bool()>& call) {
   std::fflush(stdout);
   const pid_t child = ::fork();
@@ -31,7 +31,7 @@ bool is_null_device(int descriptor) {
          ::fcntl(descriptor, F_GETFD) == 0;
 }
 
-/// What write_standard_output throws where standard output is the given file, after `before`.
+/// Returns the error message of write_standard_output, or "nothing". Redirects standard output to `file` and calls `before` first.
 std::string error_of(const char* file, const std::function<void()>& before) {
   std::string found = "nothing";
   int ends[2];
@@ -55,7 +55,7 @@ std::string error_of(const char* file, const std::function<void()>& before) {
 
 }  // namespace
 
-TEST_CASE("Closed standard streams are opened on the null device and others stay", "[core][standard_streams]") {
+TEST_CASE("open_standard_streams opens closed streams on the null device and keeps the others", "[core][standard_streams]") {
   for (int closed = 0; closed < 8; ++closed) {
     CAPTURE(closed);
     CHECK(in_child([closed] {
@@ -75,7 +75,7 @@ TEST_CASE("Closed standard streams are opened on the null device and others stay
   }
 }
 
-TEST_CASE("Standard output that cannot be written is an error", "[core][standard_streams]") {
+TEST_CASE("write_standard_output throws if this or an earlier line cannot be written", "[core][standard_streams]") {
   const auto nothing = [] {};
   CHECK_THAT(error_of("/dev/full", nothing), StartsWith("standard output cannot be written: No space left on device; redirect it"));
   CHECK(error_of("/dev/null", nothing) == "nothing");
@@ -88,7 +88,7 @@ TEST_CASE("Standard output that cannot be written is an error", "[core][standard
   CHECK_THAT(later, StartsWith("standard output cannot be written: an earlier line is lost"));
 }
 
-TEST_CASE("The terminal's line is cleared on a terminal and nowhere else", "[core][standard_streams]") {
+TEST_CASE("clear_terminal_line writes its escape sequence to a terminal only", "[core][standard_streams]") {
   Terminal terminal;
   pdp::clear_terminal_line();
   CHECK(terminal.words() == "\r\033[K");

@@ -8,7 +8,7 @@
 using pdp::Index;
 using pdp::Matrix;
 
-TEST_CASE("a Matrix finds its rows one after another", "[core]") {
+TEST_CASE("Matrix::row finds the rows one after another in memory", "[core]") {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 3), cols = GENERATE(as<Index>{}, 1, 5);
   std::vector<float> memory(static_cast<std::size_t>(rows * cols));
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<float>(i);
@@ -23,7 +23,7 @@ TEST_CASE("a Matrix finds its rows one after another", "[core]") {
   }
 }
 
-TEST_CASE("a Matrix borrows: what is written through one is read through another", "[core]") {
+TEST_CASE("Matrix borrows its memory, so all views of it see a write", "[core]") {
   std::vector<double> memory(6);
   const Matrix<double> out{memory.data(), 2, 3};
   const Matrix<const double> in = out;
@@ -32,7 +32,7 @@ TEST_CASE("a Matrix borrows: what is written through one is read through another
   CHECK(memory[5] == 7);
 }
 
-TEST_CASE("a Matrix for reading does not become one for writing", "[core]") {
+TEST_CASE("Matrix converts to a view of const elements, but not back", "[core]") {
   static_assert(std::convertible_to<Matrix<float>, Matrix<const float>>);
   static_assert(!std::convertible_to<Matrix<const float>, Matrix<float>>);
   static_assert(!std::convertible_to<Matrix<float>, Matrix<const double>>);

@@ -41,7 +41,7 @@ void check_backward(Index rows, Index cols, F&& operation, const std::vector<T>&
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("relu keeps what is above zero, and passes the gradient there only", "[host]", float, double) {
+TEMPLATE_TEST_CASE("relu keeps positive values, and relu_backward passes the gradient of these only", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 33);
   check_forward<TestType>(
@@ -54,7 +54,7 @@ TEMPLATE_TEST_CASE("relu keeps what is above zero, and passes the gradient there
       [](double out, double g) { return out > 0 ? g : 0; }, 0);
 }
 
-TEMPLATE_TEST_CASE("relu at zero is zero, and so is its gradient", "[host]", float, double) {
+TEMPLATE_TEST_CASE("relu and relu_backward give 0 at zero, and treat the smallest denormal as positive", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<TestType> x{0, TestType{-0.0}, std::numeric_limits<TestType>::denorm_min()}, gradient_y{5, 5, 5};
   std::vector<TestType> y(3), gradient_x(3);
@@ -65,8 +65,7 @@ TEMPLATE_TEST_CASE("relu at zero is zero, and so is its gradient", "[host]", flo
   CHECK(gradient_x == std::vector<TestType>{0, 0, 5});
 }
 
-TEMPLATE_TEST_CASE("the tangent and its gradient are those of the C library within a few units in the last place", "[host]", float,
-                   double) {
+TEMPLATE_TEST_CASE("hyperbolic_tangent and its gradient match std::tanh within 8 epsilon", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const double tolerance = 8 * static_cast<double>(std::numeric_limits<TestType>::epsilon());
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 33);
@@ -80,9 +79,9 @@ TEMPLATE_TEST_CASE("the tangent and its gradient are those of the C library with
       [](double out, double g) { return g * (1 - out * out); }, tolerance);
 }
 
-TEMPLATE_TEST_CASE("activations take huge values, and never hide a number that is none", "[host]", float, double) {
+TEMPLATE_TEST_CASE("relu and hyperbolic_tangent accept infinite and huge values and propagate NaN", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
-  // Long enough for whole vector registers and for what is left over.
+  // Long enough for whole vector registers and a remainder. With AVX-512, floats have the remainder only.
   const auto each = [](TestType value) { return std::vector<TestType>(11, value); };
   const auto relu_of = [&](TestType value) {
     std::vector<TestType> x = each(value), y(11);

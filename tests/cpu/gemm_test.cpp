@@ -26,7 +26,7 @@ std::vector<T> whole_numbers(Index count, Index seed) {
   return values;
 }
 
-/// rows x cols somewhere in memory: with a value before and one after that must stay, and not aligned.
+/// An unaligned rows x cols matrix with a guard value before and behind it.
 template <class T>
 struct Placed {
   static constexpr T guard = 12345;
@@ -47,11 +47,11 @@ enum class Form { plain, nt, tn };
 
 template <class T>
 void check_product(const Cpu& cpu, Form form, Index m, Index n, Index k, bool accumulate) {
-  // a is m x k and b is k x n, as the product sees them; in memory one of them lies transposed.
+  // The product sees a as [m, k] and b as [k, n]. gemm_tn stores a transposed, and gemm_nt b.
   const auto a_values = whole_numbers<T>(m * k, 1), b_values = whole_numbers<T>(k * n, 2);
   const Placed<T> a = form == Form::tn ? Placed<T>{k, m, a_values} : Placed<T>{m, k, a_values};
   const Placed<T> b = form == Form::nt ? Placed<T>{n, k, b_values} : Placed<T>{k, n, b_values};
-  // What is not added to may hold anything.
+  // Without accumulation, the product must not read the old values.
   const std::vector<T> before =
       accumulate ? whole_numbers<T>(m * n, 3) : std::vector<T>(static_cast<std::size_t>(m * n), std::numeric_limits<T>::quiet_NaN());
   Placed<T> c{m, n, before};
@@ -78,7 +78,7 @@ void check_product(const Cpu& cpu, Form form, Index m, Index n, Index k, bool ac
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("matrix products equal a naive loop, for every small size, none included", "[host]", float, double) {
+TEMPLATE_TEST_CASE("gemm, gemm_nt and gemm_tn match a naive loop for small sizes, including empty ones", "[host]", float, double) {
   const Cpu cpu{.threads = GENERATE(1, 2), .products = GENERATE(Products::best, Products::eigen)};
   const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
   const bool accumulate = GENERATE(false, true);
@@ -90,7 +90,7 @@ TEMPLATE_TEST_CASE("matrix products equal a naive loop, for every small size, no
       }
 }
 
-TEMPLATE_TEST_CASE("matrix products equal a naive loop across the borders of the blocks that they are cut in", "[host]", float, double) {
+TEMPLATE_TEST_CASE("gemm, gemm_nt and gemm_tn match a naive loop for sizes around the block borders", "[host]", float, double) {
   const Cpu cpu{.threads = GENERATE(1, 2), .products = GENERATE(Products::best, Products::eigen)};
   const Form form = GENERATE(Form::plain, Form::nt, Form::tn);
   const bool accumulate = GENERATE(false, true);
@@ -102,10 +102,10 @@ TEMPLATE_TEST_CASE("matrix products equal a naive loop across the borders of the
   }
 }
 
-TEST_CASE("products of one form, and of more forms than kernels are kept for, equal a naive loop, in every thread", "[host]") {
+TEST_CASE("gemm matches a naive loop with cached kernels and beyond the kernel limit, in two threads", "[host]") {
   const auto multiply = [] {
     for (const bool accumulate : {false, true})
-      for (int again = 0; again < 2; ++again) {  // other operands, in other places, with larger ones between them
+      for (int again = 0; again < 2; ++again) {  // operands at other addresses, with larger products in between
         for (const Form form : {Form::plain, Form::nt}) check_product<float>({}, form, 33, 20, 31, accumulate);
         for (const Form form : {Form::plain, Form::nt}) check_product<float>({}, form, 64, 300, 300, accumulate);
       }
@@ -117,12 +117,12 @@ TEST_CASE("products of one form, and of more forms than kernels are kept for, eq
   std::thread{multiply}.join();
 }
 
-TEST_CASE("a product takes the threads that it may have, and no more", "[host]") {
+TEST_CASE("gemm uses exactly as many threads as Cpu::threads says", "[host]") {
   const std::string name = products_name(Cpu{});
   if (!pdp::cpu::has_onednn({}) || name.find("without OpenMP") != std::string::npos) return;
   const auto tasks = [] { return std::distance(std::filesystem::directory_iterator{"/proc/self/task"}, {}); };
   std::ptrdiff_t before = 0, one = 0, two = 0;
-  std::thread{[&] {  // a new one has none of its own yet
+  std::thread{[&] {  // a new thread has no worker threads yet
     const std::vector<float> a(512 * 512, 1);
     std::vector<float> c(512 * 512);
     const auto multiply = [&](int threads) {
@@ -139,7 +139,7 @@ TEST_CASE("a product takes the threads that it may have, and no more", "[host]")
   CHECK(two == before + 1);
 }
 
-TEST_CASE("what multiplies has a name, with its version", "[host]") {
+TEST_CASE("products_name names the library, and the version of Eigen", "[host]") {
   CHECK_THAT(products_name(Cpu{.products = Products::eigen}), StartsWith("Eigen 3.") || StartsWith("Eigen 5."));
   CHECK_THAT(products_name(Cpu{}), pdp::cpu::onednn::product != nullptr ? StartsWith("oneDNN ") : StartsWith("Eigen "));
 }

@@ -14,13 +14,13 @@ using pdp::cpu::Simd;
 
 namespace {
 
-/// Calls check.operator()<S>() for all registers that the processor has.
+/// Calls check.operator()<S>() for each register type of this processor.
 template <class Check>
 void on_each(Check check) {
   for (const Simd registers : support::registers()) pdp::cpu::with_simd(registers, check);
 }
 
-/// Of many numbers of both signs and all sizes: the largest error of an operation on lanes, in units in the last place.
+/// Returns the largest error of an operation on lanes, in units in the last place, over numbers of both signs and all magnitudes.
 template <Simd S, class Operation, class Exact>
 double worst(float first, float last, Operation operation, Exact exact) {
   using V = Lanes<float, S>;
@@ -46,14 +46,14 @@ double worst(float first, float last, Operation operation, Exact exact) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("lanes compute each on its own, on all registers", "[host]", float, double) {
+TEMPLATE_TEST_CASE("Lanes operators compute each lane on its own, for each register type", "[host]", float, double) {
   on_each([]<Simd S>() {
     using T = TestType;
     using V = Lanes<T, S>;
     const auto lanes_of = [](const std::vector<T>& numbers) {
       return V::generate([&](int lane) { return numbers[static_cast<std::size_t>(lane) % numbers.size()]; });
     };
-    // Two of each have different signs and sizes, and there are two doubles in the smallest register.
+    // Even and odd lanes differ in sign and size. The smallest register has two lanes of double.
     for (const auto& [x, y] : {std::pair<T, T>{1, 4}, {-2, 5}, {3, -6}, {16, 2}}) {
       const V a = lanes_of({x, T{3}}), b = lanes_of({y, T{-7}});
       const auto is = [&](const V& lanes, T first, T second) {
@@ -86,7 +86,7 @@ TEMPLATE_TEST_CASE("lanes compute each on its own, on all registers", "[host]", 
   });
 }
 
-TEMPLATE_TEST_CASE("the first lanes are read and written alone, wherever they lie", "[host]", float, double) {
+TEMPLATE_TEST_CASE("Lanes::load and Lanes::store of some lanes leave all other memory alone", "[host]", float, double) {
   on_each([]<Simd S>() {
     using V = Lanes<TestType, S>;
     for (std::size_t offset = 0; offset < 3; ++offset)
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("the first lanes are read and written alone, wherever they li
   });
 }
 
-TEST_CASE("exponential and tangent are within two units in the last place, and never hide a number that is none", "[host]") {
+TEST_CASE("exp and tanh of Lanes are within 2 units in the last place, saturate and propagate NaN", "[host]") {
   on_each([]<Simd S>() {
     using V = Lanes<float, S>;
     CHECK(worst<S>(
@@ -123,7 +123,7 @@ TEST_CASE("exponential and tangent are within two units in the last place, and n
   });
 }
 
-TEST_CASE("denormals are zero while they are flushed, and only then", "[host]") {
+TEST_CASE("FlushDenormals flushes denormals to zero during its lifetime only", "[host]") {
   const auto half_of_least = [] {
     volatile float least = std::numeric_limits<float>::min();
     least = least / 2;

@@ -15,7 +15,7 @@ using pdp::cpu::Cpu;
 
 namespace {
 
-// Losses with the scale, and what they find, as values.
+// The operations take pointers to the scale and the sums. These wrappers take and return values.
 
 template <class T>
 LossSums cross_entropy_of(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, std::type_identity_t<T> scale,
@@ -47,7 +47,7 @@ struct Expected {
   std::vector<double> gradient;
 };
 
-/// Cross-entropy in double, term by term.
+/// Computes cross-entropy in double, term by term.
 template <class T>
 Expected cross_entropy(const std::vector<T>& logits, const std::vector<std::int32_t>& classes, Index cols, double scale) {
   Expected expected;
@@ -76,7 +76,7 @@ constexpr double few_ulps = 20 * static_cast<double>(std::numeric_limits<T>::eps
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equal a reference in double", "[host]", float, double) {
+TEMPLATE_TEST_CASE("softmax_cross_entropy matches a reference in double: loss, gradient and correct rows", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), cols = GENERATE(as<Index>{}, 1, 2, 7, 10, 33);
   const TestType spread = GENERATE(TestType{1}, TestType{30});
@@ -97,7 +97,7 @@ TEMPLATE_TEST_CASE("cross-entropy, its gradient and the count of right rows equa
   CHECK(support::difference(gradient, expected.gradient) < few_ulps<TestType>);
 }
 
-TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[host]", float, double) {
+TEMPLATE_TEST_CASE("softmax_cross_entropy computes a gradient that sums to zero in each row", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const auto logits = support::normal<TestType>(9 * 11, 4);
   const auto classes = some_classes(9, 11);
@@ -111,7 +111,7 @@ TEMPLATE_TEST_CASE("the gradient of each row of cross-entropy sums to zero", "[h
   }
 }
 
-TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
+TEST_CASE("softmax_cross_entropy does not overflow for large logits", "[host]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits{1e30f, 0, -1e30f, 500, 400, -500, -90'000, -90'000, -90'000};
   const std::vector<std::int32_t> classes{0, 1, 2};
@@ -124,7 +124,7 @@ TEST_CASE("cross-entropy does not overflow on large logits", "[host]") {
   CHECK(support::difference(gradient, expected) < 1e-6);
 }
 
-TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and nothing is written", "[host]", float, double) {
+TEMPLATE_TEST_CASE("softmax_cross_entropy and squared_error compute the same sums without a gradient", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index cols = GENERATE(as<Index>{}, 1, 5, 16, 33);
   const auto logits = support::normal<TestType>(6 * cols, 5), target = support::normal<TestType>(6 * cols, 6);
@@ -141,16 +141,16 @@ TEMPLATE_TEST_CASE("without a gradient the sums of a loss are the same, and noth
   CHECK(squared_error_of(cpu, x, y, TestType{1}, Matrix<TestType>{}).loss == squared_error_of(cpu, x, y, TestType{1}, to).loss);
 }
 
-TEST_CASE("of equal largest outputs the first one counts as the model's answer", "[host]") {
+TEST_CASE("softmax_cross_entropy takes the first of equal largest logits as the answer", "[host]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits{1, 3, 3, 1, 3, 3};
   const std::vector<std::int32_t> classes{1, 2};
   CHECK(cross_entropy_of(cpu, Matrix<const float>{logits.data(), 2, 3}, std::span{classes}, 1.0f, Matrix<float>{}).correct == 1);
 }
 
-TEST_CASE("the loss of a row that is nearly right is not lost beside the 1 of its largest logit", "[host][tensor]") {
+TEST_CASE("Cross-entropy does not round the small loss of a confident row to zero", "[host][tensor]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
-  const std::vector<float> logits{-3, 13, -3, -3};  // three times e^-16
+  const std::vector<float> logits{-3, 13, -3, -3};  // a loss of three times e^-16
   const std::vector<std::int32_t> classes{1};
   const double loss = 3 * std::exp(-16.0);
   std::vector<float> gradient(4), parts(2 * 4);
@@ -164,7 +164,7 @@ TEST_CASE("the loss of a row that is nearly right is not lost beside the 1 of it
   CHECK(cross_entropy_of_parts(cpu, left, std::span{classes}, 0, both, 1.0f, none).loss == Approx(loss));
 }
 
-TEST_CASE("a class that there is no output for is refused with its row, itself and the number of outputs", "[host]") {
+TEST_CASE("softmax_cross_entropy rejects a class out of range and reports row, class and outputs", "[host]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const auto message = [&](std::int32_t label, Index cols) {
     std::vector<float> logits(static_cast<std::size_t>(3 * cols));
@@ -179,7 +179,7 @@ TEST_CASE("a class that there is no output for is refused with its row, itself a
   CHECK_THAT(message(255, 2).value(), Contains("class 255") && Contains("2 outputs"));
 }
 
-TEST_CASE("a loss of outputs that are no numbers is none", "[host]") {
+TEST_CASE("Losses are NaN if an output is NaN", "[host]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   for (const std::size_t damaged : {0u, 1u, 2u}) {
     std::vector<float> logits{1, 2, 3};
@@ -192,7 +192,7 @@ TEST_CASE("a loss of outputs that are no numbers is none", "[host]") {
   }
 }
 
-TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in double", "[host]", float, double) {
+TEMPLATE_TEST_CASE("squared_error matches a reference in double: loss and gradient", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 33);
   const auto output = support::normal<TestType>(rows * cols, 1), target = support::normal<TestType>(rows * cols, 2);
@@ -216,10 +216,10 @@ TEMPLATE_TEST_CASE("the squared error and its gradient equal a reference in doub
   CHECK(support::difference(gradient, expected) < few_ulps<TestType>);
 }
 
-TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of them", "[host][tensor]", float, double) {
+TEMPLATE_TEST_CASE("softmax_cross_entropy_of_parts over divided columns matches the loss of all columns", "[host][tensor]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 64), own = GENERATE(as<Index>{}, 1, 3, 8), parts = GENERATE(as<Index>{}, 1, 2, 5);
-  const TestType spread = GENERATE(TestType{0}, TestType{1}, TestType{30});  // 0: the largest is everywhere, and the first one counts
+  const TestType spread = GENERATE(TestType{0}, TestType{1}, TestType{30});  // 0: all logits are equal, and the first one counts
   const Index cols = own * parts;
   auto logits = support::normal<TestType>(rows * cols, 1);
   for (TestType& x : logits) x *= spread;
@@ -254,7 +254,7 @@ TEMPLATE_TEST_CASE("cross-entropy of columns that are divided is that of all of 
   }
 }
 
-TEST_CASE("a class beyond all columns is refused by each rank that has some of them", "[host][tensor][bad input]") {
+TEST_CASE("softmax_part rejects a class beyond the columns of all parts", "[host][tensor][bad input]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const std::vector<float> logits(6);
   std::vector<float> known(8);
@@ -264,7 +264,7 @@ TEST_CASE("a class beyond all columns is refused by each rank that has some of t
                     Contains("row 1 of a batch is of class 6, but the model gives 6 outputs"));
 }
 
-TEST_CASE("columns that rule their classes out altogether leave the loss of the others", "[host][tensor]") {
+TEST_CASE("softmax_cross_entropy_of_parts accepts a part whose logits are all minus infinity", "[host][tensor]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   constexpr float never = -std::numeric_limits<float>::infinity();
   const std::vector<float> all{never, never, 1, 2}, low{never, never}, high{1, 2};
@@ -286,7 +286,7 @@ TEST_CASE("columns that rule their classes out altogether leave the loss of the 
   }
 }
 
-TEST_CASE("what losses find is added to what is there", "[host]") {
+TEST_CASE("Losses add to the sums that they are given", "[host]") {
   const std::vector<float> logits{1, 2, 3}, targets{1, 2, 5};
   const std::vector<std::int32_t> classes{2};
   const Matrix<const float> x{logits.data(), 1, 3}, y{targets.data(), 1, 3};

@@ -28,7 +28,7 @@ using cpu::Cpu;
 using pdp::Index;
 using pdp::Matrix;
 
-TEST_CASE("parts are all of it, once, and all but the last are long enough", "[host]") {
+TEST_CASE("in_parts covers each index once, and all parts but the last have the minimum length", "[host]") {
   const int threads = GENERATE(1, 2, 3, 7);
   const Index count = GENERATE(as<Index>{}, 0, 1, 63, 64, 200, 1000, 4097), least = GENERATE(as<Index>{}, 1, 5, 64, 300);
   std::mutex mutex;
@@ -44,7 +44,7 @@ TEST_CASE("parts are all of it, once, and all but the last are long enough", "[h
   for (const auto& [begin, end] : parts) CHECK((end == count || (end - begin >= least && (least < 64 || begin % 64 == 0))));
 }
 
-TEST_CASE("parts are carried out at the same time, where oneDNN has threads", "[host]") {
+TEST_CASE("in_parts runs parts concurrently if oneDNN has threads", "[host]") {
   if (!cpu::has_threads()) return;
   std::atomic<int> begun = 0;
   std::atomic<bool> met = false;
@@ -59,7 +59,7 @@ TEST_CASE("parts are carried out at the same time, where oneDNN has threads", "[
   CHECK(met);
 }
 
-TEST_CASE("loops of different length have the same threads", "[host]") {
+TEST_CASE("in_parts uses the same threads for loops of different lengths", "[host]") {
   if (!cpu::has_threads()) return;
   const auto tasks = [] {
     std::vector<std::filesystem::path> found;
@@ -79,7 +79,7 @@ TEST_CASE("loops of different length have the same threads", "[host]") {
   CHECK(after == before);
 }
 
-TEST_CASE("several threads compute what one does, to the bit", "[host]") {
+TEST_CASE("CPU operations give equal results with one thread and with several", "[host]") {
   const int threads = GENERATE(2, 3);
   const Index rows = GENERATE(as<Index>{}, 1, 37, 6000), cols = GENERATE(as<Index>{}, 3, PDP_TEST_SANITIZED ? 263 : 1031);
   const auto same = [&](auto&& compute) { CHECK(compute(Cpu{.threads = threads}) == compute(Cpu{})); };
@@ -111,7 +111,7 @@ TEST_CASE("several threads compute what one does, to the bit", "[host]") {
   });
 }
 
-TEST_CASE("each thread of an update takes what is too small to be normal for zero", "[host][optim]") {
+TEST_CASE("update flushes denormals to zero on each of its threads", "[host][optim]") {
 #ifdef __x86_64__
   std::vector<float> parameters(100'000, 1), velocity(parameters.size(), 1.5f * std::numeric_limits<float>::min());
   const std::vector<float> gradients(parameters.size(), 0);

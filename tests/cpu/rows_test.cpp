@@ -15,7 +15,7 @@ using pdp::cpu::Cpu;
 
 namespace {
 
-/// rows x cols of whole numbers, exact in every order of additions, and one value after them that must stay.
+/// Returns rows x cols whole numbers, whose sums are exact in any order, and a guard value behind them.
 template <class T>
 std::vector<T> numbered(Index rows, Index cols, T factor = 1) {
   std::vector<T> values;
@@ -26,7 +26,7 @@ std::vector<T> numbered(Index rows, Index cols, T factor = 1) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("add_row adds one row to every row", "[host]", float, double) {
+TEMPLATE_TEST_CASE("add_row adds one row to each row of a matrix", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 8, 65);
   auto values = numbered<TestType>(rows, cols);
@@ -38,7 +38,7 @@ TEMPLATE_TEST_CASE("add_row adds one row to every row", "[host]", float, double)
   CHECK(values == expected);
 }
 
-TEMPLATE_TEST_CASE("sum_rows sums the rows, or adds them to what is there", "[host]", float, double) {
+TEMPLATE_TEST_CASE("sum_rows overwrites the output with the sum of the rows, or adds to it", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5, 100), cols = GENERATE(as<Index>{}, 1, 7, 8, 65);
   const bool accumulate = GENERATE(false, true);
@@ -53,7 +53,7 @@ TEMPLATE_TEST_CASE("sum_rows sums the rows, or adds them to what is there", "[ho
   CHECK(sums == expected);
 }
 
-TEMPLATE_TEST_CASE("add adds elementwise, also onto one of its operands", "[host]", float, double) {
+TEMPLATE_TEST_CASE("add adds elementwise, also in place", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 3), cols = GENERATE(as<Index>{}, 1, 9);
   const auto left = numbered<TestType>(rows, cols), right = numbered<TestType>(rows, cols, 100);
@@ -71,7 +71,7 @@ TEMPLATE_TEST_CASE("add adds elementwise, also onto one of its operands", "[host
   CHECK(onto_right == expected);
 }
 
-TEMPLATE_TEST_CASE("copy copies all rows and no more", "[host]", float, double) {
+TEMPLATE_TEST_CASE("copy copies all rows and nothing beyond them", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 3), cols = GENERATE(as<Index>{}, 1, 9);
   auto from = numbered<TestType>(rows, cols);
@@ -81,8 +81,7 @@ TEMPLATE_TEST_CASE("copy copies all rows and no more", "[host]", float, double) 
   CHECK(to == from);
 }
 
-TEMPLATE_TEST_CASE("sum_of_squares is the square of the norm in double, and of floats finite unless one of them is not", "[host]", float,
-                   double) {
+TEMPLATE_TEST_CASE("sum_of_squares is exact in double, and finite exactly if all elements are finite", "[host]", float, double) {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), cols = GENERATE(as<Index>{}, 1, 7, 16, 65);
   auto values = numbered<TestType>(rows, cols);

@@ -16,7 +16,7 @@ using pdp::cpu::Cpu;
 
 namespace {
 
-/// Uses every operation that a rule may use, vectors and numbers on either side.
+/// A rule with every operation that a rule may use, with vectors and numbers on either side.
 struct EveryOperation {
   template <class V>
   struct State {
@@ -32,7 +32,7 @@ struct EveryOperation {
   }
 };
 
-/// Keeps nothing, and learns nothing of the step.
+/// A rule without state that ignores the step.
 struct Descent {
   template <class V>
   struct State {};
@@ -42,7 +42,7 @@ struct Descent {
   }
 };
 
-/// Its vectors go to a function, and come from it, that is compiled without knowledge of the registers.
+/// A rule that passes vectors to a function that is compiled for the baseline registers.
 struct Distant {
   template <class V>
   struct State {};
@@ -58,7 +58,7 @@ struct Distant {
 
 static_assert(optim::state_fields<EveryOperation> == 3 && optim::state_fields<Descent> == 0 && optim::state_fields<optim::Sgd> == 1);
 
-/// Parameters and their state after some steps on `count` elements, and the same by the rule in double, one element at a time.
+/// Compares some steps of update on `count` elements with the rule in double, one element at a time.
 template <class T, class Rule>
 void check_against_scalar(const Cpu& cpu, const Rule& rule, Index count, double tolerance) {
   constexpr std::size_t fields = optim::state_fields<Rule>;
@@ -85,7 +85,7 @@ void check_against_scalar(const Cpu& cpu, const Rule& rule, Index count, double 
   parameters.pop_back();
   state.pop_back();
   CHECK(support::difference(parameters, scalar_parameters) < tolerance);
-  // Field after field, each of all elements.
+  // The state holds one field of all elements after another.
   std::vector<double> scalar_fields(fields * size);
   if constexpr (fields > 0)
     for (std::size_t i = 0; i < size; ++i) {
@@ -97,8 +97,7 @@ void check_against_scalar(const Cpu& cpu, const Rule& rule, Index count, double 
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("every rule gives each element what it gives a scalar, however many elements there are", "[host][optim]", float,
-                   double) {
+TEMPLATE_TEST_CASE("update matches the scalar rule for any number of elements", "[host][optim]", float, double) {
   const Index count = GENERATE(as<Index>{}, 0, 1, 3, 4, 5, 7, 8, 9, 15, 17, 1000);
   const double tolerance = 100 * static_cast<double>(std::numeric_limits<TestType>::epsilon());
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
@@ -110,7 +109,7 @@ TEMPLATE_TEST_CASE("every rule gives each element what it gives a scalar, howeve
   check_against_scalar<TestType>(cpu, optim::AdamW{.lr = 0.01f, .weight_decay = 0.1f}, count, tolerance);
 }
 
-TEST_CASE("a rule that needs no state is given none, and starts from zero in every update", "[host][optim]") {
+TEST_CASE("update runs Sgd without momentum without memory for its state", "[host][optim]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const optim::Sgd rule{.lr = 0.5f};
   REQUIRE(optim::needed_state_fields(rule) == 0);
@@ -124,7 +123,7 @@ TEST_CASE("a rule that needs no state is given none, and starts from zero in eve
   CHECK(support::difference(parameters, expected) < 1e-6);
 }
 
-TEST_CASE("a rule may call what is not inlined", "[host][optim]") {
+TEST_CASE("update supports a rule that calls a function that is not inlined", "[host][optim]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   std::vector<float> parameters(37, 1);
   const std::vector<float> gradients(37, 2);
@@ -132,7 +131,7 @@ TEST_CASE("a rule may call what is not inlined", "[host][optim]") {
   CHECK(parameters == std::vector<float>(37, 1 - 6));
 }
 
-TEST_CASE("an update takes what is too small to be normal for zero, and leaves the thread as it was", "[host][optim]") {
+TEST_CASE("update flushes denormals to zero and restores the mode of the calling thread", "[host][optim]") {
 #ifdef __x86_64__
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   std::vector<float> parameters(37, 1), velocity(37, 1.5f * std::numeric_limits<float>::min());
@@ -146,8 +145,8 @@ TEST_CASE("an update takes what is too small to be normal for zero, and leaves t
 #endif
 }
 
-TEST_CASE("what an update does to an element does not depend on where a span is cut", "[host][optim]") {
-  // A sharded optimizer updates slices: each must come out with the bits that it has in the whole.
+TEST_CASE("update with Adam gives each element the same bits however a span is cut", "[host][optim]") {
+  // A sharded optimizer updates slices. Their bits must equal those of an update of the whole.
   constexpr std::size_t count = 100;
   const optim::Adam rule{.lr = 0.01f, .weight_decay = 0.1f};
   const auto gradients = support::normal(count, 2);
@@ -163,7 +162,7 @@ TEST_CASE("what an update does to an element does not depend on where a span is 
   CHECK(pdp::testing::same_bits(whole, cut));
 }
 
-TEST_CASE("an update adds up gradients in their order, and leaves copies of the parameters", "[host][optim]") {
+TEST_CASE("update sums several gradients in order and writes copies of the parameters", "[host][optim]") {
   const Cpu cpu{.threads = GENERATE(1, 3), .registers = GENERATE(from_range(support::registers()))};
   const auto count = static_cast<std::size_t>(GENERATE(1, 17, 40'001));
   const auto ranks = static_cast<std::size_t>(GENERATE(1, 2, 5));
@@ -197,8 +196,8 @@ TEST_CASE("an update adds up gradients in their order, and leaves copies of the 
   }
 }
 
-TEMPLATE_TEST_CASE("an update multiplies gradients by the factor of the step, and leaves everything as it is in one that is skipped",
-                   "[host][optim]", float, double) {
+TEMPLATE_TEST_CASE("update scales gradients by the factor of the step, and a skipped step changes nothing", "[host][optim]", float,
+                   double) {
   using T = TestType;
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const auto ranks = static_cast<std::size_t>(GENERATE(1, 2));

@@ -12,10 +12,10 @@ using pdp::cpu::onednn::Operand;
 
 namespace {
 
-/// Whether oneDNN builds products of floats from blocks on this processor, as it does with AVX-512 only.
+/// Returns whether oneDNN has blocked kernels for floats on this processor. It has them for AVX-512 only.
 bool has_blocks() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core; }
 
-/// Whether a kernel has computed c = left right, all of ones, of these sizes.
+/// Returns whether a kernel has computed c = left * right for matrices of ones. Otherwise c must be unchanged.
 bool computes(Kernels& kernels, Index rows, Index cols, Index depth, bool left_is_transposed = false) {
   const std::vector<float> left(static_cast<std::size_t>(rows * depth), 1), right(static_cast<std::size_t>(depth * cols), 1);
   std::vector<float> c(static_cast<std::size_t>(rows * cols), -1);
@@ -29,17 +29,16 @@ bool computes(Kernels& kernels, Index rows, Index cols, Index depth, bool left_i
 
 }  // namespace
 
-TEST_CASE("kernels compute the products that have enough rows and no transposed left operand, and leave the others as they are",
-          "[host][onednn]") {
+TEST_CASE("Kernels runs products with at least 16 rows and an untransposed left operand, and no others", "[host][onednn]") {
   Kernels kernels;
   CHECK(computes(kernels, 64, 48, 32) == has_blocks());
   CHECK(computes(kernels, 16, 48, 32) == has_blocks());
-  CHECK(computes(kernels, 64, 48, 32) == has_blocks());  // the one that is there
+  CHECK(computes(kernels, 64, 48, 32) == has_blocks());  // the cached kernel
   CHECK_FALSE(computes(kernels, 15, 48, 32));
   CHECK_FALSE(computes(kernels, 64, 48, 32, true));
 }
 
-TEST_CASE("there are no more than 256 kernels, and those that are there stay", "[host][onednn]") {
+TEST_CASE("Kernels keeps at most 256 kernels and evicts none", "[host][onednn]") {
   Kernels kernels;
   for (Index rows = 16; rows < 16 + 256; ++rows) {
     INFO(rows << " rows");

@@ -1,4 +1,4 @@
-// What a model learns, and how: the same on ranks with GPUs as on a CPU.
+// Trains a model on ranks with GPUs and compares its course with that on a CPU.
 #pragma once
 
 #include <pdp/comm/self.hpp>
@@ -46,7 +46,7 @@ Course train(C& world, const S& strategy, const TaskType& task, const pdp::Train
   return course;
 }
 
-/// The parameters that training begins with.
+/// Returns the parameters at the start of training.
 template <class TaskType>
 std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& options) {
   pdp::comm::Self self;
@@ -56,8 +56,8 @@ std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& opt
   return parameters;
 }
 
-/// Ranks over C, with a GPU each, learn what one process on a CPU learns. Only plans depend on the strategy, and no engine is compiled for
-/// each.
+/// Checks that ranks over C with a GPU each learn what one process on a CPU learns. AnyStrategy avoids compiling an engine for each
+/// strategy.
 template <class C, class... How>
 void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::TrainerOptions& options, double tolerance = 1e-5,
            const How&... how) {
@@ -67,7 +67,7 @@ void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::Tra
   const auto found = pdp::testing::ranks<C>(
       ranks, [&](C& world) { return train(world, strategy, task, options, pdp::cuda::Device{{.index = world.device()}}, how...); });
   INFO(ranks << " ranks");
-  const double later = std::min(100 * tolerance, 0.2);  // of what comes of all steps
+  const double later = std::min(100 * tolerance, 0.2);  // for results of all steps
   for (const Course& course : found) {
     CHECK(support::difference(course.losses, expected.losses) < tolerance);
     CHECK(support::difference(course.outputs, expected.outputs) < later);
@@ -75,7 +75,7 @@ void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::Tra
   CHECK(support::difference(found.front().parameters, expected.parameters) < later);
 }
 
-/// Two ranks over C count the rows of a step together, and both say whose gradient is not finite.
+/// Checks that two ranks over C add up the rows of a step, and that both name the rank whose gradient is not finite.
 template <class C>
 void check_rows_and_culprit() {
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());

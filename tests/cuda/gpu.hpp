@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-/// What the tests of cuda/ share. They are compiled twice: with a stand-in for CUDA that runs anywhere, and with CUDA itself, for machines
-/// that have a GPU.
+/// Code that the tests of cuda/ share. They are compiled twice: with a stand-in for CUDA that runs anywhere, and with CUDA for machines
+/// with a GPU.
 namespace gpu {
 
-/// The GPU that tests compute on; nothing, and a line that says why, where there is none.
+/// Returns the GPU that tests compute on. Without one, prints the reason and returns nothing.
 inline std::optional<pdp::cuda::Device> device(const pdp::cuda::DeviceOptions& options = {}) {
   try {
     return pdp::cuda::Device{options};
@@ -22,7 +22,7 @@ inline std::optional<pdp::cuda::Device> device(const pdp::cuda::DeviceOptions& o
   }
 }
 
-/// Values of the host in a device's memory.
+/// A copy of host values in the memory of a device.
 template <class T>
 class Copy {
  public:

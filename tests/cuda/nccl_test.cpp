@@ -22,7 +22,7 @@
 
 namespace nccl_test {
 
-// Models on several GPUs that NCCL connects: on what stands in for both, or on as many GPUs as there are.
+// Trains models on several GPUs over NCCL: on the stand-ins for CUDA and NCCL, or on the GPUs of this machine.
 
 namespace comm = pdp::comm;
 namespace plan = pdp::plan;
@@ -32,7 +32,7 @@ using pdp::Trainer;
 
 namespace {
 
-/// Whether NCCL takes so many ranks on the GPUs that there are; else a line that says what is left out.
+/// Returns whether NCCL can run so many ranks on the GPUs of this machine. If not, prints which ranks are left out.
 bool have_gpus(int ranks) {
   if (!gpu::device()) return false;
   const int gpus = pdp::cuda::devices();
@@ -43,7 +43,7 @@ bool have_gpus(int ranks) {
 
 }  // namespace
 
-TEST_CASE("ranks with a GPU each learn what one process on a CPU learns, by every strategy", "[cuda][nccl][equivalence]") {
+TEST_CASE("Training over Nccl matches one process on a CPU for every strategy", "[cuda][nccl][equivalence]") {
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
   for (const int ranks : {1, 2, 3}) {
     if (!have_gpus(ranks)) return;
@@ -62,7 +62,7 @@ TEST_CASE("ranks with a GPU each learn what one process on a CPU learns, by ever
   check<comm::Nccl>(strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, options);
 }
 
-TEST_CASE("steps of ranks with a GPU each are the same with graphs and without, but for the order in which NCCL adds", "[cuda][nccl]") {
+TEST_CASE("CUDA graphs change training over Nccl by rounding errors only", "[cuda][nccl]") {
   if (!have_gpus(2)) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
   const auto found = [&](bool graphs) {
@@ -78,12 +78,12 @@ TEST_CASE("steps of ranks with a GPU each are the same with graphs and without, 
   }
 }
 
-TEST_CASE("gradients travel rounded between GPUs", "[cuda][nccl]") {
+TEST_CASE("Training over Nccl with Bfloat16Gradients has losses within 0.02 of those on a CPU", "[cuda][nccl]") {
   if (!have_gpus(2)) return;
   check<comm::Nccl>(strategy::DataParallel{}, 2, {.global_batch = 32, .seed = 3}, 2e-2, pdp::Bfloat16Gradients{});
 }
 
-TEST_CASE("ranks whose models compute in 16 bits learn as one does, by every strategy", "[cuda][nccl]") {
+TEST_CASE("Training in 16 bits over Nccl matches one rank in 16 bits for every strategy", "[cuda][nccl]") {
   const auto task = tasks::residual_classifier(3);
   const auto check_mixed = [&](const strategy::AnyStrategy& strategy, int ranks, double tolerance, auto precision) {
     if (!have_gpus(ranks)) return;
@@ -107,13 +107,13 @@ TEST_CASE("ranks whose models compute in 16 bits learn as one does, by every str
   check_mixed(strategy::DataParallel{.accumulate = 2}, 3, 2e-3, bfloat16);
   for (const int stage : {1, 2, 3}) check_mixed(strategy::Zero{.stage = stage, .accumulate = 2}, 2, 2e-3, bfloat16);
   check_mixed(strategy::Pipeline<>{.micro_batches = 3}, 3, 2e-3, bfloat16);
-  check_mixed(strategy::TensorParallel{}, 2, 2e-2, bfloat16);  // its sums within layers are of terms that are rounded
+  check_mixed(strategy::TensorParallel{}, 2, 2e-2, bfloat16);  // its sums within layers add rounded terms
   check_mixed(strategy::Hybrid<>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}, 4, 2e-3, bfloat16);
   check_mixed(strategy::DataParallel{}, 2, 2e-2, pdp::Precision<pdp::BFloat16, float, pdp::BFloat16>{});
   check_mixed(strategy::Zero{.stage = 3}, 2, 1e-3, pdp::MixedFloat16{});
 }
 
-TEST_CASE("ranks on GPUs count the rows of a step together, and all say whose gradient is not finite", "[cuda][nccl]") {
+TEST_CASE("Ranks over Nccl add up the rows of a step, and all name the rank of a NaN gradient", "[cuda][nccl]") {
   if (!have_gpus(2)) return;
   courses::check_rows_and_culprit<comm::Nccl>();
 }

@@ -11,7 +11,7 @@
 #include "gpu.hpp"
 #include "support.hpp"
 
-// Every operation of a GPU against the same operation of a CPU.
+// Compares every operation on a GPU with the same operation on a CPU.
 
 using gpu::Copy;
 using pdp::BFloat16;
@@ -25,14 +25,14 @@ namespace {
 
 constexpr double few_ulps = 16 * static_cast<double>(std::numeric_limits<float>::epsilon());
 
-/// Values with one behind them that must stay.
+/// Returns normal numbers with a guard value behind them.
 std::vector<float> guarded(Index elements, int seed) {
   auto values = support::normal(elements, seed);
   values.push_back(12345);
   return values;
 }
 
-/// operation(device, inputs..., output), of matrices of one shape, on both; `inputs` and `output` start with normal numbers.
+/// Compares operation(device, inputs..., output) on both devices. All matrices have one shape and start with normal numbers.
 template <std::size_t Inputs, class Operation>
 void check_elementwise(const pdp::cuda::Device& device, Index rows, Index cols, const Operation& operation) {
   std::vector<std::vector<float>> in;
@@ -58,7 +58,7 @@ std::vector<std::int32_t> some_classes(Index rows, Index cols) {
 
 }  // namespace
 
-TEST_CASE("a GPU's elementwise operations equal those of a CPU", "[cuda]") {
+TEST_CASE("Elementwise operations on a GPU match those on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index rows : {0, 1, 5, 64})
@@ -73,7 +73,7 @@ TEST_CASE("a GPU's elementwise operations equal those of a CPU", "[cuda]") {
     }
 }
 
-TEST_CASE("a GPU keeps what is no number, and has a ReLU of it as a CPU has", "[cuda]") {
+TEST_CASE("relu on a GPU keeps NaN and equals that on a CPU bit for bit", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   const std::vector<float> x{NAN, -NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-42f};
@@ -88,11 +88,11 @@ TEST_CASE("a GPU keeps what is no number, and has a ReLU of it as a CPU has", "[
 struct Sizes {
   Index m, n, k;
 };
-/// Of sums of so many terms, which two devices add up in different orders.
+/// The tolerance for sums of `terms` terms, which two devices add in different orders.
 constexpr double tolerance(Index terms) { return 1e-5 + 1e-7 * static_cast<double>(terms); }
 constexpr Sizes odd_sizes[] = {{1, 1, 1}, {5, 3, 7}, {64, 10, 33}, {17, 64, 16}, {9, 20, 300}, {3, 5, 0}, {0, 5, 3}};
 
-TEST_CASE("a GPU's products equal a CPU's in all forms", "[cuda]") {
+TEST_CASE("gemm, gemm_nt and gemm_tn on a GPU match those on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const auto& [m, n, k] : odd_sizes)
@@ -115,7 +115,7 @@ TEST_CASE("a GPU's products equal a CPU's in all forms", "[cuda]") {
       }
 }
 
-TEST_CASE("a GPU's affine equals a CPU's, with a bias and an activation or without", "[cuda]") {
+TEST_CASE("affine on a GPU matches that on a CPU with and without bias and activation", "[cuda]") {
   const bool fused = GENERATE(false, true);
   const auto device = gpu::device({.fused_relu = fused});
   if (!device) return;
@@ -138,7 +138,7 @@ TEST_CASE("a GPU's affine equals a CPU's, with a bias and an activation or witho
       }
 }
 
-TEST_CASE("a GPU's sums of rows equal a CPU's", "[cuda]") {
+TEST_CASE("sum_rows on a GPU matches that on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index rows : {0, 1, 5, 129, 1001})
@@ -155,7 +155,7 @@ TEST_CASE("a GPU's sums of rows equal a CPU's", "[cuda]") {
       }
 }
 
-TEST_CASE("a GPU's sum of squares is a CPU's, the same in every run, and not finite where a number is not", "[cuda]") {
+TEST_CASE("sum_of_squares on a GPU matches that on a CPU, repeats to the bit and propagates NaN", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index count : {0, 1, 31, 1000, 20'000}) {
@@ -177,7 +177,7 @@ TEST_CASE("a GPU's sum of squares is a CPU's, the same in every run, and not fin
   }
 }
 
-TEST_CASE("a GPU's cross-entropy equals a CPU's, with a gradient or without", "[cuda]") {
+TEST_CASE("softmax_cross_entropy on a GPU matches that on a CPU with and without a gradient", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index rows : {0, 1, 9, 130})
@@ -210,7 +210,7 @@ TEST_CASE("a GPU's cross-entropy equals a CPU's, with a gradient or without", "[
       }
 }
 
-TEST_CASE("a GPU's products in TF32 have operands of 10 bits, those of 16 bits are as they are without it", "[cuda]") {
+TEST_CASE("gemm with tf32 stays within the error of TF32 and does not change bfloat16 products", "[cuda]") {
   const auto plain = gpu::device(), fast = gpu::device({.tf32 = true});
   if (!plain || !fast) return;
   constexpr Index m = 33, k = 64, n = 17;
@@ -231,7 +231,7 @@ TEST_CASE("a GPU's products in TF32 have operands of 10 bits, those of 16 bits a
   for (Index row = 0; row < m; ++row)
     for (Index col = 0; col < n; ++col) {
       const auto at = static_cast<std::size_t>(row * n + col);
-      // 2^-11 of each operand where it is rounded, 2^-10 where it is cut off
+      // TF32 changes an operand by 2^-11 of it at most if it rounds, and by 2^-10 if it truncates.
       CHECK(std::abs(static_cast<double>(found[at] - expected[at])) <= of_absolutes(row, col) * 0x1p-9);
     }
   const auto in_16_bits = [&](const pdp::cuda::Device& device) {
@@ -243,7 +243,7 @@ TEST_CASE("a GPU's products in TF32 have operands of 10 bits, those of 16 bits a
   CHECK(pdp::testing::same_bits(in_16_bits(*fast), in_16_bits(*plain)));
 }
 
-TEST_CASE("a class that there is no output for makes the loss on a GPU no number, and is looked for nowhere", "[cuda]") {
+TEST_CASE("softmax_cross_entropy and softmax_part on a GPU give NaN for a class out of range", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   constexpr std::int32_t largest = std::numeric_limits<std::int32_t>::max();
@@ -261,7 +261,7 @@ TEST_CASE("a class that there is no output for makes the loss on a GPU no number
   }
 }
 
-TEST_CASE("a GPU's cross-entropy of columns that are divided is that of all of them", "[cuda]") {
+TEST_CASE("softmax_cross_entropy_of_parts on a GPU matches the loss of all columns on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   constexpr Index rows = 20, own = 7, parts = 3, cols = own * parts;
@@ -301,7 +301,7 @@ TEST_CASE("a GPU's cross-entropy of columns that are divided is that of all of t
   }
 }
 
-TEST_CASE("a GPU's squared error equals a CPU's", "[cuda]") {
+TEST_CASE("squared_error on a GPU matches that on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index rows : {0, 1, 70})
@@ -324,7 +324,7 @@ TEST_CASE("a GPU's squared error equals a CPU's", "[cuda]") {
     }
 }
 
-TEST_CASE("a GPU starts parameters with a CPU's values, to the bit", "[cuda]") {
+TEST_CASE("fill_uniform on a GPU equals that on a CPU bit for bit", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   const auto key = pdp::random::make_key(7, "0.weight");
@@ -338,7 +338,7 @@ TEST_CASE("a GPU starts parameters with a CPU's values, to the bit", "[cuda]") {
   }
 }
 
-TEST_CASE("a GPU rounds to bfloat16 and back as a CPU does, to the bit", "[cuda]") {
+TEST_CASE("convert to bfloat16 and back on a GPU equals that on a CPU bit for bit", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   auto values = support::normal(1001, 1);
@@ -356,7 +356,7 @@ TEST_CASE("a GPU rounds to bfloat16 and back as a CPU does, to the bit", "[cuda]
   CHECK(pdp::testing::same_bits(back_there.values(), back));
 }
 
-TEST_CASE("a GPU applies the rule for a gradient as a CPU does", "[cuda]") {
+TEST_CASE("scale_loss and apply_gradient_rule on a GPU equal those on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const double square : {0.0, 4.0, 100.0, HUGE_VAL, std::nan("")})
@@ -422,7 +422,7 @@ void check_update(const pdp::cuda::Device& device, const Rule& rule, std::size_t
 
 }  // namespace
 
-TEST_CASE("a GPU's updates equal a CPU's by each of pdp's rules: of several gradients, scaled, or skipped", "[cuda]") {
+TEST_CASE("update on a GPU matches that on a CPU for each optimizer and rejects more than 8 ranks", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   for (const std::size_t ranks : {std::size_t{1}, std::size_t{3}})

@@ -35,7 +35,7 @@
 
 namespace ranks_test {
 
-// Models on several GPUs that NCCL connects. On what stands in for both.
+// Trains models on several GPUs over NCCL, on the stand-ins for CUDA and NCCL.
 
 namespace comm = pdp::comm;
 namespace engine = pdp::engine;
@@ -46,12 +46,13 @@ using pdp::Trainer;
 
 namespace {
 
-/// What two ranks have told of a few steps with `rows` of each, on classifiers whose devices are made with `graphs`.
+/// The results of a few steps of two ranks.
 struct Told {
   std::vector<double> losses;
-  std::string refusal;  // and no more
-  int launched = 0;     // graphs of both
+  std::string refusal;  // ends the steps
+  int launched = 0;     // graphs of both ranks
 };
+/// Trains a classifier on two ranks. `rows` holds the shares of each step, and `graphs` the option of each rank's device.
 Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
                   bool rows_are_known = true) {
   const int before = stand_in::graphs_launched();
@@ -64,7 +65,7 @@ Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::
                     {.global_batch = 16, .seed = 3},
                     pdp::cuda::Device{{.index = world.device(), .graphs = graphs[rank]}}};
     Told own;
-    const auto [index, count] = trainer.share();  // one, where the ranks divide the model
+    const auto [index, count] = trainer.share();  // count is 1 if the ranks divide the model
     for (const auto& shares : rows) {
       const pdp::Index own_rows = shares[static_cast<std::size_t>(index)], all = count == 1 ? own_rows : shares[0] + shares[1];
       const auto x = support::normal(own_rows * width, index);
@@ -72,7 +73,7 @@ Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::
       const auto refusal =
           support::message_of<pdp::ConfigError>([&] { own.losses.push_back(trainer.step(x, classes, rows_are_known ? all : 0).loss); });
       if (refusal) return Told{own.losses, *refusal};
-      if (own.losses.size() == 3) static_cast<void>(trainer.predict(support::normal(width, 0)));  // beside the steps, and their records
+      if (own.losses.size() == 3) static_cast<void>(trainer.predict(support::normal(width, 0)));  // between recorded steps
     }
     return own;
   });
@@ -82,7 +83,7 @@ Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::
 
 }  // namespace
 
-TEST_CASE("a step of several ranks is one graph on each from the second of its size on, to the bit", "[cuda][nccl]") {
+TEST_CASE("Ranks over Nccl launch a step as one graph from its second run on, with equal losses", "[cuda][nccl]") {
   stand_in::reset();
   const std::vector<std::array<pdp::Index, 2>> rows{{8, 8}, {8, 8}, {3, 2}, {8, 8}, {3, 2}, {3, 2}, {8, 8}};
   const auto check_strategy = [&](const strategy::AnyStrategy& strategy, bool is_recorded = true) {
@@ -98,14 +99,14 @@ TEST_CASE("a step of several ranks is one graph on each from the second of its s
     check_strategy(strategy::DataParallel{.accumulate = 2});
     check_strategy(strategy::Zero{.stage = 3, .accumulate = 2});
     check_strategy(strategy::Hybrid<>{.mesh = {.data = 2}});
-    check_strategy(strategy::Pipeline<>{.micro_batches = 3}, false);  // its messages wait on a device for each other
+    check_strategy(strategy::Pipeline<>{.micro_batches = 3}, false);  // not recorded, as its messages wait for each other on a device
     check_strategy(strategy::Pipeline<plan::Interleaved>{.micro_batches = 4}, false);
     check_strategy(strategy::TensorParallel{});
   }
   stand_in::reset();
 }
 
-TEST_CASE("ranks record a step where all of them would, and of their shares too what all of them know", "[cuda][nccl][bad input]") {
+TEST_CASE("Ranks over Nccl record steps only if all do, and reject changed shares of a recorded step", "[cuda][nccl][bad input]") {
   stand_in::reset();
   const std::vector<std::array<pdp::Index, 2>> same{{8, 8}, {8, 8}, {8, 8}}, moved{{5, 4}, {5, 4}, {4, 5}, {5, 4}, {4, 5}};
   constexpr strategy::DataParallel strategy;
@@ -119,8 +120,7 @@ TEST_CASE("ranks record a step where all of them would, and of their shares too 
   CHECK(counted.losses == step_by_step(strategy, moved, {false, false}).losses);
 }
 
-TEST_CASE("the channels of messages over NCCL are connected before the first step, so that none keeps a rank from what comes after it",
-          "[cuda][nccl]") {
+TEST_CASE("Channels over Nccl connect before the first step, so an unmatched send blocks no barrier", "[cuda][nccl]") {
   stand_in::reset();
   const auto errors = pdp::testing::errors<comm::Nccl>(2, [](comm::Nccl& world) {
     world.deadline(std::chrono::seconds{2});
@@ -148,7 +148,7 @@ TEST_CASE("the channels of messages over NCCL are connected before the first ste
   for (const auto& error : errors) CHECK(error.what() == "nothing was thrown");
 }
 
-TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn from them together", "[cuda][nccl]") {
+TEST_CASE("Ranks over Nccl train equally on batches in GPU memory and in host memory", "[cuda][nccl]") {
   stand_in::reset();
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
   const std::vector<std::int32_t> classes{0, 1, 2, 0};
@@ -177,7 +177,7 @@ TEST_CASE("ranks whose batches lie on their GPUs, in places of their own, learn 
   CHECK(losses(true) == losses(false));
 }
 
-TEST_CASE("what ranks sum and gather of parameters lies in memory that all of them have registered with NCCL", "[cuda][nccl]") {
+TEST_CASE("Ranks over Nccl sum and gather parameters in memory that all of them have registered", "[cuda][nccl]") {
   stand_in::reset();
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
   const auto traffic_of = [&](int steps, const strategy::AnyStrategy& strategy, int ranks, auto precision) {
@@ -198,8 +198,8 @@ TEST_CASE("what ranks sum and gather of parameters lies in memory that all of th
   const std::size_t parameters = start_of(tasks::residual_classifier(2), {.global_batch = 32}).size();
   const auto check_traffic = [&](const strategy::AnyStrategy& strategy, int ranks, auto precision) {
     const stand_in::Traffic few = traffic_of(1, strategy, ranks, precision), more = traffic_of(3, strategy, ranks, precision);
-    CHECK(more.registered - few.registered >= 2 * parameters);  // bytes: half of them in 16 bits, twice
-    CHECK(more.other - few.other < 2 * 100);                    // losses
+    CHECK(more.registered - few.registered >= 2 * parameters);  // bytes: half of the parameters in 16 bits, in two more steps
+    CHECK(more.other - few.other < 2 * 100);                    // bytes of losses
   };
   constexpr pdp::Float32 in_float;
   check_traffic(strategy::DataParallel{}, 2, in_float);
@@ -211,7 +211,7 @@ TEST_CASE("what ranks sum and gather of parameters lies in memory that all of th
   check_traffic(strategy::DataParallel{}, 2, pdp::Bfloat16Gradients{});
 }
 
-TEST_CASE("memory of a communicator goes back when the device is through with it", "[cuda][nccl]") {
+TEST_CASE("Memory of a communicator is freed only when the device has finished with it", "[cuda][nccl]") {
   stand_in::reset();
   const int before = stand_in::live();
   pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
@@ -226,13 +226,13 @@ TEST_CASE("memory of a communicator goes back when the device is through with it
     copy(device, std::span<const float>{stage.own_values(0)}, stage.own_gradients(0).data());
     return 0;
   });
-  CHECK(stand_in::live() == before);  // and what is in use ends the process
+  CHECK(stand_in::live() == before);  // the stand-in also aborts if memory in use is freed
 }
 
-TEMPLATE_TEST_CASE("models that share a world of GPUs learn as each does alone, while others are made and go", "[cuda]", comm::Nccl,
+TEMPLATE_TEST_CASE("Models on one communicator train as if alone while others are created and destroyed", "[cuda]", comm::Nccl,
                    comm::CudaThread) {
   stand_in::reset();
-  stand_in::settings().product_milliseconds = 1;  // so that a call that comes after the wrong stream comes too early
+  stand_in::settings().product_milliseconds = 1;  // so that a call that waits for the wrong stream runs too early
   const auto task = tasks::residual_classifier(2);
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());
   std::vector<double> expected;
@@ -260,7 +260,7 @@ TEMPLATE_TEST_CASE("models that share a world of GPUs learn as each does alone, 
       losses.push_back(step(first));
       step(second);
     }
-    second = make(5);  // before the one that it takes the place of is gone
+    second = make(5);  // the new one is created before the old one is destroyed
     step(second);
     losses.push_back(step(first));
     second.reset();
@@ -273,7 +273,7 @@ TEMPLATE_TEST_CASE("models that share a world of GPUs learn as each does alone, 
   for (const auto& losses : found) CHECK(support::difference(losses, expected) < 1e-5);
 }
 
-TEST_CASE("parameters that differ between ranks by less than 16 bits can tell are found", "[cuda][nccl]") {
+TEST_CASE("check_parameters finds differences that are too small for bfloat16", "[cuda][nccl]") {
   stand_in::reset();
   const auto task = tasks::residual_classifier(2);
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
@@ -286,13 +286,13 @@ TEST_CASE("parameters that differ between ranks by less than 16 bits can tell ar
     comm::Self self;
     auto parameters = Trainer{self, strategy::Single{}, task, {.global_batch = 16, .seed = 3}}.parameters();
     if (world.rank() == 1) parameters.front().values.front() *= 1.00001f;
-    pdp::checkpoint::import_parameters(trainer.engine().stage(), parameters, "memory");  // set_parameters would compare them
+    pdp::checkpoint::import_parameters(trainer.engine().stage(), parameters, "memory");  // set_parameters would compare the ranks
     return support::message_of<pdp::ParametersDiffer>([&] { trainer.check_parameters(); }).value_or("nothing was thrown");
   });
   for (const std::string& message : messages) CHECK_THAT(message, Contains("is not the same on all ranks that hold it"));
 }
 
-TEST_CASE("a model on another GPU than its communicator's is refused", "[cuda][nccl][bad input]") {
+TEST_CASE("Trainer rejects a Device on another GPU than that of its communicator", "[cuda][nccl][bad input]") {
   stand_in::reset();
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     return support::message_of<pdp::ConfigError>([&] {
@@ -304,9 +304,9 @@ TEST_CASE("a model on another GPU than its communicator's is refused", "[cuda][n
   CHECK_THAT(messages[1], Contains("rank 1: the communicator uses GPU 1, but the model is on GPU 5"));
 }
 
-TEST_CASE("a product that waits for what comes after it is there when its gradient is reduced", "[cuda][nccl]") {
+TEST_CASE("Gradient reduction over Nccl waits for overlapped weight gradients", "[cuda][nccl]") {
   stand_in::reset();
-  stand_in::settings().product_milliseconds = 2;  // long enough for NCCL to go before, if it does not wait
+  stand_in::settings().product_milliseconds = 2;  // long enough that NCCL runs first if it does not wait
   constexpr pdp::nn::Sequential model{pdp::nn::Linear{8, 12, false}, pdp::nn::Tanh{}, pdp::nn::Linear{12, 4, false}};
   const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
@@ -319,7 +319,7 @@ TEST_CASE("a product that waits for what comes after it is there when its gradie
   stand_in::reset();
 }
 
-TEST_CASE("a rank whose peer makes no step finds out by its deadline", "[cuda][nccl]") {
+TEST_CASE("Trainer::step throws Timeout at the deadline if a peer makes no step", "[cuda][nccl]") {
   stand_in::reset();
   const auto task = tasks::residual_classifier(2);
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
@@ -339,12 +339,12 @@ TEST_CASE("a rank whose peer makes no step finds out by its deadline", "[cuda][n
   CHECK_THAT(messages[0], Contains("rank 0 ") && Contains("deadline"));
 }
 
-TEST_CASE("a rank whose peer stops carrying out records finds out, and lets go of its own", "[cuda][nccl]") {
+TEST_CASE("Trainer::finish throws if a peer stops launching a recorded step, and frees GPU memory", "[cuda][nccl]") {
   stand_in::reset();
   const int before = stand_in::live();
   const auto task = tasks::residual_classifier(2);
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
-  const bool is_told = GENERATE(false, true);  // by NCCL, or by nobody
+  const bool is_told = GENERATE(false, true);  // whether NCCL reports the error; otherwise the deadline passes
   std::atomic<bool> found = false;
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     Trainer trainer{world, strategy::DataParallel{}, task, {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
@@ -370,7 +370,7 @@ TEST_CASE("a rank whose peer stops carrying out records finds out, and lets go o
 
 namespace {
 
-/// Tells those who wait for it when it ends, however that is.
+/// Sets a flag and notifies its waiters when it is destroyed.
 class Flag {
  public:
   explicit Flag(std::atomic<bool>& flag) : flag_{flag} {}
@@ -386,11 +386,11 @@ class Flag {
 
 }  // namespace
 
-TEST_CASE("a rank that starts steps and waits for none finds out by its deadline that its peer makes none", "[cuda][nccl]") {
+TEST_CASE("A rank that starts steps without waiting throws Timeout if its peer makes none", "[cuda][nccl]") {
   stand_in::reset();
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
   const std::vector<std::int32_t> classes(8);
-  // Of known numbers of rows and of such that are counted first; or a prediction comes after a step.
+  // Steps with a known number of rows, steps whose rows are counted first, and a step before a prediction.
   const auto [rows, predicts] = GENERATE(table<pdp::Index, bool>({{16, false}, {0, false}, {16, true}}));
   std::atomic<bool> found = false;
   const auto messages = pdp::testing::ranks<comm::Nccl>(2, [&, global_rows = rows, steps = predicts ? 1 : 20](comm::Nccl& world) {
@@ -416,8 +416,8 @@ TEST_CASE("a rank that starts steps and waits for none finds out by its deadline
              Contains("rank 0 ") && Contains(rows == 0 ? "waited 100 ms for" : "has waited for its device, and so for the other"));
 }
 
-TEMPLATE_TEST_CASE("ranks that have their next step before they are through with one learn what others do, and find out who has gone",
-                   "[cuda][nccl]", comm::Nccl, comm::CudaThread) {
+TEMPLATE_TEST_CASE("Trainer::fit on GPU ranks starts steps ahead with equal losses and detects a lost peer", "[cuda][nccl]", comm::Nccl,
+                   comm::CudaThread) {
   stand_in::reset();
   const auto fit = [](TestType& world, const strategy::AnyStrategy& strategy, bool watches, int epochs, const auto& on_epoch) {
     Trainer trainer{
@@ -469,7 +469,7 @@ TEMPLATE_TEST_CASE("ranks that have their next step before they are through with
   }
 }
 
-TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all that waits for the others", "[cuda][nccl]") {
+TEST_CASE("A Trainer that an exception destroys during a step aborts its calls and frees GPU memory", "[cuda][nccl]") {
   stand_in::reset();
   const int before = stand_in::live();
   const auto x = support::normal(8 * tasks::samples(1).sample_shape().elements(), 1);
@@ -479,7 +479,7 @@ TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all
       const auto left = support::message_of<pdp::ShapeError>([&] {
         Trainer trainer{
             world, strategy, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
-        trainer.fit(tasks::samples(100), {.epochs = 0}, [](const pdp::Epoch&) {});  // after which the ranks compare nothing any more
+        trainer.fit(tasks::samples(100), {.epochs = 0}, [](const pdp::Epoch&) {});  // after this the ranks compare nothing any more
         for (int step = 0; step < steps; ++step) trainer.step(x, std::vector<std::int32_t>(8), 16);
         if (world.rank() == 1) return has_left.wait(false);
         trainer.start(x, std::vector<std::int32_t>(8), 16);
@@ -501,7 +501,7 @@ TEST_CASE("a rank that leaves by an error in the middle of a step lets go of all
   CHECK(stand_in::live() == before);
 }
 
-TEST_CASE("ranks that cannot record a step end, as no later record of theirs would go with those of others", "[cuda][nccl][bad input]") {
+TEST_CASE("Ranks that cannot record a step throw DeviceError, and PeerLost from then on", "[cuda][nccl][bad input]") {
   stand_in::reset();
   stand_in::settings().graphs_fit = false;
   const int before = stand_in::live();
@@ -520,7 +520,7 @@ TEST_CASE("ranks that cannot record a step end, as no later record of theirs wou
   CHECK(stand_in::live() == before);
 }
 
-TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]") {
+TEST_CASE("launch::run starts Nccl ranks as threads and reports missing GPUs and failed ranks", "[cuda][nccl][launch]") {
   stand_in::reset();
   std::atomic<int> rows = 0;
   const auto train = [&](comm::Nccl& world) {
@@ -534,12 +534,12 @@ TEST_CASE("ranks on GPUs may be threads of one process", "[cuda][nccl][launch]")
   };
   CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3, .comm = "thread"}, train) == 2);
   CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3, .comm = "nccl"}, train) ==
-        0);  // with a barrier, when the devices are gone
+        0);  // ends with a barrier after the devices are destroyed
   CHECK(rows == 3 * 15);
   stand_in::settings().devices = 2;
   CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 3}, train) == 1);
   CHECK(pdp::launch::run<comm::Nccl>(pdp::launch::Options{.threads = 2}, [](comm::Nccl& world) {
-          world.deadline(std::chrono::milliseconds{100});  // NCCL tells nobody of a rank that has failed
+          world.deadline(std::chrono::milliseconds{100});  // NCCL does not report a failed rank
           if (world.rank() == 1) throw pdp::ShapeError{"no"};
         }) == 1);
   stand_in::reset();

@@ -21,7 +21,7 @@
 
 namespace sixteen_bits_test {
 
-// A GPU's operations in bfloat16 and float16 against those of a CPU in float, on the same values; and models that compute so.
+// Compares operations on a GPU in bfloat16 and float16 with those on a CPU in float, on the same values. Then trains models in 16 bits.
 
 using gpu::Copy;
 using pdp::BFloat16;
@@ -36,7 +36,7 @@ namespace strategy = pdp::strategy;
 
 namespace {
 
-/// A result is rounded once: by half of its last place, or the whole where a float is beside the middle of two.
+/// The error of one rounding: half a unit in the last place, or a whole unit if the float result lies near a tie.
 template <class T>
 constexpr double one_rounding = std::same_as<T, BFloat16> ? 1.0 / 128 : 1.0 / 1024;
 
@@ -52,20 +52,20 @@ std::vector<float> widened(const std::vector<T>& values) {
   for (const T value : values) all.push_back(static_cast<float>(value));
   return all;
 }
-/// Normal numbers that the type can hold.
+/// Returns normal numbers that T represents exactly.
 template <class T>
 std::vector<float> exact(Index elements, int seed) {
   return widened(rounded<T>(support::normal(elements, seed)));
 }
 
-/// operation(device, inputs..., output), of matrices of one shape. `exact_bits`: where a CPU and a GPU find the same float.
+/// Compares operation(device, inputs..., output) on both devices for matrices of one shape. `exact_bits`: both compute equal floats.
 template <class T, std::size_t Inputs, class Operation>
 void check_elementwise(const pdp::cuda::Device& device, Index rows, Index cols, bool exact_bits, const Operation& operation) {
   std::vector<std::vector<float>> in;
   std::vector<Copy<T>> there;
   for (std::size_t i = 0; i < Inputs; ++i) in.push_back(exact<T>(rows * cols, static_cast<int>(i)));
   for (const auto& each : in) there.emplace_back(device, rounded<T>(each));
-  auto out = exact<T>(rows * cols + 1, 9);  // the last one must stay
+  auto out = exact<T>(rows * cols + 1, 9);  // the last one is a guard value
   Copy<T> out_there{device, rounded<T>(out)};
   const auto call = [&]<std::size_t... I>(std::index_sequence<I...>) {
     operation(Cpu{}, Matrix<const float>{in[I].data(), rows, cols}..., Matrix<float>{out.data(), rows, cols});
@@ -81,7 +81,7 @@ void check_elementwise(const pdp::cuda::Device& device, Index rows, Index cols, 
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a GPU's elementwise operations in 16 bits are a CPU's, rounded once", "[cuda]", BFloat16, Float16) {
+TEMPLATE_TEST_CASE("Elementwise operations in 16 bits on a GPU match those on a CPU, rounded once", "[cuda]", BFloat16, Float16) {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index rows : {0, 1, 5, 64})
@@ -98,7 +98,7 @@ TEMPLATE_TEST_CASE("a GPU's elementwise operations in 16 bits are a CPU's, round
     }
 }
 
-TEMPLATE_TEST_CASE("a GPU's products in 16 bits equal a CPU's, and those over rows are floats", "[cuda]", BFloat16, Float16) {
+TEMPLATE_TEST_CASE("Products in 16 bits on a GPU match those on a CPU, and products over rows return floats", "[cuda]", BFloat16, Float16) {
   const auto device = gpu::device();
   if (!device) return;
   struct Sizes {
@@ -134,7 +134,7 @@ TEMPLATE_TEST_CASE("a GPU's products in 16 bits equal a CPU's, and those over ro
     }
 }
 
-TEMPLATE_TEST_CASE("a GPU's losses of 16 bits are those of the same floats, and their gradients are rounded", "[cuda]", BFloat16, Float16) {
+TEMPLATE_TEST_CASE("Losses of 16-bit outputs on a GPU match those on a CPU, with rounded gradients", "[cuda]", BFloat16, Float16) {
   const auto device = gpu::device();
   if (!device) return;
   for (const Index rows : {0, 1, 70})
@@ -153,7 +153,7 @@ TEMPLATE_TEST_CASE("a GPU's losses of 16 bits are those of the same floats, and 
       const auto check = [&](const LossSums& sums, const Copy<LossSums>& found) {
         CHECK(found.values().front().loss == Approx(sums.loss).epsilon(1e-6));
         CHECK(found.values().front().correct == sums.correct);
-        CHECK(support::difference(widened(gradient_there.values()), gradient) < one_rounding<TestType> / 4);  // none is larger than 1
+        CHECK(support::difference(widened(gradient_there.values()), gradient) < one_rounding<TestType> / 4);  // no element is larger than 1
       };
       LossSums sums{1, 2};
       Copy<LossSums> sums_there{*device, {sums}};
@@ -180,7 +180,7 @@ TEMPLATE_TEST_CASE("a GPU's losses of 16 bits are those of the same floats, and 
     }
 }
 
-TEMPLATE_TEST_CASE("a GPU starts parameters in 16 bits with a CPU's values, rounded", "[cuda]", BFloat16, Float16) {
+TEMPLATE_TEST_CASE("fill_uniform in 16 bits on a GPU gives the values of a CPU, rounded", "[cuda]", BFloat16, Float16) {
   const auto device = gpu::device();
   if (!device) return;
   const auto key = pdp::random::make_key(7, "0.weight");
@@ -191,7 +191,7 @@ TEMPLATE_TEST_CASE("a GPU starts parameters in 16 bits with a CPU's values, roun
   CHECK(pdp::testing::same_bits(widened(there.values()), widened(rounded<TestType>(values))));
 }
 
-TEMPLATE_TEST_CASE("an update leaves rounded copies beside what it updates, unless the step is skipped", "[cuda]", BFloat16, Float16) {
+TEMPLATE_TEST_CASE("update on a GPU writes rounded copies of the parameters unless the step is skipped", "[cuda]", BFloat16, Float16) {
   const auto device = gpu::device();
   if (!device) return;
   for (const bool skips : {false, true}) {
@@ -217,14 +217,14 @@ TEMPLATE_TEST_CASE("an update leaves rounded copies beside what it updates, unle
 
 namespace {
 
-/// One that no gradient of the tests is too large for.
+/// Returns a loss scale at which no gradient of these tests overflows.
 template <class Precision>
 std::optional<pdp::LossScaling> scaling_of() {
   if (std::same_as<Precision, pdp::MixedFloat16>) return pdp::LossScaling{.initial = 1024};
   return {};
 }
 
-/// What a model's parameters are after some epochs, and what it found on the way.
+/// The losses of some epochs of training, and the parameters after them.
 struct Course {
   std::vector<double> losses;
   std::vector<pdp::checkpoint::Tensor> parameters;
@@ -244,8 +244,8 @@ Course train(const S& strategy, const pdp::TrainerOptions& options, const How&..
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a model that computes in 16 bits learns as one in float, within its precision, on parameters that are floats", "[cuda]",
-                   pdp::MixedBfloat16, pdp::MixedFloat16) {
+TEMPLATE_TEST_CASE("Training in 16 bits keeps float parameters and has losses within 0.03 of those in float", "[cuda]", pdp::MixedBfloat16,
+                   pdp::MixedFloat16) {
   const auto device = gpu::device();
   if (!device) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .clip_norm = GENERATE(0.0, 0.5), .loss_scaling = scaling_of<TestType>()};
@@ -265,8 +265,7 @@ TEMPLATE_TEST_CASE("a model that computes in 16 bits learns as one in float, wit
   check(strategy::Zero{.stage = 3});
 }
 
-TEMPLATE_TEST_CASE("what a model in 16 bits learns twice is the same, to the bit, with graphs or without", "[cuda]", pdp::MixedBfloat16,
-                   pdp::MixedFloat16) {
+TEMPLATE_TEST_CASE("Training in 16 bits repeats to the bit with and without graphs", "[cuda]", pdp::MixedBfloat16, pdp::MixedFloat16) {
   const auto recorded = gpu::device(), plain = gpu::device({.graphs = false});
   if (!recorded) return;
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3, .loss_scaling = scaling_of<TestType>()};
@@ -279,8 +278,8 @@ TEMPLATE_TEST_CASE("what a model in 16 bits learns twice is the same, to the bit
   }
 }
 
-TEMPLATE_TEST_CASE("parameters come back from a model in 16 bits as they were set, and it computes with them rounded", "[cuda]",
-                   pdp::MixedBfloat16, pdp::MixedFloat16) {
+TEMPLATE_TEST_CASE("A 16-bit Trainer returns parameters as they were set and predicts within 0.05 of float", "[cuda]", pdp::MixedBfloat16,
+                   pdp::MixedFloat16) {
   const auto device = gpu::device();
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
@@ -298,7 +297,7 @@ TEMPLATE_TEST_CASE("parameters come back from a model in 16 bits as they were se
   CHECK(on_gpu.evaluate(data).loss == Approx(on_cpu.evaluate(data).loss).epsilon(0.02));
 }
 
-TEST_CASE("losses in float16 are scaled by less where a gradient overflows, until none does", "[cuda]") {
+TEST_CASE("Training in float16 skips overflowing steps and lowers the loss scale until none overflows", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   pdp::comm::Self self;

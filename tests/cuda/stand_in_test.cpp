@@ -27,7 +27,7 @@
 #include "strategy/tasks.hpp"
 #include "support.hpp"
 
-// What can be seen of a machine that does as it is told only.
+// Tests that control the device, such as its errors, memory and speed. Only the stand-in for CUDA allows that.
 
 using pdp::cuda::Device;
 using pdp::cuda::DeviceOptions;
@@ -52,7 +52,7 @@ std::string refusal(const DeviceOptions& options = {}) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "without a GPU that can be used, what is missing is said", "[cuda][bad input]") {
+TEST_CASE_METHOD(Fixture, "Device reports why a GPU cannot be used: driver, CUDA version, number or architecture", "[cuda][bad input]") {
   stand_in::settings().driver = 0;
   CHECK_THAT(refusal(),
              Contains("cannot compute on GPU 0: there is no NVIDIA driver on this machine") && Contains("or compute on the CPU"));
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Fixture, "without a GPU that can be used, what is missing is sa
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a GPU that others keep busy or fill is no GPU that is too old", "[cuda][bad input]") {
+TEST_CASE_METHOD(Fixture, "Device reports a busy or full GPU by DeviceError, not as one that is too old", "[cuda][bad input]") {
   const auto failure = [](const DeviceOptions& options) {
     return support::message_of<pdp::DeviceError>([&] { static_cast<void>(Device{options}); }).value();
   };
@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture, "a GPU that others keep busy or fill is no GPU that is
   CHECK_THAT(failure({.index = 1}), Contains("GPU 1 cannot be used: an error of the stand-in"));
 }
 
-TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and how much is free", "[cuda][bad input]") {
+TEST_CASE_METHOD(Fixture, "A full GPU reports the requested and the free bytes", "[cuda][bad input]") {
   const auto failure = [](const auto& f) { return support::message_of<pdp::DeviceError>(f).value(); };
   {
     const Device device;
@@ -94,7 +94,7 @@ TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and h
     auto world = pdp::comm::CudaThread::world(1);
     CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 has no room for 4000 bytes"));
   }
-  for (const std::size_t room : {std::size_t{1000}, std::size_t{20'000}}) {  // for nothing, and for all but what products need
+  for (const std::size_t room : {std::size_t{1000}, std::size_t{20'000}}) {  // room for nothing, and for all but the workspace of products
     stand_in::settings().room = room;
     CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("GPU 0 has no room for ") && Contains("of its"));
   }
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(Fixture, "a GPU without room says how much was asked for, and h
   CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("the host has no 1048576 bytes to lock for GPU 0"));
 }
 
-TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each number of rows, and launched as one graph", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Trainer records a step on its second run, for each number of rows, and launches one graph", "[cuda]") {
   {
     const Device device;
     pdp::comm::Self self;
@@ -115,10 +115,10 @@ TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each nu
                    std::vector<std::int32_t>(static_cast<std::size_t>(rows)));
       return products();
     };
-    const int first = step(16);   // as it is
-    const int second = step(16);  // and recorded
+    const int first = step(16);   // runs directly
+    const int second = step(16);  // is recorded and launched
     CHECK(second == 2 * first);
-    CHECK(step(16) == second);  // nothing was given to the device anew
+    CHECK(step(16) == second);  // launched without new calls
     CHECK(step(7) > second);
     const int both = step(7);
     CHECK(step(16) == both);
@@ -127,7 +127,7 @@ TEST_CASE_METHOD(Fixture, "a step is recorded when it is made again, for each nu
   }
 }
 
-TEST_CASE_METHOD(Fixture, "products of floats are in TF32 where their user says so, and nowhere else", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "gemm of floats uses TF32 only if DeviceOptions::tf32 is set", "[cuda]") {
   constexpr float fine = 1 + 0x1p-12f;  // 1 in TF32
   const auto square = [](const DeviceOptions& options) {
     const Device device{options};
@@ -140,8 +140,7 @@ TEST_CASE_METHOD(Fixture, "products of floats are in TF32 where their user says 
   CHECK(square({}) == fine * fine);
 }
 
-TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instruction, not how long it took to give it that",
-                 "[cuda][timeline]") {
+TEST_CASE_METHOD(Fixture, "Timeline measures the GPU time of each instruction, not the time to launch it", "[cuda][timeline]") {
   constexpr int milliseconds = 20;
   const auto check = [](auto& world) {
     pdp::Trainer trainer{
@@ -167,7 +166,7 @@ TEST_CASE_METHOD(Fixture, "a timeline says how long a GPU had for each instructi
   });
 }
 
-TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is its thread's current one", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Trainer trains on a GPU that is not the current device of its thread", "[cuda]") {
   CHECK(cudaSetDevice(0) == cudaSuccess);
   const Device device{{.index = 2}};
   pdp::comm::Self self;
@@ -180,7 +179,7 @@ TEST_CASE_METHOD(Fixture, "a model may be on another GPU than the one that is it
   CHECK(current == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a model on one GPU takes nothing of another one", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Trainer on GPU 3 does not use GPU 0", "[cuda]") {
   std::thread{[] {
     const Device device{{.index = 3}};
     pdp::comm::Self self;
@@ -193,7 +192,7 @@ TEST_CASE_METHOD(Fixture, "a model on one GPU takes nothing of another one", "[c
 
 namespace {
 
-/// Samples of which others can be told how often some were gathered.
+/// A dataset that counts its gathers.
 struct Counted {
   using Target = std::int32_t;
   pdp::data::InMemory<std::int32_t> samples;
@@ -210,7 +209,7 @@ struct Counted {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a GPU has its next step before it is through with one that nobody watches, and learns the same", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Trainer::fit without a step callback starts the next step ahead, with equal losses", "[cuda]") {
   const Device device;
   const auto make = [](pdp::comm::Self& self, const Device& on, pdp::plan::NonFinite policy) {
     return pdp::Trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2),
@@ -224,7 +223,8 @@ TEST_CASE_METHOD(Fixture, "a GPU has its next step before it is through with one
         tasks::samples(100), {.epochs = 3}, [&](const pdp::Epoch& epoch) { watched.push_back(epoch.loss); },
         [](std::int64_t, const auto&) {});
   }
-  // Of two steps the batches, and two more that the loader has room for, where the host waits for no step before it makes the next one.
+  // The stream is held. The loader gathers the batches of the started steps and two more.
+  // Two steps start, or one with NonFinite::stop, since the host then waits for each step.
   for (const auto policy : {pdp::plan::NonFinite::ignore, pdp::plan::NonFinite::stop}) {
     const bool waits = policy == pdp::plan::NonFinite::stop;
     std::atomic<int> gathered = 0;
@@ -246,7 +246,7 @@ TEST_CASE_METHOD(Fixture, "a GPU has its next step before it is through with one
   }
 }
 
-TEST_CASE_METHOD(Fixture, "what is uploaded waits for the GPU only where there is no room for it on its way", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "takes_at_once is true only if the free staging memory holds the upload", "[cuda]") {
   const Device device;
   constexpr std::size_t megabyte = std::size_t{1} << 20;
   const std::vector<float> values(megabyte / sizeof(float));
@@ -272,7 +272,7 @@ TEST_CASE_METHOD(Fixture, "what is uploaded waits for the GPU only where there i
   CHECK_FALSE(takes_at_once(device, {64 * megabyte, 1}));
 }
 
-TEST_CASE_METHOD(Fixture, "batches that lie in ever new places of a GPU are recorded once, as those of one place are", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Batches at ever new GPU addresses share the recorded graph of one address", "[cuda]") {
   const Device device;
   pdp::comm::Self self;
   pdp::Trainer trainer{self, pdp::strategy::Single{}, tasks::residual_classifier(2), {.global_batch = 4, .seed = 3}, device};
@@ -286,13 +286,13 @@ TEST_CASE_METHOD(Fixture, "batches that lie in ever new places of a GPU are reco
     trainer.engine().start({{rows.data(), 4, width}, classes.read().subspan(4 * step, 4), 4, /*on_device*/ true});
   }
   CHECK(std::isfinite(trainer.finish().loss));
-  CHECK(stand_in::graphs_launched() - launched == steps - 2);  // the first one in each of two places
+  CHECK(stand_in::graphs_launched() - launched == steps - 2);  // the first step at each of two addresses runs directly
   for (int evaluation = 0; evaluation < 3; ++evaluation)
     CHECK(std::isfinite(trainer.engine().evaluate({x.matrix(4, width), classes.read().first(4), 0, /*on_device*/ true}).loss));
-  CHECK(stand_in::graphs_launched() - launched == steps - 2 + 2);  // they are in a place of their own
+  CHECK(stand_in::graphs_launched() - launched == steps - 2 + 2);  // evaluations use an address of their own
 }
 
-TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it is added all the same", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "affine adds a bias that is not aligned for a cuBLASLt epilogue", "[cuda]") {
   const Device device;
   const gpu::Copy<float> a{device, {1, 2}}, b{device, {3, 4}}, row{device, {0, 5, 6}};
   gpu::Copy<float> c{device, std::vector<float>(4)};
@@ -301,7 +301,7 @@ TEST_CASE_METHOD(Fixture, "a vector that is not aligned as an epilogue wants it 
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_BIAS) == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "the gradient of a weight is computed beside that of the layer's input, unless it may not be", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "gemm_tn overlaps with gemm_nt only if overlapped_weight_gradients is set", "[cuda]") {
   const bool overlapped = GENERATE(true, false);
   const Device device{{.overlapped_weight_gradients = overlapped}};
   const gpu::Copy<float> x{device, {1, 2}}, weight{device, {5, 6}}, gradient_y{device, {3}};
@@ -314,33 +314,33 @@ TEST_CASE_METHOD(Fixture, "the gradient of a weight is computed beside that of t
   CHECK(stand_in::products_have_met() == overlapped);
 }
 
-TEST_CASE_METHOD(Fixture, "what comes after the gradient of a weight waits for it where it needs to", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Operations wait for an overlapped weight gradient if they use its output or overwrite its input", "[cuda]") {
   const Device device;
   gpu::Copy<float> x{device, {1, 2}}, gradient_y{device, {3}}, gradient_weight{device, {0, 0}}, ones{device, {1, 1}}, one{device, {1}};
-  stand_in::settings().product_milliseconds = 20;  // a thing that does not wait comes before it
+  stand_in::settings().product_milliseconds = 20;  // an operation that does not wait runs first
   const auto compute = [&] {
     gemm_tn(device, std::as_const(x).matrix(1, 2), std::as_const(gradient_y).matrix(1, 1), gradient_weight.matrix(2, 1), false);
   };
   const std::vector<float> expected{3, 6};
-  SECTION("who reads the gradient") {
+  SECTION("an operation reads the gradient") {
     compute();
     gpu::Copy<float> sum{device, {0, 0}};
     add(device, std::as_const(gradient_weight).matrix(1, 2), std::as_const(ones).matrix(1, 2), sum.matrix(1, 2));
     CHECK(sum.values() == std::vector<float>{4, 7});
   }
-  SECTION("who writes over the gradient of the output") {
+  SECTION("an operation overwrites the gradient of the output") {
     compute();
     relu_backward(device, std::as_const(one).matrix(1, 1), std::as_const(one).matrix(1, 1), gradient_y.matrix(1, 1));
     CHECK(gradient_weight.values() == expected);
     CHECK(gradient_y.values() == std::vector<float>{1});
   }
-  SECTION("who writes over the input") {
+  SECTION("an operation overwrites the input") {
     compute();
     add(device, std::as_const(ones).matrix(1, 2), std::as_const(ones).matrix(1, 2), x.matrix(1, 2));
     CHECK(gradient_weight.values() == expected);
     CHECK(x.values() == std::vector<float>{2, 2});
   }
-  SECTION("who copies it, or gives its memory back") {
+  SECTION("copy reads the gradient") {
     compute();
     const gpu::Copy<float> copied{device, {0, 0}};
     copy(device, std::as_const(gradient_weight).matrix(1, 2), pdp::Matrix<float>{const_cast<float*>(copied.read().data()), 1, 2});
@@ -348,7 +348,7 @@ TEST_CASE_METHOD(Fixture, "what comes after the gradient of a weight waits for i
   }
 }
 
-TEST_CASE_METHOD(Fixture, "a model whose gradients of weights run beside others learns the same bits", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Training with overlapped weight gradients gives equal losses with and without graphs", "[cuda]") {
   const auto learn = [&](bool overlapped, bool graphs) {
     pdp::comm::Self self;
     pdp::Trainer trainer{self,
@@ -369,9 +369,9 @@ TEST_CASE_METHOD(Fixture, "a model whose gradients of weights run beside others 
   CHECK(learn(true, true) == expected);
 }
 
-TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases are added on the way of the products, where cuBLASLt can", "[cuda]", pdp::Float32,
+TEMPLATE_TEST_CASE_METHOD(FixtureOf, "Trainer adds biases in the epilogues of products if cuBLASLt supports that", "[cuda]", pdp::Float32,
                           pdp::MixedBfloat16, pdp::MixedFloat16) {
-  for (const int can_until : {2, 1, 0}) {  // 2: it is carried out; 1: an algorithm is found; 0: none is
+  for (const int can_until : {2, 1, 0}) {  // 2: the epilogue runs; 1: an algorithm is found, but fails; 0: none is found
     stand_in::reset();
     stand_in::settings().epilogues = can_until > 0;
     stand_in::settings().epilogues_run = can_until > 1;
@@ -384,9 +384,9 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "biases are added on the way of the product
   }
 }
 
-TEST_CASE_METHOD(Fixture, "affine is one product with a bias and a Relu, if that is allowed and cuBLASLt can", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "affine fuses bias and Relu into one product if fused_relu is set and cuBLASLt supports it", "[cuda]") {
   const std::vector<float> of_a{1, 2, 3, 4, 5, 6}, of_b{1, -1, 0, 2, -3, 1}, of_row{-1, 8};
-  for (const int can_until : {2, 1, 0})  // it is carried out, an algorithm is found, none is
+  for (const int can_until : {2, 1, 0})  // the epilogue runs; an algorithm is found, but fails; none is found
     for (const bool has_bias : {true, false})
       for (const bool is_allowed : {true, false}) {
         stand_in::reset();
@@ -404,7 +404,7 @@ TEST_CASE_METHOD(Fixture, "affine is one product with a bias and a Relu, if that
       }
 }
 
-TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, with a product for each", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "Training with fused_relu gives equal losses, with each Relu fused into a product", "[cuda]") {
   constexpr pdp::nn::Sequential model{pdp::nn::Linear{8, 12}, pdp::nn::Relu{}, pdp::nn::Linear{12, 12, false}, pdp::nn::Relu{},
                                       pdp::nn::Linear{12, 4}};
   const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
@@ -419,11 +419,11 @@ TEST_CASE_METHOD(Fixture, "a model whose products do its Relus learns the same, 
   const auto expected = learn(false);
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) + stand_in::products(CUBLASLT_EPILOGUE_RELU) == 0);
   CHECK(learn(true) == expected);
-  CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == 2);  // one step as it is, and one recorded
+  CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU_BIAS) == 2);  // one step that runs directly, and one that is recorded
   CHECK(stand_in::products(CUBLASLT_EPILOGUE_RELU) == 2);
 }
 
-TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in memory of its GPU", "[cuda][describe]", pdp::Float32,
+TEMPLATE_TEST_CASE_METHOD(FixtureOf, "describe predicts the GPU memory of each rank within 8 KiB", "[cuda][describe]", pdp::Float32,
                           pdp::MixedBfloat16, pdp::Bfloat16Gradients) {
   namespace plan = pdp::plan;
   namespace strategy = pdp::strategy;
@@ -458,7 +458,7 @@ TEMPLATE_TEST_CASE_METHOD(FixtureOf, "a description counts what each rank has in
   }
 }
 
-TEST_CASE_METHOD(Fixture, "what has failed the first time is not recorded the next time", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "replay records a body only after it has run once without an exception", "[cuda]") {
   const Device device;
   Device::Recordings recordings;
   int calls = 0;
@@ -477,7 +477,7 @@ TEST_CASE_METHOD(Fixture, "what has failed the first time is not recorded the ne
   CHECK(calls == 3);
 }
 
-TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and the device goes on", "[cuda]") {
+TEST_CASE_METHOD(Fixture, "replay discards a recording that throws, and the device stays usable", "[cuda]") {
   const Device device;
   gpu::Copy<float> x{device, {1, -2, 3}};
   Device::Recordings recordings;
@@ -487,7 +487,7 @@ TEST_CASE_METHOD(Fixture, "what was recorded until an error is forgotten, and th
       if (fails) throw pdp::ConfigError{"no"};
     });
   };
-  replay(device, recordings, std::vector<pdp::Index>{1}, [] {});  // as it is
+  replay(device, recordings, std::vector<pdp::Index>{1}, [] {});  // runs directly
   CHECK_THROWS_AS(record(true), pdp::ConfigError);
   CHECK(x.values() == std::vector<float>{1, -2, 3});
   record(false);

@@ -30,7 +30,7 @@ struct Course {
   std::vector<float> parameters;
 };
 
-/// Some epochs, of which each ends with a short step.
+/// Trains for some epochs. Each ends with a short batch.
 template <class S, class TaskType, class... How>
 Course train(const S& strategy, const TaskType& task, const pdp::TrainerOptions& options, int epochs, const How&... how) {
   pdp::comm::Self self;
@@ -57,7 +57,7 @@ double largest_difference(const std::vector<double>& found, const std::vector<do
 
 }  // namespace
 
-TEST_CASE("a model is trained on a GPU as on a CPU, by every strategy on one rank", "[cuda][equivalence]") {
+TEST_CASE("Training on a GPU matches training on a CPU for every strategy on one rank", "[cuda][equivalence]") {
   const auto device = gpu::device();
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
@@ -77,7 +77,7 @@ TEST_CASE("a model is trained on a GPU as on a CPU, by every strategy on one ran
   check(strategy::TensorParallel{});
 }
 
-TEST_CASE("the losses of a GPU stay within 1e-4 of a CPU's over 50 steps", "[cuda][equivalence]") {
+TEST_CASE("Losses on a GPU stay within 1e-4 of those on a CPU over 52 steps", "[cuda][equivalence]") {
   const auto device = gpu::device();
   if (!device) return;
   constexpr pdp::nn::Sequential model{pdp::nn::Linear{8, 32}, pdp::nn::Tanh{}, pdp::nn::Linear{32, 16}, pdp::nn::Tanh{},
@@ -91,7 +91,7 @@ TEST_CASE("the losses of a GPU stay within 1e-4 of a CPU's over 50 steps", "[cud
         1e-4);
 }
 
-TEST_CASE("what a GPU learns twice is the same, to the bit, with graphs or without", "[cuda]") {
+TEST_CASE("Training on a GPU repeats to the bit with and without graphs", "[cuda]") {
   const auto recorded = gpu::device(), again = gpu::device(), plain = gpu::device({.graphs = false});
   if (!recorded) return;
   const auto task = tasks::residual_classifier(2);
@@ -104,7 +104,7 @@ TEST_CASE("what a GPU learns twice is the same, to the bit, with graphs or witho
   }
 }
 
-TEST_CASE("parameters go to a GPU and come back, and its outputs are those of a CPU", "[cuda]") {
+TEST_CASE("Trainer on a GPU returns set parameters unchanged, and predicts and evaluates as on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
@@ -125,7 +125,7 @@ TEST_CASE("parameters go to a GPU and come back, and its outputs are those of a 
   on_gpu.check_parameters();
 }
 
-TEST_CASE("gradients that are not finite are skipped on a GPU, or end the training with their name", "[cuda]") {
+TEST_CASE("NonFinite::skip on a GPU skips a step with a NaN gradient, and NonFinite::stop throws", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
@@ -149,7 +149,7 @@ TEST_CASE("gradients that are not finite are skipped on a GPU, or end the traini
              Contains("step 2: the gradient of ") && Contains(" on rank 0 is not finite"));
 }
 
-TEST_CASE("a class that there is no output for is refused before a GPU is asked", "[cuda][bad input]") {
+TEST_CASE("Trainer::step on a GPU rejects a class out of range on the host and stays usable", "[cuda][bad input]") {
   const auto device = gpu::device();
   if (!device) return;
   pdp::comm::Self self;
@@ -162,7 +162,7 @@ TEST_CASE("a class that there is no output for is refused before a GPU is asked"
   CHECK(std::isfinite(trainer.step(x, classes).loss));
 }
 
-TEST_CASE("steps may be started one after another, on batches that lie on the GPU", "[cuda]") {
+TEST_CASE("Engine::start trains equally on batches in GPU memory and in host memory", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;
   const auto task = tasks::residual_classifier(2);
@@ -179,7 +179,7 @@ TEST_CASE("steps may be started one after another, on batches that lie on the GP
     pdp::comm::Self self;
     Trainer trainer{self, strategy::Single{}, task, {.global_batch = rows, .seed = 3}, *device};
     for (std::size_t number = 0; number < 7; ++number) step(trainer, number % 3);
-    const double loss = trainer.finish().loss;  // of the last
+    const double loss = trainer.finish().loss;  // of the last step
     return std::pair{loss, trainer.parameters().front().values};
   };
   const auto expected = parameters_after([&](auto& trainer, std::size_t which) { trainer.start(x[which], classes, rows); });

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-/// What operator new has given out in this executable, on all of its threads; loader_allocation_test.cpp counts.
+/// Allocations of operator new in this executable, on all threads. loader_allocation_test.cpp counts them.
 namespace allocations {
 
 inline std::atomic<long> count = 0;

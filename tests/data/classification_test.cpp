@@ -59,7 +59,7 @@ std::string write(const files::TemporaryFolder& folder, const Written& written) 
 
 }  // namespace
 
-TEST_CASE("A synthetic classification set has the sizes, widths and classes that were asked for", "[data]") {
+TEST_CASE("make_classification returns the requested sizes, width and classes", "[data]") {
   const auto set = data::make_classification({.samples = 1005, .width = 7, .classes = 4, .seed = 3});
   CHECK(set.classes == 4);
   for (const auto& part : {set.train, set.test}) {
@@ -73,7 +73,7 @@ TEST_CASE("A synthetic classification set has the sizes, widths and classes that
   CHECK_FALSE(all_of(set.train) == all_of(set.test));
 }
 
-TEST_CASE("A sample of a synthetic set depends on the seed and its number only", "[data]") {
+TEST_CASE("make_classification derives each sample from the seed and its number only", "[data]") {
   const data::SyntheticClassification wanted{.samples = 400, .width = 6, .classes = 3, .seed = 1};
   const Samples train = all_of(data::make_classification(wanted).train);
   CHECK(train == all_of(data::make_classification(wanted).train));
@@ -88,7 +88,7 @@ TEST_CASE("A sample of a synthetic set depends on the seed and its number only",
   CHECK(train == more);
 }
 
-TEST_CASE("Half of the dimensions of a synthetic set are noise of deviation 1, the others are spread wider", "[data]") {
+TEST_CASE("make_classification fills half of the dimensions with unit noise and spreads the others wider", "[data]") {
   const auto set = data::make_classification({.samples = 20'000, .width = 8, .classes = 2});
   const Samples train = all_of(set.train);
   int wide = 0;
@@ -102,13 +102,13 @@ TEST_CASE("Half of the dimensions of a synthetic set are noise of deviation 1, t
   CHECK(wide == 4);
 }
 
-TEST_CASE("A synthetic set that cannot be made is refused", "[data]") {
+TEST_CASE("make_classification rejects too few samples, a width of 0 and no classes", "[data]") {
   CHECK_THROWS_AS(data::make_classification({.samples = 9}), pdp::ConfigError);
   CHECK_THROWS_AS(data::make_classification({.width = 0}), pdp::ConfigError);
   CHECK_THROWS_WITH(data::make_classification({.classes = 0}), Contains("found 10000 samples of 1024 values in 0 classes"));
 }
 
-TEST_CASE("A classification set is read from four tensors of a safetensors file", "[data][safetensors]") {
+TEST_CASE("read_classification reads a set from four tensors of a safetensors file", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   const std::string file = write(folder, {});
   const auto set = data::read_classification(file);
@@ -119,7 +119,7 @@ TEST_CASE("A classification set is read from four tensors of a safetensors file"
   CHECK(all_of(set.test) == Samples{{0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f}, {0, 1}});
 }
 
-TEST_CASE("Tensors that are no classification set are refused with what was found", "[data][safetensors]") {
+TEST_CASE("read_classification rejects invalid shapes and labels, with what it found", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   const auto refuses = [&](const Written& written, Index classes, const std::string& words) {
     const std::string file = write(folder, written);

@@ -10,7 +10,7 @@ using pdp::Index;
 
 namespace {
 
-/// Sample i is {i, 2 i} with the class i.
+/// Five samples of two values. gather() checks its arguments only.
 struct Pairs {
   using Target = std::int32_t;
   [[nodiscard]] Index size() const { return 5; }
@@ -39,7 +39,7 @@ static_assert(!data::Dataset<int>);
 
 }  // namespace
 
-TEST_CASE("check_gather accepts spans that fit, and says what differs where they do not", "[data]") {
+TEST_CASE("check_gather accepts spans that fit and reports the mismatch of others", "[data]") {
   const std::array<Index, 3> which{4, 0, 4};
   const std::array<Index, 3> outside{4, 5, 0};
   std::array<float, 6> x{};

@@ -23,10 +23,10 @@
 
 #include "support.hpp"
 
-/// Files for the tests of the readers: made by hand, in a folder that goes with the test.
+/// Hand-made files for the tests of the readers, in a temporary folder.
 namespace files {
 
-/// A folder of the test's own, removed with all that is in it.
+/// A temporary folder. The destructor removes it with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -43,7 +43,7 @@ class TemporaryFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
 
-  /// The names of the files in it.
+  /// Returns the names of the files in the folder.
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator{path_}) names.push_back(entry.path().filename());
@@ -66,7 +66,7 @@ inline std::string read(const std::filesystem::path& path) {
 
 inline std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span{text}); }
 
-/// An IDX file of unsigned bytes. The values are taken as they are, whether they fit the extents or not.
+/// Returns an IDX file of unsigned bytes. Does not check that the values fit the extents.
 inline std::string idx(const std::vector<std::uint32_t>& extents, std::string_view values) {
   std::string bytes{'\0', '\0', '\x08', static_cast<char>(extents.size())};
   for (const std::uint32_t extent : extents)
@@ -83,7 +83,7 @@ inline std::string gzip(const std::string& bytes, const std::filesystem::path& s
   return packed;
 }
 
-/// Runs `call` in a process of its own, whose user, limits and mounts it may change, and returns its result.
+/// Runs `call` in a child process, whose user, limits and mounts it may change, and returns its result.
 inline std::string in_child(const std::function<std::string()>& call) {
   int pipe[2];
   if (::pipe(pipe) != 0) throw std::runtime_error{"no pipe"};
@@ -93,7 +93,7 @@ inline std::string in_child(const std::function<std::string()>& call) {
     try {
       result = call();
     } catch (...) {
-      ::_exit(2);  // not Catch's to go on with
+      ::_exit(2);  // Catch must not continue in the child
     }
     const auto written = ::write(pipe[1], result.data(), result.size());
     ::_exit(written == static_cast<ssize_t>(result.size()) ? 0 : 1);

@@ -15,7 +15,7 @@
 
 namespace {
 
-/// A member of a gzip file.
+/// Returns `bytes` as a member of a gzip file.
 std::string pack(std::string_view bytes, int level) {
   z_stream stream{};
   if (deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) std::abort();
@@ -30,7 +30,7 @@ std::string pack(std::string_view bytes, int level) {
   return packed;
 }
 
-/// Unpacks in pieces of that size, and no more than `most` bytes.
+/// Unpacks in pieces of `piece` bytes. Aborts at more than `most` bytes.
 std::string unpack(std::string_view packed, std::size_t piece, std::size_t most) {
   const pdp::data::Input input{std::as_bytes(std::span{packed})};
   pdp::data::UnpackedBytes from{input};
@@ -41,13 +41,13 @@ std::string unpack(std::string_view packed, std::size_t piece, std::size_t most)
     all.append(buffer, 0, count);
     if (count < piece) return all;
   }
-  std::abort();  // more than a stream of that length can hold
+  std::abort();  // more than a stream of this length can unpack to
 }
 
 }  // namespace
 
-/// Bytes are unpacked or rejected by a FileError, whatever they are; what is packed in several members, with zeros between them, is
-/// unpacked to what it was; and a changed byte of it is noticed or harmless.
+/// Any bytes are unpacked or rejected with FileError. Two packed members with zeros between them unpack to the original bytes.
+/// A changed byte in them is detected or harmless.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size < 4) return 0;
   const std::string_view given{reinterpret_cast<const char*>(bytes) + 4, size - 4};

@@ -49,13 +49,13 @@ void check(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-/// A file is rejected by a FileError, or all of its tensors can be read and are all of its bytes.
+/// A file is rejected with FileError, or all of its tensors can be read and cover all of its data.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  // For each tensor of 50 letters a few messages; for each byte of data, eight values of each type.
+  // Allows a few messages for each tensor, which has at least 50 characters, and eight values of each type for each byte of data.
   const fuzz::AllocationBound bound{400'000 + 1'000 * size};
   check(std::as_bytes(std::span{bytes, size}));
   if (size == 0) return 0;
-  // As the JSON alone, with as many bytes behind it as the first byte says.
+  // Takes the input as the JSON header alone. Its first byte is the number of data bytes.
   const std::uint64_t length = size - 1;
   std::string whole(sizeof length, '\0');
   std::memcpy(whole.data(), &length, sizeof length);

@@ -28,7 +28,7 @@ std::string counted(std::size_t size) {
 
 }  // namespace
 
-TEST_CASE("an IDX file of 1 to 4 dimensions gives its extents and bytes, plain or packed, from memory or from a file", "[data]") {
+TEST_CASE("read_idx reads 1 to 4 dimensions, plain or packed, from memory or from a file", "[data]") {
   const files::TemporaryFolder folder;
   const auto extents =
       GENERATE(std::vector<std::uint32_t>{1}, std::vector<std::uint32_t>{5}, std::vector<std::uint32_t>{0},
@@ -48,7 +48,7 @@ TEST_CASE("an IDX file of 1 to 4 dimensions gives its extents and bytes, plain o
   }
 }
 
-TEST_CASE("every truncation of an IDX file is refused, plain or packed", "[data]") {
+TEST_CASE("read_idx rejects every truncated file, plain or packed", "[data]") {
   const files::TemporaryFolder folder;
   const std::string plain = files::idx({3, 4}, counted(12));
   const std::string packed = files::gzip(plain, folder / "scratch");
@@ -60,7 +60,7 @@ TEST_CASE("every truncation of an IDX file is refused, plain or packed", "[data]
     }
 }
 
-TEST_CASE("bytes after the end of an IDX file are refused, plain, packed, and after the packed stream", "[data]") {
+TEST_CASE("read_idx rejects extra bytes in a plain file, in a packed one and after the gzip stream", "[data]") {
   const files::TemporaryFolder folder;
   const std::string plain = files::idx({3}, "abc");
   CHECK_THAT(refusal(plain + "x"), Contains("expected 3 bytes of data after the IDX header, found 4"));
@@ -72,11 +72,11 @@ TEST_CASE("bytes after the end of an IDX file are refused, plain, packed, and af
   CHECK_THAT(refusal(packed + packed), Contains("expected 3 bytes") && Contains("found more"));
 }
 
-TEST_CASE("An IDX file is read from a gzip file of several members and one padded with zeros", "[data]") {
+TEST_CASE("read_idx reads several gzip members with zero padding and detects damage in each", "[data]") {
   const files::TemporaryFolder folder;
   const std::string plain = files::idx({100, 1000}, counted(100'000));
   const auto packed = [&](std::size_t begin, std::size_t end) { return files::gzip(plain.substr(begin, end - begin), folder / "scratch"); };
-  const std::string zeros(70'000, '\0');  // more than is read at once
+  const std::string zeros(70'000, '\0');  // more than the reader takes at once
   for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{12}, std::size_t{70'000}, plain.size()}) {
     INFO("cut at " << cut);
     const std::string first = packed(0, cut), second = packed(cut, plain.size());
@@ -91,14 +91,14 @@ TEST_CASE("An IDX file is read from a gzip file of several members and one padde
     CHECK_THAT(refusal(first + second.substr(0, size)), Contains("truncated"));
   }
   std::string wrong = first + second;
-  wrong[first.size() - 1] = static_cast<char>(wrong[first.size() - 1] ^ 1);  // of the first member's length
+  wrong[first.size() - 1] = static_cast<char>(wrong[first.size() - 1] ^ 1);  // in the length field of the first member
   CHECK_THAT(refusal(wrong), Contains("incorrect length check"));
   wrong = first + second;
-  wrong[wrong.size() - 8] = static_cast<char>(wrong[wrong.size() - 8] ^ 1);  // of the second member's checksum
+  wrong[wrong.size() - 8] = static_cast<char>(wrong[wrong.size() - 8] ^ 1);  // in the checksum of the second member
   CHECK_THAT(refusal(wrong), Contains("incorrect data check"));
 }
 
-TEST_CASE("The IDX reader rejects a gzip file that does not unpack to what its header announces without memory for it", "[data]") {
+TEST_CASE("read_idx rejects a gzip file of another size than its header says, without allocating it", "[data]") {
   const files::TemporaryFolder folder;
   constexpr std::uint32_t bytes = 80'000'000;
   const auto packed = [&](std::uint32_t announced) {
@@ -114,7 +114,7 @@ TEST_CASE("The IDX reader rejects a gzip file that does not unpack to what its h
   CHECK(parse(packed(bytes)).values.size() == bytes);
 }
 
-TEST_CASE("every flipped bit of a packed IDX file is noticed or harmless", "[data]") {
+TEST_CASE("read_idx detects a flipped bit of a packed file, or reads the same values", "[data]") {
   const files::TemporaryFolder folder;
   const std::string plain = files::idx({20}, counted(20));
   const std::string packed = files::gzip(plain, folder / "scratch");
@@ -122,7 +122,7 @@ TEST_CASE("every flipped bit of a packed IDX file is noticed or harmless", "[dat
     std::string flipped = packed;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     std::string values;
-    // The gzip header holds a time and the name of a system, which matter to nobody.
+    // The gzip header holds a time and an operating system, which do not affect the values.
     if (!files::message_of<pdp::FileError>([&] {
           const auto idx = parse(flipped);
           values.assign(idx.values.begin(), idx.values.end());
@@ -131,7 +131,7 @@ TEST_CASE("every flipped bit of a packed IDX file is noticed or harmless", "[dat
   }
 }
 
-TEST_CASE("a file of another kind is refused with what was expected and found", "[data]") {
+TEST_CASE("read_idx rejects a file of another format, with what it expected and found", "[data]") {
   CHECK_THAT(refusal("<!DOCTYPE html>"), Contains("begins with the bytes 00 00") && Contains("found 3c 21"));
   CHECK_THAT(refusal({"\0\0\x0d\x01\0\0\0\0", 8}), Contains("type 08 (unsigned bytes)") && Contains("found type 0d"));
   CHECK_THAT(refusal({"\0\0\x08\0", 4}), Contains("1 to 4 IDX dimensions, found 0"));
@@ -142,7 +142,7 @@ TEST_CASE("a file of another kind is refused with what was expected and found", 
   CHECK_THAT(refusal(""), Contains("ends within the header"));
 }
 
-TEST_CASE("a header that promises more than the file holds is refused without memory for it", "[data]") {
+TEST_CASE("read_idx rejects a header that announces more bytes than the file holds", "[data]") {
   const files::TemporaryFolder folder;
   const std::string terabytes = files::idx({1u << 31, 1u << 11}, "abc");
   CHECK_THAT(refusal(terabytes), Contains("expected 4398046511104 bytes") && Contains("found 3"));
@@ -153,7 +153,7 @@ TEST_CASE("a header that promises more than the file holds is refused without me
   CHECK_THAT(refusal(files::idx({0, most, most, most}, "abc")), Contains("expected 0 bytes") && Contains("found 3"));
 }
 
-TEST_CASE("a path that is missing, a folder or a pipe is refused without waiting", "[data]") {
+TEST_CASE("read_idx rejects a missing path, a folder, a device and a pipe without blocking", "[data]") {
   const files::TemporaryFolder folder;
   const auto refused = [](const std::filesystem::path& path) {
     return files::message_of<pdp::FileError>([&] { data::read_idx(path); }).value();

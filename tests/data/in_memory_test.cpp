@@ -9,7 +9,7 @@ namespace data = pdp::data;
 using pdp::Index;
 using pdp::Shape;
 
-TEST_CASE("InMemory gathers rows in the order that is asked for, repeated ones too", "[data]") {
+TEST_CASE("InMemory gathers rows in the requested order, with repeats", "[data]") {
   const data::InMemory set{Shape{2}, std::vector<float>{0, 1, 10, 11, 20, 21}, std::vector<std::int32_t>{5, 6, 7}};
   CHECK(set.size() == 3);
   CHECK(set.sample_shape() == Shape{2});
@@ -23,7 +23,7 @@ TEST_CASE("InMemory gathers rows in the order that is asked for, repeated ones t
   set.gather({}, {}, {});
 }
 
-TEST_CASE("InMemory takes vectors as targets, and samples of several extents", "[data]") {
+TEST_CASE("InMemory accepts vectors as targets and samples of several extents", "[data]") {
   std::vector<float> values(2 * 2 * 3), targets{1, 2, 3, 4};
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   const data::InMemory set{Shape{2, 3}, values, targets, Shape{2}};
@@ -35,7 +35,7 @@ TEST_CASE("InMemory takes vectors as targets, and samples of several extents", "
   CHECK(y == std::vector<float>{3, 4});
 }
 
-TEST_CASE("a copy of InMemory shares its numbers and outlives it", "[data]") {
+TEST_CASE("A copy of InMemory stays valid after the original is destroyed", "[data]") {
   std::optional<data::InMemory<float>> set{std::in_place, Shape{1}, std::vector<float>{1, 2}, std::vector<float>{3, 4}};
   const auto copy = *set;
   set.reset();
@@ -44,7 +44,7 @@ TEST_CASE("a copy of InMemory shares its numbers and outlives it", "[data]") {
   CHECK((x[0] == 2 && y[0] == 4));
 }
 
-TEST_CASE("InMemory refuses numbers that do not fit its shapes, and says which", "[data]") {
+TEST_CASE("InMemory rejects data that does not fit its shapes, and says which", "[data]") {
   using Floats = std::vector<float>;
   const auto make = [](Shape shape, std::size_t values, std::size_t targets, Shape target_shape = Shape{1}) {
     return files::message_of<pdp::ShapeError>([&] { data::InMemory{shape, Floats(values), Floats(targets), target_shape}; });

@@ -8,7 +8,7 @@
 #include "catch.hpp"
 #include "data/allocations.hpp"
 
-// The whole of operator new, counted: for this executable, on all of its threads.
+// Replaces operator new to count the allocations of this executable on all threads.
 
 namespace {
 
@@ -23,7 +23,7 @@ void* counted_or_throw(std::size_t size, std::size_t alignment = alignof(std::ma
   throw std::bad_alloc{};
 }
 
-/// Not inline, where g++ would see a free of what came from new, and warn.
+/// Not inlined, as g++ would warn of a free() of memory from operator new.
 [[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
 
 }  // namespace
@@ -48,7 +48,7 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(m
 namespace data = pdp::data;
 using pdp::Index;
 
-TEST_CASE("a loader allocates nothing after it is made, on either thread", "[data][loader]") {
+TEST_CASE("Loader allocates nothing after construction, on either thread", "[data][loader]") {
   constexpr Index samples = 1'003;
   const data::InMemory set{pdp::Shape{7}, std::vector<float>(samples * 7), std::vector<std::int32_t>(samples)};
   data::Loader loader{set, data::Sampler{samples, 64, /*seed*/ 1}, data::Shard{1, 3}};
@@ -66,7 +66,7 @@ TEST_CASE("a loader allocates nothing after it is made, on either thread", "[dat
   CHECK(rows > 5 * samples / 3 - 100);
 }
 
-TEST_CASE("the counter of allocations counts", "[data][loader]") {
+TEST_CASE("allocations::count counts each call of operator new", "[data][loader]") {
   const long before = allocations::count;
   auto* vector = new std::vector<int>(100);
   const long during = allocations::count - before;

@@ -18,7 +18,7 @@ using pdp::Index;
 
 namespace {
 
-/// Sample i is {i, i + 0.5} with the class i. Counts its gathers; may take its time, and may throw at one of its samples.
+/// A dataset in which sample i is {i, i + 0.5} of class i. Counts its gathers, and can delay them or throw at one sample.
 struct Numbers {
   using Target = std::int32_t;
   struct Shared {
@@ -46,7 +46,7 @@ struct Numbers {
 };
 static_assert(data::Dataset<Numbers>);
 
-/// Reads an epoch to its end and checks that each share is the sampler's.
+/// Reads an epoch to its end and checks that each share is that of the sampler.
 void check_epoch(Loader<Numbers>& loader, Sampler sampler, Shard shard, Index epoch) {
   sampler.start(epoch);
   loader.start(epoch);
@@ -75,7 +75,7 @@ bool soon(Condition condition) {
 
 }  // namespace
 
-TEST_CASE("a loader gives its shard's share of every global batch, epoch after epoch", "[data][loader]") {
+TEST_CASE("Loader returns the share of its shard of every global batch, epoch after epoch", "[data][loader]") {
   const auto [samples, global_batch] =
       GENERATE(std::pair<Index, Index>{1, 1}, std::pair<Index, Index>{5, 2}, std::pair<Index, Index>{103, 8},
                std::pair<Index, Index>{64, 64}, std::pair<Index, Index>{50, 1});
@@ -86,7 +86,7 @@ TEST_CASE("a loader gives its shard's share of every global batch, epoch after e
   for (const Index epoch : {0, 1, 7}) check_epoch(loader, sampler, shard, epoch);
 }
 
-TEST_CASE("a loader may be started anew in the middle of an epoch", "[data][loader]") {
+TEST_CASE("Loader::start restarts in the middle of an epoch", "[data][loader]") {
   const Sampler sampler{100, 7, 5};
   Numbers numbers{100};
   numbers.shared->delay = std::chrono::milliseconds{GENERATE(0, 1)};
@@ -98,7 +98,7 @@ TEST_CASE("a loader may be started anew in the middle of an epoch", "[data][load
   check_epoch(loader, sampler, Shard{}, 3);
 }
 
-TEST_CASE("the next share is gathered while one is in use, and that one stays as it is", "[data][loader]") {
+TEST_CASE("Loader gathers the next share while one is in use and does not change that one", "[data][loader]") {
   const Numbers numbers{100};
   const Sampler sampler{100, 10, 5};
   Loader loader{numbers, sampler, Shard{}};
@@ -113,7 +113,7 @@ TEST_CASE("the next share is gathered while one is in use, and that one stays as
   CHECK(soon([&] { return numbers.shared->gathers == 3; }));
 }
 
-TEST_CASE("what a gather throws is thrown by next, again until the loader is started anew", "[data][loader]") {
+TEST_CASE("Loader::next rethrows an exception of gather on each call until start", "[data][loader]") {
   const Sampler sampler{100, 10, 5, /*shuffle*/ false};
   const Numbers numbers{100};
   numbers.shared->broken = 25;
@@ -128,12 +128,12 @@ TEST_CASE("what a gather throws is thrown by next, again until the loader is sta
   check_epoch(loader, sampler, Shard{}, 1);
 }
 
-TEST_CASE("a loader goes without a hang, wherever its thread is", "[data][loader]") {
+TEST_CASE("Loader is destroyed without a hang in every state of its thread", "[data][loader]") {
   Numbers numbers{100};
   const Sampler sampler{100, 10, 5, /*shuffle*/ false};
   SECTION("never started") { Loader{numbers, sampler, Shard{}}; }
-  SECTION("with an epoch begun") { Loader{numbers, sampler, Shard{}}.start(0); }
-  SECTION("in a slow gather") {
+  SECTION("after start") { Loader{numbers, sampler, Shard{}}.start(0); }
+  SECTION("during a slow gather") {
     numbers.shared->delay = std::chrono::milliseconds{30};
     Loader loader{numbers, sampler, Shard{}};
     loader.start(0);
@@ -144,13 +144,13 @@ TEST_CASE("a loader goes without a hang, wherever its thread is", "[data][loader
     loader.start(0);
     CHECK(soon([&] { return numbers.shared->gathers == 2; }));
   }
-  SECTION("after an error that nobody has fetched") {
+  SECTION("after an error that next has not rethrown") {
     numbers.shared->broken = 0;
     Loader loader{numbers, sampler, Shard{}};
     loader.start(0);
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
-  SECTION("many times, at any moment") {
+  SECTION("many times, after different numbers of steps") {
     for (int i = 0; i < 300; ++i) {
       std::optional<Loader<Numbers>> loader{std::in_place, numbers, sampler, Shard{}};
       loader->start(i);
@@ -159,7 +159,7 @@ TEST_CASE("a loader goes without a hang, wherever its thread is", "[data][loader
   }
 }
 
-TEST_CASE("a loader refuses a sampler of another dataset, a shard that is none, and next before start", "[data][loader]") {
+TEST_CASE("Loader rejects a sampler of another dataset, an invalid shard and next before start", "[data][loader]") {
   const auto make = [](Index samples, Shard shard) {
     return files::message_of<pdp::ConfigError>([&] { Loader{Numbers{samples}, Sampler{100, 10, 1}, shard}; });
   };

@@ -23,7 +23,7 @@ const std::string labels = "t10k-labels-idx1-ubyte";
 
 std::filesystem::path real_digits() { return std::filesystem::path{PDP_TEST_DATA} / "mnist"; }
 
-/// `count` images of which every byte is the image's number, and labels 0, 1, ..., 9, 0, ...
+/// Writes `count` images, in which every byte is the number of the image, and labels 0, 1, ..., 9, 0, ...
 void write_digits(const std::filesystem::path& folder, const std::string& images_name, const std::string& labels_name,
                   std::uint32_t count) {
   std::string pixels, classes;
@@ -52,7 +52,7 @@ std::string refusal(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("the 10,000 real digits are 9,000 to train and 1,000 to test, in the order of the file", "[data][mnist]") {
+TEST_CASE("Mnist splits the shipped 10,000 digits into 9,000 and 1,000 in file order", "[data][mnist]") {
   const data::Mnist digits{real_digits()};
   CHECK(digits.train().size() == 9'000);
   CHECK(digits.test().size() == 1'000);
@@ -73,7 +73,7 @@ TEST_CASE("the 10,000 real digits are 9,000 to train and 1,000 to test, in the o
   }
 }
 
-TEST_CASE("the real digits are normalised: mean near 0, deviation near 1, every class there", "[data][mnist]") {
+TEST_CASE("Mnist normalises the shipped digits to mean 0 and deviation 1, with all classes present", "[data][mnist]") {
   const auto train = data::Mnist{real_digits()}.train();
   std::vector<Index> which(static_cast<std::size_t>(train.size()));
   std::iota(which.begin(), which.end(), Index{0});
@@ -89,7 +89,7 @@ TEST_CASE("the real digits are normalised: mean near 0, deviation near 1, every 
   for (int digit = 0; digit < 10; ++digit) CHECK(std::ranges::count(rows.y, digit) > 700);
 }
 
-TEST_CASE("a folder with the training files too gives training and test set as published", "[data][mnist]") {
+TEST_CASE("Mnist uses the published split if the training files are present", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 23);
   write_digits(folder.path(), images, labels, 11);
@@ -100,7 +100,7 @@ TEST_CASE("a folder with the training files too gives training and test set as p
   CHECK(gather(digits.train(), {22}).x.front() == Approx((22 / 255.0 - 0.1307) / 0.3081));
 }
 
-TEST_CASE("a small test set alone is split nine to one", "[data][mnist]") {
+TEST_CASE("Mnist splits the test set nine to one if there are no training files", "[data][mnist]") {
   const files::TemporaryFolder folder;
   const auto [count, train, test] = GENERATE(std::tuple{2, 1, 1}, std::tuple{10, 9, 1}, std::tuple{25, 22, 3}, std::tuple{100, 90, 10});
   write_digits(folder.path(), images, labels, static_cast<std::uint32_t>(count));
@@ -110,7 +110,7 @@ TEST_CASE("a small test set alone is split nine to one", "[data][mnist]") {
   CHECK(gather(digits.test(), {0}).y.front() == train % 10);
 }
 
-TEST_CASE("packed and plain files may stand side by side", "[data][mnist]") {
+TEST_CASE("Mnist reads packed and plain files from one folder", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   files::write(folder / (labels + ".gz"), files::gzip(files::read(folder / labels), folder / "scratch"));
@@ -118,7 +118,7 @@ TEST_CASE("packed and plain files may stand side by side", "[data][mnist]") {
   CHECK(data::Mnist{folder.path()}.train().size() == 9);
 }
 
-TEST_CASE("a folder that is missing, empty or a file is refused, with the files that are looked for", "[data][mnist]") {
+TEST_CASE("Mnist rejects a missing folder, an empty one and a file, and lists the expected files", "[data][mnist]") {
   const files::TemporaryFolder folder;
   CHECK_THAT(refusal(folder / "none"), Contains("none: expected a folder") && Contains("does not exist") && Contains(images) &&
                                            Contains("pdp ships 10,000 digits in examples/data/mnist"));
@@ -128,7 +128,7 @@ TEST_CASE("a folder that is missing, empty or a file is refused, with the files 
   CHECK_THAT(refusal(folder / "file"), Contains("expected a folder") && Contains("found a file"));
 }
 
-TEST_CASE("a file that lacks its fellow is refused, and the fellow is named", "[data][mnist]") {
+TEST_CASE("Mnist rejects images without labels, or labels without images, and names the missing file", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   std::filesystem::remove(folder / labels);
@@ -140,7 +140,7 @@ TEST_CASE("a file that lacks its fellow is refused, and the fellow is named", "[
   CHECK_THAT(refusal(folder.path()), Contains("expected train-images-idx3-ubyte or"));
 }
 
-TEST_CASE("damaged MNIST files are refused, and the file is named", "[data][mnist]") {
+TEST_CASE("Mnist rejects damaged files, with what it expected and found", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   const std::string whole = files::read(folder / images);
@@ -163,7 +163,7 @@ TEST_CASE("damaged MNIST files are refused, and the file is named", "[data][mnis
   CHECK_THAT(refusal(folder.path()), Contains("expected labels in 1 dimension, found 3"));
 }
 
-TEST_CASE("The MNIST reader takes the packed file if a folder or a pipe has the name of the plain one", "[data][mnist]") {
+TEST_CASE("Mnist reads the packed file if a folder or a pipe has the name of the plain one", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   for (const std::string& name : {images, labels}) {
@@ -175,7 +175,7 @@ TEST_CASE("The MNIST reader takes the packed file if a folder or a pipe has the 
   CHECK(data::Mnist{folder.path()}.train().size() == 9);
 }
 
-TEST_CASE("The MNIST reader names a file whose name is nearly right, and what has the name but is not a file", "[data][mnist]") {
+TEST_CASE("Mnist reports a file with a similar name, and an entry with the right name that is not a file", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", 10);
   CHECK_THAT(refusal(folder.path()), Contains("found none of them, but t10k-images.idx3-ubyte: rename it to t10k-images-idx3-ubyte if") &&
@@ -183,7 +183,7 @@ TEST_CASE("The MNIST reader names a file whose name is nearly right, and what ha
   write_digits(folder.path(), images, labels, 10);
   CHECK(data::Mnist{folder.path()}.train().size() == 9);
 
-  // Not a split of the test set without a word.
+  // A misnamed training file must not cause a silent split of the test set.
   files::write(folder / "Train-Images.idx3-ubyte.gz", "");
   CHECK_THAT(refusal(folder.path()), Contains("but Train-Images.idx3-ubyte.gz: rename it to train-images-idx3-ubyte.gz if"));
   std::filesystem::remove(folder / "Train-Images.idx3-ubyte.gz");
@@ -198,12 +198,12 @@ TEST_CASE("The MNIST reader names a file whose name is nearly right, and what ha
   CHECK_THAT(refusal(folder.path()), Contains("but " + labels + ", which is not a file"));
 }
 
-TEST_CASE("The MNIST reader gives the system's reason if it cannot find out whether a file is there", "[data][mnist]") {
+TEST_CASE("Mnist reports the system's reason if it cannot find out whether a file exists", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   const std::string packed = files::gzip(files::read(folder / images), folder / "scratch");
   std::filesystem::remove(folder / images);
-  std::filesystem::create_symlink(images, folder / images);  // to itself
+  std::filesystem::create_symlink(images, folder / images);  // a loop
   CHECK_THAT(refusal(folder.path()),
              Contains("/" + images + ": cannot find out whether it is there: Too many levels of symbolic links. Check the path"));
   files::write(folder / (images + ".gz"), packed);
@@ -215,7 +215,7 @@ TEST_CASE("The MNIST reader gives the system's reason if it cannot find out whet
   CHECK_THAT(refusal(folder.path()), Contains("but Train-Images.idx3-ubyte, which cannot be examined: Too many levels"));
 }
 
-TEST_CASE("The MNIST reader says so if this user may not search the folder", "[data][mnist]") {
+TEST_CASE("Mnist reports that the user may not search the folder", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   std::filesystem::permissions(folder.path(), std::filesystem::perms{0644});
@@ -227,7 +227,7 @@ TEST_CASE("The MNIST reader says so if this user may not search the folder", "[d
   CHECK_THAT(message, Contains("Permission denied. Let this user search the folder") && !Contains("found none"));
 }
 
-TEST_CASE("The MNIST reader rejects large files that are not digits before it unpacks them", "[data][mnist]") {
+TEST_CASE("Mnist rejects large files that are not digits before it unpacks them", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   const std::string zeros(3'920'000, '\0');
@@ -247,13 +247,13 @@ TEST_CASE("The MNIST reader rejects large files that are not digits before it un
   CHECK_THAT(rejected(), Contains("expected 5000 labels"));
 }
 
-TEST_CASE("too few digits to train and to test on are refused", "[data][mnist]") {
+TEST_CASE("Mnist rejects fewer than two digits", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, GENERATE(0u, 1u));
   CHECK_THAT(refusal(folder.path()), Contains("found too few for both"));
 }
 
-TEST_CASE("a part of the digits is checked, and keeps the bytes alive", "[data][mnist]") {
+TEST_CASE("Digits::part checks its range and keeps the bytes alive", "[data][mnist]") {
   const files::TemporaryFolder folder;
   write_digits(folder.path(), images, labels, 10);
   auto digits = std::make_unique<data::Digits>(folder / images, folder / labels);

@@ -43,7 +43,7 @@ std::string refusal(const std::filesystem::path& path, const std::string& bytes 
 
 }  // namespace
 
-TEST_CASE("a file is created or replaced, and nothing stays beside it", "[data][replace_file]") {
+TEST_CASE("ReplaceFile creates or replaces a file and leaves nothing beside it", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const std::string large(3'000'001, 'x');
   for (const std::string& bytes : {std::string{"first"}, std::string{}, large, std::string{"last"}}) {
@@ -53,7 +53,7 @@ TEST_CASE("a file is created or replaced, and nothing stays beside it", "[data][
   }
 }
 
-TEST_CASE("the old file is there whole until commit, and stays without it", "[data][replace_file]") {
+TEST_CASE("ReplaceFile keeps the old file until commit, and discards the new one without it", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   {
@@ -65,7 +65,7 @@ TEST_CASE("the old file is there whole until commit, and stays without it", "[da
   CHECK(folder.names() == std::vector<std::string>{"weights"});
 }
 
-TEST_CASE("two writers of one path do not disturb each other", "[data][replace_file]") {
+TEST_CASE("Two ReplaceFile writers of one path do not disturb each other", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   data::ReplaceFile one{folder / "weights"}, other{folder / "weights"};
   one.write(files::as_bytes("one"));
@@ -77,7 +77,7 @@ TEST_CASE("two writers of one path do not disturb each other", "[data][replace_f
   CHECK(folder.names().size() == 1);
 }
 
-TEST_CASE("a new file has the permissions of any new file", "[data][replace_file]") {
+TEST_CASE("ReplaceFile gives a new file the permissions that the umask allows", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const mode_t mask = ::umask(0027);
   replace(folder / "weights", "new");
@@ -85,7 +85,7 @@ TEST_CASE("a new file has the permissions of any new file", "[data][replace_file
   CHECK(std::filesystem::status(folder / "weights").permissions() == std::filesystem::perms{0640});
 }
 
-TEST_CASE("a relative path without a folder is written to the current one", "[data][replace_file]") {
+TEST_CASE("ReplaceFile writes a bare file name to the current folder", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
@@ -95,7 +95,7 @@ TEST_CASE("a relative path without a folder is written to the current one", "[da
   CHECK(files::read(folder / "weights") == "new");
 }
 
-TEST_CASE("a path that cannot be written is refused with the reason and advice", "[data][replace_file]") {
+TEST_CASE("ReplaceFile rejects a path that it cannot write, with the reason and advice", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "file", "");
   CHECK_THAT(refusal(folder / "none" / "weights"),
@@ -107,7 +107,7 @@ TEST_CASE("a path that cannot be written is refused with the reason and advice",
   CHECK(folder.names() == std::vector<std::string>{"file"});
 }
 
-TEST_CASE("check_writable throws where a file could not be written, and leaves what is there", "[data][replace_file]") {
+TEST_CASE("check_writable throws for a path that cannot be written and changes no file", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const std::filesystem::path path = folder / "weights";
   data::check_writable(path);
@@ -119,12 +119,12 @@ TEST_CASE("check_writable throws where a file could not be written, and leaves w
   CHECK_THROWS_AS(data::check_writable(folder.path()), pdp::FileError);
 }
 
-TEST_CASE("a device is never replaced by a file", "[data][replace_file]") {
+TEST_CASE("ReplaceFile does not replace a device", "[data][replace_file]") {
   CHECK_THAT(refusal("/dev/null"), Contains("found a directory or a device"));
   CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
-TEST_CASE("a folder without permission is refused", "[data][replace_file]") {
+TEST_CASE("ReplaceFile rejects a folder without write permission", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   ::chmod(folder.path().c_str(), 0555);
@@ -137,7 +137,7 @@ TEST_CASE("a folder without permission is refused", "[data][replace_file]") {
   CHECK(files::read(folder / "weights") == "old");
 }
 
-TEST_CASE("at a limit of the file size the old file stays whole, and nothing beside it", "[data][replace_file]") {
+TEST_CASE("ReplaceFile keeps the old file at a file size limit and leaves nothing beside it", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   const std::string error = files::in_child([&] {
@@ -150,7 +150,7 @@ TEST_CASE("at a limit of the file size the old file stays whole, and nothing bes
   CHECK(folder.names() == std::vector<std::string>{"weights"});
 }
 
-TEST_CASE("on a full disk the old file stays whole, and nothing beside it", "[data][replace_file]") {
+TEST_CASE("ReplaceFile keeps the old file on a full disk and leaves nothing beside it", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const std::string result = files::in_child([&]() -> std::string {
     const std::string place = folder.path();
@@ -169,14 +169,14 @@ TEST_CASE("on a full disk the old file stays whole, and nothing beside it", "[da
   CHECK_THAT(result, Contains("cannot write it: No space left on device") && Contains("Free some space") && EndsWith("[old file whole]"));
 }
 
-TEST_CASE("a writer that is killed leaves nothing, or the next one removes it", "[data][replace_file]") {
+TEST_CASE("A killed ReplaceFile keeps the old file, and the next writer removes any leftover", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   for (const int signal : {SIGINT, SIGKILL}) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      std::signal(SIGINT, SIG_DFL);  // Catch's would tell of it
+      std::signal(SIGINT, SIG_DFL);  // Catch's handler would report it
       data::ReplaceFile file{folder / "weights"};
       file.write(files::as_bytes("half of it"));
       ::raise(signal);
@@ -194,7 +194,7 @@ TEST_CASE("a writer that is killed leaves nothing, or the next one removes it", 
 
 namespace {
 
-/// The name that a writer on `host` gives its file where the file system has no files without a name.
+/// Returns the temporary file name of a writer on `host`, for file systems without O_TMPFILE.
 std::string left_by(const std::string& host, int process = 4'000'000) {
   return pdp::text("weights.", host.substr(0, 32), '.', process, ".0.new");
 }
@@ -206,7 +206,7 @@ std::string this_host() {
 
 }  // namespace
 
-TEST_CASE("the next writer removes what ended writers of its path have left, and nothing else", "[data][replace_file]") {
+TEST_CASE("ReplaceFile removes the leftovers of ended writers of its path, and nothing else", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const std::string other_path = "weights2." + this_host() + ".4000000.0.new", user = "weights.1.2.new",
                     elsewhere = left_by("another.host"), long_ago = left_by("another.host", 4'000'001),
@@ -225,12 +225,12 @@ TEST_CASE("the next writer removes what ended writers of its path have left, and
   std::ranges::sort(expected);
   CHECK(names == expected);
 
-  ::close(lock);  // its writer has ended
+  ::close(lock);  // as if its writer had ended
   replace(folder / "weights", "newer");
   CHECK_FALSE(std::filesystem::exists(folder / running));
 }
 
-TEST_CASE("A process lists the folder of a path for leftovers once, and the next process does so again", "[data][replace_file]") {
+TEST_CASE("ReplaceFile searches the folder of a path for leftovers once per process", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   replace(folder / "weights", "new");
   files::write(folder / left_by(this_host()), "half");
@@ -242,7 +242,7 @@ TEST_CASE("A process lists the folder of a path for leftovers once, and the next
 
 namespace {
 
-/// Makes this process see a file system without files that have no name. False where the system does not allow it.
+/// Makes O_TMPFILE fail in this process, as on NFS. Returns false if the system does not allow it.
 bool refuse_files_without_name() {
   constexpr std::uint32_t without_name = O_TMPFILE & ~O_DIRECTORY;
   std::array<sock_filter, 6> filter{
@@ -255,8 +255,7 @@ bool refuse_files_without_name() {
 
 }  // namespace
 
-TEST_CASE("where a file needs a name, the next writer removes that of a killed writer and leaves that of a live one",
-          "[data][replace_file]") {
+TEST_CASE("ReplaceFile without O_TMPFILE removes the file of a killed writer, not that of a live one", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   const std::string result = files::in_child([&]() -> std::string {
     if (!refuse_files_without_name()) return "no filter";

@@ -18,7 +18,7 @@ using pdp::Index;
 
 namespace {
 
-/// A file with this JSON as its header, and so many bytes after it.
+/// Returns a file with `json` as its header and `data_bytes` bytes behind it.
 std::string file_of(const std::string& json, std::size_t data_bytes) {
   const std::uint64_t length = json.size();
   std::string bytes(sizeof length, '\0');
@@ -56,7 +56,7 @@ void check_round_trip(const std::vector<T>& values) {
 
 }  // namespace
 
-TEST_CASE("a written file is read again: names, shapes, values and metadata", "[data][safetensors]") {
+TEST_CASE("SafeTensors reads the names, shapes, values and metadata that write_safetensors wrote", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   std::vector<float> weight(6 * 5), bias(5);
   std::iota(weight.begin(), weight.end(), 0.5f);
@@ -83,7 +83,7 @@ TEST_CASE("a written file is read again: names, shapes, values and metadata", "[
   CHECK(!file.contains("full"));
 }
 
-TEST_CASE("every element type is written and read as it is", "[data][safetensors]") {
+TEST_CASE("write_safetensors and SafeTensors preserve the values of every element type", "[data][safetensors]") {
   check_round_trip<double>({0.0, -1.5, std::numeric_limits<double>::max()});
   check_round_trip<float>({0.0f, -1.5f, std::numeric_limits<float>::denorm_min()});
   check_round_trip<data::Float16>({{0x3c00}, {0xffff}, {0}});
@@ -99,7 +99,7 @@ TEST_CASE("every element type is written and read as it is", "[data][safetensors
   static_assert(data::Element<bool> && !data::Element<char16_t> && !data::Element<int*>);
 }
 
-TEST_CASE("the bytes of a file are those of the format: the header padded to 8 bytes, larger elements first", "[data][safetensors]") {
+TEST_CASE("write_safetensors pads the header to 8 bytes and puts larger elements first", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   const std::vector<std::uint8_t> bytes{7, 8, 9};
   const std::vector<float> floats{1.0f};
@@ -111,7 +111,7 @@ TEST_CASE("the bytes of a file are those of the format: the header padded to 8 b
   CHECK(files::read(folder / "weights") == file_of(json, 0) + std::string{"\0\0\x80\x3f\x07\x08\x09", 7});
 }
 
-TEST_CASE("a file of PyTorch's package is read: other order of keys, no padding, bools", "[data][safetensors]") {
+TEST_CASE("SafeTensors reads files of PyTorch's package: another key order, no padding, bools", "[data][safetensors]") {
   const std::string bytes =
       file_of(
           R"({"__metadata__":{"format":"pt"},"m":{"data_offsets":[4,7],"shape":[3],"dtype":"BOOL"},"w":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]}})",
@@ -126,14 +126,14 @@ TEST_CASE("a file of PyTorch's package is read: other order of keys, no padding,
   CHECK(open(file_of("{}", 0)).tensors().empty());
 }
 
-TEST_CASE("a byte that is no bool is refused", "[data][safetensors]") {
+TEST_CASE("SafeTensors::read rejects a bool whose byte is not 0 or 1", "[data][safetensors]") {
   const auto bytes = file_of(R"({"m":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", 1);
   const auto file = open(bytes);
   bool value = false;
   CHECK_THAT(files::message_of<pdp::FileError>([&] { file.read<bool>("m", {&value, 1}); }).value(), Contains("found 120"));
 }
 
-TEST_CASE("a tensor that is missing, of another type or another size is refused with what was expected and found", "[data][safetensors]") {
+TEST_CASE("SafeTensors::read rejects a missing tensor, a wrong type and a wrong size", "[data][safetensors]") {
   const auto bytes = file_of(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8);
   const auto file = open(bytes);
   const auto refused = [&]<class T>(std::string_view name, std::vector<T> values) {
@@ -146,7 +146,7 @@ TEST_CASE("a tensor that is missing, of another type or another size is refused 
   CHECK_THAT(refused("w", std::vector<double>(1)), Contains("of type F64"));
 }
 
-TEST_CASE("every truncation of a file and every byte too many is refused", "[data][safetensors]") {
+TEST_CASE("SafeTensors rejects every truncated file and a file with an extra byte", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   const std::vector<float> values(9);
   const std::array tensors{tensor_to_write<float>("w", {3, 3}, values)};
@@ -158,7 +158,7 @@ TEST_CASE("every truncation of a file and every byte too many is refused", "[dat
   CHECK_THAT(refusal(whole.substr(0, whole.size() - 1)), Contains("its tensors need 36 bytes, but 35 follow"));
 }
 
-TEST_CASE("a header of a length that cannot be is refused without memory for it", "[data][safetensors]") {
+TEST_CASE("SafeTensors rejects a header length beyond the end of the file or the limit of 100 MB", "[data][safetensors]") {
   const auto with_length = [](std::uint64_t length) {
     std::string bytes(sizeof length, '\0');
     std::memcpy(bytes.data(), &length, sizeof length);
@@ -172,7 +172,7 @@ TEST_CASE("a header of a length that cannot be is refused without memory for it"
   CHECK_THAT(refusal("short"), Contains("it has 5 bytes, fewer than the 8"));
 }
 
-TEST_CASE("a header that contradicts itself or the file is refused with the reason", "[data][safetensors]") {
+TEST_CASE("SafeTensors rejects a header that contradicts itself or the file, with the reason", "[data][safetensors]") {
   const auto w = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
     return R"({"w":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
   };
@@ -201,7 +201,7 @@ TEST_CASE("a header that contradicts itself or the file is refused with the reas
   CHECK_THAT(refusal(R"({"w":{"dtype":null,"shape":[],"data_offsets":[0,4]}})", 4), Contains("has null as its dtype"));
 }
 
-TEST_CASE("tensors that overlap or leave a hole are refused", "[data][safetensors]") {
+TEST_CASE("SafeTensors rejects tensors that overlap or leave a hole", "[data][safetensors]") {
   const auto pair = [](const std::string& a, const std::string& b) {
     return R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + a + R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + b + "}}";
   };
@@ -213,7 +213,7 @@ TEST_CASE("tensors that overlap or leave a hole are refused", "[data][safetensor
   CHECK_THAT(refusal(pair("[1,5]", "[5,9]"), 9), Contains("'a' begins at 1"));
 }
 
-TEST_CASE("a header that is not the JSON of the format is refused", "[data][safetensors]") {
+TEST_CASE("SafeTensors rejects a header that is not valid JSON of the format", "[data][safetensors]") {
   const std::string w = R"("w":{"dtype":"U8","shape":[],"data_offsets":[0,1]})";
   CHECK(refusal("{" + w + "}   ", 1) == "no error");
   CHECK_THAT(refusal("{" + w + "," + w + "}", 1), Contains("the name 'w' occurs twice in its header"));
@@ -237,7 +237,7 @@ TEST_CASE("a header that is not the JSON of the format is refused", "[data][safe
   CHECK(refusal(R"({"__metadata__":{"a":"{"},"b":{"dtype":"U8","shape":[],"data_offsets":[0,1]}})", 1) == "no error");
 }
 
-TEST_CASE("A safetensors header is read if it has white space, null metadata, or fields that are skipped", "[data][safetensors]") {
+TEST_CASE("SafeTensors accepts a header with white space, null metadata or unknown fields", "[data][safetensors]") {
   const std::string w = R"("w":{"dtype":"U8","shape":[],"data_offsets":[0,1]})";
   CHECK(refusal(" \n{ " + w + "\t}\r\n ", 1) == "no error");
   CHECK(refusal(R"({"__metadata__":null,)" + w + "}", 1) == "no error");
@@ -247,7 +247,7 @@ TEST_CASE("A safetensors header is read if it has white space, null metadata, or
   CHECK(refusal(R"({"":{"dtype":"U8","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", 0) == "no error");
 }
 
-TEST_CASE("A safetensors file loads the wanted tensors beside one of any other type", "[data][safetensors]") {
+TEST_CASE("SafeTensors reads a float32 tensor beside a tensor of any other type", "[data][safetensors]") {
   const auto [type, bits] = GENERATE(table<std::string, std::size_t>({{"U16", 16},
                                                                       {"U32", 32},
                                                                       {"U64", 64},
@@ -276,7 +276,7 @@ TEST_CASE("A safetensors file loads the wanted tensors beside one of any other t
              Contains("of type F32 as tensor 'other', found 4 of type " + type));
 }
 
-TEST_CASE("A safetensors header of 200,000 tensors is read, and one beyond the limits is rejected", "[data][safetensors]") {
+TEST_CASE("SafeTensors reads 200,000 tensors and rejects too many dimensions or metadata entries", "[data][safetensors]") {
   const auto empty = [](const std::string& name, const std::string& shape = "0") {
     return "\"" + name + R"(":{"dtype":"F32","shape":[)" + shape + R"(],"data_offsets":[0,0]})";
   };
@@ -304,13 +304,13 @@ TEST_CASE("A safetensors header of 200,000 tensors is read, and one beyond the l
   CHECK_THAT(refusal(metadata + R"(,"more":""}})", 0), Contains("more than 100000 entries"));
 }
 
-TEST_CASE("a hostile name does not flood or disturb the message", "[data][safetensors]") {
+TEST_CASE("SafeTensors shortens and sanitises a hostile tensor name in its error message", "[data][safetensors]") {
   const std::string message = refusal("{\"\\u001b[2J" + std::string(1'000'000, 'a') + "\":1}", 0);
   CHECK_THAT(message, Contains("tensor '?[2Jaaaa") && Contains("...'"));
   CHECK(message.size() < 400);
 }
 
-TEST_CASE("a file or a folder that cannot be opened is refused with its path", "[data][safetensors]") {
+TEST_CASE("SafeTensors rejects a missing file and a folder", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   const auto refused = [](const std::filesystem::path& path) {
     return files::message_of<pdp::FileError>([&] { SafeTensors{path}; }).value_or("no error");
@@ -319,7 +319,7 @@ TEST_CASE("a file or a folder that cannot be opened is refused with its path", "
   CHECK_THAT(refused(folder.path()), Contains("expected a regular file"));
 }
 
-TEST_CASE("what cannot be written is refused before the old file is touched", "[data][safetensors]") {
+TEST_CASE("write_safetensors rejects invalid tensors before it touches the old file", "[data][safetensors]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   const std::vector<float> values(4);

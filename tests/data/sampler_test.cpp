@@ -34,7 +34,7 @@ std::vector<Index> counted(Index samples) {
 
 }  // namespace
 
-TEST_CASE("every epoch uses every sample once, the short last batch included", "[data][sampler]") {
+TEST_CASE("Sampler visits every sample once in each epoch, including a short last batch", "[data][sampler]") {
   const auto [samples, global_batch] =
       GENERATE(std::pair<Index, Index>{1, 1}, std::pair<Index, Index>{7, 7}, std::pair<Index, Index>{7, 3},
                std::pair<Index, Index>{1000, 1}, std::pair<Index, Index>{9000, 256}, std::pair<Index, Index>{101, 100});
@@ -49,7 +49,7 @@ TEST_CASE("every epoch uses every sample once, the short last batch included", "
   }
 }
 
-TEST_CASE("the order is a function of seed and epoch, whatever came before", "[data][sampler]") {
+TEST_CASE("Sampler derives the order from the seed and the number of the epoch only", "[data][sampler]") {
   Sampler a{500, 64, 1}, b{500, 64, 1}, other_seed{500, 64, 2};
   std::set<std::vector<Index>> orders;
   for (const Index epoch : {0, 1, 2, 3}) {
@@ -64,19 +64,19 @@ TEST_CASE("the order is a function of seed and epoch, whatever came before", "[d
   CHECK(epoch_order(a) != epoch_order(other_seed));
 }
 
-TEST_CASE("the order of the samples is the same on every platform and in every version", "[data][sampler]") {
-  // Written down, so that no change of the generator goes unnoticed: a resumed run depends on it.
+TEST_CASE("Sampler keeps its order on every platform and in every version", "[data][sampler]") {
+  // Detects changes of the generator: a resumed run depends on the order.
   CHECK(epoch_order(Sampler{12, 5, /*seed*/ 1}) == std::vector<Index>{9, 8, 0, 7, 5, 11, 1, 3, 10, 6, 4, 2});
 }
 
-TEST_CASE("without shuffle the order is that of the dataset, in every epoch", "[data][sampler]") {
+TEST_CASE("Sampler without shuffle keeps the order of the dataset in every epoch", "[data][sampler]") {
   Sampler sampler{10, 4, 1, /*shuffle*/ false};
   CHECK(epoch_order(sampler) == counted(10));
   sampler.start(7);
   CHECK(epoch_order(sampler) == counted(10));
 }
 
-TEST_CASE("every order of three samples is as probable", "[data][sampler]") {
+TEST_CASE("Sampler draws every order of three samples equally often", "[data][sampler]") {
   std::map<std::vector<Index>, int> counts;
   Sampler sampler{3, 3, 1};
   for (Index epoch = 0; epoch < 6'000; ++epoch) {
@@ -87,7 +87,7 @@ TEST_CASE("every order of three samples is as probable", "[data][sampler]") {
   for (const auto& [order, count] : counts) CHECK(std::abs(count - 1'000) < 150);
 }
 
-TEST_CASE("the shares of all shards are the global batch, cut in contiguous rows that differ by one at most", "[data][sampler]") {
+TEST_CASE("Sampler::share cuts a global batch into contiguous shares that differ by one row at most", "[data][sampler]") {
   const Index global_batch = GENERATE(1, 2, 7, 64, 100);
   const int shards = GENERATE(1, 2, 3, 4, 7, 128);
   Sampler sampler{100, global_batch, 9};
@@ -107,7 +107,7 @@ TEST_CASE("the shares of all shards are the global batch, cut in contiguous rows
   }
 }
 
-TEST_CASE("shard i of n gets the rows from rows i / n to rows (i + 1) / n", "[data][sampler]") {
+TEST_CASE("shard_rows returns contiguous rows whose borders are rounded down", "[data][sampler]") {
   static_assert(data::shard_rows(10, {0, 4}) == data::Rows{0, 2});
   static_assert(data::shard_rows(10, {1, 4}) == data::Rows{2, 5});
   static_assert(data::shard_rows(10, {3, 4}) == data::Rows{7, 10});
@@ -115,7 +115,7 @@ TEST_CASE("shard i of n gets the rows from rows i / n to rows (i + 1) / n", "[da
   static_assert(data::shard_rows(0, {1, 2}).size() == 0);
 }
 
-TEST_CASE("a global batch that cannot be is refused with the numbers and advice", "[data][sampler]") {
+TEST_CASE("Sampler rejects a global batch below 1 or above the samples, with numbers and advice", "[data][sampler]") {
   const auto make = [](Index samples, Index global_batch) {
     return files::message_of<pdp::ConfigError>([&] { Sampler{samples, global_batch, 1}; });
   };
@@ -126,7 +126,7 @@ TEST_CASE("a global batch that cannot be is refused with the numbers and advice"
   CHECK_THAT(make(0, 1).value(), Contains("training set of 1 sample or more, found 0"));
 }
 
-TEST_CASE("a step or a shard outside of the range is refused", "[data][sampler]") {
+TEST_CASE("Sampler::share rejects a step or a shard out of range", "[data][sampler]") {
   const Sampler sampler{10, 4, 1};
   const auto share = [&](Index step, Shard shard) {
     return files::message_of<pdp::ConfigError>([&] { (void)sampler.share(step, shard); });

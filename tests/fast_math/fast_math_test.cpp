@@ -35,7 +35,7 @@ static_assert(pdp::assumes_finite, "this test is for -ffast-math");
 
 namespace {
 
-/// From memory that the compiler knows nothing of.
+/// Returns a number with bits that the compiler cannot know.
 template <class T>
 T from_bits(std::uint64_t bits) {
   const volatile auto hidden = static_cast<pdp::detail::BitsOf<T>>(bits);
@@ -55,7 +55,7 @@ std::vector<cpu::Cpu> cpus() {
 constexpr nn::Sequential relu_model{nn::Linear{6, 35}, nn::Relu{}, nn::Linear{35, 3}};
 constexpr nn::Sequential tanh_model{nn::Linear{6, 35}, nn::Tanh{}, nn::Linear{35, 3}};
 
-/// 8 batches of 16, one of which has `bad` in it, in the rows of rank 1 of 2.
+/// Returns 8 batches of 16 samples. Batch 3 has `bad` in a row of rank 1 of 2.
 Samples samples(float bad) {
   auto x = pdp::testing::normal(128 * 6, 11);
   std::vector<std::int32_t> classes;
@@ -178,7 +178,7 @@ TEST_CASE("Training with -ffast-math stops at a gradient that is not finite, and
     }
 }
 
-TEST_CASE("A policy with -ffast-math refuses numbers that are not finite", "[fast_math]") {
+TEST_CASE("GradientPolicy and parse_number reject NaN and infinity with -ffast-math", "[fast_math]") {
   for (const float bad : {nan(), -nan(), infinite(), -infinite(), -1.0f}) {
     CHECK_THROWS_AS(pdp::plan::GradientPolicy{.clip_norm = static_cast<double>(bad)}.check(), pdp::ConfigError);
     for (double pdp::LossScaling::*member : {&pdp::LossScaling::initial, &pdp::LossScaling::growth, &pdp::LossScaling::backoff}) {
@@ -193,7 +193,7 @@ TEST_CASE("A policy with -ffast-math refuses numbers that are not finite", "[fas
   CHECK(pdp::launch::parse_number("seconds", "2.5", 0.0, 1e8) == 2.5);
 }
 
-TEST_CASE("The loss scale falls with -ffast-math if a gradient overflows", "[fast_math]") {
+TEST_CASE("apply_gradient_rule lowers the loss scale with -ffast-math if a gradient overflows", "[fast_math]") {
   for (const float bad : {nan(), infinite()}) {
     pdp::StepNumbers numbers;
     numbers.square = static_cast<double>(bad);
@@ -205,18 +205,18 @@ TEST_CASE("The loss scale falls with -ffast-math if a gradient overflows", "[fas
   }
 }
 
-TEST_CASE("A loss that is not finite is printed as such with -ffast-math", "[fast_math]") {
+TEST_CASE("detail::decimal prints NaN and infinity with -ffast-math", "[fast_math]") {
   CHECK_THAT(pdp::detail::decimal(static_cast<double>(nan())), EndsWith("nan"));
   CHECK_THAT(pdp::detail::decimal(static_cast<double>(infinite())), EndsWith("inf"));
   CHECK(pdp::detail::decimal(0.12345) == "0.1235");
 }
 
-TEST_CASE("Activations with -ffast-math keep NaN", "[fast_math]") {
+TEST_CASE("relu and hyperbolic_tangent propagate NaN with -ffast-math", "[fast_math]") {
   check_activations<float>();
   check_activations<double>();
 }
 
-TEST_CASE("A row of logits with NaN has no loss and counts as wrong with -ffast-math", "[fast_math]") {
+TEST_CASE("softmax_cross_entropy with -ffast-math gives NaN for a row with NaN and counts it as wrong", "[fast_math]") {
   for (const cpu::Cpu& cpu : cpus())
     for (const std::size_t bad : {0u, 1u, 5u, 18u}) {
       std::vector<float> logits(19, 0.5f), gradient(19);
@@ -231,20 +231,20 @@ TEST_CASE("A row of logits with NaN has no loss and counts as wrong with -ffast-
     }
 }
 
-TEST_CASE("Reductions with -ffast-math treat NaN and zeros as without it", "[fast_math]") {
+TEST_CASE("Min, Max and Sum propagate NaN with -ffast-math, and Min and Max order -0 below 0", "[fast_math]") {
   check_reductions<float>();
   check_reductions<double>();
   check_reductions<Float16>();
   check_reductions<BFloat16>();
 }
 
-TEST_CASE("The tests for NaN and infinity look at the bits with -ffast-math", "[fast_math]") {
+TEST_CASE("is_nan, is_infinite, is_finite and is_negative are right for all types with -ffast-math", "[fast_math]") {
   check_bits<Float16>(0x7bff);
   check_bits<BFloat16>(0x7f7f);
   check_bits<float>(0x7f7fffff);
   check_bits<double>(0x7fefffffffffffff);
   CHECK(pdp::is_nan(BFloat16{from_bits<float>(0x7fffffff)}));  // rounding must not carry into the sign
-  CHECK(pdp::is_nan(BFloat16{from_bits<float>(0x7f800001)}));  // nor take away the last bit
+  CHECK(pdp::is_nan(BFloat16{from_bits<float>(0x7f800001)}));  // truncation must not clear the last set bit of the mantissa
   CHECK(pdp::is_nan(pdp::not_a_number<double>()));
 }
 

@@ -26,7 +26,7 @@ std::vector<std::int32_t> some_classes(Index rows, Index cols) {
 
 }  // namespace
 
-TEST_CASE("CrossEntropy takes one class number a sample, and has an accuracy", "[loss]") {
+TEST_CASE("CrossEntropy takes one class per sample and has an accuracy", "[loss]") {
   static_assert(std::same_as<CrossEntropy::Target, std::int32_t> && CrossEntropy::has_classes);
   static_assert(CrossEntropy{}.target_elements(10) == 1);
   SUCCEED();
@@ -41,7 +41,7 @@ TEST_CASE("CrossEntropy of equal outputs is the logarithm of their number", "[lo
   CHECK(sums.loss == Approx(std::log(static_cast<double>(cols))).margin(1e-6));
 }
 
-TEST_CASE("the gradient of CrossEntropy is that of its differences, times the scale", "[loss][gradient]") {
+TEST_CASE("The gradient of CrossEntropy equals central differences times the scale", "[loss][gradient]") {
   const Index rows = GENERATE(as<Index>{}, 1, 5), cols = GENERATE(as<Index>{}, 1, 3, 10);
   const double scale = GENERATE(1.0, 0.125);
   auto outputs = support::normal<double>(rows * cols, 1);
@@ -66,7 +66,7 @@ TEST_CASE("the gradient of CrossEntropy is that of its differences, times the sc
   CHECK(support::difference(gradient, expected) < 1e-9);
 }
 
-TEST_CASE("shares of a batch add up to the whole: sums by rows, gradients by one scale", "[loss]") {
+TEST_CASE("CrossEntropy of the shares of a batch adds up to that of the whole", "[loss]") {
   constexpr Index rows = 11, cols = 5;
   const auto outputs = support::normal(rows * cols, 2);
   const auto classes = some_classes(rows, cols);

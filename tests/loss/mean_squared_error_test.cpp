@@ -15,13 +15,13 @@ using pdp::loss::MeanSquaredError;
 
 static_assert(pdp::loss::Loss<MeanSquaredError, Cpu, float>);
 
-TEST_CASE("MeanSquaredError takes a vector as wide as the output, and has no accuracy", "[loss]") {
+TEST_CASE("MeanSquaredError takes a target as wide as the output and has no accuracy", "[loss]") {
   static_assert(std::same_as<MeanSquaredError::Target, float> && !MeanSquaredError::has_classes);
   static_assert(MeanSquaredError{}.target_elements(10) == 10);
   SUCCEED();
 }
 
-TEST_CASE("MeanSquaredError is the mean over the outputs of a sample, summed over the samples", "[loss]") {
+TEST_CASE("MeanSquaredError averages over the outputs of a sample and sums over the samples", "[loss]") {
   const std::vector<float> outputs{1, 2, 3, 4, 5, 6}, targets{1, 0, 0, 4, 5, 9};
   std::vector<float> gradient(6);
   const LossSums sums = support::sums_of(MeanSquaredError{}, Matrix<const float>{outputs.data(), 2, 3}, std::span<const float>{targets},
@@ -31,7 +31,7 @@ TEST_CASE("MeanSquaredError is the mean over the outputs of a sample, summed ove
   CHECK(support::difference(gradient, std::vector<double>{0, 2.0 / 3, 1, 0, 0, -1}) < 1e-6);
 }
 
-TEST_CASE("the gradient of MeanSquaredError is that of its differences, times the scale", "[loss][gradient]") {
+TEST_CASE("The gradient of MeanSquaredError equals central differences times the scale", "[loss][gradient]") {
   const Index rows = GENERATE(as<Index>{}, 1, 5), cols = GENERATE(as<Index>{}, 1, 3, 10);
   const double scale = GENERATE(1.0, 0.125);
   auto outputs = support::normal<double>(rows * cols, 1);
@@ -58,7 +58,7 @@ TEST_CASE("the gradient of MeanSquaredError is that of its differences, times th
   CHECK(support::difference(gradient, expected) < 1e-9);
 }
 
-TEST_CASE("shares of a batch of vectors add up to the whole", "[loss]") {
+TEST_CASE("MeanSquaredError of the shares of a batch adds up to that of the whole", "[loss]") {
   constexpr Index rows = 11, cols = 5;
   const auto outputs = support::normal(rows * cols, 2), targets = support::normal(rows * cols, 3);
   std::vector<float> whole_gradient(outputs.size()), gradient(outputs.size());

@@ -21,7 +21,7 @@ using nn::Tanh;
 using pdp::Index;
 using pdp::Shape;
 
-TEST_CASE("layers and containers are blocks, and nothing else is", "[nn]") {
+TEST_CASE("Block accepts layers and containers and nothing else", "[nn]") {
   static_assert(nn::Layer<Linear> && !nn::Container<Linear> && nn::Block<Linear>);
   static_assert(nn::Layer<Residual<Tanh>> && !nn::Container<Residual<Tanh>>);
   static_assert(nn::Container<Sequential<Linear, Relu>> && !nn::Layer<Sequential<Linear, Relu>>);
@@ -30,7 +30,7 @@ TEST_CASE("layers and containers are blocks, and nothing else is", "[nn]") {
   SUCCEED();
 }
 
-TEST_CASE("LeafTypes holds each type of leaf once, in the order of first appearance", "[nn]") {
+TEST_CASE("LeafTypes lists each leaf type once, in the order of first appearance", "[nn]") {
   using Inner = Sequential<Linear, Tanh, Linear>;
   static_assert(std::same_as<nn::LeafTypes<Linear, Inner, Relu, Repeat<Inner>>, nn::TypeList<Linear, Tanh, Relu>>);
   static_assert(std::same_as<nn::LeafTypes<Residual<Linear>, Linear>, nn::TypeList<Residual<Linear>, Linear>>, "a residual is a leaf");
@@ -38,7 +38,7 @@ TEST_CASE("LeafTypes holds each type of leaf once, in the order of first appeara
   SUCCEED();
 }
 
-TEST_CASE("leaf finds the same layers as for_each_leaf, by number", "[nn]") {
+TEST_CASE("nn::leaf finds the same layers by number as nn::for_each_leaf", "[nn]") {
   const Sequential model{Linear{2, 2}, Repeat{3, Sequential{Tanh{}, Linear{2, 2}}}, Sequential{Relu{}, Sequential{Linear{2, 9}}}};
   std::vector<std::string> names, paths;
   nn::for_each_leaf(model, {}, [&]<class L>(const L&, const nn::Path& path) {
@@ -61,7 +61,7 @@ TEST_CASE("leaf finds the same layers as for_each_leaf, by number", "[nn]") {
   for (const Index outside : {-1, 9, 100}) nn::leaf(model, outside, [&](const auto&) { FAIL("there is no leaf " << outside); });
 }
 
-TEST_CASE("what a block takes of a sample is known through layers that take anything", "[nn]") {
+TEST_CASE("input_elements looks through layers that take any width", "[nn]") {
   static_assert(nn::input_elements(Linear{7, 3}) == 7);
   static_assert(nn::input_elements(Sequential{Relu{}, Flatten{}, Linear{7, 3}, Linear{3, 9}}) == 7);
   static_assert(nn::input_elements(Sequential{Residual{Tanh{}}, Sequential{Tanh{}, Linear{7, 3}}}) == 7);
@@ -70,7 +70,7 @@ TEST_CASE("what a block takes of a sample is known through layers that take anyt
   SUCCEED();
 }
 
-TEST_CASE("flow follows a sample's shape to the end, or to the first layer that does not take it", "[nn]") {
+TEST_CASE("flow follows a shape to the end, or to the first layer that does not accept it", "[nn]") {
   constexpr nn::Flow through = nn::flow(Sequential{Flatten{}, Linear{784, 64}, Relu{}, Linear{64, 10}}, Shape{1, 28, 28});
   static_assert(through.fits && through.shape == Shape{10});
   static_assert(nn::flow(Sequential{Relu{}, Tanh{}}, Shape{3, 5}).shape == Shape{3, 5});

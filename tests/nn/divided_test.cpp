@@ -19,7 +19,7 @@ using namespace pdp::nn;
 using pdp::Index;
 using pdp::Shape;
 
-// How a tensor lies is part of a model's type.
+// The placement of tensors is part of the type of a model.
 static_assert(nn::placement_after<Linear>(Placement::invariant) == Placement::invariant);
 static_assert(nn::placement_after<Linear>(Placement::sharded) == Placement::misfit);
 static_assert(nn::placement_after<Relu>(Placement::sharded) == Placement::sharded &&
@@ -42,7 +42,7 @@ std::vector<std::string> layers(const Model& model) {
   return found;
 }
 
-/// Which elements of a file each part of a model holds.
+/// Returns for each element of each parameter in a file how many parts of the model hold it.
 template <class Model>
 std::map<std::string, std::vector<int>> holders(const Model& model, int parts) {
   std::map<std::string, std::vector<int>> found;
@@ -59,7 +59,7 @@ std::map<std::string, std::vector<int>> holders(const Model& model, int parts) {
 
 }  // namespace
 
-TEST_CASE("two Linear with elementwise layers between them are divided by outputs and by inputs", "[nn][tensor]") {
+TEST_CASE("Divided cuts the first of two Linear layers by its outputs and the second by its inputs", "[nn][tensor]") {
   const Sequential model{Flatten{}, Linear{8, 4}, Relu{}, Sequential{Tanh{}, Linear{4, 6}}, Relu{}, Linear{6, 2}};
   CHECK(layers(Divided{model, {1, 2}, Output::whole}) == std::vector<std::string>{"0 Flatten", "1 Replicate", "1 ColumnParallel", "2 Relu",
                                                                                   "3.0 Tanh", "3.1 RowParallel", "3.1 AllReduce", "4 Relu",
@@ -74,7 +74,7 @@ TEST_CASE("two Linear with elementwise layers between them are divided by output
                                                                                             "4 AllReduce", "5 Relu"});
 }
 
-TEST_CASE("each element of what is divided is held by one part, and what is not by all", "[nn][tensor]") {
+TEST_CASE("Divided gives each element to one part, and the bias of a RowParallel to all parts", "[nn][tensor]") {
   const Index in = GENERATE(as<Index>{}, 4, 12), hidden = GENERATE(as<Index>{}, 4, 20);
   for (const int parts : {1, 2, 4}) {
     const auto found = holders(MultilayerPerceptron<Tanh>{{in, hidden, 3, hidden}}, parts);
@@ -86,7 +86,7 @@ TEST_CASE("each element of what is divided is held by one part, and what is not 
   }
 }
 
-TEST_CASE("the outline of a divided model is the same on all ranks, and knows what they exchange", "[nn][tensor]") {
+TEST_CASE("The outline of a Divided model is the same on all ranks and lists their exchanges", "[nn][tensor]") {
   const Sequential model{Linear{8, 4}, Relu{}, Linear{4, 6}, Relu{}, Linear{6, 2}};
   for (int part = 0; part < 2; ++part) {
     const Outline outline = nn::outline(Divided{model, {part, 2}, Output::may_be_sharded}, Shape{8});
@@ -104,13 +104,13 @@ TEST_CASE("the outline of a divided model is the same on all ranks, and knows wh
   CHECK_FALSE(whole.output_is_sharded);
 }
 
-TEST_CASE("undivided, the layers of tensor parallelism are a Linear and nothing", "[nn][gradient][tensor]") {
+TEST_CASE("The gradients of undivided tensor-parallel layers equal central differences", "[nn][gradient][tensor]") {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5);
   gradient_check::check_model(Sequential{Replicate{}, ColumnParallel{7, 5}, Tanh{}, RowParallel{5, 3}, AllReduce{}}, Shape{7}, rows);
   gradient_check::check_model(Sequential{Replicate{}, ColumnParallel{.in = 3, .out = 4, .bias = false}}, Shape{3}, rows);
 }
 
-TEST_CASE("a model that cannot be divided is refused in a sentence", "[nn][tensor][bad input]") {
+TEST_CASE("Divided and nn::outline reject models that cannot be divided, with the reason", "[nn][tensor][bad input]") {
   const Sequential model{Linear{8, 4}, Relu{}, Linear{4, 6}};
   CHECK_THROWS_WITH((Divided{model, {0, 3}, Output::whole}), Contains("layer 0 (Linear) has 4 outputs") && Contains("multiple of 3"));
   CHECK_THROWS_WITH((Divided{Sequential{RowParallel{4, 6}}, {0, 3}, Output::whole}), Contains("layer 0 (RowParallel) has 4 inputs"));

@@ -12,11 +12,10 @@
 #include "catch.hpp"
 #include "support.hpp"
 
-/// Gradients against central differences, in double. What is differentiated is the sum of c y, where y are the outputs and c are fixed
-/// random numbers: so c is the gradient of y, and every part of a layer's Jacobian counts.
+/// Compares gradients with central differences in double. The differentiated function is the sum of c y, with outputs y and fixed random
+/// numbers c. So c is the gradient of y, and every entry of a layer's Jacobian counts.
 ///
-/// All memory that is to be written holds NaN before, so that what is forgotten shows; sizes are exact, so that a sanitizer sees what is
-/// too much.
+/// All output memory holds NaN at first, which exposes elements that are not written. Sizes are exact, so that a sanitizer finds overruns.
 namespace gradient_check {
 
 using pdp::Index;
@@ -34,7 +33,7 @@ inline double weighted_sum(const std::vector<double>& c, const double* y) {
   return sum;
 }
 
-/// By central differences: how fast f() grows with each of the values that it reads.
+/// Returns the central difference of f() for each of `values`, which f() reads.
 template <class F>
 std::vector<double> differences(std::span<double> values, F&& f) {
   std::vector<double> gradient;
@@ -50,7 +49,7 @@ std::vector<double> differences(std::span<double> values, F&& f) {
   return gradient;
 }
 
-/// Where the elements of a layer's parameters lie, without the padding between them.
+/// Returns the positions of the elements of a layer's parameters, without the padding between them.
 template <class L>
 std::vector<std::size_t> parameter_places(const L& layer) {
   std::vector<std::size_t> places;
@@ -66,7 +65,7 @@ inline std::vector<double> at(const std::vector<double>& values, const std::vect
   return found;
 }
 
-/// A single layer, called directly, with memory of the test.
+/// Checks a single layer, called directly on memory of the test.
 template <pdp::nn::Layer L>
 void check_layer(const L& layer, Index width, Index rows) {
   INFO(L::name << " of width " << width << ", " << rows << " rows");
@@ -78,7 +77,7 @@ void check_layer(const L& layer, Index width, Index rows) {
   auto y = unwritten(rows * out), saved = unwritten(rows * layer.saved_elements(input));
   const Matrix<const double> in{x.data(), rows, width}, read_y{y.data(), rows, out}, gradient_y{c.data(), rows, out};
 
-  // Forward and the half of backward that goes on to the input need no gradients of parameters.
+  // forward and backward_input need no gradients of parameters.
   const pdp::nn::State<double> values_only{parameters.data(), nullptr, false};
   const auto forward = [&] {
     layer.forward(Cpu{}, values_only, in, Matrix<double>{y.data(), rows, out}, saved.data());
@@ -89,7 +88,7 @@ void check_layer(const L& layer, Index width, Index rows) {
   y.assign(y.size(), nothing_yet);
   saved.assign(saved.size(), nothing_yet);
   forward();
-  if constexpr (pdp::nn::works_in_place<L>) {  // over its input, which is gone then
+  if constexpr (pdp::nn::works_in_place<L>) {  // in place, which overwrites the input
     const auto apart = y;
     std::ranges::copy(x, y.begin());
     layer.forward(Cpu{}, values_only, read_y, Matrix<double>{y.data(), rows, out}, saved.data());
@@ -105,14 +104,14 @@ void check_layer(const L& layer, Index width, Index rows) {
   layer.backward_weight(Cpu{}, pdp::nn::State<double>{parameters.data(), gradient.data(), false}, in, read_y, gradient_y, saved.data());
   CHECK(support::difference(at(gradient, places), at(expected_parameters, places)) < tolerance);
 
-  // Another time, added to what is there.
+  // A second time, with accumulation.
   auto twice = at(gradient, places);
   for (double& value : twice) value *= 2;
   layer.backward_weight(Cpu{}, pdp::nn::State<double>{parameters.data(), gradient.data(), true}, in, read_y, gradient_y, saved.data());
   CHECK(support::difference(at(gradient, places), twice) < tolerance);
 }
 
-/// A stage with the memory of one batch: a tensor at every boundary (views share theirs), and what each layer saves.
+/// A stage with the memory of one batch: a tensor at every boundary (views share theirs) and the saved elements of each layer.
 template <pdp::nn::Block Model>
 class Batch {
  public:
@@ -160,7 +159,7 @@ class Batch {
   std::vector<double> c_;
 };
 
-/// The gradients of a stage's parameters, without the padding, in the order of the model.
+/// Returns the gradients of a stage's parameters in model order, without the padding.
 template <class Stage>
 std::vector<double> parameter_gradients(Stage& stage, int unit = 0) {
   std::vector<double> found;
@@ -171,7 +170,7 @@ std::vector<double> parameter_gradients(Stage& stage, int unit = 0) {
   return found;
 }
 
-/// A model in a Stage of one unit: the gradients of all parameters, and that a second batch is added where it should be.
+/// Checks the gradients of all parameters of a model in a Stage of one unit, and that a second batch accumulates.
 template <pdp::nn::Block Model>
 void check_model(const Model& model, const pdp::Shape& input, Index rows) {
   INFO("a model in a stage, " << rows << " rows");

@@ -25,7 +25,7 @@ using pdp::cpu::Cpu;
 
 namespace {
 
-/// All parameters of a model in a stage of the given units, by name, in the order of files.
+/// Returns the parameters of a model in a stage of `units`, by name and in file order.
 template <class T = float, class Model>
 std::map<std::string, std::vector<T>> initial_values(const Model& model, Index width, const std::vector<nn::Run>& units,
                                                      std::uint64_t seed) {
@@ -44,7 +44,7 @@ auto one_layer(const Linear& layer, std::uint64_t seed) { return initial_values(
 
 }  // namespace
 
-TEST_CASE("the bound of each initializer is that of its paper", "[nn]") {
+TEST_CASE("Initializer::bound follows the formula of each initializer", "[nn]") {
   CHECK(nn::pytorch_default.bound(64, 10) == Approx(1 / std::sqrt(64.0)));
   CHECK(nn::kaiming_uniform.bound(64, 10) == Approx(std::sqrt(6.0 / 64)));
   CHECK(nn::xavier_uniform.bound(64, 10) == Approx(std::sqrt(6.0 / 74)));
@@ -52,7 +52,7 @@ TEST_CASE("the bound of each initializer is that of its paper", "[nn]") {
   CHECK(nn::kaiming_uniform.bound(0, 10) == 0);
 }
 
-TEST_CASE("first weights fill their bounds evenly, with a mean near zero", "[nn]") {
+TEST_CASE("Initial weights fill their bounds evenly with a mean near zero", "[nn]") {
   const Initializer initializer = GENERATE(nn::pytorch_default, nn::kaiming_uniform, nn::xavier_uniform);
   const Index in = GENERATE(as<Index>{}, 200, 301), out = 100;
   const auto values = one_layer(Linear{.in = in, .out = out, .initializer = initializer}, 3);
@@ -73,7 +73,7 @@ TEST_CASE("first weights fill their bounds evenly, with a mean near zero", "[nn]
   CHECK(std::sqrt(squares / count) == Approx(deviation).epsilon(0.02));
 }
 
-TEST_CASE("the bias starts within PyTorch's bound by default, and at zero where the weights start otherwise", "[nn]") {
+TEST_CASE("Initial biases have PyTorch's bound by default and are zero for other initializers", "[nn]") {
   const auto bias = [](const Initializer& initializer) {
     return one_layer(Linear{.in = 25, .out = 500, .initializer = initializer}, 3).at("0.bias");
   };
@@ -86,12 +86,12 @@ TEST_CASE("the bias starts within PyTorch's bound by default, and at zero where 
     CHECK(bias(initializer) == std::vector<float>(500, 0.0f));
 }
 
-TEST_CASE("zeros makes weights of zero", "[nn]") {
+TEST_CASE("nn::zeros sets the initial weights to zero", "[nn]") {
   CHECK(one_layer(Linear{.in = 7, .out = 9, .initializer = nn::zeros}, 3).at("0.weight") == std::vector<float>(63, 0.0f));
 }
 
-TEST_CASE("first values are a function of seed, name and place in the file", "[nn]") {
-  // The rule itself, so that no change of it goes unnoticed: a checkpoint-free restart depends on it.
+TEST_CASE("Initial values are a function of seed, name and position in the file", "[nn]") {
+  // Repeats the rule to detect changes of it. A restart without a checkpoint depends on it.
   const auto values = one_layer(Linear{5, 3}, 11);
   for (const auto& [name, numbers] : values) {
     const auto key = pdp::random::make_key(11, std::string_view{name});
@@ -103,7 +103,7 @@ TEST_CASE("first values are a function of seed, name and place in the file", "[n
   CHECK(values.size() == 2);
 }
 
-TEST_CASE("first values are equal for one seed, and differ between seeds and between names", "[nn]") {
+TEST_CASE("Initial values are equal for one seed and differ between seeds and names", "[nn]") {
   const Sequential model{Linear{6, 6}, Tanh{}, Linear{6, 6}};
   const auto values = initial_values(model, 6, {{0, 3}}, 1), again = initial_values(model, 6, {{0, 3}}, 1),
              other = initial_values(model, 6, {{0, 3}}, 2);
@@ -113,7 +113,7 @@ TEST_CASE("first values are equal for one seed, and differ between seeds and bet
   CHECK(values.at("0.bias") != values.at("2.bias"));
 }
 
-TEMPLATE_TEST_CASE("first values do not depend on how a model is cut in units", "[nn]", float, double) {
+TEMPLATE_TEST_CASE("Initial values do not depend on how a model is cut into units", "[nn]", float, double) {
   const Sequential model{Linear{5, 7}, Tanh{}, nn::Repeat{2, nn::Residual{Sequential{Tanh{}, Linear{7, 7}}}}, Linear{7, 3}};
   const auto whole = initial_values<TestType>(model, 5, {{0, 5}}, 1);
   CHECK(whole.size() == 8);
@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("first values do not depend on how a model is cut in units", 
   for (const Units& units : {Units{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}, Units{{4, 5}, {2, 4}, {0, 2}}, Units{{3, 5}, {0, 3}}})
     CHECK(initial_values<TestType>(model, 5, units, 1) == whole);
 
-  // A rank that holds a part of the model has the same part.
+  // A rank that holds some of the layers has the same values for them.
   const auto part = initial_values<TestType>(model, 5, {{2, 4}}, 1);
   CHECK(part.size() == 4);
   for (const auto& [name, numbers] : part) CHECK(numbers == whole.at(name));

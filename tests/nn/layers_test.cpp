@@ -18,7 +18,7 @@ using nn::Residual;
 using nn::Sequential;
 using nn::Tanh;
 
-TEST_CASE("Layers visits the leaf of each number, once, as its own type, with its sizes and its path", "[nn]") {
+TEST_CASE("Layers::visit calls the leaf of a number once, with its own type and sizes", "[nn]") {
   const Sequential model{Linear{2, 3}, Tanh{}, Repeat{2, Sequential{Residual{Tanh{}}, Linear{3, 3}}}, nn::Relu{}, Linear{3, 9}};
   const nn::Layers<Sequential<Linear, Tanh, Repeat<Sequential<Residual<Tanh>, Linear>>, nn::Relu, Linear>> layers{model};
 
@@ -34,7 +34,7 @@ TEST_CASE("Layers visits the leaf of each number, once, as its own type, with it
                                          "3 Relu", "4 Linear 9"});
 }
 
-TEST_CASE("Layers of a single layer are that layer", "[nn]") {
+TEST_CASE("Layers of a single layer holds that layer", "[nn]") {
   const nn::Layers<Linear> layers{Linear{4, 3}};
   CHECK(layers.size() == 1);
   nn::for_each_leaf(Linear{4, 3}, {}, [&](const auto&, const nn::Path& path) { CHECK(path.str().empty()); });

@@ -23,13 +23,13 @@ std::vector<nn::Parameter> parameters_of(const Linear& layer, Index offset = 0) 
 
 }  // namespace
 
-TEST_CASE("the gradients of Linear are those of its differences", "[nn][gradient]") {
+TEST_CASE("The gradients of Linear equal central differences", "[nn][gradient]") {
   const Index in = GENERATE(as<Index>{}, 1, 3, 17), out = GENERATE(as<Index>{}, 1, 5, 16), rows = GENERATE(as<Index>{}, 0, 1, 5);
   gradient_check::check_layer(Linear{in, out}, in, rows);
   gradient_check::check_layer(Linear{.in = in, .out = out, .bias = false}, in, rows);
 }
 
-TEST_CASE("Linear gives x W + b, with W as [in, out] in memory and the bias on the next aligned place", "[nn]") {
+TEST_CASE("Linear computes x W + b with W as [in, out] and b at its described offset", "[nn]") {
   const Linear layer{2, 3};
   std::vector<float> parameters(static_cast<std::size_t>(layer.parameter_elements()));
   const auto described = parameters_of(layer);
@@ -42,14 +42,14 @@ TEST_CASE("Linear gives x W + b, with W as [in, out] in memory and the bias on t
   CHECK(y == std::vector<float>{101, 202, 303, 104, 205, 306, 98, 199, 300});
 }
 
-TEST_CASE("Linear takes and gives the widths that it was made with, whatever the shape of a sample is", "[nn]") {
+TEST_CASE("Linear has its constructed widths whatever the shape of a sample", "[nn]") {
   static_assert(Linear{784, 64}.input_elements() == 784);
   static_assert(Linear{784, 64}.output(Shape{784}) == Shape{64} && Linear{784, 64}.output(Shape{1, 28, 28}) == Shape{64});
   static_assert(Linear{784, 64}.output(Shape{}) == Shape{64}, "known even where the input is not");
   CHECK(Linear{784, 64}.saved_elements(Shape{784}) == 0);
 }
 
-TEST_CASE("the parameters of Linear are named, shaped and placed as files and arenas want them", "[nn]") {
+TEST_CASE("Linear describes the names, offsets, file shapes and fans of its parameters", "[nn]") {
   const auto both = parameters_of(Linear{3, 5}, /*offset*/ 32);
   REQUIRE(both.size() == 2);
   CHECK(both[0].full_name() == "2.weight");
@@ -65,7 +65,7 @@ TEST_CASE("the parameters of Linear are named, shaped and placed as files and ar
   CHECK(parameters_of(Linear{.in = 3, .out = 5, .bias = false}).size() == 1);
 }
 
-TEST_CASE("the parameters of Linear are counted with their padding and lie within it", "[nn]") {
+TEST_CASE("Linear counts its parameters with padding, and they lie within that count", "[nn]") {
   static_assert(Linear{3, 5}.parameter_elements() == 32 && Linear{4, 4}.parameter_elements() == 32);
   static_assert(Linear{.in = 17, .out = 1, .bias = false}.parameter_elements() == 32);
   for (const Index in : {1, 4, 16, 17, 100})

@@ -13,7 +13,7 @@ using pdp::Index, pdp::Shape;
 
 namespace {
 
-/// Name and first values of each parameter.
+/// Returns the name and the initial values of each parameter.
 template <class Model>
 std::vector<std::pair<std::string, std::vector<float>>> parameters(const Model& model) {
   nn::Stage<Model, pdp::cpu::Cpu, float> stage{model, Shape{5}, {{0, static_cast<int>(nn::leaves(model))}}, /*seed*/ 3};
@@ -26,7 +26,7 @@ std::vector<std::pair<std::string, std::vector<float>>> parameters(const Model& 
 
 }  // namespace
 
-TEST_CASE("a MultilayerPerceptron is the Sequential of its layers, by name and by value", "[nn]") {
+TEST_CASE("MultilayerPerceptron has the parameter names and values of the equal Sequential", "[nn]") {
   CHECK(parameters(nn::MultilayerPerceptron{{5, 7, 3}, nn::Tanh{}}) ==
         parameters(nn::Sequential{nn::Linear{5, 7}, nn::Tanh{}, nn::Linear{7, 3}}));
   CHECK(parameters(nn::MultilayerPerceptron{{5, 7, 6, 3}, nn::Relu{}, {.bias = false, .initializer = nn::kaiming_uniform}}) ==
@@ -37,7 +37,7 @@ TEST_CASE("a MultilayerPerceptron is the Sequential of its layers, by name and b
   CHECK(nn::input_elements(nn::MultilayerPerceptron<>{{5, 7, 3}}) == 5);
 }
 
-TEST_CASE("a MultilayerPerceptron in a Sequential has its place there as a prefix of its names", "[nn]") {
+TEST_CASE("MultilayerPerceptron in a Sequential has its position as a prefix of parameter names", "[nn]") {
   const auto inner = parameters(nn::Sequential{nn::Tanh{}, nn::MultilayerPerceptron<>{{5, 7, 3}}});
   REQUIRE(inner.size() == 4);
   CHECK(inner[0].first == "1.0.weight");
@@ -45,7 +45,7 @@ TEST_CASE("a MultilayerPerceptron in a Sequential has its place there as a prefi
   CHECK_THROWS_WITH((nn::Sequential{nn::Linear{4, 6}, nn::MultilayerPerceptron<>{{5, 7, 3}}}), Contains("expects 5 values a sample"));
 }
 
-TEST_CASE("widths that cannot be are refused, with what to do", "[nn]") {
+TEST_CASE("MultilayerPerceptron rejects fewer than two widths and a width of 0", "[nn]") {
   CHECK_THROWS_WITH(nn::MultilayerPerceptron<>{{5}}, Contains("was given 1 widths; it takes at least 2, as in {784, 10}"));
   CHECK_THROWS_WITH((nn::MultilayerPerceptron<>{{5, 0, 3}}), Contains("was given a width of 0; each must be at least 1"));
 }

@@ -30,7 +30,7 @@ std::vector<bool> passes(const nn::Outline& outline) {
 
 }  // namespace
 
-TEST_CASE("an Outline has the widths at all boundaries, and what each layer holds and saves", "[nn]") {
+TEST_CASE("Outline lists the width at each boundary and the sizes that each layer holds and saves", "[nn]") {
   const Residual residual{Sequential{Linear{64, 3}, Tanh{}, Linear{3, 64}}};
   const nn::Outline outline = nn::outline(Sequential{Flatten{}, Linear{784, 64}, Relu{}, residual, Linear{64, 10}}, Shape{1, 28, 28});
   REQUIRE(outline.size() == 5);
@@ -46,7 +46,7 @@ TEST_CASE("an Outline has the widths at all boundaries, and what each layer hold
   for (int layer = 0; layer < 5; ++layer) CHECK(outline.layers[static_cast<std::size_t>(layer)].is_view == (layer == 0));
 }
 
-TEST_CASE("an Outline fits a model of any width to the sample that it is given", "[nn]") {
+TEST_CASE("nn::outline takes the width of the sample for a model of any width", "[nn]") {
   for (const Index width : {1, 7, 784}) {
     const nn::Outline outline = nn::outline(Sequential{Relu{}, Residual{Tanh{}}}, Shape{width});
     CHECK(outline.width(0) == width);
@@ -55,12 +55,12 @@ TEST_CASE("an Outline fits a model of any width to the sample that it is given",
   }
 }
 
-TEST_CASE("an Outline of a sample that the model does not take is a ShapeError with layer and widths", "[nn]") {
+TEST_CASE("nn::outline rejects a sample that the model does not accept, with layer and widths", "[nn]") {
   const auto message = support::message_of<pdp::ShapeError>([] { (void)nn::outline(Sequential{Tanh{}, Linear{784, 10}}, Shape{28, 27}); });
   CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 784") && Contains("gives 756"));
 }
 
-TEST_CASE("a gradient passes through a layer where parameters lie before it, or where the layer finds gradients inside itself", "[nn]") {
+TEST_CASE("passes_gradient is true for layers behind parameters and for a Residual with parameters", "[nn]") {
   CHECK(passes(nn::outline(Sequential{Linear{4, 3}, Relu{}, Linear{3, 2}}, Shape{4})) == std::vector<bool>{false, true, true});
   CHECK(passes(nn::outline(Sequential{Flatten{}, Tanh{}, Linear{4, 3}, Relu{}}, Shape{2, 2})) ==
         std::vector<bool>{false, false, false, true});
@@ -68,7 +68,7 @@ TEST_CASE("a gradient passes through a layer where parameters lie before it, or 
   CHECK(passes(nn::outline(Residual{Linear{4, 4}}, Shape{4})) == std::vector<bool>{true});
 }
 
-TEST_CASE("a Repeat is as many layers to an Outline as it has leaves", "[nn]") {
+TEST_CASE("Outline counts each leaf of a Repeat as a layer", "[nn]") {
   const Index depth = GENERATE(as<Index>{}, 1, 3, 100);
   const nn::Outline outline = nn::outline(nn::Repeat{depth, Sequential{Linear{4, 4}, Tanh{}}}, Shape{4});
   CHECK(outline.size() == 2 * depth);

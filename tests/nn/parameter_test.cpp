@@ -12,7 +12,7 @@ using nn::Parameter;
 using nn::Path;
 using pdp::Index;
 
-TEST_CASE("a Path is the numbers on the way to a layer, with points between", "[nn]") {
+TEST_CASE("Path::str joins the numbers on the way to a layer with dots", "[nn]") {
   CHECK(Path{}.str().empty());
   CHECK(Path{}.child(3).str() == "3");
   CHECK(Path{}.child(1).child(0).child(12).str() == "1.0.12");
@@ -21,20 +21,20 @@ TEST_CASE("a Path is the numbers on the way to a layer, with points between", "[
   CHECK(parent.str() == "4");
 }
 
-TEST_CASE("a Path deeper than there is room for is refused", "[nn]") {
+TEST_CASE("Path::child rejects a path deeper than max_depth", "[nn]") {
   Path path;
   for (int depth = 0; depth < Path::max_depth; ++depth) path = path.child(depth);
   CHECK(path.str() == "0.1.2.3.4.5.6.7");
   CHECK_THAT(support::message_of<pdp::ConfigError>([&] { (void)path.child(8); }).value(), Contains("deeper than 8"));
 }
 
-TEST_CASE("a parameter is named after the place of its layer, or alone where the layer is the whole model", "[nn]") {
+TEST_CASE("Parameter::full_name puts the path of the layer before the name, if there is one", "[nn]") {
   CHECK(Parameter{.layer = Path{}.child(0), .name = "weight"}.full_name() == "0.weight");
   CHECK(Parameter{.layer = Path{}.child(2).child(1), .name = "bias"}.full_name() == "2.1.bias");
   CHECK(Parameter{.layer = Path{}, .name = "weight"}.full_name() == "weight");
 }
 
-TEST_CASE("a file holds a transposed parameter's element (r, c) at (c, r), and any other's where it is", "[nn]") {
+TEST_CASE("Parameter::file_element swaps row and column of a transposed parameter only", "[nn]") {
   const Index rows = GENERATE(as<Index>{}, 1, 3, 17), cols = GENERATE(as<Index>{}, 1, 5, 16);
   const Parameter plain{.rows = rows, .cols = cols}, transposed{.rows = rows, .cols = cols, .transposed = true};
   CHECK(plain.file_shape() == std::vector<Index>{rows, cols});
@@ -50,7 +50,7 @@ TEST_CASE("a file holds a transposed parameter's element (r, c) at (c, r), and a
   CHECK(static_cast<Index>(places.size()) == transposed.elements());
 }
 
-TEST_CASE("a vector has one extent and one order", "[nn]") {
+TEST_CASE("A vector Parameter has one extent and the same order in memory and in a file", "[nn]") {
   const Parameter vector{.rows = 5, .cols = 0};
   CHECK(vector.elements() == 5);
   CHECK(vector.file_shape() == std::vector<Index>{5});

@@ -22,7 +22,7 @@ using pdp::Matrix;
 using pdp::Shape;
 using pdp::cpu::Cpu;
 
-TEST_CASE("the gradients of a Residual are those of its differences", "[nn][gradient]") {
+TEST_CASE("The gradients of a Residual equal central differences", "[nn][gradient]") {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5);
   gradient_check::check_layer(Residual{Tanh{}}, 5, rows);
   gradient_check::check_layer(Residual{Relu{}}, 5, rows);
@@ -31,7 +31,7 @@ TEST_CASE("the gradients of a Residual are those of its differences", "[nn][grad
   gradient_check::check_layer(Residual{Sequential{Relu{}, Linear{1, 3}, Linear{3, 1}, Tanh{}}}, 1, rows);
 }
 
-TEST_CASE("the gradients of nested Residuals and Repeats are those of their differences", "[nn][gradient]") {
+TEST_CASE("The gradients of nested Residuals and Repeats equal central differences", "[nn][gradient]") {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5), depth = GENERATE(as<Index>{}, 1, 3);
   const Sequential bottleneck{Linear{5, 2}, Tanh{}, Linear{2, 5}};
   gradient_check::check_layer(Residual{Residual{bottleneck}}, 5, rows);
@@ -43,7 +43,7 @@ TEST_CASE("the gradients of nested Residuals and Repeats are those of their diff
                               Shape{3}, rows);
 }
 
-TEST_CASE("a Residual adds its input to what the block gives", "[nn]") {
+TEST_CASE("Residual adds its input to the output of its block", "[nn]") {
   const Residual layer{Relu{}};
   const std::vector<float> x{-3, 2, 0.5f};
   std::vector<float> y(3), saved(static_cast<std::size_t>(layer.saved_elements(Shape{3})));
@@ -51,7 +51,7 @@ TEST_CASE("a Residual adds its input to what the block gives", "[nn]") {
   CHECK(y == std::vector<float>{-3, 4, 1});
 }
 
-TEST_CASE("a Residual in the braces of another is one inside another, and no copy", "[nn]") {
+TEST_CASE("A Residual in the braces of another is nested, not copied", "[nn]") {
   static_assert(std::same_as<decltype(Residual{Residual{Tanh{}}}), Residual<Residual<Tanh>>>);
   const Residual inner{Relu{}};
   const Residual layer{inner};
@@ -64,7 +64,7 @@ TEST_CASE("a Residual in the braces of another is one inside another, and no cop
   static_assert(std::same_as<decltype(copy), const Residual<Relu>>);
 }
 
-TEST_CASE("a Residual is one layer to a schedule, and its parameters keep the numbers of the block", "[nn]") {
+TEST_CASE("Residual is one leaf, and its parameters keep the numbers of its block", "[nn]") {
   static_assert(nn::Layer<Residual<Sequential<Linear, Tanh>>> && nn::leaves(Sequential{Residual{Sequential{Tanh{}, Linear{3, 3}}}}) == 1);
   const auto names = [](const auto& model) {
     std::vector<std::string> found;
@@ -80,7 +80,7 @@ TEST_CASE("a Residual is one layer to a schedule, and its parameters keep the nu
   CHECK(names(Residual{Residual{plain}}) == std::vector<std::string>{"0.0.weight"});
 }
 
-TEST_CASE("the parameters of a Residual lie one after another, each within the memory that it counts", "[nn]") {
+TEST_CASE("The parameters of a Residual lie one after another and fill its parameter count", "[nn]") {
   const Residual layer{Sequential{Linear{5, 7}, Residual{Linear{7, 7}}, Linear{7, 5}}};
   Index end = 100;
   layer.parameters(nn::Path{}, /*offset*/ 100, [&](const nn::Parameter& parameter) {
@@ -90,7 +90,7 @@ TEST_CASE("the parameters of a Residual lie one after another, each within the m
   CHECK(end == 100 + layer.parameter_elements());
 }
 
-TEST_CASE("a block that changes the width cannot stand in a Residual", "[nn]") {
+TEST_CASE("Residual rejects a block that changes the width", "[nn]") {
   const auto message = [](Index out) {
     return support::message_of<pdp::ShapeError>([&] { Residual{Sequential{Linear{8, 4}, Linear{4, out}}}; });
   };
@@ -101,7 +101,7 @@ TEST_CASE("a block that changes the width cannot stand in a Residual", "[nn]") {
   CHECK_THAT(inside.value(), Contains("layer 1 (Linear)") && Contains("expects 5") && Contains("gives 4"));
 }
 
-TEST_CASE("a Residual keeps the shape of its input, and says what it takes", "[nn]") {
+TEST_CASE("Residual keeps the shape of its input and takes the width of its block", "[nn]") {
   static_assert(Residual{Tanh{}}.output(Shape{3, 5}) == Shape{3, 5} && Residual{Tanh{}}.input_elements() == 0);
   static_assert(Residual{Linear{8, 8}}.input_elements() == 8 && Residual{Sequential{Tanh{}, Linear{8, 8}}}.input_elements() == 8);
   static_assert(Residual{Linear{6, 6}}.output(Shape{2, 3}) == Shape{2, 3});

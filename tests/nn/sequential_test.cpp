@@ -33,7 +33,7 @@ std::vector<std::string> parameter_names(const Model& model) {
 
 }  // namespace
 
-TEST_CASE("the gradients of a Sequential are those of its differences", "[nn][gradient]") {
+TEST_CASE("The gradients of a Sequential equal central differences", "[nn][gradient]") {
   const Index rows = GENERATE(as<Index>{}, 0, 1, 5);
   gradient_check::check_model(Sequential{Linear{7, 5}, Tanh{}, Linear{5, 3}}, Shape{7}, rows);
   gradient_check::check_model(Sequential{Flatten{}, Linear{6, 9}, Relu{}, Linear{.in = 9, .out = 1, .bias = false}}, Shape{2, 3}, rows);
@@ -41,7 +41,7 @@ TEST_CASE("the gradients of a Sequential are those of its differences", "[nn][gr
   gradient_check::check_model(Sequential{Sequential{Linear{3, 4}, Relu{}}, Sequential{Sequential{Linear{4, 1}, Tanh{}}}}, Shape{3}, rows);
 }
 
-TEST_CASE("parameters are numbered as PyTorch's nn.Sequential numbers them, every layer counted", "[nn]") {
+TEST_CASE("Sequential numbers its parameters as PyTorch's nn.Sequential does", "[nn]") {
   CHECK(parameter_names(Sequential{Linear{4, 3}, Relu{}, Linear{3, 3}, Relu{}, Linear{.in = 3, .out = 2, .bias = false}}) ==
         std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias", "4.weight"});
   const Sequential nested{Flatten{}, Sequential{Linear{4, 3}, Tanh{}}, Sequential{Sequential{Tanh{}, Linear{3, 2}}}};
@@ -49,7 +49,7 @@ TEST_CASE("parameters are numbered as PyTorch's nn.Sequential numbers them, ever
   CHECK(parameter_names(Linear{4, 3}) == std::vector<std::string>{"weight", "bias"});
 }
 
-TEST_CASE("widths that do not fit are a ShapeError that names the layer and both widths", "[nn]") {
+TEST_CASE("Sequential rejects widths that do not fit and names the layer and both widths", "[nn]") {
   const auto message = [](Index hidden, Index second) {
     return support::message_of<pdp::ShapeError>([&] { Sequential{Linear{784, hidden}, Relu{}, Linear{second, 10}}; });
   };
@@ -58,7 +58,7 @@ TEST_CASE("widths that do not fit are a ShapeError that names the layer and both
   CHECK_THAT(message(1, 64).value(), Contains("expects 64") && Contains("gives 1"));
 }
 
-TEST_CASE("widths are checked across containers, and the place is named from the outermost", "[nn]") {
+TEST_CASE("Sequential checks widths across containers and names the full path of the layer", "[nn]") {
   const auto nested = support::message_of<pdp::ShapeError>([] {
     Sequential{Linear{4, 6}, Tanh{}, Sequential{Relu{}, Sequential{Linear{5, 3}}}};
   });
@@ -68,23 +68,23 @@ TEST_CASE("widths are checked across containers, and the place is named from the
   CHECK_THAT(residual.value(), Contains("layer 1 (Residual)") && Contains("expects 5") && Contains("gives 6"));
 }
 
-TEST_CASE("a Sequential is a literal, checked by the compiler", "[nn]") {
+TEST_CASE("Sequential counts its leaves and computes its widths at compile time", "[nn]") {
   constexpr Sequential mlp{Linear{784, 64}, Relu{}, Linear{64, 64}, Relu{}, Linear{64, 10}};
   static_assert(mlp.leaves() == 5 && nn::input_elements(mlp) == 784 && nn::flow(mlp, Shape{784}).shape == Shape{10});
   SUCCEED();
 }
 
-TEST_CASE("containers nested deeper than names can tell are refused", "[nn]") {
+TEST_CASE("Sequential rejects containers nested deeper than 8 levels", "[nn]") {
   const Sequential eight{Sequential{Sequential{Sequential{Sequential{Sequential{Sequential{Sequential{Tanh{}}}}}}}}};
   CHECK(eight.leaves() == 1);
   CHECK_THROWS_AS(Sequential{eight}, pdp::ConfigError);
   CHECK_THROWS_AS((Sequential{Tanh{}, eight}), pdp::ConfigError);
 }
 
-TEST_CASE("a Sequential in the braces of another is one inside another, and no copy", "[nn]") {
+TEST_CASE("A Sequential in the braces of another is nested, not copied", "[nn]") {
   const Sequential inner{Linear{4, 3}};
   CHECK(parameter_names(Sequential{inner}) == std::vector<std::string>{"0.0.weight", "0.0.bias"});
   CHECK(parameter_names(Sequential{Sequential{Sequential{Linear{4, 3}}}}) == std::vector<std::string>{"0.0.0.weight", "0.0.0.bias"});
-  const Sequential copy = inner;  // NOLINT(performance-unnecessary-copy-initialization): the point
+  const Sequential copy = inner;  // NOLINT(performance-unnecessary-copy-initialization): tests the copy
   CHECK(parameter_names(copy) == std::vector<std::string>{"0.weight", "0.bias"});
 }

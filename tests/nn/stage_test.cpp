@@ -29,7 +29,7 @@ using pdp::cpu::Cpu;
 
 namespace {
 
-/// Six layers: 0 a view, 1 and 5 Linear, 2 Tanh, 3 and 4 residuals.
+/// Returns a model of six layers: 0 a view, 1 and 5 Linear, 2 Tanh, 3 and 4 Residual.
 auto some_model() {
   return Sequential{Flatten{}, Linear{6, 5}, Tanh{}, Repeat{2, Residual{Sequential{Linear{5, 3}, Linear{3, 5}}}}, Linear{5, 2}};
 }
@@ -41,7 +41,7 @@ Stage make_stage(const Units& units) { return Stage{some_model(), Shape{2, 3}, u
 
 }  // namespace
 
-TEST_CASE("units lie one after another in the arena, each aligned, and hold what their layers count", "[nn]") {
+TEST_CASE("Stage stores aligned units one after another, each with the parameters of its layers", "[nn]") {
   const Units units = GENERATE(Units{{0, 6}}, Units{{5, 6}, {3, 5}, {0, 3}}, Units{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}});
   Stage stage = make_stage(units);
   Index end = 0;
@@ -59,7 +59,7 @@ TEST_CASE("units lie one after another in the arena, each aligned, and hold what
   CHECK(static_cast<Index>(stage.values().size()) == end);
 }
 
-TEST_CASE("parameters are visited in the order of the model, wherever their units lie", "[nn]") {
+TEST_CASE("Stage::for_each_parameter visits parameters in model order whatever the order of units", "[nn]") {
   std::vector<std::string> names;
   Stage stage = make_stage({{5, 6}, {3, 5}, {0, 3}});
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double> values) {
@@ -72,7 +72,7 @@ TEST_CASE("parameters are visited in the order of the model, wherever their unit
                                           "3.1.0.bias", "3.1.1.weight", "3.1.1.bias", "4.weight", "4.bias"});
 }
 
-TEST_CASE("slices of a unit are what the whole begins with, and buffers serve several units", "[nn]") {
+TEST_CASE("Stage holds its slice of each unit of the whole, and units can share a buffer", "[nn]") {
   const int slices = GENERATE(1, 2, 3, 8);
   const bool keeps_values = GENERATE(false, true), keeps_gradients = GENERATE(false, true);
   Stage whole = make_stage({{4, 6}, {1, 4}, {0, 1}});
@@ -102,7 +102,7 @@ TEST_CASE("slices of a unit are what the whole begins with, and buffers serve se
   }
 }
 
-TEST_CASE("a stage lays units in memory that it is lent, where it keeps the whole of them", "[nn]") {
+TEST_CASE("Stage uses lent memory for units that it keeps whole", "[nn]") {
   const Units units{{4, 6, 2, 1}, {1, 4}, {0, 1}};
   Stage plain = make_stage(units);
   std::vector<double> lent(plain.values(0).size() + plain.gradients(0).size() + plain.gradients(1).size());
@@ -120,7 +120,7 @@ TEST_CASE("a stage lays units in memory that it is lent, where it keeps the whol
   for (const int unit : {0, 1, 2}) CHECK(std::ranges::equal(stage.values(unit), plain.values(unit)));
 }
 
-TEST_CASE("a stage of some layers holds only their parameters", "[nn]") {
+TEST_CASE("Stage of some layers holds only their parameters", "[nn]") {
   Stage stage = make_stage({{3, 4}});
   std::vector<std::string> names;
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<double>) { names.push_back(parameter.full_name()); });
@@ -128,7 +128,7 @@ TEST_CASE("a stage of some layers holds only their parameters", "[nn]") {
   CHECK(static_cast<Index>(stage.values().size()) == stage.outline().layers[3].parameters);
 }
 
-TEST_CASE("layers in pieces and in other units give the same bits as all of them at once", "[nn]") {
+TEST_CASE("Stage computes the same bits in pieces and other units as in one call", "[nn]") {
   Stage whole_stage = make_stage({{0, 6}}), cut_stage = make_stage({{4, 6}, {2, 4}, {0, 2}});
   Batch<Model> whole{whole_stage, 5}, cut{cut_stage, 5};
   whole.forward();
@@ -147,13 +147,13 @@ TEST_CASE("layers in pieces and in other units give the same bits as all of them
     expected.insert(expected.end(), from.begin(), from.end());
   });
   cut_stage.for_each_parameter([&](const nn::Parameter&, std::span<double> values) {
-    const double* from = cut_stage.gradients(0).data() + (values.data() - cut_stage.values().data());  // both lie in the same order
+    const double* from = cut_stage.gradients(0).data() + (values.data() - cut_stage.values().data());  // both have the same layout
     found.insert(found.end(), from, from + values.size());
   });
   CHECK(found == expected);
 }
 
-TEST_CASE("the weights' half of backward may come last, for all layers at once", "[nn]") {
+TEST_CASE("Stage::backward_weight gives equal gradients if it runs after all of backward_input", "[nn]") {
   Stage stage = make_stage({{0, 6}}), late_stage = make_stage({{0, 6}});
   Batch<Model> batch{stage, 5}, late{late_stage, 5};
   batch.forward();
@@ -169,7 +169,7 @@ TEST_CASE("the weights' half of backward may come last, for all layers at once",
   CHECK(gradient_check::parameter_gradients(stage) == gradient_check::parameter_gradients(late_stage));
 }
 
-TEST_CASE("two batches in flight leave each other alone, and their gradients add up", "[nn]") {
+TEST_CASE("Stage keeps two batches in flight apart and adds up their gradients", "[nn]") {
   Stage stage = make_stage({{0, 6}});
   Batch<Model> one{stage, 5}, two{stage, 3};
   std::ranges::fill(two.input(), 0.25);
@@ -189,7 +189,7 @@ TEST_CASE("two batches in flight leave each other alone, and their gradients add
   CHECK(support::difference(gradient_check::parameter_gradients(stage), sum) < 1e-12);
 }
 
-TEST_CASE("no gradient is computed for an input that no parameter waits for", "[nn]") {
+TEST_CASE("Stage::backward_input skips gradients that no parameter needs", "[nn]") {
   nn::Stage<Sequential<Tanh, Linear, Tanh>, Cpu, double> stage{Sequential{Tanh{}, Linear{4, 3}, Tanh{}}, Shape{4}, {{0, 3}}, 1};
   nn::Slot<double> slot{3};
   slot.rows = 2;
@@ -201,12 +201,12 @@ TEST_CASE("no gradient is computed for an input that no parameter waits for", "[
   stage.forward(slot, 0, 3);
   stage.backward_input(slot, 0, 3);
   stage.backward_weight(slot, 0, 3, false);
-  // Boundary 2 has its gradient; boundaries 0 and 1 have no memory that could be written.
+  // Boundaries 0 and 1 have no memory, so writing their gradients would crash.
   const std::span output = std::span{activations}.last(6);
   for (std::size_t i = 0; i < 6; ++i) CHECK(gradients[i] == Approx(1 - output[i] * output[i]));
 }
 
-TEST_CASE("a batch of no rows leaves gradients of zero, or adds nothing", "[nn]") {
+TEST_CASE("Stage leaves zero gradients for a batch without rows, or adds nothing", "[nn]") {
   Stage stage = make_stage({{0, 6}});
   Batch<Model> some{stage, 5}, none{stage, 0};
   some.forward();
@@ -219,7 +219,7 @@ TEST_CASE("a batch of no rows leaves gradients of zero, or adds nothing", "[nn]"
   CHECK(gradient_check::parameter_gradients(stage) == std::vector<double>(before.size(), 0.0));
 }
 
-TEST_CASE("a stage that does not take the sample is refused before it holds anything", "[nn]") {
+TEST_CASE("Stage rejects a sample shape that its model does not accept", "[nn]") {
   const auto message = support::message_of<pdp::ShapeError>([] { Stage{some_model(), Shape{7}, {{0, 6}}, 1}; });
   CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 6") && Contains("gives 7"));
 }

@@ -15,7 +15,7 @@ struct Settings {
   float lr, beta1, beta2, eps, weight_decay;
 };
 
-/// As PyTorch writes it; `decoupled` for AdamW.
+/// Computes PyTorch's formula of Adam, or of AdamW if `decoupled`.
 std::vector<double> reference(const Settings& settings, bool decoupled) {
   const double lr = static_cast<double>(settings.lr), beta1 = static_cast<double>(settings.beta1),
                beta2 = static_cast<double>(settings.beta2), eps = static_cast<double>(settings.eps),
@@ -43,12 +43,12 @@ TEST_CASE("Adam and AdamW follow PyTorch's formulas over twenty steps", "[optim]
   CHECK(support::difference(sequence::parameters_after(AdamW{s.lr, s.beta1, s.beta2, s.eps, s.weight_decay}), reference(s, true)) < 3e-6);
 }
 
-TEST_CASE("the defaults of Adam and AdamW are PyTorch's", "[optim]") {
+TEST_CASE("Adam and AdamW have the defaults of PyTorch", "[optim]") {
   CHECK(support::difference(sequence::parameters_after(Adam{}), reference({1e-3f, 0.9f, 0.999f, 1e-8f, 0}, false)) < 1e-6);
   CHECK(support::difference(sequence::parameters_after(AdamW{}), reference({1e-3f, 0.9f, 0.999f, 1e-8f, 1e-2f}, true)) < 1e-6);
 }
 
-TEST_CASE("the first step of Adam has the size of the learning rate, however large the gradient is", "[optim]") {
+TEST_CASE("The first step of Adam has the size of the learning rate for any gradient", "[optim]") {
   const float gradient = GENERATE(1e-4f, 1.0f, 1e6f);
   const Adam rule{.lr = 0.01f};
   float w = 0;
@@ -57,7 +57,7 @@ TEST_CASE("the first step of Adam has the size of the learning rate, however lar
   CHECK(w == Approx(-0.01f).epsilon(1e-3));
 }
 
-TEST_CASE("Adam leaves parameters without a gradient where they are", "[optim]") {
+TEST_CASE("Adam does not change parameters whose gradients are zero", "[optim]") {
   const Adam rule{};
   float w = 3;
   Adam::State<float> state{};

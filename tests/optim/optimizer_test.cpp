@@ -13,7 +13,7 @@ namespace optim = pdp::optim;
 
 namespace {
 
-/// A user's own optimizer: Hinton's RMSprop, with momentum.
+/// A user-written optimizer: Hinton's RMSprop with momentum.
 struct RmsProp {
   float lr = 0.01f, decay = 0.9f, momentum = 0.5f;
   template <class V>
@@ -29,7 +29,7 @@ struct RmsProp {
   }
 };
 
-/// A rule that keeps nothing, and wants its rate computed once a step.
+/// A rule without state that computes its rate once a step.
 struct Decaying {
   template <class V>
   struct State {};
@@ -66,7 +66,7 @@ struct StateThatOwns {
 
 }  // namespace
 
-TEST_CASE("a rule with its state is an optimizer; what lacks either is none", "[optim]") {
+TEST_CASE("Optimizer requires update and a State that owns no memory", "[optim]") {
   static_assert(optim::Optimizer<RmsProp> && optim::Optimizer<Decaying>);
   static_assert(!optim::Optimizer<NoState> && !optim::Optimizer<NoUpdate> && !optim::Optimizer<StateThatOwns> && !optim::Optimizer<int>);
   static_assert(optim::state_fields<RmsProp> == 2 && optim::state_fields<Decaying> == 0);
@@ -74,7 +74,7 @@ TEST_CASE("a rule with its state is an optimizer; what lacks either is none", "[
   SUCCEED();
 }
 
-TEST_CASE("constants gives what the rule computes of a step, or the step itself", "[optim]") {
+TEST_CASE("optim::constants returns the constants of a rule, or StepInfo if it has none", "[optim]") {
   static_assert(std::same_as<decltype(optim::constants(Decaying{}, {})), Decaying::Rate>);
   static_assert(std::same_as<decltype(optim::constants(RmsProp{}, {})), optim::StepInfo>);
   CHECK(optim::constants(Decaying{}, {4, 0.5f}).now == 0.125f);
@@ -82,7 +82,7 @@ TEST_CASE("constants gives what the rule computes of a step, or the step itself"
   CHECK(optim::constants(RmsProp{}, {4, 0.5f}).lr_factor == 0.5f);
 }
 
-TEST_CASE("a user's own optimizer of ten lines is updated as it is written", "[optim]") {
+TEST_CASE("update applies a user-written RMSprop as its formula says", "[optim]") {
   std::array<double, sequence::count> square{}, velocity{};
   const auto expected = sequence::expected_after([&](double& w, double g, std::size_t i, std::int64_t, double factor) {
     square[i] = 0.9 * square[i] + 0.1 * g * g;
@@ -92,7 +92,7 @@ TEST_CASE("a user's own optimizer of ten lines is updated as it is written", "[o
   CHECK(support::difference(sequence::parameters_after(RmsProp{}), expected) < 3e-6);
 }
 
-TEST_CASE("a user's rule without state is updated with its constants of the step", "[optim]") {
+TEST_CASE("update passes a user-written rule without state its constants of each step", "[optim]") {
   const auto expected = sequence::expected_after(
       [](double& w, double g, std::size_t, std::int64_t step, double factor) { w -= factor / static_cast<double>(step) * g; });
   CHECK(support::difference(sequence::parameters_after(Decaying{}), expected) < 3e-6);

@@ -7,11 +7,11 @@
 
 namespace optim = pdp::optim;
 
-TEST_CASE("Constant leaves the rate as it is", "[optim]") {
+TEST_CASE("Constant has the factor 1 in every step", "[optim]") {
   for (const std::int64_t step : {0, 1, 1'000'000}) CHECK(optim::Constant{}.factor(step) == 1);
 }
 
-TEST_CASE("Linear goes along a line to its end, and stays there", "[optim]") {
+TEST_CASE("Linear follows a line to its final factor and stays there", "[optim]") {
   const std::int64_t steps = GENERATE(1, 2, 7, 1000);
   const float to = GENERATE(0.0f, 0.3f, 1.0f, 2.0f);
   const optim::Linear schedule{.steps = steps, .to = to};
@@ -30,7 +30,7 @@ TEST_CASE("Linear to 0.3 has the factor 1 - 0.7 s / n in step s of n", "[optim]"
     CHECK(static_cast<double>(schedule.factor(s)) == Approx(1 - 0.7 * static_cast<double>(s) / n).epsilon(1e-7));
 }
 
-TEST_CASE("Cosine goes down along half a wave to its end, and stays there", "[optim]") {
+TEST_CASE("Cosine falls along half a wave to its final factor and stays there", "[optim]") {
   const std::int64_t steps = GENERATE(1, 2, 8, 1000);
   const float to = GENERATE(0.0f, 0.1f);
   const optim::Cosine schedule{.steps = steps, .to = to};
@@ -44,7 +44,7 @@ TEST_CASE("Cosine goes down along half a wave to its end, and stays there", "[op
   }
 }
 
-TEST_CASE("WarmUp rises to 1 in its last step, then the other schedule begins at its own step 0", "[optim]") {
+TEST_CASE("WarmUp rises to 1 in its last step, then starts the next schedule at step 0", "[optim]") {
   const optim::WarmUp<optim::Cosine> schedule{.steps = 4, .then = {.steps = 10, .to = 0.1f}};
   CHECK(schedule.factor(0) == 0.25f);
   CHECK(schedule.factor(1) == 0.5f);
@@ -54,14 +54,14 @@ TEST_CASE("WarmUp rises to 1 in its last step, then the other schedule begins at
   CHECK(schedule.factor(14) == 0.1f);
 }
 
-TEST_CASE("WarmUp alone stays at 1, and one of no steps is not there", "[optim]") {
+TEST_CASE("WarmUp stays at 1 without a next schedule, and has no effect with 0 steps", "[optim]") {
   CHECK(optim::WarmUp<>{.steps = 3}.factor(2) == 1);
   CHECK(optim::WarmUp<>{.steps = 3}.factor(100) == 1);
   const optim::WarmUp<optim::Linear> none{.steps = 0, .then = {.steps = 10, .to = 0}};
   for (std::int64_t step = 0; step < 12; ++step) CHECK(none.factor(step) == (optim::Linear{.steps = 10, .to = 0}.factor(step)));
 }
 
-TEST_CASE("schedules are literals, and a user's own is one too", "[optim]") {
+TEST_CASE("Schedules are constexpr, and Schedule accepts a user-written one", "[optim]") {
   struct Half {
     [[nodiscard]] constexpr float factor(std::int64_t step) const { return step < 10 ? 1.0f : 0.5f; }
   };

@@ -8,7 +8,7 @@
 
 #include "support.hpp"
 
-/// Twenty steps of an optimizer on eleven parameters, and the same in double by a formula from a paper.
+/// Twenty steps of an optimizer on eleven parameters, and of a published formula in double for comparison.
 namespace sequence {
 
 constexpr std::int64_t steps = 20;
@@ -18,7 +18,7 @@ template <class T = float>
 std::vector<T> first_parameters() {
   return support::normal<T>(count, 1);
 }
-/// Of varying size, so that no correction is lost in the average.
+/// Returns gradients of different magnitudes, so that averages do not hide a missing correction.
 template <class T = float>
 std::vector<T> gradients(std::int64_t step) {
   auto values = support::normal<T>(count, static_cast<int>(100 + step));
@@ -27,7 +27,7 @@ std::vector<T> gradients(std::int64_t step) {
 }
 constexpr float lr_factor(std::int64_t step) { return step % 2 == 0 ? 0.5f : 1.0f; }
 
-/// What the rule leaves.
+/// Returns the parameters after all steps of `rule`.
 template <class Rule>
 std::vector<float> parameters_after(const Rule& rule) {
   constexpr std::size_t fields = pdp::optim::state_fields<Rule>;
@@ -41,7 +41,7 @@ std::vector<float> parameters_after(const Rule& rule) {
   return parameters;
 }
 
-/// What a formula leaves: formula(w, g, element, step, factor) changes w, in double.
+/// Returns the parameters after all steps of formula(w, g, element, step, factor), which updates w in double.
 template <class Formula>
 std::vector<double> expected_after(Formula&& formula) {
   const auto first = first_parameters();

@@ -7,7 +7,7 @@
 
 using pdp::optim::Sgd;
 
-TEST_CASE("Sgd follows PyTorch's formula, with momentum, weight decay and Nesterov's look-ahead", "[optim]") {
+TEST_CASE("Sgd follows PyTorch's formula with momentum, weight decay and Nesterov momentum", "[optim]") {
   const float momentum = GENERATE(0.0f, 0.5f, 0.9f), weight_decay = GENERATE(0.0f, 0.1f);
   const bool nesterov = GENERATE(false, true);
   INFO("momentum " << momentum << ", weight decay " << weight_decay << ", Nesterov " << nesterov);
@@ -22,8 +22,8 @@ TEST_CASE("Sgd follows PyTorch's formula, with momentum, weight decay and Nester
   CHECK(support::difference(sequence::parameters_after(rule), expected) < 3e-6);
 }
 
-TEST_CASE("the options of Sgd change what it does", "[optim]") {
-  // So that the test above cannot pass on a formula that leaves one of them out.
+TEST_CASE("Each option of Sgd changes the resulting parameters", "[optim]") {
+  // Otherwise the test above could pass for a rule that ignores an option.
   const auto plain = sequence::parameters_after(Sgd{.lr = 0.03f, .momentum = 0.9f});
   CHECK(support::difference(plain, sequence::parameters_after(Sgd{.lr = 0.03f})) > 0.1);
   CHECK(support::difference(plain, sequence::parameters_after(Sgd{.lr = 0.03f, .momentum = 0.9f, .nesterov = true})) > 0.01);
