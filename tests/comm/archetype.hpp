@@ -1,4 +1,4 @@
-// A communicator with what the concept comm::Communicator asks for and nothing else: one rank, whose calls are copies.
+// A minimal model of the concept comm::Communicator: one rank, whose calls are copies.
 #pragma once
 
 #include <pdp/comm/region.hpp>

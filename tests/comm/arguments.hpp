@@ -1,4 +1,4 @@
-// What every backend refuses before it begins. The function is a test of its own.
+// Arguments that every backend rejects before a call begins. The function is the body of one test.
 #pragma once
 
 #include <pdp/comm/self.hpp>
@@ -24,7 +24,7 @@ void wrong_ones_are_refused() {
   std::string expected;
   Call call;
   bool shape = false;
-  SECTION("a root that the group does not have") {
+  SECTION("a root beyond the group") {
     call = [](Comm& world, std::span<float> values) { world.broadcast(values, world.size()); };
     expected = pdp::text("broadcast on rank 0 names root ", size, ", but the group has ranks 0 to ", size - 1);
   }
@@ -32,11 +32,11 @@ void wrong_ones_are_refused() {
     call = [](Comm& world, std::span<float> values) { world.reduce(values, comm::Sum{}, -1); };
     expected = "reduce on rank 0 names root -1";
   }
-  SECTION("a message to oneself") {
+  SECTION("a message to the sending rank") {
     call = [](Comm& world, std::span<float> values) { world.send(values, world.rank()); };
     expected = "rank 0 cannot send to itself; copy the values";
   }
-  SECTION("a message from nobody") {
+  SECTION("a message from a rank beyond the group") {
     call = [](Comm& world, std::span<float> values) { world.recv(values, world.size()); };
     expected = pdp::text("rank 0 cannot receive from rank ", size, " of a group of ", size, " ranks");
   }
@@ -49,7 +49,7 @@ void wrong_ones_are_refused() {
     call = [](Comm& world, std::span<float> values) { world.send(values, (world.rank() + 1) % world.size(), -1); };
     expected = "rank 0 cannot send to rank 1 with tag -1; tags are 0 or more";
   }
-  SECTION("shards that do not make up the whole") {
+  SECTION("shards that do not add up to the whole") {
     shape = true;
     call = [](Comm& world, std::span<float> values) { world.reduce_scatter(values, values.first(1), comm::Sum{}); };
     expected = pdp::text("reduce_scatter on rank 0: the whole must be ", size, " shards of 1 elements, ", size, ", but it has 4");
@@ -59,28 +59,28 @@ void wrong_ones_are_refused() {
     call = [](Comm& world, std::span<float> values) { world.all_gather(values, values.first(2)); };
     expected = pdp::text("all_gather on rank 0: the whole must be ", size, " shards of 4 elements, ", 4 * size, ", but it has 2");
   }
-  SECTION("counts for more ranks than there are") {
+  SECTION("more counts than ranks") {
     shape = true;
     call = [](Comm& world, std::span<float> values) {
       world.all_gather(values.first(1), values, std::vector<std::size_t>(static_cast<std::size_t>(world.size()) + 1, 1));
     };
     expected = pdp::text("all_gather on rank 0 was given ", size + 1, " counts for ", size, " ranks");
   }
-  SECTION("a shard that the counts do not say") {
+  SECTION("a shard whose size differs from its count") {
     shape = true;
     call = [](Comm& world, std::span<float> values) {
       world.reduce_scatter(values, values.first(2), std::vector<std::size_t>(static_cast<std::size_t>(world.size()), 1), comm::Sum{});
     };
     expected = "reduce_scatter on rank 0: the counts give this rank 1 elements, but its shard has 2";
   }
-  SECTION("a whole that the counts do not say") {
+  SECTION("a whole whose size differs from the sum of the counts") {
     shape = true;
     call = [](Comm& world, std::span<float> values) {
       world.gather(values.first(2), values.first(1), std::vector<std::size_t>(static_cast<std::size_t>(world.size()), 2), world.rank());
     };
     expected = pdp::text("gather on rank 0: the counts add up to ", 2 * size, " elements, but the whole has 1");
   }
-  SECTION("shards of one side only") {
+  SECTION("all_to_all with counts for one side only") {
     shape = true;
     call = [](Comm& world, std::span<float> values) {
       std::vector<float> out(static_cast<std::size_t>(world.size()));
@@ -88,14 +88,14 @@ void wrong_ones_are_refused() {
     };
     expected = pdp::text("all_to_all on rank 0 was given 0 counts for ", size, " ranks");
   }
-  SECTION("an exchange of shards in place") {
+  SECTION("all_to_all in place") {
     call = [](Comm& world, std::span<float> values) {
       std::vector<float> both(2 * static_cast<std::size_t>(world.size()), values[0]);
       world.all_to_all(both, both);
     };
     expected = "all_to_all on rank 0 reads and writes the same memory; it cannot work in place";
   }
-  SECTION("an exchange of two types") {
+  SECTION("send_recv of two types") {
     if (size == 1) return;
     shape = true;
     call = [](Comm& world, std::span<float> values) {
@@ -104,7 +104,7 @@ void wrong_ones_are_refused() {
     };
     expected = "send_recv on rank 0 sends float32 and receives int32; both must be of one type";
   }
-  SECTION("two types") {
+  SECTION("all_gather of two types") {
     shape = true;
     call = [](Comm& world, std::span<float> values) {
       std::vector<std::int32_t> whole(values.size() * static_cast<std::size_t>(world.size()));

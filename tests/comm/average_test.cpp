@@ -15,7 +15,7 @@ using pdp::BFloat16, pdp::Float16;
 
 namespace {
 
-/// The average of one value from each rank, as the first and the last rank have it, by all_reduce and by reduce_scatter.
+/// Averages one value of each rank by all_reduce and by reduce_scatter. Returns the results on the first and the last rank.
 template <class T, class F>
 std::vector<T> averages(int size, F&& value) {
   const auto found = pdp::testing::ranks<comm::Thread>(size, [&](comm::Thread& world) {
@@ -49,11 +49,11 @@ std::vector<T> divided(std::vector<T> sums, int ranks) {
 
 }  // namespace
 
-TEST_CASE("An average is exact in the largest group that its type can count, and is refused in a larger one", "[comm]") {
+TEST_CASE("Average is exact in the largest group that its type can count, and throws in larger ones", "[comm]") {
   for (const std::int8_t each : averages<std::int8_t>(127, [](int) { return std::int8_t{1}; })) CHECK(each == 1);
   for (const std::int8_t each : averages<std::int8_t>(127, [](int) { return std::int8_t{-1}; })) CHECK(each == -1);
   check_refused<std::int8_t>(128);
-  if (PDP_TEST_SANITIZED) return;  // groups twice as large take four times as long
+  if (PDP_TEST_SANITIZED) return;  // the time grows with the square of the size
   check_refused<std::int8_t>(200);
   for (const std::byte each : averages<std::byte>(255, [](int) { return std::byte{1}; })) CHECK(each == std::byte{1});
   for (const BFloat16 each : averages<BFloat16>(256, [](int) { return BFloat16{1.0f}; })) CHECK(each == 1.0f);
@@ -63,17 +63,17 @@ TEST_CASE("An average is exact in the largest group that its type can count, and
   static_assert(comm::most_averaged<Float16> == 2048 && comm::most_averaged<float> == 16'777'216);
 }
 
-TEST_CASE("Averages in a group larger than 256 ranks are right for the types that can count it", "[comm]") {
+TEST_CASE("Average is correct in a group of 260 ranks for types that can count it", "[comm]") {
   constexpr int size = 260;
   for (const Float16 each : averages<Float16>(size, [](int rank) { return static_cast<Float16>(rank % 2 == 0 ? 3 : -1); }))
     CHECK(static_cast<float>(each) == 1.0f);
   if (PDP_TEST_SANITIZED) return;
-  for (const std::int32_t each : averages<std::int32_t>(size, [](int rank) { return rank; })) CHECK(each == 129);  // 129.5
+  for (const std::int32_t each : averages<std::int32_t>(size, [](int rank) { return rank; })) CHECK(each == 129);  // 129.5, truncated
   for (const std::int64_t each : averages<std::int64_t>(size, [](int rank) { return std::int64_t{-rank}; })) CHECK(each == -129);
   for (const float each : averages<float>(size, [](int rank) { return static_cast<float>(rank); })) CHECK(each == 129.5f);
 }
 
-TEST_CASE("The quotient of an average is the exact one, rounded towards zero for integers and to nearest for 16-bit floats", "[comm]") {
+TEST_CASE("divide rounds towards zero for integers and to nearest for 16-bit floats", "[comm]") {
   for (const int ranks : {1, 2, 3, 7, 100, 127}) {
     std::vector<std::int8_t> sums;
     for (int sum = -128; sum < 128; ++sum) sums.push_back(static_cast<std::int8_t>(sum));
@@ -91,7 +91,7 @@ TEST_CASE("The quotient of an average is the exact one, rounded towards zero for
         std::numeric_limits<std::int32_t>::min() / 65'537);
 }
 
-TEST_CASE("Sums and products of integers wrap around", "[comm]") {
+TEST_CASE("Sum and Product of integers wrap around", "[comm]") {
   CHECK(comm::Sum::combine(std::numeric_limits<std::int32_t>::max(), 1) == std::numeric_limits<std::int32_t>::min());
   CHECK(comm::Product::combine(std::numeric_limits<std::int64_t>::max(), std::int64_t{2}) == -2);
   CHECK(comm::Sum::combine(std::int8_t{100}, std::int8_t{100}) == -56);

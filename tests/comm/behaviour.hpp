@@ -1,5 +1,5 @@
-// What every backend must do beyond the results of single calls: groups, works in flight, messages that come early or late. Each function
-// is called by all ranks of a world.
+// Requirements on every backend beyond the results of single calls: groups, calls in flight, early and late messages. All ranks of a world
+// call each function together.
 #pragma once
 
 #include <pdp/comm/basic_communicator.hpp>
@@ -20,7 +20,7 @@ namespace behaviour {
 namespace comm = pdp::comm;
 using pdp::text;
 
-/// Groups of a split, and messages within them.
+/// Checks the groups that split() makes: their ranks, sums and messages.
 template <class Comm>
 void split_groups(Comm& world, Findings& findings) {
   const int size = world.size();
@@ -45,7 +45,7 @@ void split_groups(Comm& world, Findings& findings) {
   same.all_reduce(sum, comm::Sum{});
   findings.expect(sum[0] == size, "a sum over all");
   const int peer = parity.rank() ^ 1;
-  if (peer < parity.size()) {  // a message within a half names ranks of the half
+  if (peer < parity.size()) {  // peers of a group are ranks of that group
     std::array mine{rank}, theirs{-1};
     typename Comm::Work sending, receiving;
     pass_each_other(parity, [&] {
@@ -58,7 +58,7 @@ void split_groups(Comm& world, Findings& findings) {
   }
 }
 
-/// Works that are waited for in another order on every rank.
+/// Each rank waits for the same calls in a different order.
 template <class Comm>
 void works_in_any_order(Comm& world, Findings& findings) {
   const int size = world.size();
@@ -68,11 +68,11 @@ void works_in_any_order(Comm& world, Findings& findings) {
   for (int round = 0; round < 3; ++round) {
     std::vector<typename Comm::Work> works(calls);
     for (std::size_t call = 0; call < calls; ++call) works[call] = world.all_reduce_async(sums[call], comm::Max{});
-    for (std::size_t i = 0; i < calls; ++i) {  // another order on every rank
+    for (std::size_t i = 0; i < calls; ++i) {  // a different order on each rank
       auto& work = works[(i * 5 + static_cast<std::size_t>(world.rank())) % calls];
       findings.expect(work.pending(), "a work that nobody has waited for is pending");
       work.wait();
-      work.wait();  // a second time does nothing
+      work.wait();  // a second wait does nothing
       findings.expect(!work.pending(), "a work that was waited for is not pending");
     }
   }
@@ -80,7 +80,7 @@ void works_in_any_order(Comm& world, Findings& findings) {
     findings.expect(sums[call].back() == 1 + static_cast<int>(call), text("result of call ", call, " of ", size, " ranks"));
 }
 
-/// Works that are only looked at. On 3 ranks.
+/// Polls calls with done() until they complete. Needs 3 ranks.
 template <class Comm>
 void looks(Comm& world, Findings& findings, std::size_t elements) {
   std::vector<int> values(elements, 1);
@@ -103,7 +103,7 @@ void looks(Comm& world, Findings& findings, std::size_t elements) {
   findings.expect(message[0] == (world.rank() == 0 ? 0 : 1), "a message");
 }
 
-/// Messages both ways, started together. On 3 ranks.
+/// Starts messages in both directions in one grouped(). Needs 3 ranks.
 template <class Comm>
 void started_together(Comm& world, Findings& findings) {
   const int right = (world.rank() + 1) % 3, left = (world.rank() + 2) % 3;
@@ -119,7 +119,7 @@ void started_together(Comm& world, Findings& findings) {
   findings.expect(to_right[0] == left && to_left[0] == right, "messages both ways");
 }
 
-/// Memory that the communicator makes.
+/// Checks memory from allocate(): size, alignment, zeros, and sums in it.
 template <class Comm>
 void memory(Comm& world, Findings& findings) {
   const int size = world.size();
@@ -136,7 +136,8 @@ void memory(Comm& world, Findings& findings) {
   findings.expect(moved.size() == 10'001 && values.size() == 0, "one that was moved from");  // NOLINT(bugprone-use-after-move)
 }
 
-/// Memory of all ranks, where each sees it: what one writes to another's is there after a barrier.
+/// Memory that all ranks see: a write to another rank's memory is visible there after a barrier. If `expected` is false, only checks that
+/// the ranks share no memory.
 template <class Comm>
 void common_memory(Comm& world, Findings& findings, bool expected) {
   const int size = world.size(), rank = world.rank();
@@ -157,7 +158,7 @@ void common_memory(Comm& world, Findings& findings, bool expected) {
   findings.expect(moved.is_common() && !values.is_common(), "one that was moved from");  // NOLINT(bugprone-use-after-move)
 }
 
-/// Calls of two groups, waited for in opposite orders. On 2 ranks.
+/// The two ranks wait for the calls of two groups in opposite orders. Needs 2 ranks.
 template <class Comm>
 void two_groups(Comm& world, Findings& findings) {
   Comm one = world.split(0, 0), two = world.split(0, 0);
@@ -173,12 +174,12 @@ void two_groups(Comm& world, Findings& findings) {
       a.wait();
     }
   }
-  // Blocking calls of two groups, which a rank starts only after another, still need one order; so the world comes last for both.
+  // Blocking calls of different groups need the same order on both ranks, so the world's barrier comes last on both.
   world.barrier();
   findings.expect(first == std::vector<float>(50'000, 1) && second == std::vector<float>(50'000, 2), "averages of equal values");
 }
 
-/// Messages that nobody expects yet, with tags. On 3 ranks.
+/// Messages with tags that arrive before their receives are posted. Needs 3 ranks.
 template <class Comm>
 void tags(Comm& world, Findings& findings) {
   constexpr int tags = 20;
@@ -198,7 +199,7 @@ void tags(Comm& world, Findings& findings) {
       findings.expect(received == std::vector<int>(received.size(), tag), text("the message with tag ", tag));
     }
   }
-  // Those of one pair and tag keep their order; and collectives pass between messages that are in flight.
+  // Messages with equal peers and tags keep their order. A collective can run while they are in flight.
   std::array<int, 3> sent{10, 11, 12}, got{};
   std::array<typename Comm::Work, 6> works;
   const int right = (world.rank() + 1) % 3, left = (world.rank() + 2) % 3;
@@ -210,7 +211,7 @@ void tags(Comm& world, Findings& findings) {
   findings.expect(got == sent && sum[0] == 3, "order of messages with one tag");
 }
 
-/// A communicator and its works, moved. On 2 ranks.
+/// Moves a communicator and its Works while a call is in flight. Needs 2 ranks.
 template <class Comm>
 void moves_in_flight(Comm& world, Findings& findings) {
   std::vector<float> values(10'000, 1);
@@ -225,12 +226,12 @@ void moves_in_flight(Comm& world, Findings& findings) {
   assigned.wait();
   world = std::move(moved);
   Comm part = world.split(0, 0);
-  part = world.split(0, 1);  // lets go of the first one
+  part = world.split(0, 1);  // destroys the first group
   part.all_reduce(values, comm::Sum{});
   findings.expect(values == std::vector<float>(10'000, 4), "two sums over two ranks");
 }
 
-/// A call that only progress() moves. On 2 ranks.
+/// Alternates done() and progress() until a call is complete. Needs 2 ranks.
 template <class Comm>
 void progress(Comm& world, Findings& findings) {
   std::vector<double> values(100'000, 1);
@@ -240,7 +241,7 @@ void progress(Comm& world, Findings& findings) {
   findings.expect(values == std::vector<double>(100'000, 2), "the sum");
 }
 
-/// One rank after the other comes late. On 3 ranks.
+/// A different rank is late in each round. Needs 3 ranks.
 template <class Comm>
 void late_ranks(Comm& world, Findings& findings) {
   std::vector<double> values(200'000, 1);

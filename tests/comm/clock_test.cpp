@@ -15,12 +15,12 @@ using pdp::comm::Clock;
 using pdp::comm::RunningTime;
 using pdp::comm::TimePoint;
 
-TEST_CASE("Running time passes like steady time while it is read often", "[comm][clock]") {
+TEST_CASE("RunningTime equals steady time if it is read often", "[comm][clock]") {
   RunningTime time;
   for (auto steady = 5'000'000ns; steady < 20s; steady += 249ms) CHECK(time.at(steady) == steady);
 }
 
-TEST_CASE("Running time counts a gap between readings as a second at most", "[comm][clock]") {
+TEST_CASE("RunningTime counts a gap between readings as at most one second", "[comm][clock]") {
   RunningTime time;
   CHECK(time.at(100s) == 100s);
   CHECK(time.at(101s) == 101s);
@@ -30,7 +30,7 @@ TEST_CASE("Running time counts a gap between readings as a second at most", "[co
   CHECK(time.at(601s) == 104'250ms);
 }
 
-TEST_CASE("Running time never goes back when a thread comes late with its reading", "[comm][clock]") {
+TEST_CASE("RunningTime does not go back if a thread uses an old reading", "[comm][clock]") {
   RunningTime time;
   static_cast<void>(time.at(10s));
   const auto now = time.at(100s);
@@ -39,7 +39,7 @@ TEST_CASE("Running time never goes back when a thread comes late with its readin
   CHECK(time.at(100s) == now);
 }
 
-TEST_CASE("Running time skips a gap once when several threads notice it", "[comm][clock]") {
+TEST_CASE("RunningTime skips a gap once if several threads notice it", "[comm][clock]") {
   RunningTime time;
   std::atomic<std::int64_t> steady{1};  // ms
   std::atomic<bool> went_back{false};
@@ -51,7 +51,7 @@ TEST_CASE("Running time skips a gap once when several threads notice it", "[comm
       threads.emplace_back([&](const std::stop_token& token) {
         for (auto before = read(); !token.stop_requested();) {
           const auto now = read();
-          if (now < before - 10ms) went_back = true;  // it is kept to within 10 ms
+          if (now < before - 10ms) went_back = true;  // the time is accurate to 10 ms
           before = now;
         }
       });
@@ -67,12 +67,12 @@ TEST_CASE("Running time skips a gap once when several threads notice it", "[comm
     for (auto& each : threads) each.request_stop();
   }
   CHECK_FALSE(went_back);
-  // Each stop counts as a second, or as less if a thread took a reading before it and used it after.
+  // Each stop counts as one second, or as less if a thread took a reading before the stop and used it after.
   CHECK(read() <= std::chrono::milliseconds{stops * (between + 1000) + 1});
   CHECK(read() >= std::chrono::milliseconds{stops * between});
 }
 
-TEST_CASE("The clock advances, and a waiter sleeps for a slice at most", "[comm][clock]") {
+TEST_CASE("Clock advances, and time_left is at most one slice", "[comm][clock]") {
   const TimePoint before = Clock::now();
   std::this_thread::sleep_for(20ms);
   CHECK(Clock::now() - before >= 20ms);
@@ -83,7 +83,7 @@ TEST_CASE("The clock advances, and a waiter sleeps for a slice at most", "[comm]
   CHECK(in_ns(pdp::comm::time_left(TimePoint{})) == 0ns);
 }
 
-TEST_CASE("A deadline that the clock cannot express is the last point in time", "[comm][clock]") {
+TEST_CASE("later gives the last point in time for a deadline that the clock cannot express", "[comm][clock]") {
   using pdp::comm::later;
   CHECK(later(TimePoint{5s}, 3s) == TimePoint{8s});
   CHECK(later(TimePoint{5s}, pdp::comm::Duration::max()) == TimePoint::max());
@@ -92,7 +92,7 @@ TEST_CASE("A deadline that the clock cannot express is the last point in time", 
   CHECK(later(TimePoint{-5s}, 3s) == TimePoint{-2s});
 }
 
-TEST_CASE("A wait on a condition variable ends at its time or as soon as it is ready", "[comm][clock]") {
+TEST_CASE("wait_until returns at its deadline or as soon as the predicate is true", "[comm][clock]") {
   std::mutex mutex;
   std::condition_variable changed;
   bool ready = false;

@@ -27,7 +27,7 @@ namespace concepts_test {
 
 namespace comm = pdp::comm;
 
-// Each concept with a model that satisfies it, and models that lack one thing each.
+// For each concept: a model that satisfies it, and models that each lack one requirement.
 
 namespace {
 
@@ -172,11 +172,11 @@ static_assert(comm::Store<Lookup> && !comm::Store<NoDeadline> && !comm::Store<No
 
 }  // namespace
 
-TEST_CASE("the concepts of comm accept what satisfies them and refuse what lacks one thing", "[comm][concepts]") {
+TEST_CASE("The concepts of comm accept complete models and reject models that lack one requirement", "[comm][concepts]") {
   SUCCEED("by the static assertions above");
 }
 
-TEST_CASE("a Trainer trains over a communicator that has what the concept asks for and nothing else", "[comm][concepts]") {
+TEST_CASE("Trainer trains over a minimal model of the concept Communicator", "[comm][concepts]") {
   const auto losses = [](auto world) {
     constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Linear{4, 6}, pdp::nn::Tanh{}, pdp::nn::Linear{6, 3}}, pdp::loss::CrossEntropy{},
                              pdp::optim::Sgd{}};
@@ -201,7 +201,7 @@ TEST_CASE("members_of_color orders the ranks of one colour by key and then by ra
   CHECK(comm::place_among(std::vector{2, 0, 3}, 3) == 2);
 }
 
-TEST_CASE("a FreeList gives objects out again, and makes one only if none is free", "[comm]") {
+TEST_CASE("FreeList reuses returned objects and makes a new one only if none fits", "[comm]") {
   comm::FreeList<int> list;
   int made = 0;
   const auto prepare = [&made](int& each) { each = ++made; };
@@ -217,7 +217,7 @@ TEST_CASE("a FreeList gives objects out again, and makes one only if none is fre
   CHECK(list.all().size() == 3);
 }
 
-TEST_CASE("every verb and reduction has a name, and a call is described by it", "[comm]") {
+TEST_CASE("describe names the verb, size, type, reduction, root and tag of a call", "[comm]") {
   using comm::Envelope, comm::Reduction, comm::Verb;
   CHECK(std::string{comm::name(static_cast<Verb>(200))} == "an unknown call");
   CHECK(std::string{comm::name(static_cast<Reduction>(200))} == "an unknown reduction");

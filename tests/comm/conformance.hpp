@@ -1,5 +1,5 @@
-// Every verb, on every backend, type and operation, against a serial reference. Values are small whole numbers, which every type holds
-// exactly, so that results do not depend on the order of additions. A world is made once for many calls.
+// Compares every verb with a serial reference, for each backend, type and operation. Values are small integers, which every type holds
+// exactly, so results do not depend on the order of additions. Many calls share one world.
 #pragma once
 
 #include <pdp/comm/basic_communicator.hpp>
@@ -24,17 +24,17 @@ using pdp::text;
 template <class T>
 using Number = typename comm::detail::Arithmetic<T>::type;
 
-/// Element `i` of what a rank brings: 1 to 7, and mostly 1 where many are multiplied.
+/// Element `i` of a rank's input: 1 to 7. For products 1 or 2, so that they stay small.
 template <class T>
 T value(int rank, std::size_t i, comm::Reduction reduction) {
   const std::size_t mixed = i * 5 + static_cast<std::size_t>(rank) * 3 + i / 7;
   const int small = reduction == comm::Reduction::product ? (mixed % 3 == 0 ? 2 : 1) : static_cast<int>(mixed % 7) + 1;
   return static_cast<T>(static_cast<Number<T>>(small));
 }
-/// Values repeat after so many elements. The rest is copied, which takes less time in a build that is not optimised.
+/// The number of elements after which values repeat. The rest is copied, which is faster in a build without optimisation.
 constexpr std::size_t period = 3 * 7 * 7;
 
-/// Returns `count` elements of a function of the element's number, which repeats.
+/// Returns `count` elements of a function of the element's index that repeats after `period`.
 template <class T, class F>
 std::vector<T> repeated(std::size_t count, F&& element) {
   std::vector<T> made(count);
@@ -43,13 +43,13 @@ std::vector<T> repeated(std::size_t count, F&& element) {
   return made;
 }
 
-/// `count` elements of what a rank brings, from element `first`.
+/// `count` elements of a rank's input, starting with element `first`.
 template <class T>
 std::vector<T> values(int rank, std::size_t count, comm::Reduction reduction = comm::Reduction::none, std::size_t first = 0) {
   return repeated<T>(count, [&](std::size_t i) { return value<T>(rank, first + i, reduction); });
 }
 
-/// What ranks that bring values() get of a reduction: `count` elements from element `first`.
+/// The serial result of a reduction of all ranks' values(): `count` elements, starting with element `first`.
 template <class T, class O>
 std::vector<T> reduced(int size, std::size_t count, O, std::size_t first = 0) {
   return repeated<T>(count, [&](std::size_t i) {
@@ -72,7 +72,7 @@ bool same(const std::vector<T>& one, const std::vector<T>& other) {
 
 inline std::set<int> roots(int size) { return {0, size / 2, size - 1}; }
 
-/// Both forms of a call: blocking, and in flight while another of the same group is.
+/// Checks both forms of a call, blocking and asynchronous.
 template <class Blocking, class Async>
 void both(Findings& findings, const std::string& what, Blocking&& blocking, Async&& async) {
   findings.expect(blocking(), what);
@@ -243,7 +243,7 @@ void moves(Comm& world, Findings& findings, std::size_t count) {
   world.barrier_async().wait();
 }
 
-/// Calls whose shards differ: rank r's has 3 r + 1 elements more than `base`, but that of rank 1, which is empty.
+/// Calls with uneven shards: that of rank r has base + 3 r + 1 elements, that of rank 1 has none.
 template <class T, class Comm>
 void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
   const int size = world.size(), rank = world.rank();
@@ -278,7 +278,7 @@ void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
     findings.expect((rank != root || at_root == whole) && same(received, mine), text("gather and scatter", what, ", root ", root));
   }
 
-  // Rank r sends r + p + 1 elements to rank p, or none where p is 1.
+  // Rank r sends base + r + p + 1 elements to rank p, or none if p is 1.
   std::vector<std::size_t> sent, received;
   std::vector<T> out, expected;
   for (int peer = 0; peer < size; ++peer) {
@@ -293,10 +293,11 @@ void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
   findings.expect(same(in, expected), "all_to_all" + what);
 }
 
-/// More than any backend sends in one piece to all.
+/// Larger than the largest piece that any backend sends to all ranks at once.
 constexpr std::size_t large_bytes = 16 * 1024;
 
-/// Sums of values at, and just above, every size at which another way of all_reduce is taken, and of several MiB; in the type of gradients.
+/// Sums float values at each size at which all_reduce switches its algorithm, one element above it, and at several MiB. Sanitizer builds
+/// skip sizes above 1 MiB.
 template <class Comm>
 void switch_points(Comm& world, Findings& findings) {
   std::set<std::size_t> sizes{/*slots to shares*/ 4 * 1024, /*one slot to several*/ 64 * 1024, /*all slots to a second round*/ 512 * 1024,
@@ -312,7 +313,7 @@ void switch_points(Comm& world, Findings& findings) {
     }
 }
 
-/// The reductions of a type by the operations given.
+/// all_reduce of T with each operation of O.
 template <class T, class... O, class Comm>
 void sums_of(Comm& world, Findings& findings) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{37}, large_bytes / sizeof(T) + 1}) {
@@ -327,7 +328,7 @@ void sums_of(Comm& world, Findings& findings) {
   }
 }
 
-/// Under a sanitizer two types do, as whoever moves them does not know them, and messages of no more than a MiB.
+/// Sanitizer builds try two types only, since the code that moves values does not depend on their type.
 template <class T>
 constexpr bool is_tried = !PDP_TEST_SANITIZED || std::is_same_v<T, float> || std::is_same_v<T, std::byte>;
 
@@ -347,7 +348,7 @@ void every_verb(Comm& world, Findings& findings) {
   }
 }
 
-/// All that a backend must do, on the ranks of one world.
+/// Runs all checks of this file that every backend must pass, on the ranks of one world.
 template <class Comm>
 void every_call(Comm& world, Findings& findings) {
   every_verb<float>(world, findings);

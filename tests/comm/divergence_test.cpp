@@ -22,12 +22,12 @@ using namespace std::chrono_literals;
 
 namespace divergence_test {
 
-/// A way in which the ranks of a world end up waiting for each other.
+/// A program in which the ranks of a world deadlock.
 template <class Comm>
 struct Divergence {
   std::string name;
   int ranks;
-  std::vector<std::string> words;  // of the error
+  std::vector<std::string> words;  // that every error contains
   std::function<void(Comm&)> program;
 };
 
@@ -118,7 +118,7 @@ std::vector<Divergence<Comm>> divergences() {
   };
 }
 
-/// Seconds from the time at which the last rank began to wait until all ranks have thrown.
+/// Seconds from the time at which the last rank started the program until all ranks have thrown. Checks the errors.
 template <class Comm>
 double seconds_until_noticed(const Divergence<Comm>& divergence) {
   using Clock = std::chrono::steady_clock;
@@ -151,16 +151,16 @@ double seconds_until_noticed(const Divergence<Comm>& divergence) {
 
 using namespace divergence_test;
 
-TEMPLATE_TEST_CASE("Ranks that wait for each other in different calls throw on every rank and name both calls", "[comm][divergence]",
+TEMPLATE_TEST_CASE("Ranks that deadlock in different calls throw MismatchedCollective with both calls on every rank", "[comm][divergence]",
                    comm::Thread, comm::Shm, comm::Tcp, OnHosts) {
   OnHosts::layout = Layout::pairs;
   for (const Divergence<TestType>& each : divergences<TestType>()) {
     INFO(each.name);
-    CHECK(seconds_until_noticed(each) < 4 * 2);  // the promise is 2 s; other work on the machine may make four times as much of it
+    CHECK(seconds_until_noticed(each) < 4 * 2);  // the guarantee is 2 s; a loaded machine may take four times as long
   }
 }
 
-TEST_CASE("Threads that send to each other before either receives throw on both ranks", "[comm][divergence]") {
+TEST_CASE("Thread ranks that send to each other before either receives both throw MismatchedCollective", "[comm][divergence]") {
   const auto errors = pdp::testing::errors<comm::Thread>(
       2,
       [](comm::Thread& world) {
@@ -176,10 +176,10 @@ TEST_CASE("Threads that send to each other before either receives throw on both 
   }
 }
 
-// Each round holds messages and collectives of three groups, all in flight at once. Ranks wait for them in orders of their own, one of them
-// late enough for the others to ask why.
-TEMPLATE_TEST_CASE("Ranks that wait for a slow one in any order raise no alarm", "[comm][divergence]", comm::Thread, comm::Shm, comm::Tcp,
-                   OnHosts) {
+// In each round, messages and collectives of three groups are in flight at once. Each rank waits for them in an order of its own. One rank
+// is late enough for the others to send probes.
+TEMPLATE_TEST_CASE("Ranks that wait for a slow rank in any order are not reported as a deadlock", "[comm][divergence]", comm::Thread,
+                   comm::Shm, comm::Tcp, OnHosts) {
   OnHosts::layout = Layout::pairs;
   constexpr int ranks = 4, rounds = 4;
   pdp::testing::ranks<TestType>(ranks, [&](TestType& world) {
@@ -203,8 +203,8 @@ TEMPLATE_TEST_CASE("Ranks that wait for a slow one in any order raise no alarm",
   });
 }
 
-TEMPLATE_TEST_CASE("Every divergence is noticed within two seconds, a hundred times", "[comm][divergence][.long]", comm::Thread, comm::Shm,
-                   comm::Tcp, OnHosts) {
+TEMPLATE_TEST_CASE("Every deadlock is reported within two seconds in each of 100 runs", "[comm][divergence][.long]", comm::Thread,
+                   comm::Shm, comm::Tcp, OnHosts) {
   OnHosts::layout = GENERATE(Layout::pairs, Layout::interleaved);
   if (!std::same_as<TestType, OnHosts> && OnHosts::layout != Layout::pairs) return;
   for (const Divergence<TestType>& each : divergences<TestType>()) {

@@ -20,7 +20,7 @@ const Envelope some{.channel = 7,
                     .reduction = Reduction::sum,
                     .earlier = 5};
 
-/// What differs from it in one thing that the ranks must agree on.
+/// Envelopes that each differ from `some` in one field that ranks must agree on.
 std::vector<Envelope> variations() {
   std::vector<Envelope> others(7, some);
   others[0].sequence = 4;
@@ -33,7 +33,7 @@ std::vector<Envelope> variations() {
   return others;
 }
 
-/// The digest of calls with these counts, one after another.
+/// The digest of a history of calls with these counts.
 std::uint32_t digest_of(const std::vector<std::uint64_t>& counts) {
   Envelope call = some;
   call.sequence = call.earlier = 0;
@@ -47,7 +47,7 @@ std::uint32_t digest_of(const std::vector<std::uint64_t>& counts) {
 
 }  // namespace
 
-TEST_CASE("a digest tells calls that differ in one thing apart, and not by the length of a message", "[comm][envelope]") {
+TEST_CASE("digest differs for calls that differ in any field but the bytes of the message", "[comm][envelope]") {
   std::set<std::uint32_t> seen{digest(some)};
   for (const Envelope& other : variations()) CHECK(seen.insert(digest(other)).second);
   Envelope other = some;
@@ -58,7 +58,7 @@ TEST_CASE("a digest tells calls that differ in one thing apart, and not by the l
   CHECK(digest(other) == digest(some));
 }
 
-TEST_CASE("a digest keeps a difference through thousands of equal calls, and knows their order", "[comm][envelope]") {
+TEST_CASE("digest keeps a difference through thousands of equal calls and depends on their order", "[comm][envelope]") {
   std::vector<std::uint64_t> calls(5000, 3);
   const std::uint32_t all_equal = digest_of(calls);
   calls[0] = 4;
@@ -67,14 +67,14 @@ TEST_CASE("a digest keeps a difference through thousands of equal calls, and kno
   CHECK(digest_of({1, 2}) == digest_of({1, 2}));
 }
 
-TEST_CASE("digests of many short histories are all different", "[comm][envelope]") {
+TEST_CASE("digest is different for each of 400 short histories", "[comm][envelope]") {
   std::set<std::uint32_t> seen;
   for (std::uint64_t one = 0; one < 20; ++one)
     for (std::uint64_t two = 0; two < 20; ++two) seen.insert(digest_of({one, two, 0}));
   CHECK(seen.size() == 400);
 }
 
-TEST_CASE("a mismatch says whether two calls differ, or those before them", "[comm][envelope]") {
+TEST_CASE("mismatch says whether two calls differ or only calls before them", "[comm][envelope]") {
   for (const Envelope& other : variations()) {
     const std::string words = mismatch(some, 2, other, 4).message;
     CHECK_THAT(words, Contains("reduce of 8 float32 with root 1 on rank 2 (call 3 of its group), ") && Contains("on rank 4 (call "));

@@ -1,4 +1,4 @@
-// What every backend must do when something goes wrong. Each function is a test of its own.
+// Requirements on every backend after a failure. Each function is the body of one test.
 #pragma once
 
 #include <pdp/comm/self.hpp>
@@ -20,7 +20,7 @@ namespace comm = pdp::comm;
 using namespace std::chrono_literals;
 using pdp::testing::Thrown;
 
-/// What f throws.
+/// Returns the exception that f throws, or an empty Thrown.
 template <class F>
 Thrown thrown_by(F&& f) {
   try {
@@ -61,7 +61,7 @@ void rank_leaves() {
       world.barrier();
     });
   }
-  SECTION("in a group beside the world, by its rank in the world") {
+  SECTION("in a split group, whose error names the rank in the world") {
     errors = pdp::testing::errors<Comm>(4, [](Comm& world) {
       Comm even = world.split(world.rank() % 2, 0);
       if (world.rank() == 2) return;
@@ -91,7 +91,7 @@ void deadline_passes() {
       world.all_reduce(values, comm::Sum{});
     } else {
       const auto until = comm::Clock::now() + 600ms;
-      while (comm::Clock::now() < until) std::this_thread::yield();  // computes, and makes no call
+      while (comm::Clock::now() < until) std::this_thread::yield();  // computes without any call
       world.all_reduce(values, comm::Sum{});
       world.barrier();
     }
@@ -103,7 +103,7 @@ void deadline_passes() {
   }
 }
 
-/// Calls under the longest deadline that there is, of which one comes late.
+/// Under the longest possible deadline, late calls still complete.
 template <class Comm>
 void no_deadline_passes() {
   pdp::testing::ranks<Comm>(2, [](Comm& world) {
@@ -117,7 +117,7 @@ void no_deadline_passes() {
   });
 }
 
-/// The world is over for all groups.
+/// After abort(), every call of every group throws the reason.
 template <class Comm>
 void calls_after_failure() {
   const int size = std::same_as<Comm, comm::Self> ? 1 : 3;
@@ -128,7 +128,7 @@ void calls_after_failure() {
       for (int peer = 1; peer < world.size(); ++peer) world.recv(values, peer);
       world.abort("the disk is full");
     } else {
-      static_cast<void>(thrown_by([&] { world.send(values, 0); }));  // may see the end already
+      static_cast<void>(thrown_by([&] { world.send(values, 0); }));  // may already throw because of the abort
     }
     const std::array calls{thrown_by([&] { world.all_reduce(values, comm::Sum{}); }), thrown_by([&] { part.barrier(); }),
                            thrown_by([&] { world.broadcast(values, 0); }), thrown_by([&] { static_cast<void>(world.split(0, 0)); })};
@@ -156,7 +156,7 @@ void work_is_let_go() {
       const std::vector<float> message(50'000, 2.f);
       std::vector<float> values(50'000, 1.f);
       const auto sent = thrown_by([&] { world.send(message, 0, 9); });
-      world.recv(few, 0, 10);  // never comes; rank 0 must not find its reduction complete
+      world.recv(few, 0, 10);  // never sent, so the all_reduce of rank 0 stays incomplete
       world.all_reduce(values, comm::Sum{});
     }
   });
@@ -192,7 +192,7 @@ void complete_work_is_let_go() {
     std::array<float, 4> values{1, 1, 1, 1};
     {
       auto work = world.all_reduce_async(values, comm::Sum{});
-      world.barrier();  // comes after it, so it is complete
+      world.barrier();  // calls of a group complete in order
     }
     world.barrier();
     if (values[0] != static_cast<float>(world.size())) throw std::logic_error{"another sum"};

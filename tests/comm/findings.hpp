@@ -1,4 +1,4 @@
-// What a rank finds wrong, as words: assertions are not for the threads of ranks.
+// Collects a rank's failed expectations as text, since Catch2's assertions must not be used in the threads of ranks.
 #pragma once
 
 #include <pdp/testing/ranks.hpp>
@@ -19,7 +19,7 @@ class Findings {
   std::vector<std::string> found_;
 };
 
-/// Runs f(world, findings) on all ranks, and fails the test by what any of them has found.
+/// Runs f(world, findings) on all ranks. Fails the test for each finding of each rank.
 template <class Comm, class F>
 void check_on_ranks(int size, F&& f) {
   const auto found = pdp::testing::ranks<Comm>(size, [&f](Comm& world) {
@@ -31,7 +31,7 @@ void check_on_ranks(int size, F&& f) {
     for (const std::string& each : found[rank]) FAIL_CHECK("rank " << rank << " of " << size << ": " << each);
 }
 
-/// Makes calls of a group that pass each other: together, where it would carry out one after another.
+/// Starts messages in opposite directions. If the backend runs its messages in order, grouped() starts them together to avoid a deadlock.
 template <class Comm, class F>
 void pass_each_other(Comm& group, F&& start) {
   if constexpr (pdp::comm::QueuesMessages<Comm>)

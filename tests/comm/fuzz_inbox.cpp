@@ -19,7 +19,7 @@ using namespace pdp::comm::stream;
 
 namespace {
 
-/// The input, from its beginning on; zeros after its end.
+/// Reads the fuzzer's input from its beginning. Gives zeros after its end.
 class Bytes {
  public:
   Bytes(const std::uint8_t* bytes, std::size_t size) : left_{bytes, size} {}
@@ -44,7 +44,7 @@ class Bytes {
   std::span<const std::uint8_t> left_;
 };
 
-/// A receive whose memory is exactly as long as its message, so that a sanitizer sees what goes beyond.
+/// A receive whose memory is exactly as long as its message, so that a sanitizer detects any write beyond it.
 struct Receive {
   std::unique_ptr<std::byte[]> values;
   ReceiveRequest request;
@@ -70,7 +70,7 @@ Envelope envelope(Bytes& bytes) {
   return envelope;
 }
 
-/// Reads a stream as the sockets do: straight to its place what may go there, all else by a staging area.
+/// Reads a stream as the sockets do: directly into the receive's memory if the inbox offers it, else through a staging buffer.
 class Reader {
  public:
   explicit Reader(Inbox& inbox, Strays& strays) : inbox_{&inbox}, strays_{&strays} {}
@@ -105,8 +105,8 @@ class Reader {
 
 }  // namespace
 
-/// Whatever a peer sends and however it is cut, an Inbox writes to the memory of its receives and of strays only, takes memory for what has
-/// arrived, and knows at the end why a receive has got nothing.
+/// Checks for any bytes, in pieces of any size, that an Inbox writes only to the memory of its receives and of strays. It may allocate only
+/// for bytes that have arrived. At the end it must know why a receive is incomplete.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes bytes{data, size};
   Strays strays{0};
@@ -114,10 +114,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Reader reader{inbox, strays};
   std::deque<Receive> receives;
   std::vector<std::byte> stream;
-  // A frame's room may be taken before the frame is there, for the last message that has begun.
+  // The inbox may allocate a whole frame before it has arrived, for the last message that has begun.
   fuzz::AllocationBound bound{100'000 + 4 * Frame::capacity + 1000 * size};
 
-  int large = 0;  // messages of several frames, which take long
+  int large = 0;  // messages of several frames, limited since they are slow
   const auto may_be_large = [&] { return large++ < 2; };
   const auto flush = [&] {
     bound.allow(8 * stream.size());

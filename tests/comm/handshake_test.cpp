@@ -22,7 +22,7 @@ const Membership job{.secret = Secret{"sixteen bytes or more"}, .job = {.name = 
 Self server_self(Purpose purpose = Purpose::data) { return Self::of(purpose, purpose == Purpose::store ? no_rank : 0, 3, job.job); }
 Self client_self(Purpose purpose = Purpose::data) { return Self::of(purpose, 2, 3, job.job); }
 
-/// Gives bytes to one end, as many as it asks for at a time and no more than `at_once`.
+/// Feeds bytes to one end: at a time as many as it has space for, and at most `at_once`.
 template <class End>
 void hear(End& end, std::string_view bytes, std::size_t at_once = 1 << 20) {
   while (!bytes.empty() && !end.space().empty()) {
@@ -34,13 +34,13 @@ void hear(End& end, std::string_view bytes, std::size_t at_once = 1 << 20) {
   }
 }
 
-/// What is said on a connection, which somebody between the two may change.
+/// The messages of one connection. A test may change them in transit.
 struct Conversation {
   Server server;
   Client client;
   std::string greeting{server.greeting()}, introduction{}, answer{};
 
-  /// Of a member with one who takes itself for a member, too.
+  /// Connects a server with a client that considers itself a member of the same job.
   explicit Conversation(const Self& asked = server_self(), const Self& asks = client_self(), const Key& servers = Key{job, Purpose::data},
                         Grounds grounds = Grounds::secret)
       : server{asked, servers, grounds, "a credential"}, client{asks, asked.rank} {}
@@ -61,7 +61,7 @@ constexpr auto asked = Server::Stage::asked;
 
 }  // namespace
 
-TEST_CASE("two ends that know the secret welcome each other, however their bytes arrive", "[comm][handshake]") {
+TEST_CASE("Client and Server accept each other if both know the secret, however their bytes are split", "[comm][handshake]") {
   const auto purpose = GENERATE(Purpose::store, Purpose::data);
   const auto grounds = GENERATE(Grounds::secret, Grounds::munge, Grounds::this_host, Grounds::open);
   const auto at_once = GENERATE(as<std::size_t>{}, 1, 7, 4096);
@@ -81,30 +81,30 @@ TEST_CASE("two ends that know the secret welcome each other, however their bytes
   CHECK(talk.server.space().empty());
 }
 
-TEST_CASE("one who does not know the secret is unknown, and hears so", "[comm][handshake]") {
+TEST_CASE("Server refuses a client without the secret and does not sign the verdict", "[comm][handshake]") {
   Membership other = job;
   Purpose purpose = Purpose::data;
   std::string salt;
   SECTION("another secret") { other.secret = Secret{"sixteen bytes or mord"}; }
   SECTION("no secret") { other.secret = {}; }
-  SECTION("the secret of another job") { other.job.name = "42.1"; }
-  SECTION("the secret of another attempt") { other.job.attempt = "2"; }
-  SECTION("a job whose name and attempt are cut elsewhere") { other.job = {"42.01", ""}; }
-  SECTION("the key of another kind of connection") { purpose = Purpose::store; }
+  SECTION("another job") { other.job.name = "42.1"; }
+  SECTION("another attempt") { other.job.attempt = "2"; }
+  SECTION("the same text split differently into job and attempt") { other.job = {"42.01", ""}; }
+  SECTION("the key of another purpose") { purpose = Purpose::store; }
   SECTION("the key of another world of the job") { salt = "another"; }
   Conversation talk;
   talk.greet();
   talk.introduce(Key{other, purpose, salt});
   CHECK(talk.server.stage() == Server::Stage::refused);
   CHECK(talk.server.verdict() == Verdict::unknown);
-  CHECK(talk.server.answer(Verdict::unknown).tag == Tag{});  // strangers have nothing signed
+  CHECK(talk.server.answer(Verdict::unknown).tag == Tag{});  // a verdict for a stranger is not signed
   talk.reply();
   CHECK(talk.client.stage() == Client::Stage::refused);
   CHECK_FALSE(talk.client.verdict_is_proved());
   CHECK_THAT(explain(talk.client, "rank 0"), Contains("rank 0 and rank 2 do not know the same secret"));
 }
 
-TEST_CASE("a server that does not know the secret is not believed, whatever it answers", "[comm][handshake]") {
+TEST_CASE("Client refuses a server without the secret, whatever its verdict", "[comm][handshake]") {
   const auto verdict = static_cast<Verdict>(GENERATE(range(0, 12)));
   Conversation talk{server_self(), client_self(), Key{Membership{}, Purpose::data}};
   talk.greet();
@@ -114,11 +114,11 @@ TEST_CASE("a server that does not know the secret is not believed, whatever it a
   CHECK_FALSE(talk.client.verdict_is_proved());
 }
 
-TEST_CASE("a member that cannot be let in is told why, by one that it believes", "[comm][handshake]") {
+TEST_CASE("Server refuses an incompatible member with a signed verdict that explains why", "[comm][handshake]") {
   Self self = client_self();
   Verdict expected = Verdict::no_such_rank;
   std::string words = "no place for rank";
-  SECTION("another world") {
+  SECTION("another size of the world") {
     self.size = 4;
     expected = Verdict::other_size;
     words = "rank 2 believes to be in a world of 4 ranks, but rank 0 is in one of 3";
@@ -133,7 +133,7 @@ TEST_CASE("a member that cannot be let in is told why, by one that it believes",
     expected = Verdict::other_build;
     words = "protocol 99";
   }
-  SECTION("other frames") {
+  SECTION("another size of frames") {
     self.build.frame_bytes = 32;
     expected = Verdict::other_build;
     words = "headers of 32 bytes";
@@ -153,7 +153,7 @@ TEST_CASE("a member that cannot be let in is told why, by one that it believes",
     expected = Verdict::other_build;
     words = "another byte order";
   }
-  SECTION("a rank that is none") { self.rank = 3; }
+  SECTION("a rank beyond the world") { self.rank = 3; }
   SECTION("a negative rank") { self.rank = -1; }
   SECTION("the rank of the server itself") { self.rank = 0; }
   Conversation talk{server_self(), self};
@@ -168,7 +168,7 @@ TEST_CASE("a member that cannot be let in is told why, by one that it believes",
   CHECK_THAT(explain(talk.client, "rank 0"), Contains(words));
 }
 
-TEST_CASE("a rank finds out by itself that it has called the wrong door, before it has said anything", "[comm][handshake]") {
+TEST_CASE("Client detects a wrong server by its greeting, before it sends anything", "[comm][handshake]") {
   Self self = server_self();
   Verdict expected = Verdict::stranger;
   SECTION("another job") {
@@ -188,18 +188,18 @@ TEST_CASE("a rank finds out by itself that it has called the wrong door, before 
   CHECK(client.verdict() == expected);
 }
 
-TEST_CASE("what was recorded of one handshake is worth nothing in another", "[comm][handshake]") {
+TEST_CASE("Server and Client refuse messages recorded from another handshake", "[comm][handshake]") {
   Conversation recorded;
   recorded.greet();
   recorded.introduce();
   recorded.reply();
   REQUIRE(recorded.client.stage() == welcome);
-  SECTION("the client's words to a server") {
+  SECTION("the client's introduction to a server") {
     Conversation later;
     hear(later.server, recorded.introduction);
     CHECK(later.server.verdict() == Verdict::unknown);
   }
-  SECTION("the server's words to a client") {
+  SECTION("the server's answer to a client") {
     Client client{client_self(), 0};
     hear(client, recorded.greeting);
     REQUIRE(client.stage() == Client::Stage::invited);
@@ -209,7 +209,7 @@ TEST_CASE("what was recorded of one handshake is worth nothing in another", "[co
   }
 }
 
-TEST_CASE("what one has said is worth nothing when it is sent back to it", "[comm][handshake]") {
+TEST_CASE("Client refuses an answer with its own tag, and keys sign differently for each side", "[comm][handshake]") {
   Conversation talk;
   talk.greet();
   talk.introduce();
@@ -221,8 +221,8 @@ TEST_CASE("what one has said is worth nothing when it is sent back to it", "[com
   CHECK(key.sign("client", "the same") != key.sign("server", "the same"));
 }
 
-TEST_CASE("words for one kind of connection are worth nothing on the other", "[comm][handshake]") {
-  // A store's greeting, passed off as a rank's, so that the answer opens the store.
+TEST_CASE("Server of a store refuses an introduction that was signed for a connection between ranks", "[comm][handshake]") {
+  // Disguises a store's greeting as that of a rank, and passes the client's reply on to the store.
   Server store{server_self(Purpose::store), Key{job, Purpose::store}, Grounds::secret};
   Greeting forged;
   std::memcpy(&forged, store.greeting().data(), sizeof forged);
@@ -238,7 +238,7 @@ TEST_CASE("words for one kind of connection are worth nothing on the other", "[c
   CHECK(store.verdict() == Verdict::unknown);
 }
 
-TEST_CASE("no bit of a handshake can be changed on its way", "[comm][handshake]") {
+TEST_CASE("The handshake detects every single flipped bit", "[comm][handshake]") {
   const auto grounds = GENERATE(Grounds::secret, Grounds::munge);
   const Key key{job, Purpose::data};
   Conversation sizes{server_self(), client_self(), key, grounds};
@@ -274,7 +274,7 @@ TEST_CASE("no bit of a handshake can be changed on its way", "[comm][handshake]"
   CHECK(undetected == 0);
 }
 
-TEST_CASE("a handshake that is cut short comes to nothing", "[comm][handshake]") {
+TEST_CASE("Server and Client decide nothing before a message is complete", "[comm][handshake]") {
   for (std::size_t bytes = 0; bytes < sizeof(Introduction); ++bytes) {
     Conversation talk;
     talk.greet();
@@ -291,7 +291,7 @@ TEST_CASE("a handshake that is cut short comes to nothing", "[comm][handshake]")
   }
 }
 
-TEST_CASE("strangers are known by their first bytes, at either end", "[comm][handshake]") {
+TEST_CASE("Server and Client recognise strangers by their first bytes", "[comm][handshake]") {
   const std::string hello = GENERATE(as<std::string>{}, "GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "SSH-2.0-x", "p", "pdp tcp\n",
                                      std::string(4096, '\0'), std::string(4096, '\xff'));
   Conversation talk;
@@ -308,7 +308,7 @@ TEST_CASE("strangers are known by their first bytes, at either end", "[comm][han
   CHECK(talk.client.verdict() == Verdict::stranger);
 }
 
-TEST_CASE("random bytes after the right beginning are nobody's", "[comm][handshake]") {
+TEST_CASE("Server and Client refuse random bytes after a valid beginning", "[comm][handshake]") {
   std::mt19937 random{3};
   for (int trial = 0; trial < 2000; ++trial) {
     Conversation talk;
@@ -323,7 +323,7 @@ TEST_CASE("random bytes after the right beginning are nobody's", "[comm][handsha
   }
 }
 
-TEST_CASE("a later form of the handshake is told from no pdp at all", "[comm][handshake]") {
+TEST_CASE("Client recognises a later format of the handshake as another version of pdp", "[comm][handshake]") {
   Conversation talk;
   talk.greeting[6] = '2';
   talk.greet();
@@ -331,7 +331,7 @@ TEST_CASE("a later form of the handshake is told from no pdp at all", "[comm][ha
   CHECK_THAT(explain(talk.client, "rank 0"), Contains("rank 0 is of another version of pdp") && Contains("0.1.0"));
 }
 
-TEST_CASE("no two servers draw the same nonce, and no two clients", "[comm][handshake]") {
+TEST_CASE("Each Server and each Client draws a nonce of its own", "[comm][handshake]") {
   Conversation one, two;
   CHECK(one.greeting != two.greeting);
   one.greet();
@@ -341,7 +341,7 @@ TEST_CASE("no two servers draw the same nonce, and no two clients", "[comm][hand
   CHECK(first.nonce != again.introduce(Key{job, Purpose::data}).nonce);
 }
 
-TEST_CASE("HMAC-SHA256 is that of RFC 4231", "[comm][handshake]") {
+TEST_CASE("hmac computes HMAC-SHA256 as in RFC 4231", "[comm][handshake]") {
   const auto hex = [](const Tag& tag) {
     std::string words;
     for (const unsigned char byte : tag) {

@@ -12,7 +12,7 @@
 
 namespace comm = pdp::comm;
 
-TEST_CASE("every verb gives what a serial program gives on several hosts", "[comm][hierarchical]") {
+TEST_CASE("Default: every verb gives the serial result for every placement of ranks on hosts", "[comm][hierarchical]") {
   OnHosts::layout = GENERATE(Layout::one_host, Layout::pairs, Layout::interleaved, Layout::last_alone, Layout::all_alone);
   const int size = GENERATE(1, 2, 3, 4, 7);
   check_on_ranks<OnHosts>(size, [](OnHosts& world, Findings& findings) {
@@ -22,7 +22,7 @@ TEST_CASE("every verb gives what a serial program gives on several hosts", "[com
   });
 }
 
-TEST_CASE("groups of ranks of any hosts live on their own", "[comm][hierarchical][split]") {
+TEST_CASE("Default: groups of ranks on any hosts communicate on their own", "[comm][hierarchical][split]") {
   OnHosts::layout = GENERATE(Layout::pairs, Layout::interleaved, Layout::last_alone);
   check_on_ranks<OnHosts>(7, [](OnHosts& world, Findings& findings) {
     OnHosts odd = world.split(world.rank() % 2, 0), turned = world.split(0, -world.rank()), half = world.split(world.rank() / 4, 0);
@@ -52,7 +52,7 @@ TEST_CASE("groups of ranks of any hosts live on their own", "[comm][hierarchical
   });
 }
 
-TEST_CASE("ranks of several hosts do not see all of each other's memory, those of one of them do", "[comm][hierarchical][allocate]") {
+TEST_CASE("Default shares memory in a group only if all its ranks are on one host", "[comm][hierarchical][allocate]") {
   OnHosts::layout = GENERATE(Layout::one_host, Layout::pairs, Layout::all_alone);
   check_on_ranks<OnHosts>(4, [](OnHosts& world, Findings& findings) {
     behaviour::common_memory(world, findings, OnHosts::layout == Layout::one_host);
@@ -64,7 +64,7 @@ TEST_CASE("ranks of several hosts do not see all of each other's memory, those o
   });
 }
 
-TEST_CASE("a rank that sleeps is woken from its own host and from another one", "[comm][hierarchical]") {
+TEST_CASE("Default wakes a sleeping rank for messages from its own host and from others", "[comm][hierarchical]") {
   OnHosts::layout = GENERATE(Layout::pairs, Layout::interleaved);
   check_on_ranks<OnHosts>(4, [](OnHosts& world, Findings& findings) {
     std::array word{0};
@@ -83,7 +83,7 @@ TEST_CASE("a rank that sleeps is woken from its own host and from another one", 
   });
 }
 
-TEST_CASE("a rank that fails is named on all hosts", "[comm][hierarchical][failure]") {
+TEST_CASE("Default names a failed rank on all hosts", "[comm][hierarchical][failure]") {
   OnHosts::layout = GENERATE(Layout::pairs, Layout::interleaved, Layout::last_alone);
   const int culprit = GENERATE(0, 2, 4);
   const auto errors = pdp::testing::errors<OnHosts>(5, [culprit](OnHosts& world) {
@@ -100,7 +100,7 @@ TEST_CASE("a rank that fails is named on all hosts", "[comm][hierarchical][failu
   }
 }
 
-TEST_CASE("calls that differ are told on all hosts", "[comm][hierarchical][mismatch]") {
+TEST_CASE("Default throws MismatchedCollective on all hosts if calls differ", "[comm][hierarchical][mismatch]") {
   OnHosts::layout = GENERATE(Layout::pairs, Layout::interleaved, Layout::last_alone);
   const int culprit = GENERATE(0, 1, 3);
   const int fault = GENERATE(0, 1, 2, 3);
@@ -120,7 +120,7 @@ TEST_CASE("calls that differ are told on all hosts", "[comm][hierarchical][misma
   }
 }
 
-TEST_CASE("a rank that does not say on which host it is is named", "[comm][hierarchical]") {
+TEST_CASE("Default::connect names the missing ranks at the deadline", "[comm][hierarchical]") {
   pdp::launch::InProcessStore store;
   const auto soon = comm::Clock::now() + std::chrono::milliseconds{300};
   std::string said;

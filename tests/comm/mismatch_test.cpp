@@ -33,17 +33,17 @@ void check_mismatch(const std::vector<pdp::testing::Thrown>& errors, const std::
   }
 }
 
-/// A call as a rank may make it.
+/// A collective call with its arguments.
 struct AnyCall {
   enum Verb { barrier, broadcast, reduce, all_reduce, reduce_scatter, all_gather, all_to_all, gather, scatter };
   static constexpr int verbs = 9;
 
   Verb verb = barrier;
-  int root = 0;           // where the verb has one; of a group of fewer ranks, the rest of the division by their number
+  int root = 0;           // if the verb has one; taken modulo the size of the group
   std::size_t count = 2;  // elements of each rank, or of its shard
-  bool integers = false;  // or floats
-  bool largest = false;   // or the sum, where the verb reduces
-  bool of_half = false;   // made in a group of every other rank, or in the world
+  bool integers = false;  // else floats
+  bool largest = false;   // else the sum, if the verb reduces
+  bool of_half = false;   // made in a group of every other rank, else in the world
 
   [[nodiscard]] bool has_root() const { return verb == broadcast || verb == reduce || verb == gather || verb == scatter; }
   [[nodiscard]] bool reduces() const { return verb == reduce || verb == all_reduce || verb == reduce_scatter; }
@@ -92,7 +92,7 @@ std::vector<AnyCall> any_calls(const std::vector<int>& roots) {
   return calls;
 }
 
-/// What differs from a call in one thing but its verb.
+/// Calls of the same verb that differ from `call` in one argument.
 std::vector<AnyCall> variations_of(const AnyCall& call, int ranks) {
   std::vector<AnyCall> others;
   const auto add = [&](auto change) { change(others.emplace_back(call)); };
@@ -107,24 +107,24 @@ std::vector<AnyCall> variations_of(const AnyCall& call, int ranks) {
   return others;
 }
 
-/// What each rank of a world calls.
+/// The calls of each rank of a world.
 using Calls = std::vector<std::vector<AnyCall>>;
 
-/// One rank makes a call other than the rest of them do.
+/// All ranks make `call`, except the culprit, which makes `other`.
 Calls one_differs(int ranks, int culprit, const AnyCall& call, const AnyCall& other) {
   Calls calls(static_cast<std::size_t>(ranks), {call});
   calls[static_cast<std::size_t>(culprit)] = {other};
   return calls;
 }
 
-/// What comes of many mismatches.
+/// The results of many mismatches.
 struct Outcome {
   int cases = 0;
   std::vector<double> seconds{};  // until all ranks have thrown
   std::vector<std::string> unnoticed{};
 };
 
-/// Has all ranks make their calls, and a barrier after them.
+/// Runs each rank's calls and a barrier after them. Adds the result to `outcome`.
 template <class Comm>
 void try_calls(const Calls& calls, Outcome& outcome) {
   const bool halves = std::ranges::any_of(calls, [](const auto& each) { return std::ranges::any_of(each, &AnyCall::of_half); });
@@ -156,14 +156,14 @@ void try_calls(const Calls& calls, Outcome& outcome) {
   outcome.unnoticed.push_back(words);
 }
 
-/// The promise is 2 s; four times as long is what other work on the machine may make of it.
+/// The guarantee is 2 s. A loaded machine may take four times as long.
 void check(const Outcome& outcome) {
   for (const std::string& each : outcome.unnoticed) FAIL_CHECK(each);
   CHECK(*std::ranges::max_element(outcome.seconds) < 4 * 2);
 }
 
-/// Every pair of verbs, in worlds of 2, 3 and 4 ranks in turn, of which each in turn is the one that differs; with and without the same
-/// roots. Of every verb, one call that differs in something else. And of pairs of verbs, the wrong order.
+/// Tries every pair of verbs, with equal and different roots. The size of the world (2 to 4) and the rank that differs change from case to
+/// case. For every verb, also tries one other difference in the arguments, and one pair of calls in the wrong order.
 template <class Comm>
 Outcome try_sample() {
   Outcome outcome;
@@ -189,7 +189,8 @@ Outcome try_sample() {
   return outcome;
 }
 
-/// Every pair of calls of a world, and every rank that may be the one that differs; two against two; all different; the wrong order.
+/// Tries every pair of calls with every rank as the one that differs. Also tries two ranks against two, all ranks different, and two calls
+/// in the wrong order.
 template <class Comm>
 Outcome try_all(int ranks) {
   Outcome outcome;
@@ -224,8 +225,8 @@ Outcome try_all(int ranks) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("all_reduce with different sizes throws on every rank and names both", "[comm][mismatch]", comm::Thread, comm::Shm,
-                   comm::Tcp) {
+TEMPLATE_TEST_CASE("all_reduce with different sizes throws MismatchedCollective with both sizes on every rank", "[comm][mismatch]",
+                   comm::Thread, comm::Shm, comm::Tcp) {
   const std::vector<pdp::testing::Thrown> errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
     std::vector<float> values(world.rank() == 0 ? 8 : 9);
     world.all_reduce(values, comm::Sum{});
@@ -234,11 +235,11 @@ TEMPLATE_TEST_CASE("all_reduce with different sizes throws on every rank and nam
   check_mismatch(errors, "all_reduce of 8 float32 on rank 0", "9 float32 on rank 1");
 }
 
-TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every rank and name both", "[comm][mismatch]", comm::Thread,
-                   comm::Shm, comm::Tcp) {
+TEMPLATE_TEST_CASE("Different calls throw MismatchedCollective with both calls on every rank", "[comm][mismatch]", comm::Thread, comm::Shm,
+                   comm::Tcp) {
   std::vector<pdp::testing::Thrown> errors;
   std::string one, other;
-  SECTION("type") {
+  SECTION("in the element type") {
     errors = pdp::testing::errors<TestType>(3, [](TestType& world) {
       std::array<float, 4> floats{};
       std::array<std::int32_t, 4> integers{};
@@ -249,7 +250,7 @@ TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every 
     });
     one = "all_reduce of 4 float32 on rank", other = "all_reduce of 4 int32 on rank 1";
   }
-  SECTION("operation") {
+  SECTION("in the operation") {
     errors = pdp::testing::errors<TestType>(3, [](TestType& world) {
       std::array<float, 4> values{};
       if (world.rank() == 1)
@@ -259,7 +260,7 @@ TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every 
     });
     one = "all_reduce of 4 float32 on rank", other = "all_reduce of 4 float32 (max) on rank 1";
   }
-  SECTION("root") {
+  SECTION("in the root") {
     errors = pdp::testing::errors<TestType>(3, [](TestType& world) {
       std::array<float, 4> values{};
       world.broadcast(values, world.rank() == 1 ? 1 : 0);
@@ -267,14 +268,14 @@ TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every 
     });
     one = "broadcast of 4 float32 with root", other = "on rank 1";
   }
-  SECTION("a large size, which goes another way than a small one") {
+  SECTION("in the size, so that one rank uses another algorithm") {
     errors = pdp::testing::errors<TestType>(4, [](TestType& world) {
       std::vector<float> values(world.rank() == 3 ? 100'000 : 100);
       world.all_reduce(values, comm::Sum{});
     });
     one = "all_reduce of 100000 float32 on rank 3", other = "all_reduce of 100 float32 on rank";
   }
-  SECTION("a message that is longer than its receive") {
+  SECTION("in the size of a message and its receive") {
     errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
       std::vector<float> values(world.rank() == 0 ? 8 : 9);
       if (world.rank() == 0)
@@ -285,7 +286,7 @@ TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every 
     });
     one = "send of 8 float32 with tag 4 on rank 0", other = "send of 9 float32 with tag 4 on rank 1";
   }
-  SECTION("a call more on one rank") {
+  SECTION("in the number of calls") {
     errors = pdp::testing::errors<TestType>(2, [](TestType& world) {
       std::array<float, 4> values{};
       if (world.rank() == 0) world.broadcast(values, 0);
@@ -297,14 +298,14 @@ TEMPLATE_TEST_CASE("calls that differ in type, operation or root throw on every 
   check_mismatch(errors, one, other);
 }
 
-TEMPLATE_TEST_CASE("any two different calls throw on every rank, at the latest in the next barrier, within two seconds", "[comm][mismatch]",
+TEMPLATE_TEST_CASE("Any two different calls throw on every rank within seconds, at the latest in the next barrier", "[comm][mismatch]",
                    comm::Thread, comm::Shm, comm::Tcp, OnHosts) {
   OnHosts::layout = Layout::pairs;
   check(try_sample<TestType>());
 }
 
-TEMPLATE_TEST_CASE("different calls in a group throw on every rank, those beside the group as well", "[comm][mismatch][split]",
-                   comm::Thread, comm::Shm, comm::Tcp, OnHosts) {
+TEMPLATE_TEST_CASE("Different calls in a group throw on every rank of the world", "[comm][mismatch][split]", comm::Thread, comm::Shm,
+                   comm::Tcp, OnHosts) {
   OnHosts::layout = Layout::pairs;
   Outcome outcome;
   const auto calls = any_calls({0});
@@ -316,9 +317,9 @@ TEMPLATE_TEST_CASE("different calls in a group throw on every rank, those beside
   check(outcome);
 }
 
-// Each rank of the first call sends something and expects nothing, so that only what comes after can show the difference.
-TEMPLATE_TEST_CASE("no rank passes a barrier when ranks have made different calls before, whatever has arrived of them", "[comm][mismatch]",
-                   comm::Thread, comm::Shm, comm::Tcp, OnHosts) {
+// In their first calls ranks may only send, so the difference may show only in what they do after.
+TEMPLATE_TEST_CASE("No rank passes a barrier if ranks have made different calls before it", "[comm][mismatch]", comm::Thread, comm::Shm,
+                   comm::Tcp, OnHosts) {
   OnHosts::layout = Layout::pairs;
   const int ranks = GENERATE(2, 3, 4, 7);
   std::atomic<int> passed = 0;
@@ -338,7 +339,7 @@ TEMPLATE_TEST_CASE("no rank passes a barrier when ranks have made different call
   }
 }
 
-TEMPLATE_TEST_CASE("every mismatch of calls on 2, 3 and 4 ranks throws on every rank within two seconds", "[comm][mismatch][.long]",
+TEMPLATE_TEST_CASE("Every mismatch of calls on 2, 3 and 4 ranks throws on every rank within seconds", "[comm][mismatch][.long]",
                    comm::Thread, comm::Shm, comm::Tcp, OnHosts) {
   OnHosts::layout = GENERATE(Layout::pairs, Layout::interleaved);
   if (!std::same_as<TestType, OnHosts> && OnHosts::layout != Layout::pairs) return;
@@ -353,7 +354,7 @@ TEMPLATE_TEST_CASE("every mismatch of calls on 2, 3 and 4 ranks throws on every 
   check(outcome);
 }
 
-TEMPLATE_TEST_CASE("a call that cannot be right on its own is refused at once, and the world goes on", "[comm][argument]", comm::Self,
+TEMPLATE_TEST_CASE("A call with invalid arguments throws at once, and the world remains usable", "[comm][argument]", comm::Self,
                    comm::Thread, comm::Shm, comm::Tcp) {
   arguments::wrong_ones_are_refused<TestType>();
 }

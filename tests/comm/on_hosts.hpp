@@ -1,4 +1,4 @@
-// Hosts are made believe: ranks that are on "another host" have only TCP between them.
+// Simulates several hosts on one machine: ranks on different simulated hosts are connected by TCP only.
 #pragma once
 
 #include <pdp/comm/hierarchical.hpp>
@@ -7,7 +7,7 @@
 
 enum class Layout { one_host, pairs, interleaved, last_alone, all_alone };
 
-/// The default communicator, as if its ranks were on hosts of a layout. One type for all layouts, as each would be compiled for itself.
+/// The default communicator with its ranks on the simulated hosts of a layout. One type serves all layouts, which saves compile time.
 class OnHosts : public pdp::comm::Default {
  public:
   OnHosts(pdp::comm::Default&& group) : pdp::comm::Default{std::move(group)} {}
@@ -32,5 +32,5 @@ class OnHosts : public pdp::comm::Default {
     return pdp::comm::Default::connect(store, rank, size, deadline, pdp::text("host ", host_of(rank, size)));
   }
 
-  static inline Layout layout = Layout::one_host;  // of the worlds that are made from now on
+  static inline Layout layout = Layout::one_host;  // of worlds that connect from now on
 };

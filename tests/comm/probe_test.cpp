@@ -20,7 +20,7 @@ comm::Envelope call() {
 
 }  // namespace probe_test
 
-TEST_CASE("A probe survives its way as a frame", "[comm][probe]") {
+TEST_CASE("probe_of restores a probe from its frame", "[comm][probe]") {
   for (const auto kind : {Probe::Kind::receive, Probe::Kind::send, Probe::Kind::meeting}) {
     const Probe probe{
         .kind = kind, .initiator = 70'000, .attempt = 9, .ranks = 12, .call = probe_test::call(), .received = std::uint64_t{1} << 40};
@@ -35,7 +35,7 @@ TEST_CASE("A probe survives its way as a frame", "[comm][probe]") {
   }
 }
 
-TEST_CASE("A frame that no probe makes is no probe", "[comm][probe]") {
+TEST_CASE("probe_of rejects a frame that does not hold a probe", "[comm][probe]") {
   comm::stream::Frame frame = comm::stream::frame_of({.call = probe_test::call()});
   frame.envelope.reserved = 3;
   CHECK_FALSE(comm::stream::probe_of(frame));
@@ -44,7 +44,7 @@ TEST_CASE("A frame that no probe makes is no probe", "[comm][probe]") {
   CHECK_FALSE(comm::stream::probe_of(frame));
 }
 
-TEST_CASE("A probe log asks after 200 ms of a wait and then in doubled pauses", "[comm][probe]") {
+TEST_CASE("ProbeLog sends a probe after 200 ms of a wait and then in doubling intervals", "[comm][probe]") {
   comm::ProbeLog log{4};
   const comm::TimePoint start{1h};
   log.begin(start);
@@ -58,17 +58,17 @@ TEST_CASE("A probe log asks after 200 ms of a wait and then in doubled pauses", 
   CHECK(log.due(start + 5s + 200ms) == 4u);
 }
 
-TEST_CASE("A probe log knows which probes are about the present wait", "[comm][probe]") {
+TEST_CASE("ProbeLog::is_valid accepts only probes of the current wait", "[comm][probe]") {
   comm::ProbeLog log{4};
   log.begin(comm::TimePoint{1h});
   CHECK_FALSE(log.is_valid({.attempt = 1}));
   CHECK(log.due(comm::TimePoint{2h}) == 1u);
   CHECK(log.is_valid({.attempt = 1}));
-  log.begin(comm::TimePoint{3h});  // something has moved
+  log.begin(comm::TimePoint{3h});  // a message has moved, so a new wait begins
   CHECK_FALSE(log.is_valid({.attempt = 1}));
 }
 
-TEST_CASE("A probe log passes each attempt on once for each call", "[comm][probe]") {
+TEST_CASE("ProbeLog passes on each attempt once for each call", "[comm][probe]") {
   comm::ProbeLog log{4};
   const int one = 0, other = 0;
   const auto passes = [&](std::uint32_t attempt, const int& call, int initiator = 2) {
@@ -83,7 +83,7 @@ TEST_CASE("A probe log passes each attempt on once for each call", "[comm][probe
   CHECK_FALSE(passes(1, other));
 }
 
-TEST_CASE("A deadlock names both ranks and both calls", "[comm][probe]") {
+TEST_CASE("deadlock names both ranks and both calls", "[comm][probe]") {
   const comm::Envelope message{.count = 8, .tag = 5, .verb = comm::Verb::send, .type = pdp::DType::float32};
   const comm::ReceivedProbe back{{.initiator = 1, .ranks = 3, .call = probe_test::call()}, 4};
   const comm::Failure failure = comm::deadlock(back, Probe::Kind::receive, message, 2);
@@ -92,7 +92,7 @@ TEST_CASE("A deadlock names both ranks and both calls", "[comm][probe]") {
                                        "rank 4 for rank 1 (broadcast of 8 float32 with root 2)"));
 }
 
-TEST_CASE("A thread takes a probe only after the messages that may let it go on", "[comm][probe]") {
+TEST_CASE("ThreadTransport takes a probe only if its message is still waiting for a receive", "[comm][probe]") {
   auto world = comm::ThreadTransport::world(2);
   const comm::Envelope first{.count = 1, .bytes = 1, .tag = 1, .verb = comm::Verb::send, .type = pdp::DType::byte};
   comm::Envelope second = first;
@@ -103,16 +103,16 @@ TEST_CASE("A thread takes a probe only after the messages that may let it go on"
   world[1].post(awaited);
   CHECK_FALSE(world[1].progress());
 
-  // Rank 0 sends the first message and asks, before rank 1 looks again.
+  // Rank 0 sends the first message and a probe before rank 1 polls again.
   comm::SendRequest sent{.envelope = first, .data = &from, .peer = 1};
   world[0].post(sent);
   world[0].send_probe({.kind = Probe::Kind::send, .initiator = 0, .attempt = 1, .call = first}, 1, &sent);
   CHECK_FALSE(world[1].take_probe());
   CHECK(world[1].progress());
   CHECK(into == from);
-  CHECK_FALSE(world[1].take_probe());  // what it asks for has come about
+  CHECK_FALSE(world[1].take_probe());  // its message has arrived
 
-  // A probe about a message that nothing expects is for rank 1 to answer.
+  // Rank 1 must answer a probe about a message that has no receive.
   comm::Envelope third = first;
   third.tag = 3;
   comm::SendRequest stuck{.envelope = third, .data = &from, .peer = 1};

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What each rank of a world of 4 that is there hears, or how it fails.
+/// Runs a roll call in a world of 4 in which only the ranks `there` take part. Returns each rank's result, or its error text.
 std::array<std::string, 4> call(const std::vector<int>& there, std::array<comm::Duration, 4> patience) {
   pdp::launch::InProcessStore store;
   std::array<std::string, 4> heard;
@@ -37,11 +37,11 @@ std::array<std::string, 4> call(const std::vector<int>& there, std::array<comm::
 
 }  // namespace
 
-TEST_CASE("all ranks hear what rank 0 makes of the words of all", "[comm][roll_call]") {
+TEST_CASE("RollCall gives every rank the result that rank 0 computes from all words", "[comm][roll_call]") {
   for (const std::string& each : call({0, 1, 2, 3}, {20s, 20s, 20s, 20s})) CHECK(each == "w0w1w2w3");
 }
 
-TEST_CASE("every rank that has come names those that have not, whichever gives up first", "[comm][roll_call]") {
+TEST_CASE("RollCall names the missing ranks on every other rank, whichever times out first", "[comm][roll_call]") {
   const auto first = GENERATE(0u, 2u);
   std::array<comm::Duration, 4> patience{20s, 20s, 20s, 20s};
   patience[first] = 200ms;
@@ -53,7 +53,7 @@ TEST_CASE("every rank that has come names those that have not, whichever gives u
   CHECK(std::chrono::steady_clock::now() - begin < 10s);
 }
 
-TEST_CASE("where rank 0 does not come, it is named", "[comm][roll_call]") {
+TEST_CASE("RollCall names rank 0 if it is missing", "[comm][roll_call]") {
   const auto heard = call({1, 2, 3}, {200ms, 200ms, 200ms, 200ms});
   for (const std::size_t rank : {1u, 2u, 3u}) CHECK_THAT(heard[rank], Contains("has heard nothing of rank 0 (of 4 ranks)"));
 }

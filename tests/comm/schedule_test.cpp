@@ -10,12 +10,12 @@
 namespace comm = pdp::comm;
 using comm::Schedule, comm::Step, comm::Verb;
 
-// The schedules of all ranks are carried out without a transport, by the strictest rule there is: a send is complete only when its receive
-// has been posted. Values are counts, so that what a sum holds twice, or not at all, shows.
+// Simulates the schedules of all ranks without a transport, under the strictest rule: a send completes only when its receive has been
+// posted. Values are counts, so terms that a sum holds twice or not at all are detected.
 
 namespace {
 
-/// A value that keeps apart what each rank has put in: three bits for each of up to 21 ranks.
+/// Counts the contributions of each rank separately: three bits for each of up to 21 ranks.
 using Count = std::uint64_t;
 constexpr Count once(int rank) { return Count{1} << (3 * rank); }
 constexpr Count once_each(int size) {
@@ -26,7 +26,7 @@ constexpr Count once_each(int size) {
 
 constexpr Count add(Count left, Count right) { return left + right; }
 
-/// Numbers that show in which order ranks were combined: this neither commutes nor associates.
+/// Values for append(), which is neither commutative nor associative, so that its result shows the order of ranks.
 constexpr Count digit(int rank) { return static_cast<Count>(rank) + 1; }
 constexpr Count append(Count left, Count right) { return left * 6364136223846793005ULL + (right ^ 0x9e3779b9U); }
 constexpr Count in_order(int size) {
@@ -38,9 +38,9 @@ constexpr Count in_order(int size) {
 struct Rank {
   Schedule schedule;
   std::vector<Count> input, output, scratch;
-  bool in_place = false;  // input and output are one
-  int host = 0;           // ranks of one host meet
-  std::size_t begun = 0;  // steps of this round and those before
+  bool in_place = false;  // input and output are the same buffer
+  int host = 0;           // ranks of one host execute `together` steps in shared memory
+  std::size_t begun = 0;  // steps of this and earlier rounds
   std::vector<char> done;
 
   constexpr std::vector<Count>& buffer(Step::Buffer which) {
@@ -58,7 +58,7 @@ class Simulation {
     }
   }
 
-  /// Null when every rank comes to its end; else what is wrong.
+  /// Returns null if every rank completes its schedule, else a description of the fault.
   constexpr const char* run() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -81,7 +81,7 @@ class Simulation {
   static constexpr bool is_local(const Step& step) { return step.action == Step::Action::copy || step.action == Step::Action::add; }
   static constexpr bool overlap(const Step& a, const Step& b) { return a.offset < b.offset + b.count && b.offset < a.offset + a.count; }
 
-  /// Begins a rank's next round if the one before is complete.
+  /// Begins a rank's next round if the previous one is complete. Returns whether it did.
   constexpr bool begin_round(Rank& rank) {
     const auto& steps = rank.schedule.steps();
     if (rank.begun == steps.size()) return false;
@@ -119,7 +119,7 @@ class Simulation {
     return true;
   }
 
-  /// The first message that is under way at both ends.
+  /// Delivers the first message that both ends have posted. Returns whether there is one.
   constexpr bool deliver(int from, int to) {
     Rank &sender = ranks_[static_cast<std::size_t>(from)], &receiver = ranks_[static_cast<std::size_t>(to)];
     const auto first = [](const Rank& rank, int peer, bool sends) {
@@ -145,13 +145,13 @@ class Simulation {
     return true;
   }
 
-  /// The step in which a rank waits for the others of its host; the number of its steps if it does not.
+  /// Returns the step in which a rank waits for the others of its host, or the number of its steps if it does not wait.
   static constexpr std::size_t meeting(const Rank& rank) {
     for (std::size_t i = 0; i < rank.begun; ++i)
       if (!rank.done[i] && rank.schedule.steps()[i].action == Step::Action::together) return i;
     return rank.done.size();
   }
-  /// Once all ranks of a host are there, all have what they reduce, in the order of ranks.
+  /// Reduces the values of all ranks of a host in the order of ranks, if all have arrived. Returns whether it did.
   constexpr bool meet(int host) {
     std::vector<Rank*> here;
     for (Rank& rank : ranks_)
@@ -184,10 +184,10 @@ class Simulation {
 };
 
 constexpr Count unwritten = ~Count{0};
-/// Element `i` of what a rank brings where values are moved and not added.
+/// Element `i` of a rank's input for verbs that do not reduce.
 constexpr Count mark(int rank, std::size_t i) { return static_cast<Count>(rank) * 1000 + i + 1; }
 
-/// Null when the schedules that `write(schedule, rank)` gives carry out the verb; else what is wrong.
+/// Returns null if the schedules that `write(schedule, rank)` writes implement the verb, else a description of the fault.
 template <class Write>
 constexpr const char* faults(Verb verb, int size, int root, std::size_t count, const Write& write, bool ordered = false,
                              const std::vector<int>& host_of = {}) {
@@ -219,7 +219,7 @@ constexpr const char* faults(Verb verb, int size, int root, std::size_t count, c
   for (int rank = 0; rank < size; ++rank) {
     const auto& output = simulation.output(rank);
     for (std::size_t i = 0; i < output.size(); ++i) {
-      Count expected = ordered ? in_order(size) : once_each(size);  // of the reductions
+      Count expected = ordered ? in_order(size) : once_each(size);  // for reductions
       if (verb == Verb::reduce && rank != root) expected = brings(rank);
       if (verb == Verb::broadcast) expected = mark(root, i);
       if (verb == Verb::all_gather || verb == Verb::gather) expected = mark(static_cast<int>(i / count), i % count);
@@ -235,7 +235,7 @@ constexpr comm::algorithm::Extent extent(std::size_t count) {
   return {.count = count, .shards = comm::Shards{count}, .received = comm::Shards{count}};
 }
 
-/// The same for the algorithm that is chosen for the count.
+/// The same for the algorithm that select() chooses for the count.
 constexpr const char* faults_of_chosen(Verb verb, int size, int root, std::size_t count, std::size_t element_bytes = 1) {
   return faults(verb, size, root, count, [&](Schedule& schedule, int rank) {
     comm::algorithm::select(schedule, verb, rank, size, root, extent(count), element_bytes);
@@ -254,7 +254,7 @@ static_assert(sound_for(1) && sound_for(2) && sound_for(3) && sound_for(4), "the
 
 }  // namespace
 
-TEST_CASE("every schedule ends under rendezvous sends and counts each value exactly once, on up to 17 ranks", "[comm][schedule]") {
+TEST_CASE("Every schedule completes under rendezvous sends and counts each value once on up to 17 ranks", "[comm][schedule]") {
   for (int size = 1; size <= 17; ++size)
     for (const Verb verb : reductions_and_moves)
       for (int root = 0; root < size; ++root)
@@ -265,7 +265,7 @@ TEST_CASE("every schedule ends under rendezvous sends and counts each value exac
         }
 }
 
-TEST_CASE("every algorithm of all_reduce is sound whatever the count, fewer elements than ranks included", "[comm][schedule]") {
+TEST_CASE("Every algorithm of all_reduce is correct for any count, also with fewer elements than ranks", "[comm][schedule]") {
   using enum comm::algorithm::AllReduce;
   for (int size = 1; size <= 17; ++size)
     for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{16}, std::size_t{18}, std::size_t{53}})
@@ -277,7 +277,7 @@ TEST_CASE("every algorithm of all_reduce is sound whatever the count, fewer elem
       }
 }
 
-TEST_CASE("reductions in the order of ranks combine in that order, on every rank and for every root", "[comm][schedule]") {
+TEST_CASE("Order::of_ranks combines values in the order of ranks on every rank and for every root", "[comm][schedule]") {
   for (int size = 1; size <= 12; ++size)
     for (const Verb verb : {Verb::reduce, Verb::all_reduce, Verb::reduce_scatter})
       for (int root = 0; root < size; ++root) {
@@ -291,14 +291,14 @@ TEST_CASE("reductions in the order of ranks combine in that order, on every rank
       }
 }
 
-TEST_CASE("collectives on two levels are sound, however the ranks lie on hosts", "[comm][schedule]") {
+TEST_CASE("TwoLevel collectives are correct for different placements of ranks on hosts", "[comm][schedule]") {
   const auto layout = [](int kind, int size) {
     std::vector<int> host_of;
     for (int rank = 0; rank < size; ++rank) {
       const int host = kind == 0 ? rank / 2 : kind == 1 ? rank % 3 : kind == 2 ? rank * rank % 5 : rank == size - 1;
       host_of.push_back(host);
     }
-    std::vector<int> met;  // hosts count in the order of their first ranks
+    std::vector<int> met;  // hosts are numbered in the order of their first ranks
     for (int& host : host_of) {
       const auto found = std::find(met.begin(), met.end(), host);
       if (found == met.end()) met.push_back(host);
@@ -340,16 +340,16 @@ TEST_CASE("Rabenseifner's algorithm sends as few bytes as a ring, in fewer round
   }
 }
 
-TEST_CASE("the table has a row for every world and size, and takes the first that fits", "[comm][schedule]") {
+TEST_CASE("all_reduce_choices is sorted, and choose returns the algorithm of the matching row", "[comm][schedule]") {
   const auto& rows = comm::algorithm::all_reduce_choices;
   for (const auto& row : rows) CHECK(comm::algorithm::choose(row.ranks, row.bytes) == row.algorithm);
   for (std::size_t i = 1; i < rows.size(); ++i)
     CHECK((rows[i - 1].ranks < rows[i].ranks || (rows[i - 1].ranks == rows[i].ranks && rows[i - 1].bytes < rows[i].bytes)));
 }
 
-TEST_CASE("nobody leaves a barrier before everybody has come", "[comm][schedule]") {
+TEST_CASE("No rank leaves a barrier before every rank has entered it", "[comm][schedule]") {
   for (int size = 1; size <= 17; ++size) {
-    // Who has come, as far as a rank knows: known[rank] has the bits of those that it has heard of, directly or not.
+    // known[rank] has a bit for each rank that it knows to have entered, directly or through others.
     std::vector<Schedule> schedules(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank)
       comm::algorithm::select(schedules[static_cast<std::size_t>(rank)], Verb::barrier, rank, size, -1, {}, 1);
@@ -372,7 +372,7 @@ TEST_CASE("nobody leaves a barrier before everybody has come", "[comm][schedule]
   }
 }
 
-TEST_CASE("the simulation finds the faults that it is there for", "[comm][schedule]") {
+TEST_CASE("Simulation detects deadlocks, wrong sizes, overlapping messages and wrong sums", "[comm][schedule]") {
   const auto exchange = [](bool receive_first, std::size_t received) {
     return [=](Schedule& schedule, int rank) {
       if (receive_first) {

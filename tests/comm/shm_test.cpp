@@ -22,7 +22,7 @@ using Address = shm::Address;
 
 namespace {
 
-/// The address that rank 0 of a world of `size`, made by this process, gives to the others; the world stays incomplete until `rest`.
+/// Rank 0 of a world of `size`, in a thread. It publishes its address in `store` and waits up to `patience` for the other ranks.
 struct Incomplete {
   explicit Incomplete(int size, comm::Duration patience)
       : zero{[this, size, patience] {
@@ -35,10 +35,10 @@ struct Incomplete {
 
   pdp::launch::InProcessStore store;
   std::exception_ptr thrown;
-  std::jthread zero;  // last, as it uses the others
+  std::jthread zero;  // last, since it uses the members above
 };
 
-/// A process that is killed when this goes.
+/// A child process that runs `function`. The destructor kills it.
 struct Process {
   explicit Process(const std::function<void()>& function) : id{::fork()} {
     if (id != 0) return;
@@ -56,7 +56,7 @@ struct Process {
   pid_t id;
 };
 
-/// Rank 0 here and rank 1 in a process of its own, which does `function`.
+/// A world of two. Rank 1 runs `function` in a child process. The test enters as rank 0.
 struct TwoProcesses {
   explicit TwoProcesses(const std::function<void(ShmTransport&)>& function)
       : nonce{shm::draw_nonce()}, segment{std::make_shared<shm::Segment>(shm::Segment::create(2, nonce))}, one{[&] {
@@ -64,7 +64,7 @@ struct TwoProcesses {
           function(transport);
         }} {}
 
-  /// The process is a copy of this one, so it has the memory without a store.
+  /// The child is a fork of this process, so it has the segment without a store.
   [[nodiscard]] ShmTransport enter(int rank) const {
     segment->map_rings_of(rank);
     shm::Entrance entrance{*segment, rank};
@@ -82,7 +82,7 @@ void sleep_for_ever(ShmTransport&) {
 
 }  // namespace
 
-TEST_CASE("shm: the address of the ranks' memory survives being written and read", "[comm][shm]") {
+TEST_CASE("shm::Address::parse restores an address from its text and rejects malformed text", "[comm][shm]") {
   const Address address{.process = 4194304, .file = 17, .host = "host/pid:[1]", .nonce = shm::draw_nonce()};
   const Address read = Address::parse(address.to_string());
   CHECK(read.process == address.process);
@@ -95,7 +95,7 @@ TEST_CASE("shm: the address of the ranks' memory survives being written and read
   CHECK_THROWS_AS(Address::parse("x" + whole), pdp::ConfigError);
 }
 
-TEST_CASE("shm: a rank that never comes is named when the time is over", "[comm][shm]") {
+TEST_CASE("ShmTransport::connect names the missing ranks at the deadline", "[comm][shm]") {
   pdp::launch::InProcessStore store;
   std::exception_ptr thrown[2];
   {
@@ -109,7 +109,7 @@ TEST_CASE("shm: a rank that never comes is named when the time is over", "[comm]
         }
       });
   }
-  // The first of the two to give up leaves, which the other one may see before its own time is over.
+  // The first of the two to time out leaves. The other may notice that before its own deadline.
   CHECK((is<pdp::Timeout>(thrown[0]) || is<pdp::Timeout>(thrown[1])));
   for (const auto& each : thrown)
     if (is<pdp::Timeout>(each))
@@ -118,13 +118,13 @@ TEST_CASE("shm: a rank that never comes is named when the time is over", "[comm]
       CHECK((lost_rank(each) == 0 || lost_rank(each) == 2));
 }
 
-TEST_CASE("shm: without rank 0, the others say so", "[comm][shm]") {
+TEST_CASE("ShmTransport::connect names rank 0 if it is missing", "[comm][shm]") {
   pdp::launch::InProcessStore store;
   CHECK_THROWS_WITH(ShmTransport::connect(store, 1, 2, Clock::now() + std::chrono::milliseconds{50}),
                     Contains("rank 1 has heard nothing of rank 0 (of 2 ranks)"));
 }
 
-TEST_CASE("shm: memory that is not the job's is refused", "[comm][shm]") {
+TEST_CASE("ShmTransport::connect rejects a segment that is not the job's", "[comm][shm]") {
   Incomplete job{2, std::chrono::milliseconds{500}};
   const Address address = Address::parse(job.store.wait("shm/segment", patience()));
   pdp::launch::InProcessStore other;
@@ -140,7 +140,7 @@ TEST_CASE("shm: memory that is not the job's is refused", "[comm][shm]") {
     other.set("shm/segment", wrong.to_string());
     CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs"));
   }
-  SECTION("a process that is not there") {
+  SECTION("of a process that does not exist") {
     wrong.process = 0x7fffffff;
     other.set("shm/segment", wrong.to_string());
     CHECK_THROWS_AS(ShmTransport::connect(other, 1, 2, patience()), pdp::PeerLost);
@@ -157,7 +157,7 @@ TEST_CASE("shm: memory that is not the job's is refused", "[comm][shm]") {
   }
 }
 
-TEST_CASE("shm: two processes that were started as one rank are told so", "[comm][shm]") {
+TEST_CASE("ShmTransport::connect throws on one of two processes that were started as the same rank", "[comm][shm]") {
   Incomplete job{3, std::chrono::milliseconds{500}};
   std::vector<std::exception_ptr> thrown(2);
   {
@@ -175,10 +175,10 @@ TEST_CASE("shm: two processes that were started as one rank are told so", "[comm
   CHECK_THAT(words(thrown[is<pdp::ConfigError>(thrown[0]) ? 0 : 1]), Contains("two processes were started as the same rank"));
 }
 
-TEST_CASE("shm: a process that is killed is lost for a rank that waits for it", "[comm][shm][faults]") {
+TEST_CASE("ShmTransport reports a killed process as lost", "[comm][shm][faults]") {
   TwoProcesses job{sleep_for_ever};
   ShmTransport zero = job.enter(0);
-  SECTION("and is busy looking") {
+  SECTION("to a rank that polls") {
     job.one.kill();
     std::vector<std::byte> values(8);
     ReceiveRequest request;
@@ -192,7 +192,7 @@ TEST_CASE("shm: a process that is killed is lost for a rank that waits for it", 
       }
     CHECK(lost_rank(thrown) == 1);
   }
-  SECTION("and sleeps") {
+  SECTION("to a rank that sleeps") {
     std::exception_ptr thrown;
     {
       const std::jthread waiter{[&] { thrown = failure_of(zero); }};
@@ -202,7 +202,7 @@ TEST_CASE("shm: a process that is killed is lost for a rank that waits for it", 
     CHECK(lost_rank(thrown) == 1);
     CHECK_THAT(words(thrown), Contains("rank 1 is gone"));
   }
-  SECTION("and has more to say than there is room for") {
+  SECTION("to a rank whose message does not fit into the ring") {
     const std::vector<std::byte> values(8 << 20);
     SendRequest request;
     fill(request, 1, values);
@@ -213,7 +213,7 @@ TEST_CASE("shm: a process that is killed is lost for a rank that waits for it", 
   }
 }
 
-TEST_CASE("shm: what a process has sent before it is killed arrives", "[comm][shm][faults]") {
+TEST_CASE("ShmTransport delivers a message that was sent before its sender was killed", "[comm][shm][faults]") {
   TwoProcesses job{[](ShmTransport& transport) {
     send(transport, 0, pattern(1000, 3));
     sleep_for_ever(transport);
@@ -225,7 +225,7 @@ TEST_CASE("shm: what a process has sent before it is killed arrives", "[comm][sh
   CHECK(lost_rank(failure_of(zero)) == 1);
 }
 
-TEST_CASE("shm: a rank that is killed while the job starts is lost for those who wait for the others", "[comm][shm][faults]") {
+TEST_CASE("shm::Entrance reports a rank that is killed during the start as lost", "[comm][shm][faults]") {
   const shm::Nonce nonce = shm::draw_nonce();
   const shm::Segment segment = shm::Segment::create(3, nonce);
   Process one{[&] {
@@ -249,7 +249,7 @@ TEST_CASE("shm: a rank that is killed while the job starts is lost for those who
   CHECK_THAT(words(thrown), Contains("its process ended while the job was still starting"));
 }
 
-TEST_CASE("shm: where a rank gives up at the start, the others are told who is missing, and not that it is gone", "[comm][shm][faults]") {
+TEST_CASE("shm::Entrance names the missing rank, not the rank that gave up waiting for it", "[comm][shm][faults]") {
   const shm::Segment segment = shm::Segment::create(3, shm::draw_nonce());
   shm::Entrance entrance{segment, 1, 0, /*world_ranks*/ {4, 5, 7}};
   { const shm::Entrance gives_up{segment, 0, 0, {4, 5, 7}}; }
@@ -262,7 +262,7 @@ TEST_CASE("shm: where a rank gives up at the start, the others are told who is m
   CHECK_THAT(said, StartsWith("rank 5 has heard nothing of rank 7 (of 3 ranks)"));
 }
 
-TEST_CASE("shm: ranks that are threads on one mapping exchange messages around the ends of their rings", "[comm][shm]") {
+TEST_CASE("ShmTransport carries messages across the ends of its rings between threads on one mapping", "[comm][shm]") {
   constexpr int size = 3;
   const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(size, shm::draw_nonce()));
   for (int rank = 0; rank < size; ++rank) segment->map_rings_of(rank);
@@ -298,7 +298,7 @@ TEST_CASE("shm: ranks that are threads on one mapping exchange messages around t
     if (each) std::rethrow_exception(each);
 }
 
-TEST_CASE("shm: a message of some size is sent while its receiver does not look", "[comm][shm]") {
+TEST_CASE("Shm sends a message of 1.9 MB while its receiver does not poll", "[comm][shm]") {
   check_on_ranks<comm::Shm>(2, [](comm::Shm& world, Findings& findings) {
     std::vector<float> values(480'000, 1);
     for (int round = 0; round < 3; ++round) {
@@ -314,7 +314,7 @@ TEST_CASE("shm: a message of some size is sent while its receiver does not look"
   });
 }
 
-TEST_CASE("shm: counters that make no sense end the world and touch nothing beyond the ring", "[comm][shm]") {
+TEST_CASE("ShmTransport reports the peer as lost if a counter of its ring is out of range", "[comm][shm]") {
   const auto segment = std::make_shared<shm::Segment>(shm::Segment::create(2, shm::draw_nonce()));
   segment->map_rings_of(0);
   ShmTransport zero{0, shm::Rings{segment, 0, shm::Processes{2}}};
@@ -328,7 +328,7 @@ namespace {
 
 using Meeting = comm::together::Meeting<shm::Arenas, shm::Bell>;
 
-/// What the ranks of a world show each other, all of them in this test's hands.
+/// The shared state of all ranks of a world. The test acts for each rank.
 struct Table {
   explicit Table(int size) : segment{shm::Segment::create(size, shm::draw_nonce())}, arenas(static_cast<std::size_t>(size)) {
     for (int rank = 0; rank < size; ++rank) bells.emplace_back(segment.seat(rank).parking);
@@ -338,7 +338,7 @@ struct Table {
       ranks.emplace_back(comm::Envelope::world, partners, rank, arenas[static_cast<std::size_t>(rank)]);
   }
 
-  /// Memory that all ranks see, of each of them.
+  /// Makes an arena, which is memory of each rank that all ranks map. Returns each rank's region of it.
   std::vector<comm::Region> make_arena(std::uint64_t number, std::size_t bytes) {
     std::vector<int> all(arenas.size());
     std::iota(all.begin(), all.end(), 0);
@@ -361,8 +361,7 @@ struct Table {
 
 }  // namespace
 
-TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, wherever its values lie and whoever is asked to move it",
-          "[comm][shm]") {
+TEST_CASE("Meeting sums to equal bits on all ranks for any mix of memory and any order of begin and advance", "[comm][shm]") {
   const int size = GENERATE(2, 3, 5);
   const std::size_t count = GENERATE(as<std::size_t>{}, 0, 1, 2, 3, 1000, 1025, 16'384, 16'385, 200'003);
   const std::size_t bytes = count * sizeof(float);
@@ -375,7 +374,7 @@ TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, 
     std::vector<comm::GroupRequest> requests(table.ranks.size());
     std::vector<float> sums(count);
     for (std::size_t rank = 0; rank < table.ranks.size(); ++rank) {
-      // Calls of memory of the ranks' own, of one arena, and of any mixture; at the same place in the arena or not.
+      // Values lie in the ranks' own memory, in one arena, or in any mixture of these, at equal or different offsets.
       dice = pdp::random::mix(dice);
       const std::uint64_t where = call % 4 == 1 ? 0 : call % 4 == 2 ? 1 : dice % 3;
       const std::size_t offset = call % 3 == 0 ? dice / 7 % 1024 : 16;
@@ -407,13 +406,13 @@ TEST_CASE("shm: a collective of all ranks is moved to the same bits everywhere, 
       Meeting& any = table.ranks[dice / 3 % table.ranks.size()];
       const bool ready = any.ready(), pending = any.request() != nullptr;
       CHECK((ready || !pending || any.missing() >= 0));
-      CHECK(any.advance() == ready);  // a call that is complete has moved, or its rank would go to sleep for it
+      CHECK(any.advance() == ready);  // must report progress for a ready call, or its rank would go to sleep
     }
     for (const float* each : values) CHECK(std::equal(sums.begin(), sums.end(), each));
   }
 }
 
-TEST_CASE("shm: groups add up in memory that they or the world have made, side by side", "[comm][shm][split]") {
+TEST_CASE("Shm reduces several groups at once in memory that the groups or the world allocated", "[comm][shm][split]") {
   check_on_ranks<comm::Shm>(5, [](comm::Shm& world, Findings& findings) {
     comm::Shm part = world.split(world.rank() % 2, 0), all = world.split(0, -world.rank());
     auto of_world = world.allocate<double>(30'000), of_part = part.allocate<double>(20'000);
@@ -434,7 +433,7 @@ TEST_CASE("shm: groups add up in memory that they or the world have made, side b
       part.all_reduce(of_world.span().subspan(1, 8000), comm::Sum{});
       findings.expect(of_world[0] == 5 && of_world[1] == 5 * members && of_world[8000] == 5 * members && of_world[8001] == 5,
                       "the sum of a part in the world's memory");
-      // Memory of the part, whose two halves are different arenas to the world, and memory of one rank's own.
+      // Memory of the parts, which are different arenas to the world, and own memory of rank 4.
       std::ranges::fill(of_part, 2);
       std::vector<double> mixed(10'000, 2);
       world.all_reduce(world.rank() == 4 ? std::span{mixed} : of_part.span().first(10'000), comm::Sum{});
@@ -443,7 +442,8 @@ TEST_CASE("shm: groups add up in memory that they or the world have made, side b
   });
 }
 
-TEMPLATE_TEST_CASE("ranks of one host see the memory that they have made together", "[comm][allocate]", comm::Shm, comm::Thread) {
+TEMPLATE_TEST_CASE("Registered::of gives access to the memory of other ranks on the same host", "[comm][allocate]", comm::Shm,
+                   comm::Thread) {
   const int size = GENERATE(1, 2, 3, 5);
   check_on_ranks<TestType>(size, [size](TestType& world, Findings& findings) {
     behaviour::common_memory(world, findings, size > 1);
@@ -454,11 +454,11 @@ TEMPLATE_TEST_CASE("ranks of one host see the memory that they have made togethe
   });
 }
 
-TEST_CASE("tcp: ranks do not see each other's memory", "[comm][tcp][allocate]") {
+TEST_CASE("Tcp shares no memory between ranks", "[comm][tcp][allocate]") {
   check_on_ranks<comm::Tcp>(2, [](comm::Tcp& world, Findings& findings) { behaviour::common_memory(world, findings, false); });
 }
 
-TEST_CASE("shm: ranks that ask for memory of different size are told so, all of them, and go on", "[comm][shm][allocate]") {
+TEST_CASE("Shm::allocate throws on every rank if the sizes differ, and the world remains usable", "[comm][shm][allocate]") {
   check_on_ranks<comm::Shm>(3, [](comm::Shm& world, Findings& findings) {
     for (const std::size_t other : {std::size_t{0}, std::size_t{4000}}) {
       std::string told;
@@ -478,7 +478,7 @@ TEST_CASE("shm: ranks that ask for memory of different size are told so, all of 
   });
 }
 
-TEST_CASE("shm: ranks that have made different calls find out in a collective without messages", "[comm][shm][mismatch]") {
+TEST_CASE("Meeting reports calls with different sequence numbers on both ranks", "[comm][shm][mismatch]") {
   Table table{2};
   Meeting &zero = table.ranks[0], &one = table.ranks[1];
   comm::GroupRequest requests[2];

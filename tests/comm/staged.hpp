@@ -1,5 +1,5 @@
-// A communicator of devices for tests that keep their values on the host: they are copied to the device before each call and back after it.
-// So the tests of all backends run on it, on the stand-in as on GPUs.
+// Wraps a communicator of device memory for tests that keep their values on the host. Each call copies the values to the device and back.
+// So the tests of all backends run on it, both on the stand-in and on GPUs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-/// Memory of the current device. Not copied.
+/// Owns memory of the current device. Cannot be copied.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -34,12 +34,12 @@ class DeviceMemory {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// Memory of one device that is used again: to free it waits for all that the device does, which may be for other ranks.
+/// Reuses memory of one device. Freeing it would wait for all work of the device, which may itself wait for other ranks.
 class DevicePool {
  public:
   explicit DevicePool(int device) : device_{device} {}
 
-  /// What is borrowed goes back by itself.
+  /// Memory borrowed from the pool. The destructor returns it.
   class Loan {
    public:
     Loan(DevicePool& pool, std::size_t bytes) : pool_{pool}, bytes_{std::bit_ceil(bytes)} {
@@ -73,7 +73,7 @@ template <pdp::comm::Calls C>
 class StagedCalls {
   using ErasedSpan = pdp::comm::ErasedSpan;
 
-  /// What a call reads and writes, on the device. The second memory may lie within the first one.
+  /// Device copies of the memory that a call reads and writes. The second may lie within the first.
   struct Stage {
     ErasedSpan host_first, host_second, first, second;
     DevicePool::Loan block, second_block;
@@ -107,7 +107,7 @@ class StagedCalls {
     Work() = default;
     Work(Work&&) noexcept = default;
     Work& operator=(Work&& other) noexcept {
-      inner_ = std::move(other.inner_);  // before the memory that it may write to
+      inner_ = std::move(other.inner_);  // before the memory that it may still write to
       stage_ = std::move(other.stage_);
       return *this;
     }
@@ -130,7 +130,7 @@ class StagedCalls {
   StagedCalls(C inner, std::shared_ptr<DevicePool> pool) : pool_{std::move(pool)}, inner_{std::move(inner)} {}
   StagedCalls(StagedCalls&&) noexcept = default;
   StagedCalls& operator=(StagedCalls&& other) noexcept {
-    inner_ = std::move(other.inner_);  // before the memory that it may write to
+    inner_ = std::move(other.inner_);  // before the memory that it may still write to
     pool_ = std::move(other.pool_);
     return *this;
   }
@@ -145,11 +145,11 @@ class StagedCalls {
   void end_group() requires pdp::comm::GroupsCalls<C> { inner_.end_group(); }
 
   Work start(const pdp::comm::Request& request) {
-    // What is only read comes back as it went. The shard may lie within the whole.
+    // Memory that is only read comes back unchanged. The shard may lie within the whole.
     const bool spreads = pdp::comm::spreads(request.verb) || !pdp::comm::has_shards(request.verb);
     auto stage = std::make_unique<Stage>(*pool_, spreads ? request.in : request.out, spreads ? request.out : request.in);
     pdp::comm::Request on_device = request;
-    on_device.waits_at_once = false;  // the results are copied when the Work is waited for
+    on_device.waits_at_once = false;  // Work::wait() copies the results to the host
     on_device.in = spreads ? stage->first : stage->second;
     on_device.out = spreads ? stage->second : stage->first;
     auto work = inner_.start(on_device);

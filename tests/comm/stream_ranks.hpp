@@ -1,4 +1,4 @@
-// What the tests of transports over streams share: ranks as threads over real sockets or rings, and calls that wait.
+// Helpers for the tests of stream transports: ranks as threads over real sockets or rings, and blocking calls.
 #pragma once
 
 #include <pdp/comm/message/stream/frame.hpp>
@@ -26,13 +26,13 @@ using pdp::comm::SendRequest;
 using pdp::comm::ShmTransport;
 using pdp::comm::TcpTransport;
 
-/// Long enough for the slowest machine; what is expected happens long before.
+/// A deadline that even the slowest machine meets. A passing test never waits that long.
 inline pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
 
 template <class Transport>
 using Function = std::function<void(Transport&)>;
 
-/// Runs the function on every rank of a new world; what each of them threw, or null.
+/// Runs the function on every rank of a new world. Returns each rank's exception, or null.
 template <class Transport>
 std::vector<std::exception_ptr> outcomes(int size, const Function<Transport>& function) {
   pdp::launch::InProcessStore store;
@@ -51,14 +51,14 @@ std::vector<std::exception_ptr> outcomes(int size, const Function<Transport>& fu
   return thrown;
 }
 
-/// As outcomes(), where nothing may be thrown.
+/// As outcomes(), but rethrows the first exception.
 template <class Transport>
 void ranks(int size, const Function<Transport>& function) {
   for (const std::exception_ptr& thrown : outcomes<Transport>(size, function))
     if (thrown) std::rethrow_exception(thrown);
 }
 
-/// In rank threads, where Catch2's assertions may not be used.
+/// Replaces Catch2's assertions, which must not be used in rank threads.
 inline void require(bool condition, const std::string& what) {
   if (!condition) throw std::logic_error{what};
 }
@@ -111,7 +111,7 @@ std::vector<std::byte> receive(Transport& transport, int peer, std::size_t bytes
   return values;
 }
 
-/// Moves messages until the transport throws; gives what it threw.
+/// Moves messages until the transport throws, and returns the exception. Returns null after a minute.
 template <class Transport>
 std::exception_ptr failure_of(Transport& transport) {
   try {
@@ -152,13 +152,13 @@ inline int lost_rank(const std::exception_ptr& thrown) {
   return -2;
 }
 
-/// The two ends of a connection that no handshake has seen: one for a transport, one for the test to do harm with.
+/// The two ends of a connection without a handshake: one for a transport, one for the test.
 inline std::pair<pdp::comm::Descriptor, pdp::comm::Descriptor> pair_of_sockets() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error{"socketpair"};
   return {pdp::comm::Descriptor{ends[0]}, pdp::comm::Descriptor{ends[1]}};
 }
-/// Rank 0 of two, whose peer is the test.
+/// Rank 0 of a world of two. The test plays rank 1.
 struct Bare {
   TcpTransport transport;
   pdp::comm::Descriptor peer;

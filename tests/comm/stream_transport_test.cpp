@@ -6,7 +6,7 @@
 using namespace stream_test;
 using pdp::comm::stream::Frame;
 
-TEMPLATE_TEST_CASE("streams: a message of any size arrives as it was sent", "[comm][stream]", ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports deliver messages of any size unchanged", "[comm][stream]", ShmTransport, TcpTransport) {
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{4096}, std::size_t{16384},
                                   Frame::capacity - 1, Frame::capacity, Frame::capacity + 1, 3 * Frame::capacity + 17})
     ranks<TestType>(2, [&](TestType& transport) {
@@ -16,7 +16,7 @@ TEMPLATE_TEST_CASE("streams: a message of any size arrives as it was sent", "[co
     });
 }
 
-TEMPLATE_TEST_CASE("streams: large messages both ways at once do not wait for each other", "[comm][stream]", ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports carry large messages in both directions at once", "[comm][stream]", ShmTransport, TcpTransport) {
   constexpr std::size_t bytes = 24 * 1024 * 1024;
   ranks<TestType>(3, [&](TestType& transport) {
     std::vector<std::vector<std::byte>> out(3), in(3, std::vector<std::byte>(bytes));
@@ -40,15 +40,15 @@ TEMPLATE_TEST_CASE("streams: large messages both ways at once do not wait for ea
   });
 }
 
-TEMPLATE_TEST_CASE("streams: messages with one tag keep their order, and those with another may be taken first", "[comm][stream]",
-                   ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports keep the order of messages with one tag, but not across tags", "[comm][stream]", ShmTransport,
+                   TcpTransport) {
   constexpr int count = 40;
   ranks<TestType>(2, [](TestType& transport) {
     if (transport.rank() == 0) {
       for (int i = 0; i < count; ++i) send(transport, 1, pattern(static_cast<std::size_t>(1000 * i), i), i % 2);
       receive(transport, 1, 1, 7);
     } else {
-      for (const int tag : {1, 0})  // nothing of tag 1 is expected when the first of tag 0 arrives
+      for (const int tag : {1, 0})  // messages with tag 0 arrive before their receives are posted
         for (int i = tag; i < count; i += 2)
           require(receive(transport, 0, static_cast<std::size_t>(1000 * i), tag) == pattern(static_cast<std::size_t>(1000 * i), i),
                   "order");
@@ -57,7 +57,7 @@ TEMPLATE_TEST_CASE("streams: messages with one tag keep their order, and those w
   });
 }
 
-TEMPLATE_TEST_CASE("streams: a message that is larger than all buffers and expected by nobody does not hold up another", "[comm][stream]",
+TEMPLATE_TEST_CASE("Stream transports deliver a message behind an unexpected one that is larger than all buffers", "[comm][stream]",
                    ShmTransport, TcpTransport) {
   constexpr std::size_t large = 32 * 1024 * 1024;
   ranks<TestType>(2, [](TestType& transport) {
@@ -77,8 +77,8 @@ TEMPLATE_TEST_CASE("streams: a message that is larger than all buffers and expec
   });
 }
 
-TEMPLATE_TEST_CASE("streams: what is combined on the way arrives in whole and aligned elements, whatever came before it", "[comm][stream]",
-                   ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports combine whole, aligned elements, whatever message came before", "[comm][stream]", ShmTransport,
+                   TcpTransport) {
   for (const std::size_t odd : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{1001}})
     for (const std::size_t count : {std::size_t{1}, std::size_t{5}, std::size_t{8191}, std::size_t{100'003}})
       ranks<TestType>(2, [&](TestType& transport) {
@@ -116,7 +116,7 @@ TEMPLATE_TEST_CASE("streams: what is combined on the way arrives in whole and al
       });
 }
 
-TEMPLATE_TEST_CASE("streams: calls that differ are told to both ranks, with both calls", "[comm][stream][mismatch]", ShmTransport,
+TEMPLATE_TEST_CASE("Stream transports throw MismatchedCollective with both calls on both ranks", "[comm][stream][mismatch]", ShmTransport,
                    TcpTransport) {
   const bool receive_first = GENERATE(false, true);
   const auto thrown = outcomes<TestType>(2, [&](TestType& transport) {
@@ -140,7 +140,7 @@ TEMPLATE_TEST_CASE("streams: calls that differ are told to both ranks, with both
   }
 }
 
-TEMPLATE_TEST_CASE("streams: a failure is told to every rank, which all throw the same", "[comm][stream]", ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports throw the same failure on every rank", "[comm][stream]", ShmTransport, TcpTransport) {
   const auto thrown = outcomes<TestType>(4, [](TestType& transport) {
     if (transport.rank() == 2) transport.fail({pdp::comm::Failure::Kind::timeout, 2, "rank 2 has waited long enough"});
     if (const auto failed = failure_of(transport)) std::rethrow_exception(failed);
@@ -151,8 +151,8 @@ TEMPLATE_TEST_CASE("streams: a failure is told to every rank, which all throw th
   }
 }
 
-TEMPLATE_TEST_CASE("streams: a failure is told even while a message is half sent, and nobody takes the half for a whole", "[comm][stream]",
-                   ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports report a failure within a message and do not complete that message", "[comm][stream]", ShmTransport,
+                   TcpTransport) {
   std::atomic<bool> failed{false};
   const auto thrown = outcomes<TestType>(2, [&](TestType& transport) {
     std::vector<std::byte> values(std::size_t{64} << 20);
@@ -179,8 +179,8 @@ TEMPLATE_TEST_CASE("streams: a failure is told even while a message is half sent
   for (const auto& each : thrown) CHECK(words(each) == "rank 0 gave up");
 }
 
-TEMPLATE_TEST_CASE("streams: a rank that ends its part is lost only for those who still need it", "[comm][stream]", ShmTransport,
-                   TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports report a rank that has left only to ranks that still have a call with it", "[comm][stream]",
+                   ShmTransport, TcpTransport) {
   const auto thrown = outcomes<TestType>(3, [](TestType& transport) {
     if (transport.rank() == 2) return;
     if (transport.rank() == 1) send(transport, 0, pattern(10, 1), 5);
@@ -195,7 +195,7 @@ TEMPLATE_TEST_CASE("streams: a rank that ends its part is lost only for those wh
   CHECK_FALSE(thrown[2]);
 }
 
-TEMPLATE_TEST_CASE("streams: what a rank has sent arrives, although it leaves at once", "[comm][stream]", ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports deliver a message whose sender leaves at once", "[comm][stream]", ShmTransport, TcpTransport) {
   constexpr std::size_t bytes = 100'000;
   std::atomic<bool> gone{false};
   ranks<TestType>(2, [&](TestType& transport) {
@@ -210,7 +210,7 @@ TEMPLATE_TEST_CASE("streams: what a rank has sent arrives, although it leaves at
   });
 }
 
-TEMPLATE_TEST_CASE("streams: a world of one is connected to nobody", "[comm][stream]", ShmTransport, TcpTransport) {
+TEMPLATE_TEST_CASE("Stream transports connect a world of one rank", "[comm][stream]", ShmTransport, TcpTransport) {
   pdp::launch::InProcessStore store;
   TestType transport = TestType::connect(store, 0, 1, Clock::now());
   CHECK(transport.size() == 1);

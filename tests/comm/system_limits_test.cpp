@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Sets the soft limit of a resource for as long as it lives. The type of a resource is int or an enumeration, as the C library has it.
+/// Sets the soft limit of a resource during its lifetime. Depending on the C library, a resource is an int or an enumeration.
 template <class Resource>
 class SoftLimit {
  public:
@@ -32,15 +32,15 @@ class SoftLimit {
 
 }  // namespace
 
-TEST_CASE("A message on processes or memory that are short names the soft limit, at which calls fail", "[comm][system_limits]") {
-  const rlim_t bytes = rlim_t{1} << 47, processes = 65'432;  // beyond what a test takes
+TEST_CASE("describe_system_error shows the soft limit if processes or memory run out", "[comm][system_limits]") {
+  const rlim_t bytes = rlim_t{1} << 47, processes = 65'432;  // more than a test uses
   if (const SoftLimit memory{RLIMIT_AS, bytes})
     CHECK_THAT(pdp::comm::describe_system_error(ENOMEM), Contains(pdp::text("may have ", bytes, " bytes of address space")));
   if (const SoftLimit users{RLIMIT_NPROC, processes})
     CHECK_THAT(pdp::comm::describe_system_error(EAGAIN), Contains("may have 65432 processes and threads"));
 }
 
-TEST_CASE("A message on descriptors that are short names the hard limit, to which the soft one is raised", "[comm][system_limits]") {
+TEST_CASE("describe_system_error shows the hard limit if file descriptors run out", "[comm][system_limits]") {
   rlimit files{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
   if (files.rlim_max == RLIM_INFINITY) return;

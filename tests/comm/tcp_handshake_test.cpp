@@ -25,7 +25,7 @@ using pdp::comm::handshake::Self;
 
 namespace {
 
-/// Somebody who connects to where a rank listens.
+/// Connects to the address at which a rank listens.
 pdp::comm::Descriptor call(const std::string& address) {
   std::string why;
   const std::size_t space = address.find(' ');
@@ -34,7 +34,7 @@ pdp::comm::Descriptor call(const std::string& address) {
   if (::connect(socket.get(), found.at(0).get(), found.at(0).size) != 0) throw std::runtime_error{"connect"};
   return socket;
 }
-/// A port at which somebody listens.
+/// A listening socket at a free port of 127.0.0.1.
 struct Listener {
   Listener() : socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
     std::string why;
@@ -49,7 +49,7 @@ void say(const pdp::comm::Descriptor& socket, const void* bytes, std::size_t siz
   static_cast<void>(::send(socket.get(), bytes, size, MSG_NOSIGNAL));
 }
 
-/// A world of two, of which rank 0 waits when `before` is called with its address, and rank 1 comes after.
+/// A world of two. Calls `before` with the address of rank 0 while that waits. Then rank 1 connects and sends a message.
 template <class F>
 void two_ranks(const F& before) {
   pdp::launch::InProcessStore store;
@@ -70,7 +70,7 @@ void two_ranks(const F& before) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
-/// Rank 0 of three, whose other ranks the test plays: `play` is called with its address. Then rank 0 is sent away.
+/// Rank 0 of three. `play` is called with its address and plays the other ranks. Then invalid addresses end rank 0 with a ConfigError.
 template <class F>
 void rank_zero_of_three(const F& play) {
   pdp::launch::InProcessStore store;
@@ -94,14 +94,14 @@ Self self(int rank, int size) { return Self::of(Purpose::data, rank, size, {}); 
 
 Key key_of(pdp::launch::InProcessStore& store) { return {Membership{}, Purpose::data, store.wait("tcp/token", patience())}; }
 
-/// Somebody who calls a rank and knows how to behave.
+/// A client that connects to a rank and follows the handshake's protocol.
 struct Caller {
   Caller(const std::string& address, const Self& own, int whom, Purpose asked = Purpose::data)
       : socket{call(address)}, client{own, whom, asked} {
     hear();
   }
 
-  /// Until it is this one's turn to speak, or the other hangs up.
+  /// Reads until the client has to send. Returns false if the server closes the connection.
   bool hear() {
     while (!client.space().empty()) {
       const ssize_t read = ::recv(socket.get(), client.space().data(), client.space().size(), 0);
@@ -110,7 +110,7 @@ struct Caller {
     }
     return true;
   }
-  /// What comes of it.
+  /// Sends the introduction and returns the server's verdict.
   Verdict introduce(const Key& key) {
     if (client.stage() != Client::Stage::invited) return client.verdict();
     last = client.introduce(key);
@@ -124,7 +124,7 @@ struct Caller {
   Introduction last{};
 };
 
-/// Whether the other side hangs up, after its greeting.
+/// Returns whether the server closes the connection after at most its greeting.
 bool hangs_up(const pdp::comm::Descriptor& socket) {
   char byte = 0;
   ssize_t read = 0;
@@ -135,23 +135,23 @@ bool hangs_up(const pdp::comm::Descriptor& socket) {
 
 }  // namespace
 
-TEST_CASE("tcp: the job takes no notice of strangers who connect", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport ignores strangers that connect during the start", "[comm][tcp][handshake]") {
   std::vector<pdp::comm::Descriptor> strangers;
   const int kind = GENERATE(0, 1, 2, 3);
   two_ranks([&](const std::string& address, auto&) {
-    for (int i = 0; i < (kind == 0 ? 200 : 1); ++i) strangers.push_back(call(address));  // and say nothing
+    for (int i = 0; i < (kind == 0 ? 200 : 1); ++i) strangers.push_back(call(address));  // and send nothing
     std::mt19937 random{7};
     std::string bytes(100'000, '\0');
     for (char& byte : bytes) byte = static_cast<char>(random());
     const std::string http = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n0123456789012345";
     if (kind == 1) say(strangers[0], http.data(), http.size());
     if (kind == 2) say(strangers[0], bytes.data(), bytes.size());
-    if (kind == 3) strangers.clear();  // hangs up at once
+    if (kind == 3) strangers.clear();  // closes the connections at once
     if (kind == 1) CHECK(hangs_up(strangers[0]));
   });
 }
 
-TEST_CASE("tcp: ten thousand connections of strangers take no memory to speak of", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport takes less than 16 MiB for 10,000 connections of strangers", "[comm][tcp][handshake]") {
   const auto resident = [] {
     std::ifstream file{"/proc/self/statm"};
     std::size_t all = 0, pages = 0;
@@ -173,11 +173,11 @@ TEST_CASE("tcp: ten thousand connections of strangers take no memory to speak of
     }
     after = resident();
   });
-  constexpr std::size_t more = PDP_TEST_SANITIZED ? 1 << 30 : 16 << 20;  // a sanitizer keeps what is freed
+  constexpr std::size_t more = PDP_TEST_SANITIZED ? 1 << 30 : 16 << 20;  // sanitizers keep freed memory for a while
   CHECK(after < before + more);
 }
 
-TEST_CASE("tcp: no more strangers are kept than there may be ranks, and some", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport limits how many connections of strangers it keeps open", "[comm][tcp][handshake]") {
   const auto open_files = [] {
     const std::filesystem::directory_iterator files{"/proc/self/fd"};
     return static_cast<std::size_t>(std::distance(begin(files), end(files)));
@@ -186,48 +186,48 @@ TEST_CASE("tcp: no more strangers are kept than there may be ranks, and some", "
     const std::size_t before = open_files();
     std::vector<pdp::comm::Descriptor> strangers;
     for (int i = 0; i < 200; ++i) strangers.push_back(call(address));
-    Greeting greeting;  // who has heard it has been let in, though perhaps not for long
+    Greeting greeting;  // a stranger that receives it was accepted, though perhaps only briefly
     for (const auto& each : strangers)
       CHECK(::recv(each.get(), &greeting, sizeof greeting, MSG_WAITALL) == static_cast<ssize_t>(sizeof greeting));
     CHECK(open_files() < before + strangers.size() + 64 + 2 + 10);
   });
 }
 
-TEST_CASE("tcp: a rank that does not belong here is refused", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport refuses a rank that does not belong to its world", "[comm][tcp][handshake]") {
   two_ranks([](const std::string& address, auto& store) {
     Self own = self(1, 2);
     Key key = key_of(store);
     Verdict expected = Verdict::no_such_rank;
-    SECTION("by its token") {
+    SECTION("with another token") {
       key = Key{Membership{}, Purpose::data, std::string(32, 't')};
       expected = Verdict::unknown;
     }
-    SECTION("by its secret") {
+    SECTION("with another secret") {
       key = Key{Membership{.secret = pdp::comm::Secret{"secret"}}, Purpose::data, store.wait("tcp/token", patience())};
       expected = Verdict::unknown;
     }
-    SECTION("by the purpose of its key") {
+    SECTION("with a key of another purpose") {
       key = Key{Membership{}, Purpose::store, store.wait("tcp/token", patience())};
       expected = Verdict::unknown;
     }
-    SECTION("by its attempt") {
+    SECTION("of another attempt") {
       own = Self::of(Purpose::data, 1, 2, {"", "1"});
       expected = Verdict::other_attempt;
     }
-    SECTION("by its world") {
+    SECTION("of a world of another size") {
       own.size = 3;
       expected = Verdict::other_size;
     }
-    SECTION("by its rank, which is none") { own.rank = 2; }
-    SECTION("by its rank, which is negative") { own.rank = -1; }
-    SECTION("by its rank, which is that of the one who is asked") { own.rank = 0; }
+    SECTION("with a rank beyond the world") { own.rank = 2; }
+    SECTION("with a negative rank") { own.rank = -1; }
+    SECTION("with the rank of the server") { own.rank = 0; }
     Caller caller{address, own, 0};
     CHECK(caller.introduce(key) == expected);
     if (expected != Verdict::other_attempt) CHECK(hangs_up(caller.socket));
   });
 }
 
-TEST_CASE("tcp: what a rank has said once lets nobody in again", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport refuses a replayed introduction", "[comm][tcp][handshake]") {
   rank_zero_of_three([](const std::string& address, auto& store) {
     Caller one{address, self(1, 3), 0};
     REQUIRE(one.introduce(key_of(store)) == Verdict::welcome);
@@ -241,7 +241,7 @@ TEST_CASE("tcp: what a rank has said once lets nobody in again", "[comm][tcp][ha
   });
 }
 
-TEST_CASE("tcp: only the first of two processes with one rank is let in, and the other hears so", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport accepts the first of two processes with one rank and answers the other duplicate", "[comm][tcp][handshake]") {
   const Purpose purpose = GENERATE(Purpose::data, Purpose::pulse);
   rank_zero_of_three([&](const std::string& address, auto& store) {
     Caller one{address, self(1, 3), 0, purpose};
@@ -254,7 +254,7 @@ TEST_CASE("tcp: only the first of two processes with one rank is let in, and the
   });
 }
 
-TEST_CASE("tcp: a pulse is for neighbours, and each of them calls the one before it", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport accepts a pulse only from the next rank", "[comm][tcp][handshake]") {
   rank_zero_of_three([](const std::string& address, auto& store) {
     Caller two{address, self(2, 3), 0, Purpose::pulse};
     CHECK(two.introduce(key_of(store)) == Verdict::no_such_rank);
@@ -263,7 +263,7 @@ TEST_CASE("tcp: a pulse is for neighbours, and each of them calls the one before
   });
 }
 
-TEST_CASE("tcp: builds that cannot talk to each other say so on both sides", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport reports incompatible builds on both ranks", "[comm][tcp][handshake]") {
   pdp::launch::InProcessStore store;
   std::exception_ptr thrown;
   {
@@ -286,7 +286,7 @@ TEST_CASE("tcp: builds that cannot talk to each other say so on both sides", "[c
   CHECK_THAT(words(thrown), Contains("rank 0 is pdp 0.1.0 (protocol 5") && Contains("rank 1 is pdp 0.1.0 (protocol 99"));
 }
 
-TEST_CASE("tcp: another build that does not know the secret is a stranger like any", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport ignores an incompatible build that does not know the secret", "[comm][tcp][handshake]") {
   two_ranks([](const std::string& address, auto&) {
     Self own = self(1, 2);
     own.build.protocol = 99;
@@ -296,7 +296,7 @@ TEST_CASE("tcp: another build that does not know the secret is a stranger like a
   });
 }
 
-TEST_CASE("tcp: a rank believes only one who knows the secret to be the rank that it calls", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport::connect trusts a verdict only from a server that knows the secret", "[comm][tcp][handshake]") {
   pdp::launch::InProcessStore store;
   store.set("tcp/token", std::string(32, 't'));
   const Listener listener;
@@ -332,7 +332,7 @@ TEST_CASE("tcp: a rank believes only one who knows the secret to be the rank tha
   }
 }
 
-TEST_CASE("tcp: ranks that do not come are named", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport::connect names the missing rank at the deadline", "[comm][tcp][handshake]") {
   const int missing = GENERATE(0, 1, 3);
   pdp::launch::InProcessStore store;
   std::vector<std::exception_ptr> thrown(4);
@@ -357,11 +357,11 @@ TEST_CASE("tcp: ranks that do not come are named", "[comm][tcp][handshake]") {
   }
 }
 
-TEST_CASE("tcp: a rank that ends during the start is missed at once, not at the deadline", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport::connect reports a rank that ends during the start before the deadline", "[comm][tcp][handshake]") {
   pdp::launch::InProcessStore store;
   std::exception_ptr thrown;
   std::optional<int> lost;
-  const Listener silent;  // who calls it waits for an answer
+  const Listener silent;  // accepts connections but never answers
   {
     const std::jthread zero{[&] {
       try {
@@ -372,13 +372,13 @@ TEST_CASE("tcp: a rank that ends during the start is missed at once, not at the 
     }};
     store.set("tcp/address/1", silent.address());
     const std::string zeros = store.wait("tcp/address/0", patience());
-    SECTION("by the end of its connection") {
+    SECTION("because its connection closes") {
       store.set("tcp/address/2", silent.address());
       Caller one{zeros, self(1, 3), 0, Purpose::pulse};
       CHECK(one.introduce(key_of(store)) == Verdict::welcome);
       lost = 1;
     }
-    SECTION("by the end of its listening") {
+    SECTION("because it no longer listens") {
       store.set("tcp/address/2", Listener{}.address());
       lost = 2;
     }
@@ -386,7 +386,7 @@ TEST_CASE("tcp: a rank that ends during the start is missed at once, not at the 
   CHECK(lost_rank(thrown) == lost);
 }
 
-TEST_CASE("tcp: ranks listen where the store is reached, IPv6 included, and nowhere else", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport listens at the store's local address, IPv4 or IPv6", "[comm][tcp][handshake]") {
   struct Store : pdp::launch::InProcessStore {
     std::string address;
     [[nodiscard]] std::string local_address() const { return address; }

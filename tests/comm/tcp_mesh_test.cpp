@@ -37,7 +37,7 @@ std::size_t open_sockets() {
   return sockets;
 }
 
-/// The pulse of rank 1 of two, played by the test; nothing is said on it after the handshake.
+/// Connects to rank 0 of two as the pulse of rank 1, the connection for heartbeats. Sends nothing after the handshake.
 comm::Descriptor play_pulse(pdp::launch::InProcessStore& store) {
   using namespace comm::handshake;
   const std::string address = store.wait("tcp/address/0", patience());
@@ -62,7 +62,7 @@ comm::Descriptor play_pulse(pdp::launch::InProcessStore& store) {
   return socket;
 }
 
-/// What ends rank 0 of two that waits in a world with `heartbeat`, where the test plays the pulse of the other.
+/// Returns the exception that ends rank 0 of two, which waits with this heartbeat. The test plays the pulse of rank 1.
 template <class F>
 std::exception_ptr end_of_rank_zero(std::chrono::seconds heartbeat, const F& play) {
   pdp::launch::InProcessStore store;
@@ -89,7 +89,7 @@ std::exception_ptr end_of_rank_zero(std::chrono::seconds heartbeat, const F& pla
 
 }  // namespace
 
-TEST_CASE("tcp: ranks that all call each other at once have one connection for each pair", "[comm][tcp][mesh]") {
+TEST_CASE("TcpTransport delivers all messages if all ranks connect to each other at once", "[comm][tcp][mesh]") {
   const int size = GENERATE(2, 3, 6);
   for (int world = 0; world < 10; ++world)
     ranks<TcpTransport>(size, [&](TcpTransport& transport) {
@@ -114,7 +114,7 @@ TEST_CASE("tcp: ranks that all call each other at once have one connection for e
     });
 }
 
-TEST_CASE("tcp: collectives of many ranks need few connections", "[comm][tcp][mesh]") {
+TEST_CASE("Tcp collectives need at most 2 log2(N) + 8 sockets for each rank", "[comm][tcp][mesh]") {
   const int size = GENERATE(16, 19);
   const std::size_t before = open_sockets();
   std::size_t most = 0;
@@ -138,12 +138,12 @@ TEST_CASE("tcp: collectives of many ranks need few connections", "[comm][tcp][me
   CHECK(most > before);
 }
 
-TEST_CASE("tcp: every rank hears of a failure, whoever it is connected with", "[comm][tcp][mesh]") {
+TEST_CASE("Tcp reports a failure to every rank, even to ranks without a connection", "[comm][tcp][mesh]") {
   constexpr int size = 9;
   const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<comm::Tcp>(size, [](comm::Tcp& world) {
     std::vector<int> values(3);
-    // Nobody is connected with anybody. Rank 4 has an error; the others wait for one of them that never speaks.
+    // No ranks are connected yet. Rank 4 fails. Each of the others waits for a rank that never sends.
     if (world.rank() == 4) world.abort("for good reason");
     world.recv(values, (world.rank() + 3) % size);
   });
@@ -154,7 +154,7 @@ TEST_CASE("tcp: every rank hears of a failure, whoever it is connected with", "[
   }
 }
 
-TEST_CASE("tcp: a rank that waits for one that has left is told so, though they never were connected", "[comm][tcp][mesh]") {
+TEST_CASE("Tcp reports a rank that has left to all waiting ranks, even if they were never connected", "[comm][tcp][mesh]") {
   const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<comm::Tcp>(6, [](comm::Tcp& world) {
     std::vector<int> values(3);
@@ -168,7 +168,7 @@ TEST_CASE("tcp: a rank that waits for one that has left is told so, though they 
   }
 }
 
-TEST_CASE("tcp: a rank that gives no sign of life is lost", "[comm][tcp][mesh]") {
+TEST_CASE("TcpTransport reports a rank as lost if it sends no heartbeat in time", "[comm][tcp][mesh]") {
   const auto start = std::chrono::steady_clock::now();
   const auto thrown = end_of_rank_zero(std::chrono::seconds{1}, [](int) {});
   CHECK(lost_rank(thrown) == 1);
@@ -176,7 +176,7 @@ TEST_CASE("tcp: a rank that gives no sign of life is lost", "[comm][tcp][mesh]")
   CHECK(std::chrono::steady_clock::now() - start > std::chrono::seconds{1});
 }
 
-TEST_CASE("tcp: a rank that gives signs of life is waited for", "[comm][tcp][mesh]") {
+TEST_CASE("TcpTransport keeps waiting for a rank that sends heartbeats", "[comm][tcp][mesh]") {
   std::atomic<bool> over = false;
   const auto thrown = end_of_rank_zero(std::chrono::seconds{2}, [&](int pulse) {
     const comm::stream::Frame beat{.kind = comm::stream::Frame::Kind::beat};
@@ -191,13 +191,13 @@ TEST_CASE("tcp: a rank that gives signs of life is waited for", "[comm][tcp][mes
   CHECK_THAT(words(thrown), Contains("closed without a goodbye"));
 }
 
-TEST_CASE("tcp: what makes no sense on a pulse ends the world", "[comm][tcp][mesh]") {
+TEST_CASE("TcpTransport reports the peer as lost after an invalid frame on its pulse", "[comm][tcp][mesh]") {
   using Frame = comm::stream::Frame;
   Frame frame;
   SECTION("an unknown kind") { frame.kind = static_cast<Frame::Kind>(99); }
   SECTION("a message") { frame.kind = Frame::Kind::message; }
   SECTION("a failure of an unknown kind") { frame = {.kind = Frame::Kind::failure, .envelope = {.tag = 9}}; }
-  SECTION("a failure with a long story") { frame = {.kind = Frame::Kind::failure, .length = 1u << 31, .envelope = {.tag = 0}}; }
+  SECTION("a failure with an overlong text") { frame = {.kind = Frame::Kind::failure, .length = 1u << 31, .envelope = {.tag = 0}}; }
   const auto thrown = end_of_rank_zero(std::chrono::seconds{60}, [&](int pulse) {
     if (::send(pulse, &frame, sizeof frame, 0) != sizeof frame) throw std::runtime_error{"send"};
   });
@@ -205,20 +205,20 @@ TEST_CASE("tcp: what makes no sense on a pulse ends the world", "[comm][tcp][mes
   CHECK_THAT(words(thrown), Contains("rank 0 cannot make sense of what rank 1 sent"));
 }
 
-TEST_CASE("tcp: a failure that is told on a pulse is everybody's, in the words of who found it", "[comm][tcp][mesh]") {
+TEST_CASE("TcpTransport throws a failure that arrives on a pulse with its rank and text", "[comm][tcp][mesh]") {
   using Frame = comm::stream::Frame;
   const std::string story = "rank 7 did it";
   const auto thrown = end_of_rank_zero(std::chrono::seconds{60}, [&](int pulse) {
     const Frame frame{.kind = Frame::Kind::failure, .length = static_cast<std::uint32_t>(story.size()), .envelope = {.tag = 0, .root = 7}};
     std::string bytes{reinterpret_cast<const char*>(&frame), sizeof frame};
-    for (const char letter : bytes + story)  // in pieces as small as they get
+    for (const char letter : bytes + story)  // one byte at a time
       if (::send(pulse, &letter, 1, 0) != 1) throw std::runtime_error{"send"};
   });
   CHECK(lost_rank(thrown) == 7);
   CHECK(words(thrown) == story);
 }
 
-TEST_CASE("tcp: a world outlasts a shortage of descriptors in which a stranger connects", "[comm][tcp][mesh]") {
+TEST_CASE("Tcp survives a shortage of file descriptors in which a stranger connects", "[comm][tcp][mesh]") {
   pdp::launch::InProcessStore store;
   const comm::TimePoint deadline = comm::Clock::now() + std::chrono::minutes{1};
   std::array<std::exception_ptr, 2> thrown;

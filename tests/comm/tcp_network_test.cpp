@@ -7,7 +7,7 @@
 
 namespace tcp = pdp::comm::tcp;
 
-TEST_CASE("A rank that listens at a loopback address is refused if another is on another host", "[comm][tcp]") {
+TEST_CASE("check_loopback throws if a rank listens at a loopback address and ranks are on several hosts", "[comm][tcp]") {
   const std::string here = tcp::this_network();
   CHECK(here == tcp::this_network());
   CHECK(here.find(' ') == std::string::npos);

@@ -8,7 +8,7 @@ namespace tcp_transport_test {
 using namespace stream_test;
 using pdp::comm::stream::Frame;
 
-TEST_CASE("tcp: a receive that is posted while its message arrives gets all of it", "[comm][tcp]") {
+TEST_CASE("TcpTransport delivers a whole message if its receive is posted while it arrives", "[comm][tcp]") {
   const auto values = pattern(3 * Frame::capacity + 12, 5);
   const bool combined = GENERATE(false, true);
   const std::size_t cut = GENERATE(as<std::size_t>{}, 64, 67, 30'001, 256 * 1024 + 64 - 3, 256 * 1024 + 64, 256 * 1024 + 100, 300'001);
@@ -43,8 +43,8 @@ TEST_CASE("tcp: a receive that is posted while its message arrives gets all of i
   CHECK(got == values);
 }
 
-TEST_CASE("tcp: a peer that vanishes is lost for every other rank", "[comm][tcp]") {
-  // Ranks 0 and 1 are connected, rank 2 is the test.
+TEST_CASE("TcpTransport reports a vanished peer as lost on every other rank", "[comm][tcp]") {
+  // Ranks 0 and 1 are transports. The test plays rank 2.
   auto [zero_one, one_zero] = pair_of_sockets();
   auto [zero_two, two_zero] = pair_of_sockets();
   auto [one_two, two_one] = pair_of_sockets();
@@ -58,7 +58,7 @@ TEST_CASE("tcp: a peer that vanishes is lost for every other rank", "[comm][tcp]
     TcpTransport zero{0, std::move(of_zero)}, one{1, std::move(of_one)};
     const std::jthread first{[&] { thrown[0] = failure_of(zero); }};
     const std::jthread second{[&] { thrown[1] = failure_of(one); }};
-    two_zero.close();  // rank 1 can know it from rank 0 alone
+    two_zero.close();  // rank 1's own connection stays open, so it hears of this from rank 0 only
   }
   for (const auto& each : thrown) {
     CHECK(lost_rank(each) == 2);
@@ -66,21 +66,21 @@ TEST_CASE("tcp: a peer that vanishes is lost for every other rank", "[comm][tcp]
   }
 }
 
-TEST_CASE("tcp: what makes no sense ends the world, and takes no memory for what it claims", "[comm][tcp]") {
+TEST_CASE("TcpTransport reports the peer as lost after an invalid frame", "[comm][tcp]") {
   Frame frame{.kind = Frame::Kind::message};
   SECTION("an unknown kind") { frame.kind = static_cast<Frame::Kind>(77); }
-  SECTION("the middle of a message that never began") { frame = {.kind = Frame::Kind::more, .length = 5}; }
-  SECTION("a frame longer than frames are") {
+  SECTION("the middle of a message without a beginning") { frame = {.kind = Frame::Kind::more, .length = 5}; }
+  SECTION("a frame longer than the capacity") {
     frame.length = Frame::capacity + 1;
     frame.envelope = envelope(Frame::capacity + 1);
   }
   SECTION("a frame shorter than its message") { frame.envelope = envelope(100); }
-  SECTION("a message longer than memory could be") {
+  SECTION("a message larger than any memory") {
     frame.length = Frame::capacity;
     frame.envelope = envelope(std::size_t{1} << 60);
   }
   SECTION("a failure of an unknown kind") { frame = {.kind = Frame::Kind::failure, .envelope = {.tag = 9}}; }
-  SECTION("a failure with a long story") { frame = {.kind = Frame::Kind::failure, .length = 1u << 31, .envelope = {.tag = 0}}; }
+  SECTION("a failure with an overlong text") { frame = {.kind = Frame::Kind::failure, .length = 1u << 31, .envelope = {.tag = 0}}; }
   auto [transport, peer] = Bare::make();
   REQUIRE(::send(peer.get(), &frame, sizeof frame, 0) == sizeof frame);
   const auto thrown = failure_of(transport);
@@ -88,7 +88,7 @@ TEST_CASE("tcp: what makes no sense ends the world, and takes no memory for what
   CHECK_THAT(words(thrown), Contains("rank 0 cannot make sense of what rank 1 sent"));
 }
 
-TEST_CASE("tcp: a message that claims a terabyte and then falls silent costs what has arrived of it", "[comm][tcp]") {
+TEST_CASE("TcpTransport keeps waiting for the rest of a message that claims a terabyte", "[comm][tcp]") {
   auto [transport, peer] = Bare::make();
   const Frame frame{.kind = Frame::Kind::message, .length = Frame::capacity, .envelope = envelope(std::size_t{1} << 40)};
   REQUIRE(::send(peer.get(), &frame, sizeof frame, 0) == sizeof frame);

@@ -14,13 +14,12 @@
 
 namespace comm = pdp::comm;
 
-TEMPLATE_TEST_CASE("every verb gives what a serial program gives, in every type and by every operation", "[comm]", comm::Thread, comm::Shm,
-                   comm::Tcp) {
+TEMPLATE_TEST_CASE("Every verb gives the serial result for every type and operation", "[comm]", comm::Thread, comm::Shm, comm::Tcp) {
   const int size = GENERATE(1, 2, 3, 4, 7, 8);
   check_on_ranks<TestType>(size, [](TestType& world, Findings& findings) { conformance::every_call(world, findings); });
 }
 
-TEST_CASE("a rank alone makes every call with itself", "[comm]") {
+TEST_CASE("Self: every verb gives the serial result for every type and operation", "[comm]") {
   check_on_ranks<comm::Self>(1, [](comm::Self& world, Findings& findings) {
     conformance::every_call(world, findings);
     comm::Self part = world.split(3, 1);
@@ -28,7 +27,7 @@ TEST_CASE("a rank alone makes every call with itself", "[comm]") {
   });
 }
 
-TEST_CASE("the smaller and the larger of two numbers do not depend on their order, to the bit", "[comm][operation]") {
+TEST_CASE("Min and Max do not depend on the order of their arguments, also for NaN and signed zeros", "[comm][operation]") {
   const auto same = [](auto operation, auto left, auto right, auto expected) {
     using T = decltype(left);
     using O = decltype(operation);
@@ -55,7 +54,7 @@ TEST_CASE("the smaller and the larger of two numbers do not depend on their orde
 
 static_assert(comm::RankOrdered<comm::Thread> && comm::RankOrdered<comm::Shm> && !comm::RankOrdered<comm::Tcp>);
 
-TEMPLATE_TEST_CASE("ranks that share memory reduce in their order", "[comm]", comm::Thread, comm::Shm) {
+TEMPLATE_TEST_CASE("Reductions of ranks that share memory combine in the order of ranks", "[comm]", comm::Thread, comm::Shm) {
   const int size = GENERATE(2, 3, 4, 7);
   const std::size_t count = GENERATE(as<std::size_t>{}, 3, 1001, 20'011);
   std::vector<std::vector<float>> brought;

@@ -14,7 +14,7 @@ namespace comm = pdp::comm;
 static_assert(comm::Communicator<comm::Checked<comm::Thread>> && comm::FailsFast<comm::Checked<comm::Thread>>);
 static_assert(comm::HasReduceScatter<comm::Instrumented<comm::Any>> && !comm::FailsFast<comm::Any>, "who knows what it holds");
 
-TEST_CASE("a communicator of any backend does what the backend does", "[comm][any]") {
+TEST_CASE("Any gives the serial results of the backend that it holds", "[comm][any]") {
   const int size = GENERATE(1, 2, 3);
   check_on_ranks<comm::Thread>(size, [](comm::Thread& world, Findings& findings) {
     comm::Any any{std::move(world)};
@@ -27,7 +27,7 @@ TEST_CASE("a communicator of any backend does what the backend does", "[comm][an
   });
 }
 
-TEST_CASE("the work of any backend may be moved, and waits once", "[comm][any][async]") {
+TEST_CASE("Any::Work can be moved, and a second wait does nothing", "[comm][any][async]") {
   check_on_ranks<comm::Thread>(2, [](comm::Thread& world, Findings& findings) {
     comm::Any any{std::move(world)};
     std::array<float, 2> first{1, 2}, second{3, 4};
@@ -48,7 +48,7 @@ TEST_CASE("the work of any backend may be moved, and waits once", "[comm][any][a
   });
 }
 
-TEST_CASE("a failure passes through any as it is, and a work that is let go of ends the world", "[comm][any][failure]") {
+TEST_CASE("Any: destroying a Work in flight ends the world and names the rank that did it", "[comm][any][failure]") {
   const auto errors = pdp::testing::errors<comm::Thread>(2, [](comm::Thread& world) {
     comm::Any any{std::move(world)};
     std::array<float, 2> values{};
@@ -61,7 +61,7 @@ TEST_CASE("a failure passes through any as it is, and a work that is let go of e
   for (const auto& error : errors) CHECK(error.lost_rank() == 0);
 }
 
-TEST_CASE("an instrumented communicator counts calls and bytes of each verb, those of its groups included", "[comm][instrumented]") {
+TEST_CASE("Instrumented counts calls and bytes of each verb, including those of its groups", "[comm][instrumented]") {
   check_on_ranks<comm::Thread>(3, [](comm::Thread& world, Findings& findings) {
     comm::Instrumented counted{std::move(world)};
     std::array<float, 10> values{};
@@ -89,7 +89,7 @@ TEST_CASE("an instrumented communicator counts calls and bytes of each verb, tho
   });
 }
 
-TEST_CASE("a checked communicator does what its backend does", "[comm][checked]") {
+TEST_CASE("Checked gives the serial results of its backend", "[comm][checked]") {
   check_on_ranks<comm::Thread>(3, [](comm::Thread& world, Findings& findings) {
     comm::Checked checked{std::move(world)};
     conformance::every_verb<float>(checked, findings);
@@ -101,8 +101,7 @@ TEST_CASE("a checked communicator does what its backend does", "[comm][checked]"
   });
 }
 
-TEST_CASE("ranks of a checked communicator that differ all learn so, by both calls, in that call and in each after it",
-          "[comm][checked][mismatch]") {
+TEST_CASE("Checked throws MismatchedCollective with both calls on every rank, also in later calls", "[comm][checked][mismatch]") {
   using Checked = comm::Checked<comm::Thread>;
   struct Fault {
     std::function<void(Checked&)> on_rank_0, on_others;
@@ -144,7 +143,7 @@ TEST_CASE("ranks of a checked communicator that differ all learn so, by both cal
   }
 }
 
-TEST_CASE("wrappers go around each other", "[comm][any][instrumented]") {
+TEST_CASE("Any and Instrumented can wrap each other", "[comm][any][instrumented]") {
   check_on_ranks<comm::Thread>(2, [](comm::Thread& world, Findings& findings) {
     comm::Any any{comm::Instrumented{std::move(world)}};
     conformance::uneven_shards<float>(any, findings, 1);

@@ -1,4 +1,4 @@
-// What is CudaThread's own: which rank has which GPU, streams, and what ranks do when something goes wrong. On what stands in for CUDA.
+// Tests of CudaThread only: the assignment of GPUs, streams, and failures. They run on the stand-in for CUDA.
 #include <pdp/comm/checked.hpp>
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/instrumented.hpp>
@@ -27,7 +27,7 @@ using pdp::testing::Thrown;
 
 namespace {
 
-/// All is as it was before the test, and what it has made was given back.
+/// Resets the stand-in before a test. Checks after the test that it has freed all objects.
 struct Fixture {
   Fixture() { stand_in::reset(); }
   Fixture(Fixture&&) = delete;
@@ -36,7 +36,7 @@ struct Fixture {
   int before = stand_in::live();
 };
 
-/// Values of a rank's GPU, as a call takes them.
+/// Values in the memory of a rank's GPU.
 template <class T>
 class Values {
  public:
@@ -55,13 +55,13 @@ class Values {
   comm::Registered<T, true> memory_;
 };
 
-/// An operation of one's own, for which pdp has no kernel.
+/// A user-defined operation, for which pdp has no kernel.
 struct BothNegative {
   static constexpr comm::Reduction reduction = comm::Reduction::bit_and;
   static constexpr float combine(float left, float right) { return left < 0 && right < 0 ? -1.0f : 0.0f; }
 };
 
-/// What each rank throws, on these GPUs.
+/// Runs f(world) on one rank for each of these GPUs. Returns what each rank throws.
 template <class F>
 std::vector<Thrown> on_devices(const std::vector<int>& devices, F&& f) {
   std::vector<Thrown> thrown(devices.size());
@@ -92,7 +92,7 @@ class OwnStream {
 
 }  // namespace
 
-TEST_CASE("cuda_thread: ranks take the GPUs in turn, or those that they are given", "[comm][cuda_thread][start]") {
+TEST_CASE("CudaThread::world assigns the GPUs in turn, and world_on the given ones", "[comm][cuda_thread][start]") {
   const Fixture fixture;
   stand_in::settings().devices = 2;
   std::vector<int> found;
@@ -111,7 +111,7 @@ TEST_CASE("cuda_thread: ranks take the GPUs in turn, or those that they are give
   CHECK(wrong == 0);
 }
 
-TEST_CASE("cuda_thread: a world that cannot be is refused in words", "[comm][cuda_thread][start]") {
+TEST_CASE("CudaThread::world throws ConfigError with the reason if it cannot make a world", "[comm][cuda_thread][start]") {
   const Fixture fixture;
   const auto message = [](auto&& make) {
     const Thrown error = failures::thrown_by(make);
@@ -130,7 +130,7 @@ TEST_CASE("cuda_thread: a world that cannot be is refused in words", "[comm][cud
   stand_in::reset();
 }
 
-TEST_CASE("cuda_thread: a call comes after what the callers' streams hold, and keeps no thread", "[comm][cuda_thread][stream]") {
+TEST_CASE("CudaThread orders a call after the caller's stream without blocking the thread", "[comm][cuda_thread][stream]") {
   const Fixture fixture;
   stand_in::settings().devices = GENERATE(1, 2);
   check_on_ranks<CudaThread>(2, [](CudaThread& world, Findings& findings) {
@@ -162,7 +162,7 @@ TEST_CASE("cuda_thread: a call comes after what the callers' streams hold, and k
   });
 }
 
-TEST_CASE("cuda_thread: calls of one group may follow each other before anything is carried out", "[comm][cuda_thread][stream]") {
+TEST_CASE("CudaThread accepts several calls of a group before the first one runs", "[comm][cuda_thread][stream]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(3, [](CudaThread& world, Findings& findings) {
     const OwnStream stream{world};
@@ -183,7 +183,7 @@ TEST_CASE("cuda_thread: calls of one group may follow each other before anything
   });
 }
 
-TEST_CASE("cuda_thread: a call like an earlier one makes nothing new", "[comm][cuda_thread]") {
+TEST_CASE("CudaThread reuses its events in calls like earlier ones", "[comm][cuda_thread]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(3, [](CudaThread& world, Findings& findings) {
     Values<float> values{world, 100, 0.f}, shard{world, 1, 0.f};
@@ -203,8 +203,7 @@ TEST_CASE("cuda_thread: a call like an earlier one makes nothing new", "[comm][c
   });
 }
 
-TEST_CASE("cuda_thread: memory of the host, or of another GPU, is refused by name, and the world goes on",
-          "[comm][cuda_thread][argument]") {
+TEST_CASE("CudaThread rejects memory of the host or another GPU, and the world remains usable", "[comm][cuda_thread][argument]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(2, [](CudaThread& world, Findings& findings) {
     std::vector<float> memory(8);
@@ -228,7 +227,7 @@ TEST_CASE("cuda_thread: memory of the host, or of another GPU, is refused by nam
   });
 }
 
-TEST_CASE("cuda_thread: what there is no kernel for is refused, and the world goes on", "[comm][cuda_thread][argument]") {
+TEST_CASE("CudaThread rejects an operation without a kernel, and the world remains usable", "[comm][cuda_thread][argument]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(2, [](CudaThread& world, Findings& findings) {
     comm::Registered<float, true> values = world.allocate<float>(4);
@@ -240,7 +239,7 @@ TEST_CASE("cuda_thread: what there is no kernel for is refused, and the world go
   });
 }
 
-TEST_CASE("cuda_thread: memory that a communicator makes lies on its GPU, is zero, and may outlive it", "[comm][cuda_thread][allocate]") {
+TEST_CASE("CudaThread::allocate returns zeroed memory of the rank's GPU, which may outlive the world", "[comm][cuda_thread][allocate]") {
   const Fixture fixture;
   std::vector<comm::Registered<float, true>> kept(2);
   check_on_ranks<CudaThread>(2, [&](CudaThread& world, Findings& findings) {
@@ -255,7 +254,7 @@ TEST_CASE("cuda_thread: memory that a communicator makes lies on its GPU, is zer
   CHECK(kept[1].size() == 10'001);
 }
 
-TEST_CASE("cuda_thread: wrapped, it does what it does by itself", "[comm][cuda_thread][checked]") {
+TEST_CASE("Checked over Instrumented CudaThread gives correct results", "[comm][cuda_thread][checked]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(3, [](CudaThread& world, Findings& findings) {
     Values<int> values{world, 30, 1}, shard{world, 10, 0};
@@ -269,7 +268,7 @@ TEST_CASE("cuda_thread: wrapped, it does what it does by itself", "[comm][cuda_t
   });
 }
 
-TEST_CASE("cuda_thread: ranks whose calls differ are told both", "[comm][cuda_thread][mismatch]") {
+TEST_CASE("CudaThread throws MismatchedCollective with both calls only if calls differ", "[comm][cuda_thread][mismatch]") {
   const Fixture fixture;
   const int what = GENERATE(0, 1, 2, 3, 4, 5);
   const auto errors = pdp::testing::errors<CudaThread>(2, [what](CudaThread& world) {
@@ -306,7 +305,7 @@ TEST_CASE("cuda_thread: ranks whose calls differ are told both", "[comm][cuda_th
   }
 }
 
-TEST_CASE("cuda_thread: counts that differ are told", "[comm][cuda_thread][mismatch]") {
+TEST_CASE("CudaThread throws MismatchedCollective if ranks give different counts", "[comm][cuda_thread][mismatch]") {
   const Fixture fixture;
   const auto errors = pdp::testing::errors<CudaThread>(3, [](CudaThread& world) {
     Values<float> shard{world, 2, 1.f}, whole{world, 6, 1.f};
@@ -319,12 +318,12 @@ TEST_CASE("cuda_thread: counts that differ are told", "[comm][cuda_thread][misma
   }
 }
 
-TEST_CASE("cuda_thread: a rank that never makes its call ends a wait for anything", "[comm][cuda_thread][failure]") {
+TEST_CASE("CudaThread throws Timeout in every kind of wait for a rank that never makes its call", "[comm][cuda_thread][failure]") {
   const Fixture fixture;
   const int what = GENERATE(0, 1, 2, 3, 4, 5);
   std::atomic<int> left = 0;
   const auto errors = pdp::testing::errors<CudaThread>(3, [&, what](CudaThread& world) {
-    if (world.rank() == 2) {  // stays, and calls nothing
+    if (world.rank() == 2) {  // stays in the world, but makes no call
       while (left < 2) std::this_thread::sleep_for(1ms);
       return;
     }
@@ -360,7 +359,7 @@ TEST_CASE("cuda_thread: a rank that never makes its call ends a wait for anythin
   }
 }
 
-TEST_CASE("cuda_thread: a stream that is held up ends a wait by the deadline, on every rank", "[comm][cuda_thread][failure]") {
+TEST_CASE("CudaThread throws Timeout on every rank if the callers' streams do not progress", "[comm][cuda_thread][failure]") {
   const Fixture fixture;
   const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<CudaThread>(2, [](CudaThread& world) {
@@ -387,8 +386,7 @@ TEST_CASE("cuda_thread: a stream that is held up ends a wait by the deadline, on
   }
 }
 
-TEST_CASE("cuda_thread: what a failed world was given is carried out before anybody lets go of its memory",
-          "[comm][cuda_thread][failure]") {
+TEST_CASE("CudaThread finishes the queued calls of a failed world before their memory is freed", "[comm][cuda_thread][failure]") {
   const Fixture fixture;
   const auto errors = pdp::testing::errors<CudaThread>(3, [](CudaThread& world) {
     const OwnStream stream{world};
@@ -406,7 +404,7 @@ TEST_CASE("cuda_thread: what a failed world was given is carried out before anyb
   for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) CHECK(errors[rank].lost_rank() == 1);
 }
 
-TEST_CASE("cuda_thread: a program starts its ranks as threads, and none as processes", "[comm][cuda_thread][launch]") {
+TEST_CASE("launch::run starts CudaThread ranks as threads and rejects processes", "[comm][cuda_thread][launch]") {
   const Fixture fixture;
   stand_in::settings().devices = 2;
   std::atomic<int> sum = 0;

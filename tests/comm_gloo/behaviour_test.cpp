@@ -1,4 +1,4 @@
-// What every backend must do, on Gloo.
+// Runs the tests of all backends on Gloo.
 #include <pdp/comm/gloo.hpp>
 #include <pdp/testing/values.hpp>
 
@@ -11,12 +11,12 @@
 namespace comm = pdp::comm;
 using comm::Gloo;
 
-TEST_CASE("gloo: every verb gives what a serial program gives", "[comm][gloo]") {
-  SECTION("in every type and by every operation") {
+TEST_CASE("Gloo: every verb gives the serial result", "[comm][gloo]") {
+  SECTION("for every type and operation on 2 and 3 ranks") {
     const int size = GENERATE(2, 3);
     check_on_ranks<Gloo>(size, [](Gloo& world, Findings& findings) { conformance::every_call(world, findings); });
   }
-  SECTION("alone and on many ranks") {
+  SECTION("for float and uneven shards on 1 to 8 ranks") {
     const int size = GENERATE(1, 4, 7, 8);
     check_on_ranks<Gloo>(size, [](Gloo& world, Findings& findings) {
       conformance::every_verb<float>(world, findings);
@@ -26,7 +26,7 @@ TEST_CASE("gloo: every verb gives what a serial program gives", "[comm][gloo]") 
   }
 }
 
-TEST_CASE("gloo: all_reduce leaves the same bits on every rank", "[comm][gloo]") {
+TEST_CASE("Gloo: all_reduce gives the sum over ranks with equal bits on every rank", "[comm][gloo]") {
   const int size = GENERATE(2, 3, 7);
   const std::size_t elements = GENERATE(as<std::size_t>{}, 255, 4097, 300'007);
   const auto results = pdp::testing::ranks<Gloo>(size, [&](Gloo& world) {
@@ -41,22 +41,22 @@ TEST_CASE("gloo: all_reduce leaves the same bits on every rank", "[comm][gloo]")
   }
 }
 
-TEST_CASE("gloo: a split makes groups that live on their own", "[comm][gloo][split]") {
+TEST_CASE("Gloo: split makes groups that are ordered by key and communicate on their own", "[comm][gloo][split]") {
   const int size = GENERATE(1, 4, 7);
   check_on_ranks<Gloo>(size, [](Gloo& world, Findings& findings) { behaviour::split_groups(world, findings); });
 }
 
-TEST_CASE("gloo: works may be waited for in any order", "[comm][gloo][async]") {
+TEST_CASE("Gloo: Works can be waited for in a different order on each rank", "[comm][gloo][async]") {
   const int size = GENERATE(2, 3, 4);
   check_on_ranks<Gloo>(size, [](Gloo& world, Findings& findings) { behaviour::works_in_any_order(world, findings); });
 }
 
-TEST_CASE("gloo: whoever only looks whether a work is done sees it end", "[comm][gloo][async]") {
+TEST_CASE("Gloo: polling Work::done brings a call to completion", "[comm][gloo][async]") {
   const std::size_t elements = GENERATE(as<std::size_t>{}, 1, 300'007);
   check_on_ranks<Gloo>(3, [elements](Gloo& world, Findings& findings) { behaviour::looks(world, findings, elements); });
 }
 
-TEST_CASE("gloo: two messages that are looked at in turns are both seen to end", "[comm][gloo][async]") {
+TEST_CASE("Gloo: Work::done, polled in turns on two receives, is true only for those that have arrived", "[comm][gloo][async]") {
   check_on_ranks<Gloo>(2, [](Gloo& world, Findings& findings) {
     std::array first{0}, second{0};
     const std::array mine{world.rank() + 1};
@@ -76,55 +76,53 @@ TEST_CASE("gloo: two messages that are looked at in turns are both seen to end",
   });
 }
 
-TEST_CASE("gloo: calls may be started together", "[comm][gloo][async]") {
+TEST_CASE("Gloo: grouped starts messages in both directions together", "[comm][gloo][async]") {
   check_on_ranks<Gloo>(3, [](Gloo& world, Findings& findings) { behaviour::started_together(world, findings); });
 }
 
-TEST_CASE("gloo: memory that a communicator makes serves any call", "[comm][gloo][allocate]") {
+TEST_CASE("Gloo: allocate returns zeroed, aligned memory that all_reduce accepts", "[comm][gloo][allocate]") {
   check_on_ranks<Gloo>(2, [](Gloo& world, Findings& findings) { behaviour::memory(world, findings); });
 }
 
-TEST_CASE("gloo: two groups may be waited for in opposite orders on two ranks", "[comm][gloo][async][split]") {
+TEST_CASE("Gloo: Works of two groups can be waited for in opposite orders on two ranks", "[comm][gloo][async][split]") {
   check_on_ranks<Gloo>(2, [](Gloo& world, Findings& findings) { behaviour::two_groups(world, findings); });
 }
 
-TEST_CASE("gloo: messages are found by their tag, whatever the order", "[comm][gloo][message]") {
+TEST_CASE("Gloo: receives match messages by tag in any order, and equal tags keep the order of sends", "[comm][gloo][message]") {
   check_on_ranks<Gloo>(3, [](Gloo& world, Findings& findings) { behaviour::tags(world, findings); });
 }
 
-TEST_CASE("gloo: a communicator and its works may be moved while calls are in flight", "[comm][gloo][async]") {
+TEST_CASE("Gloo: a communicator and its Works can be moved while calls are in flight", "[comm][gloo][async]") {
   check_on_ranks<Gloo>(2, [](Gloo& world, Findings& findings) { behaviour::moves_in_flight(world, findings); });
 }
 
-TEST_CASE("gloo: a rank that comes late keeps the others waiting, and disturbs nothing", "[comm][gloo]") {
+TEST_CASE("Gloo: a late rank delays the others and changes no result", "[comm][gloo]") {
   check_on_ranks<Gloo>(3, [](Gloo& world, Findings& findings) { behaviour::late_ranks(world, findings); });
 }
 
-TEST_CASE("gloo: a call that cannot be right on its own is refused at once, and the world goes on", "[comm][gloo][argument]") {
+TEST_CASE("Gloo: a call with invalid arguments throws at once, and the world remains usable", "[comm][gloo][argument]") {
   arguments::wrong_ones_are_refused<Gloo>();
 }
 
-TEST_CASE("gloo: a rank that leaves is lost for those who still wait for it, and named", "[comm][gloo][failure]") {
+TEST_CASE("Gloo: ranks that wait for a rank that has left throw PeerLost naming it", "[comm][gloo][failure]") {
   failures::rank_leaves<Gloo>();
 }
 
-TEST_CASE("gloo: a call that takes longer than the deadline is a Timeout that names the call and who is missing", "[comm][gloo][failure]") {
+TEST_CASE("Gloo: a missed deadline throws Timeout with call and missing rank, and Duration::max never expires", "[comm][gloo][failure]") {
   failures::deadline_passes<Gloo>();
   failures::no_deadline_passes<Gloo>();
 }
 
-TEST_CASE("gloo: every call after a failure says why there are none any more", "[comm][gloo][failure]") {
+TEST_CASE("Gloo: every call of every group throws the reason given to abort", "[comm][gloo][failure]") {
   failures::calls_after_failure<Gloo>();
 }
 
-TEST_CASE("gloo: a work that is let go of in flight ends the world, and touches its memory no more", "[comm][gloo][failure][async]") {
+TEST_CASE("Gloo: destroying a Work in flight ends the world and names the rank that did it", "[comm][gloo][failure][async]") {
   failures::work_is_let_go<Gloo>();
 }
 
-TEST_CASE("gloo: an error between a call and its wait leaves no rank hanging", "[comm][gloo][failure][async]") {
+TEST_CASE("Gloo: an exception between a call and its wait reaches the other ranks as PeerLost", "[comm][gloo][failure][async]") {
   failures::error_between<Gloo>();
 }
 
-TEST_CASE("gloo: a work that is complete may be let go of without a wait", "[comm][gloo][async]") {
-  failures::complete_work_is_let_go<Gloo>();
-}
+TEST_CASE("Gloo: a complete Work can be destroyed without wait", "[comm][gloo][async]") { failures::complete_work_is_let_go<Gloo>(); }

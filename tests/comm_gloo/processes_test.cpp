@@ -1,4 +1,4 @@
-// Ranks that are processes, started as from a shell.
+// Ranks as processes, started as from a shell.
 #include <pdp/launch/store/tcp_store_server.hpp>
 
 #include <memory>
@@ -16,14 +16,14 @@ const std::string program = PDP_TEST_PROGRAMS "/gloo_program";
 
 }  // namespace
 
-TEST_CASE("gloo: a program of several communicators runs on it where the command line says so", "[comm][gloo][launch]") {
+TEST_CASE("launch::run uses Gloo if the command line says --comm gloo", "[comm][gloo][launch]") {
   Job job{{"sum", "--ranks", "4", "--comm", "gloo"}, {}, program};
   CHECK(job.end() == 0);
   CHECK(job.out() == "gloo on 4 ranks, sum 10\n");
   CHECK(job.err().empty());
 }
 
-TEST_CASE("gloo: a process that is killed is lost for all others, and named", "[comm][gloo][launch][faults]") {
+TEST_CASE("Gloo reports a killed process as lost on all other ranks", "[comm][gloo][launch][faults]") {
   const std::string mode = GENERATE("small", "large");
   std::mt19937 random{random_seed()};
   for (int trial = 0; trial < 3; ++trial) {

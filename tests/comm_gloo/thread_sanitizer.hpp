@@ -1,8 +1,8 @@
-// What ThreadSanitizer must know of Gloo, which is not built with it: included by one source of each program.
+// Suppressions of ThreadSanitizer for Gloo, which is not built with it. One source of each program includes this header.
 #pragma once
 
-/// Gloo keeps its own thread from a buffer that is destroyed by a counter that the sanitizer does not see. What is behind that counter is
-/// the buffer itself, the memory of the world's last words, and the scratch memory of Gloo's collectives, which is an array.
+/// Before a buffer is destroyed, Gloo synchronises with its own thread by a counter that the sanitizer does not see. The counter protects
+/// the buffer, the memory of the world's last messages, and the scratch arrays of Gloo's collectives.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" const char* __tsan_default_suppressions() {
   return "race:gloo::transport::tcp::UnboundBuffer::~UnboundBuffer\n"

@@ -1,4 +1,4 @@
-// What is Gloo's own: how ranks find each other, what they do when one is gone, and what happens to calls that differ.
+// Tests of Gloo only: how ranks connect, what happens if one is gone, and what happens if calls differ.
 #include <pdp/comm/checked.hpp>
 #include <pdp/comm/gloo.hpp>
 #include <pdp/comm/gloo/connect.hpp>
@@ -24,7 +24,7 @@ using pdp::testing::Thrown;
 
 namespace {
 
-/// What each rank throws, and nothing where it throws nothing: f(rank) on a thread of its own.
+/// Runs f(rank) for each rank on a thread of its own. Returns what each of them throws, or an empty Thrown.
 template <class F>
 std::vector<Thrown> on_threads(int size, F&& f) {
   std::vector<Thrown> thrown(static_cast<std::size_t>(size));
@@ -38,7 +38,7 @@ std::vector<Thrown> on_threads(int size, F&& f) {
 
 }  // namespace
 
-TEST_CASE("gloo: ranks that do not come are named", "[comm][gloo][start]") {
+TEST_CASE("Gloo::connect names the missing rank at the deadline", "[comm][gloo][start]") {
   const int missing = GENERATE(0, 1, 3);
   pdp::launch::InProcessStore store;
   const auto start = std::chrono::steady_clock::now();
@@ -54,8 +54,8 @@ TEST_CASE("gloo: ranks that do not come are named", "[comm][gloo][start]") {
   }
 }
 
-TEST_CASE("gloo: a rank that ends while the job starts is lost, and named", "[comm][gloo][start]") {
-  // Rank 0 learns the address when rank 1 has gone: Gloo's own thread ends the process where a peer goes in the midst of a connect.
+TEST_CASE("Gloo::connect reports a rank that ends during the start as lost", "[comm][gloo][start]") {
+  // Rank 0 gets the address only after rank 1 has gone. Gloo's own thread ends the process if a peer goes in the middle of a connect.
   struct UntilGone {
     pdp::launch::InProcessStore& store;
     std::latch& gone;
@@ -85,13 +85,13 @@ TEST_CASE("gloo: a rank that ends while the job starts is lost, and named", "[co
   CHECK_THAT(thrown[0].what(), Contains("rank 1"));
 }
 
-TEST_CASE("gloo: there are no ranks beyond the world", "[comm][gloo][start]") {
+TEST_CASE("Gloo::connect rejects a rank beyond the world and a world of no ranks", "[comm][gloo][start]") {
   pdp::launch::InProcessStore store;
   CHECK_THROWS_AS(Gloo::connect(store, 2, 2, comm::Clock::now() + 1s), pdp::ConfigError);
   CHECK_THROWS_AS(Gloo::connect(store, 0, 0, comm::Clock::now() + 1s), pdp::ConfigError);
 }
 
-TEST_CASE("gloo: one store serves several worlds, one after another", "[comm][gloo][start]") {
+TEST_CASE("Gloo connects several worlds, one after another, through one store", "[comm][gloo][start]") {
   pdp::launch::InProcessStore store;
   const std::vector<Thrown> thrown = on_threads(3, [&](int rank) {
     for (int world_number = 0; world_number < 3; ++world_number) {
@@ -104,7 +104,7 @@ TEST_CASE("gloo: one store serves several worlds, one after another", "[comm][gl
   for (const Thrown& error : thrown) CHECK(error.what() == "nothing was thrown");
 }
 
-TEST_CASE("gloo: nobody needs the store any more once a rank is connected", "[comm][gloo][start]") {
+TEST_CASE("Gloo no longer uses the store when one of its ranks is connected", "[comm][gloo][start]") {
   const auto store = std::make_shared<pdp::launch::InProcessStore>();
   struct Counted {
     pdp::launch::InProcessStore& store;
@@ -127,7 +127,7 @@ TEST_CASE("gloo: nobody needs the store any more once a rank is connected", "[co
   CHECK(late == 0);
 }
 
-TEST_CASE("gloo: a context that a host program has can be used, and still by the program itself", "[comm][gloo][adopt]") {
+TEST_CASE("Gloo adopts a program's context, which the program can still use", "[comm][gloo][adopt]") {
   ::gloo::rendezvous::HashStore store;
   const std::vector<Thrown> thrown = on_threads(3, [&](int rank) {
     auto context = std::make_shared<::gloo::rendezvous::Context>(rank, 3);
@@ -155,19 +155,19 @@ TEST_CASE("gloo: a context that a host program has can be used, and still by the
       behaviour::split_groups(world, findings);
       if (values.back() != 3 || !findings.found().empty()) throw std::logic_error{"another sum of pdp's"};
     }
-    sum_of_the_program();  // the world is gone, the program's connections are not
+    sum_of_the_program();  // the world is destroyed, the program's connections are not
   });
   for (const Thrown& error : thrown) CHECK(error.what() == "nothing was thrown");
 }
 
-TEST_CASE("gloo: without a context that is connected there is no world", "[comm][gloo][adopt]") {
+TEST_CASE("Gloo rejects a null context, and an unconnected one of several ranks", "[comm][gloo][adopt]") {
   CHECK_THROWS_AS(Gloo{std::shared_ptr<::gloo::Context>{}}, pdp::ConfigError);
   CHECK_THROWS_WITH(Gloo{std::make_shared<::gloo::rendezvous::Context>(0, 2)}, Contains("its ranks must be connected"));
   Gloo alone{std::make_shared<::gloo::rendezvous::Context>(0, 1)};
   CHECK(alone.size() == 1);
 }
 
-TEST_CASE("gloo: checked, it does what it does unchecked", "[comm][gloo][checked]") {
+TEST_CASE("Checked over Gloo gives correct results", "[comm][gloo][checked]") {
   check_on_ranks<Gloo>(3, [](Gloo& world, Findings& findings) {
     comm::Checked checked{std::move(world)};
     conformance::uneven_shards<std::int64_t>(checked, findings, 2);
@@ -178,7 +178,7 @@ TEST_CASE("gloo: checked, it does what it does unchecked", "[comm][gloo][checked
   });
 }
 
-TEST_CASE("gloo: calls that differ are told to every rank where they are checked", "[comm][gloo][checked][mismatch]") {
+TEST_CASE("Checked over Gloo throws MismatchedCollective with both calls on every rank", "[comm][gloo][checked][mismatch]") {
   const auto errors = pdp::testing::errors<Gloo>(3, [](Gloo& world) {
     comm::Checked checked{std::move(world)};
     std::vector<float> values(checked.rank() == 1 ? 9 : 8);
@@ -190,8 +190,7 @@ TEST_CASE("gloo: calls that differ are told to every rank where they are checked
   }
 }
 
-TEST_CASE("gloo: calls that differ wait for each other until the deadline, and touch nothing, where they are not checked",
-          "[comm][gloo][mismatch]") {
+TEST_CASE("Gloo without Checked throws Timeout at the deadline if calls differ", "[comm][gloo][mismatch]") {
   using Call = std::function<void(Gloo&, std::span<float>)>;
   const std::vector<std::pair<Call, Call>> faults{
       {[](Gloo& world, std::span<float> v) { world.all_reduce(v.first(8), comm::Sum{}); },
@@ -229,7 +228,7 @@ TEST_CASE("gloo: calls that differ wait for each other until the deadline, and t
   }
 }
 
-TEST_CASE("gloo: an abort reaches a rank that waits for another one", "[comm][gloo][failure]") {
+TEST_CASE("Gloo reports a failed rank to a rank that waits for another one", "[comm][gloo][failure]") {
   std::atomic<bool> over{false};
   const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<Gloo>(3, [&](Gloo& world) {
@@ -239,7 +238,7 @@ TEST_CASE("gloo: an abort reaches a rank that waits for another one", "[comm][gl
       std::this_thread::sleep_for(50ms);
       throw pdp::FileError{"the disk is full"};
     }
-    if (world.rank() == 1) {  // waits for a rank that has nothing to do with the failure
+    if (world.rank() == 1) {  // waits for a rank that does not fail
       const Thrown thrown = failures::thrown_by([&] { world.recv(values, 2); });
       over = true;
       thrown.rethrow();
@@ -254,7 +253,7 @@ TEST_CASE("gloo: an abort reaches a rank that waits for another one", "[comm][gl
   }
 }
 
-TEST_CASE("gloo: a failure reaches ranks that are within a large message", "[comm][gloo][failure]") {
+TEST_CASE("Gloo reports a failed rank to ranks in the middle of a large message", "[comm][gloo][failure]") {
   std::atomic<comm::TimePoint> start{comm::TimePoint::max()};
   const auto errors = pdp::testing::errors<Gloo>(3, [&](Gloo& world) {
     std::vector<float> values(4 << 20);
@@ -271,7 +270,7 @@ TEST_CASE("gloo: a failure reaches ranks that are within a large message", "[com
   for (const int rank : {1, 2}) CHECK(errors[static_cast<std::size_t>(rank)].lost_rank() == 0);
 }
 
-TEST_CASE("gloo: a rank may leave while others go on without it", "[comm][gloo][failure]") {
+TEST_CASE("Gloo lets the other ranks go on after a rank has left", "[comm][gloo][failure]") {
   check_on_ranks<Gloo>(3, [](Gloo& world, Findings& findings) {
     Gloo pair = world.split(world.rank() == 2 ? 1 : 0, 0);
     world.barrier();
@@ -284,7 +283,7 @@ TEST_CASE("gloo: a rank may leave while others go on without it", "[comm][gloo][
   });
 }
 
-TEST_CASE("gloo: a message to a rank that has left does not raise a signal that ends the program", "[comm][gloo][failure]") {
+TEST_CASE("Gloo throws PeerLost and raises no signal on a send to a rank that has left", "[comm][gloo][failure]") {
   const auto errors = pdp::testing::errors<Gloo>(2, [](Gloo& world) {
     world.barrier();
     if (world.rank() == 1) return;

@@ -1,5 +1,5 @@
-// What the leak sanitizer is not to report: what MPI libraries, and those that they load, keep until the process ends or lose. Without a
-// sanitizer nothing calls these.
+// Suppressions of LeakSanitizer for memory that MPI libraries, and libraries that they load, leak or keep until the process ends. Without a
+// sanitizer nothing calls these functions.
 
 extern "C" {
 
@@ -9,7 +9,7 @@ const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identif
 }
 const char* __lsan_default_options() { return "print_suppressions=0"; }  // NOLINT(bugprone-reserved-identifier)
 
-/// Plug-ins are no longer loaded at the end, and have no names then: only whole stacks lead to a library that is.
+/// At exit, plug-ins are unloaded and have no names. Only a complete stack contains a library that is still loaded.
 const char* __asan_default_options() { return "fast_unwind_on_malloc=0"; }  // NOLINT(bugprone-reserved-identifier)
 
 }  // extern "C"

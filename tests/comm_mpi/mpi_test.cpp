@@ -10,7 +10,7 @@ using launch_test::Variable;
 
 namespace {
 
-/// An MPI library, and the program of the tests (ranks.cpp) built with it. What was not found has no program.
+/// An MPI library and the program of the tests (ranks.cpp) built with it. The program is empty if the library was not found.
 struct Library {
   std::string launch, program;
 };
@@ -30,7 +30,7 @@ Ended run(std::vector<std::string> command, const std::vector<Variable>& variabl
   const int code = job.end();
   return {code, job.out(), job.err()};
 }
-/// As from a shell: mpirun -n RANKS PROGRAM ARGUMENTS.
+/// Runs mpirun -n RANKS PROGRAM ARGUMENTS, as from a shell.
 Ended run_on(int ranks, const Library& library, const std::vector<std::string>& arguments, const std::vector<Variable>& variables = {}) {
   std::vector<std::string> command;
   std::istringstream words{library.launch};
@@ -39,7 +39,7 @@ Ended run_on(int ranks, const Library& library, const std::vector<std::string>& 
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run(command, variables);
 }
-/// Of the first library; with the second one more ranks than cores take too long, as they wait without sleeping.
+/// Ranks of the second library wait without sleeping, so more ranks than cores would take too long.
 int most_ranks(const Library& library) { return library.program == libraries().front().program ? 4 : 2; }
 
 void check_ends_well(const Ended& ended) {
@@ -48,7 +48,7 @@ void check_ends_well(const Ended& ended) {
   if (ended.code != 0 || ended.err.find("rank ") != std::string::npos) FAIL_CHECK(ended.err);
 }
 
-/// What rank 1 of 2 does wrong, the job's exit code, and what it says.
+/// Runs `mode`, in which rank 1 of 2 fails. Checks the job's exit code and that its error output contains `words`.
 void check_ends_job(const std::string& mode, int code, const std::string& words) {
   for (const Library& library : libraries()) {
     const Ended ended = run_on(2, library, {mode});
@@ -60,79 +60,79 @@ void check_ends_job(const std::string& mode, int code, const std::string& words)
 
 }  // namespace
 
-TEST_CASE("every verb over MPI gives what a serial program gives, on 1 to 4 ranks", "[mpi]") {
+TEST_CASE("Mpi: every verb gives the serial result for every type and operation", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(most_ranks(library), library, {"conformance"}));
 }
 
-TEST_CASE("Any and Checked hold MPI, and more elements than one function of MPI counts go in pieces", "[mpi]") {
+TEST_CASE("Mpi gives correct results through Any and Checked, and in pieces above MPI's count limit", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(most_ranks(library), library, {"wrapped"}));
 }
 
-TEST_CASE("MPI's groups, works in flight and early messages behave as those of other backends", "[mpi]") {
+TEST_CASE("Mpi passes the tests of all backends for groups, calls in flight and early messages", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(most_ranks(library), library, {"behaviour"}));
 }
 
-TEST_CASE("after an all_reduce by MPI all ranks hold the same bits", "[mpi]") {
+TEST_CASE("Mpi: all_reduce gives the sum over ranks with equal bits on every rank", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   const int ranks = GENERATE(2, 3, 4);
   if (ranks <= most_ranks(library)) check_ends_well(run_on(ranks, library, {"same bits"}));
 }
 
-TEST_CASE("a call over MPI like an earlier one allocates nothing", "[mpi]") {
+TEST_CASE("Mpi allocates nothing in a call like an earlier one", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(2, library, {"allocations"}));
 }
 
-TEST_CASE("calls over MPI that cannot be right are refused, and Checked finds those that differ", "[mpi]") {
+TEST_CASE("Mpi throws on invalid arguments, and Checked over Mpi throws MismatchedCollective", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(2, library, {"refusals"}));
 }
 
-TEST_CASE("a program that has MPI lends pdp a communicator, and keeps it", "[mpi]") {
+TEST_CASE("Mpi adopts a program's communicator, which the program can still use", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(most_ranks(library), library, {"adopt"}));
 }
 
-TEST_CASE("data-parallel training over MPI has the losses of one rank", "[mpi]") {
+TEST_CASE("DataParallel over Mpi computes the losses of Single", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(most_ranks(library) - 1, library, {"training"}));
 }
 
-TEST_CASE("more than 2^31 elements go over MPI in one call", "[.long][mpi]") {
+TEST_CASE("Mpi transfers more than 2^31 elements in one call", "[.long][mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(2, library, {"large"}));
 }
 
-TEST_CASE("a rank of MPI that fails ends the job, and says why", "[mpi][failure]") {
+TEST_CASE("Mpi ends the job with the exit code and the message of a rank that fails", "[mpi][failure]") {
   check_ends_job("throw", 1, "rank 1: the file cannot be read\n");
   check_ends_job("throw usage", 2, "rank 1: the flag is unknown\n");
   check_ends_job("abort", 1, "rank 1 ends the job: that is enough\n");
   check_ends_job("return", 9, "");
 }
 
-TEST_CASE("a rank of MPI that lets go of a call in flight ends the job, and its own error comes first", "[mpi][failure]") {
+TEST_CASE("Mpi ends the job if a Work in flight is destroyed, but reports the rank's own error first", "[mpi][failure]") {
   check_ends_job("let go", 1, "rank 1 gave up all_reduce of 9 float32 while it was in flight");
   check_ends_job("let go and throw", 1, "rank 1: the file cannot be read\n");
 }
 
-TEST_CASE("a message over MPI of another length than expected is an error on the rank that receives it", "[mpi][failure]") {
+TEST_CASE("Mpi throws on the receiving rank if a message has another length than expected", "[mpi][failure]") {
   const std::string expected = "rank 1 expected a message of 32 bytes from rank 0 (send of 8 float32 with tag 4), but it ";
   check_ends_job("long message", 1, expected);
   check_ends_job("short message", 1, expected + "has 28;");
 }
 
-TEST_CASE("a rank of MPI that waits beyond the deadline says for what, in that call and in each after it", "[mpi][failure]") {
+TEST_CASE("Mpi throws Timeout naming the call after the deadline, and again in later calls", "[mpi][failure]") {
   check_ends_job("wait for a message", 1, "rank 1: rank 1 waited 300 ms for send of 9 float32 with tag 3 and heard nothing from rank 0;");
   check_ends_job("wait for a collective", 1, "rank 1: rank 1 waited 300 ms for all_reduce of 9 float32; either a rank makes another call");
   check_ends_job("use after a timeout", 1, "rank 1: again: rank 1 waited 300 ms for send of 9 float32 with tag 0");
 }
 
-TEST_CASE("a rank of MPI that ends without pdp's doing ends the job", "[mpi][failure]") {
+TEST_CASE("An MPI job ends if a rank exits, aborts or leaves its own main after an exception", "[mpi][failure]") {
   const Library library = GENERATE(from_range(libraries()));
-  // MPICH's launcher makes one exit code of those of all ranks, the ones that it has killed included.
+  // MPICH's launcher combines the exit codes of all ranks into one, including ranks that it has killed.
   CHECK(run_on(2, library, {"exit"}).code != 0);
   CHECK(run_on(2, library, {"kill"}).code != 0);
   const Ended joined = run_on(2, library, {"join"});
@@ -140,7 +140,7 @@ TEST_CASE("a rank of MPI that ends without pdp's doing ends the job", "[mpi][fai
   CHECK_THAT(joined.err, Contains("main says: the file cannot be read\n"));
 }
 
-TEST_CASE("a program runs on MPI alone, or as one of several communicators", "[mpi][launch]") {
+TEST_CASE("launch::run runs on Mpi alone or as one of several communicators", "[mpi][launch]") {
   const Library library = GENERATE(from_range(libraries()));
   CAPTURE(library.launch);
   CHECK(run({library.program, "sum"}).out == "mpi: 1 ranks, sum 1\n");
@@ -153,7 +153,7 @@ TEST_CASE("a program runs on MPI alone, or as one of several communicators", "[m
   CHECK(run({library.program, "several", "--threads", "3"}).out == "thread: 3 ranks, sum 6\n");
 }
 
-TEST_CASE("ranks that MPI's launcher has not started are refused, with what to do", "[mpi][launch]") {
+TEST_CASE("launch::run rejects Mpi ranks that MPI's launcher has not started, and says what to do", "[mpi][launch]") {
   const Library library = GENERATE(from_range(libraries()));
   CAPTURE(library.launch);
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"sum"}, {"several", "--comm", "mpi"}}) {
@@ -171,8 +171,8 @@ TEST_CASE("ranks that MPI's launcher has not started are refused, with what to d
                       "mpirun of the library that it was built with"));
 }
 
-TEST_CASE("the examples run over MPI where --comm says so", "[mpi][examples]") {
-  if (PDP_TEST_SANITIZED) return;  // their libraries are left out of the examples
+TEST_CASE("The example send_recv runs over Mpi if the command line says --comm mpi", "[mpi][examples]") {
+  if (PDP_TEST_SANITIZED) return;  // sanitizer builds leave MPI out of the examples
   const Library example{PDP_TEST_MPI_LAUNCH, PDP_TEST_EXAMPLES "/send_recv"};
   const Ended ended = run_on(2, example, {"--comm", "mpi"});
   CAPTURE(ended.err);
@@ -181,7 +181,7 @@ TEST_CASE("the examples run over MPI where --comm says so", "[mpi][examples]") {
   CHECK_THAT(ended.out, Contains("Rank-1 has received the following tensor from Rank-0\ntensor([ 1., -1.])\n"));
 }
 
-TEST_CASE("a program that another MPI library's launcher has started says so", "[mpi][launch]") {
+TEST_CASE("launch::run reports a program that was started by the launcher of another MPI library", "[mpi][launch]") {
   if (libraries().size() < 2) return;
   const Library mixed{libraries()[0].launch, libraries()[1].program};
   const Ended ended = run_on(2, mixed, {"sum"});

@@ -1,4 +1,4 @@
-// What the tests of comm::Mpi run on its ranks: the first argument says what. Ranks that find something wrong say so, and the program
+// The program that the tests of comm::Mpi start as ranks. The first argument is its mode. Ranks print what they find wrong, and the program
 // returns 1.
 #include <pdp/comm/any.hpp>
 #include <pdp/comm/checked.hpp>
@@ -34,7 +34,7 @@ std::atomic<long> allocations{0};
 
 }  // namespace
 
-// What pdp allocates, and not what MPI does, which is C.
+// Counts the allocations of pdp. MPI libraries are C and do not call operator new.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* const memory = std::malloc(bytes)) return memory;
@@ -54,7 +54,7 @@ int tell(const comm::Mpi& world, const Findings& findings) {
   return findings.found().empty() ? 0 : 1;
 }
 
-/// f(part, findings) on the first `ranks` ranks.
+/// Calls f(part) on the first `ranks` ranks, which form a group.
 template <class F>
 void on_first(comm::Mpi& world, int ranks, F&& f) {
   comm::Mpi part = world.split(world.rank() < ranks ? 0 : 1, 0);
@@ -68,7 +68,7 @@ int conformance_on_all_sizes(comm::Mpi& world) {
   return tell(world, findings);
 }
 
-/// Through what wraps a backend, and as if MPI could count to 100 only.
+/// Runs the conformance tests through Any and Checked, and as if MPI could count only up to 100.
 int conformance_of_wrapped(comm::Mpi& world) {
   Findings findings;
   comm::Any any{world.split(0, 0)};
@@ -127,7 +127,7 @@ void same_bits(comm::Mpi& world, Findings& findings) {
   }
 }
 
-/// Calls of each kind once, then again, counted.
+/// Makes calls of each kind once, then counts the allocations of further rounds.
 int count_allocations(comm::Mpi& world) {
   std::vector<float> values(1000), whole(1000 * static_cast<std::size_t>(world.size()));
   std::vector<std::size_t> counts(static_cast<std::size_t>(world.size()), 1000);
@@ -162,7 +162,7 @@ int count_allocations(comm::Mpi& world) {
   return tell(world, findings);
 }
 
-/// What the tests of other backends look for one by one: arguments that are refused, after which the world goes on.
+/// Invalid arguments throw, and the world remains usable. Tests of other backends check this case by case (arguments.hpp).
 int refusals(comm::Mpi& world) {
   Findings findings;
   std::vector<float> values(4);
@@ -228,7 +228,7 @@ int training(comm::Mpi& world) {
   return tell(world, findings);
 }
 
-/// More elements than an int counts.
+/// Transfers more elements than an int can count.
 int large_counts(comm::Mpi& world) {
   Findings findings;
   const std::size_t count = (std::size_t{1} << 31) + 11;
@@ -246,7 +246,7 @@ int large_counts(comm::Mpi& world) {
   return tell(world, findings);
 }
 
-/// What goes wrong on rank 1, and ends the job.
+/// Fails on rank 1 in the way of `mode`. The failure must end the job.
 int go_wrong(const std::string& mode, comm::Mpi& world) {
   const int rank = world.rank();
   std::vector<float> values(9);
@@ -286,11 +286,11 @@ int go_wrong(const std::string& mode, comm::Mpi& world) {
   } else if (mode == "return") {
     return 0;
   }
-  std::this_thread::sleep_for(1min);  // much longer than the job lives
+  std::this_thread::sleep_for(1min);  // much longer than the job may live
   throw pdp::Error{text("the job goes on after '", mode, "'")};
 }
 
-/// A program with a main of its own, which tells what goes wrong on rank 1 itself.
+/// A program with a main of its own, which prints the error of rank 1 itself.
 int join() try {
   auto world = pdp::launch::join<comm::Mpi>();
   world.barrier();
@@ -303,7 +303,7 @@ int join() try {
   return 3;
 }
 
-/// A host program that has MPI.
+/// A program that initialises MPI itself and lends pdp its communicator.
 int adopt(int argc, char** argv) {
   std::vector<std::string> wrong;
   const auto expect = [&](bool holds, const std::string& what) {
@@ -338,7 +338,7 @@ int adopt(int argc, char** argv) {
     Findings findings;
     conformance::every_verb<float>(world, findings);
     for (const std::string& each : findings.found()) wrong.push_back(each);
-    // A message of the program's own is not taken for one of pdp's.
+    // A message of the program is not mistaken for one of pdp.
     if (world.size() >= 2) {
       int own = 5, got = 0;
       const int tag = 3;
@@ -356,7 +356,7 @@ int adopt(int argc, char** argv) {
     }
     outlives.emplace(half);
   }
-  // A rank of the job may also be joined as one of pdp's own, while the host has MPI.
+  // join() also works if the program has initialised MPI itself.
   {
     auto world = pdp::launch::join<comm::Mpi>();
     expect(world.size() == size && world.rank() == rank, "the world that was joined");

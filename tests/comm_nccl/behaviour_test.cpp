@@ -1,4 +1,4 @@
-// What every backend must do, on NCCL: on what stands in for it, or on as many GPUs as there are.
+// Runs the tests of all backends on comm::Nccl, on the stand-in for NCCL or on real GPUs.
 #include <pdp/testing/values.hpp>
 
 #include <iostream>
@@ -13,7 +13,7 @@ namespace comm = pdp::comm;
 
 namespace {
 
-/// Whether NCCL takes so many ranks on the GPUs that there are; else it says what is left out.
+/// Returns whether NCCL can run so many ranks on the GPUs of this machine. If not, prints what is skipped.
 bool have_gpus(int ranks) {
   int gpus = 0;
   if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) {
@@ -25,7 +25,7 @@ bool have_gpus(int ranks) {
   return false;
 }
 
-/// As check_on_ranks, where there are GPUs for them.
+/// As check_on_ranks, if there are enough GPUs.
 template <class F>
 void check_on_gpus(int size, F&& f) {
   if (have_gpus(size)) check_on_ranks<Staged>(size, f);
@@ -33,9 +33,9 @@ void check_on_gpus(int size, F&& f) {
 
 }  // namespace
 
-TEST_CASE("nccl: every verb gives what a serial program gives", "[comm][nccl]") {
+TEST_CASE("Nccl: every verb gives the serial result", "[comm][nccl]") {
   const int size = GENERATE(1, 2, 3, 4);
-  SECTION("of numbers") {
+  SECTION("for integers, floats and bytes") {
     check_on_gpus(size, [](Staged& world, Findings& findings) {
       conformance::every_verb<float>(world, findings);
       conformance::every_verb<double>(world, findings);
@@ -44,7 +44,7 @@ TEST_CASE("nccl: every verb gives what a serial program gives", "[comm][nccl]") 
       conformance::every_verb<std::byte>(world, findings);
     });
   }
-  SECTION("of large ones, of shards that differ, and of halves") {
+  SECTION("for large values, uneven shards, 16-bit floats and int8") {
     check_on_gpus(size, [](Staged& world, Findings& findings) {
       conformance::switch_points(world, findings);
       for (const std::size_t base : {std::size_t{0}, std::size_t{500}, std::size_t{9000}}) {
@@ -58,7 +58,7 @@ TEST_CASE("nccl: every verb gives what a serial program gives", "[comm][nccl]") 
   }
 }
 
-TEST_CASE("nccl: all_reduce leaves the same bits on every rank", "[comm][nccl]") {
+TEST_CASE("Nccl: all_reduce gives the sum over ranks with equal bits on every rank", "[comm][nccl]") {
   const std::size_t elements = GENERATE(as<std::size_t>{}, 255, 300'007);
   check_on_gpus(3, [elements](Staged& world, Findings& findings) {
     auto values = pdp::testing::normal(elements, /*seed*/ world.rank());
@@ -71,43 +71,42 @@ TEST_CASE("nccl: all_reduce leaves the same bits on every rank", "[comm][nccl]")
   });
 }
 
-TEST_CASE("nccl: a split makes groups that live on their own", "[comm][nccl][split]") {
+TEST_CASE("Nccl: split makes groups that are ordered by key and communicate on their own", "[comm][nccl][split]") {
   const int size = GENERATE(1, 2, 3, 4);
   check_on_gpus(size, [](Staged& world, Findings& findings) { behaviour::split_groups(world, findings); });
 }
 
-TEST_CASE("nccl: works may be waited for in any order", "[comm][nccl][async]") {
+TEST_CASE("Nccl: Works can be waited for in a different order on each rank", "[comm][nccl][async]") {
   const int size = GENERATE(2, 3, 4);
   check_on_gpus(size, [](Staged& world, Findings& findings) { behaviour::works_in_any_order(world, findings); });
 }
 
-TEST_CASE("nccl: whoever only looks whether a work is done sees it end", "[comm][nccl][async]") {
+TEST_CASE("Nccl: polling Work::done brings a call to completion", "[comm][nccl][async]") {
   check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::looks(world, findings, 30'007); });
 }
 
-TEST_CASE("nccl: calls may be started together", "[comm][nccl][async]") {
+TEST_CASE("Nccl: grouped starts messages in both directions together", "[comm][nccl][async]") {
   check_on_gpus(3, [](Staged& world, Findings& findings) { behaviour::started_together(world, findings); });
 }
 
-TEST_CASE("nccl: two groups may be waited for in opposite orders on two ranks", "[comm][nccl][async][split]") {
+TEST_CASE("Nccl: Works of two groups can be waited for in opposite orders on two ranks", "[comm][nccl][async][split]") {
   check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::two_groups(world, findings); });
 }
 
-TEST_CASE("nccl: a communicator and its works may be moved while calls are in flight", "[comm][nccl][async]") {
+TEST_CASE("Nccl: a communicator and its Works can be moved while calls are in flight", "[comm][nccl][async]") {
   check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::moves_in_flight(world, findings); });
 }
 
-TEST_CASE("nccl: a call goes on while its rank only looks after it", "[comm][nccl][async]") {
+TEST_CASE("Nccl: alternating progress and Work::done completes a call without wait", "[comm][nccl][async]") {
   check_on_gpus(2, [](Staged& world, Findings& findings) { behaviour::progress(world, findings); });
 }
 
-TEST_CASE("nccl: messages of a pair of ranks arrive in their order, whatever their tags, and pass collectives in a group of their own",
-          "[comm][nccl][message]") {
+TEST_CASE("Nccl: messages of two ranks keep their order for any tags, and overtake the calls of other groups", "[comm][nccl][message]") {
   check_on_gpus(3, [](Staged& world, Findings& findings) {
     const int rank = world.rank(), right = (rank + 1) % 3, left = (rank + 2) % 3;
     Staged lane = world.split(0, rank);
     std::array own{rank}, other{-1};
-    lane.send_recv(own, right, other, left);  // which connects them
+    lane.send_recv(own, right, other, left);  // connects the ranks
     std::vector<std::vector<int>> sent, received;
     for (int i = 0; i < 5; ++i) {
       sent.emplace_back(i == 3 ? 100'000 : static_cast<std::size_t>(i), rank * 10 + i);
@@ -123,7 +122,7 @@ TEST_CASE("nccl: messages of a pair of ranks arrive in their order, whatever the
     if (rank == 0) send();
     std::vector<double> values(20'000, 1);
     world.all_reduce(values, comm::Sum{});
-    receive();  // rank 1 what rank 0 has sent before the sum, then rank 2, then rank 0
+    receive();  // first on rank 1, since rank 0 has sent before the sum; then on rank 2, then on rank 0
     if (rank != 0) send();
     for (std::size_t i = works.size(); i-- > 0;) works[i].wait();
     for (int i = 0; i < 5; ++i)
@@ -133,14 +132,14 @@ TEST_CASE("nccl: messages of a pair of ranks arrive in their order, whatever the
   });
 }
 
-TEST_CASE("nccl: messages of several rounds pass each other where they start together", "[comm][nccl][message]") {
+TEST_CASE("Nccl: grouped messages of several rounds pass each other in any order of peers", "[comm][nccl][message]") {
   const int size = GENERATE(2, 3, 4);
   check_on_gpus(size, [size](Staged& world, Findings& findings) {
     std::vector<std::array<int, 2>> sent, received(static_cast<std::size_t>(3 * size), {-1, -1});
     for (int to = 0; to < size; ++to)
       for (int i = 0; i < 3; ++i) sent.push_back({world.rank(), 10 * to + i});
     std::vector<Staged::Work> works;
-    world.grouped([&] {  // neighbours in opposite orders
+    world.grouped([&] {  // neighbours name their peers in opposite orders
       for (int step = 1; step < size; ++step)
         for (int i = 0; i < 3; ++i) {
           const int peer = (world.rank() + (world.rank() % 2 == 0 ? step : size - step)) % size;
@@ -156,7 +155,7 @@ TEST_CASE("nccl: messages of several rounds pass each other where they start tog
   });
 }
 
-TEST_CASE("nccl: a rank that comes late keeps the others waiting, and disturbs nothing", "[comm][nccl]") {
+TEST_CASE("Nccl: a late rank delays the others and changes no result", "[comm][nccl]") {
   check_on_gpus(3, [](Staged& world, Findings& findings) {
     std::vector<double> values(20'000, 1);
     for (int round = 0; round < 3; ++round) {
@@ -171,18 +170,18 @@ TEST_CASE("nccl: a rank that comes late keeps the others waiting, and disturbs n
   });
 }
 
-TEST_CASE("nccl: a work that is complete may be let go of without a wait", "[comm][nccl][async]") {
+TEST_CASE("Nccl: a complete Work can be destroyed without wait", "[comm][nccl][async]") {
   check_on_gpus(2, [](Staged& world, Findings& findings) {
     std::array<float, 4> values{1, 1, 1, 1};
     {
       auto work = world.all_reduce_async(values, comm::Sum{});
-      world.barrier();  // comes after it, so it is complete
+      world.barrier();  // calls of a group complete in order
     }
     world.barrier();
     findings.expect(world.size() == 2, "the world goes on");
   });
 }
 
-TEST_CASE("nccl: a call that cannot be right on its own is refused at once, and the world goes on", "[comm][nccl][argument]") {
+TEST_CASE("Nccl: a call with invalid arguments throws at once, and the world remains usable", "[comm][nccl][argument]") {
   if (have_gpus(3)) arguments::wrong_ones_are_refused<Staged>();
 }

@@ -1,4 +1,4 @@
-// comm::Nccl as the tests of all backends use it.
+// comm::Nccl with values on the host, for the tests of all backends.
 #pragma once
 
 #include <pdp/comm/nccl.hpp>

@@ -1,5 +1,4 @@
-// What is NCCL's own: how ranks find their GPUs and each other, streams, and what they do when something goes wrong. On what stands in for
-// it.
+// Tests of Nccl only: the assignment of GPUs, the start, streams, memory and failures. They run on the stand-in for NCCL.
 #include <pdp/comm/checked.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/nccl.hpp>
@@ -25,7 +24,7 @@ using pdp::testing::Thrown;
 
 namespace {
 
-/// All is as it was before the test, and what it has made was given back.
+/// Resets the stand-in before a test. Checks after the test that it has freed all objects but `left`.
 struct Fixture {
   Fixture() { stand_in::reset(); }
   Fixture(Fixture&&) = delete;
@@ -35,7 +34,7 @@ struct Fixture {
   int left = 0;
 };
 
-/// What each rank throws: f(rank) on a thread of its own.
+/// Runs f(rank) for each rank on a thread of its own. Returns what each of them throws.
 template <class F>
 std::vector<Thrown> on_threads(int size, F&& f) {
   std::vector<Thrown> thrown(static_cast<std::size_t>(size));
@@ -58,7 +57,7 @@ std::vector<Thrown> connect(int size, comm::Duration time, const std::function<v
   });
 }
 
-/// Values of a device, as a call takes them.
+/// Values in device memory.
 template <class T>
 class Values {
  public:
@@ -80,14 +79,14 @@ class Values {
 
 }  // namespace
 
-TEST_CASE("nccl: each rank gets a GPU of its own, which is current for its thread then", "[comm][nccl][start]") {
+TEST_CASE("Nccl gives each rank a GPU of its own and makes it current for the rank's thread", "[comm][nccl][start]") {
   const Fixture fixture;
   check_all_went_well(connect(4, 20s, [](int rank, Nccl& world) {
     int current = -1;
     cudaGetDevice(&current);
     if (world.device() != rank || current != rank) throw std::logic_error{"another device"};
   }));
-  SECTION("or the one that its user says") {
+  SECTION("or gives it the GPU that its options name") {
     check_all_went_well(connect(
         2, 20s,
         [](int rank, Nccl& world) {
@@ -95,7 +94,7 @@ TEST_CASE("nccl: each rank gets a GPU of its own, which is current for its threa
         },
         [](int rank) { return comm::nccl::Options{.device = 5 - rank}; }));
   }
-  SECTION("or the one of its number on the host, of those that there are, or one that is left") {
+  SECTION("or gives it the GPU of its local rank, modulo the number of GPUs, or a free one") {
     stand_in::settings().devices = 4;
     const std::array<comm::nccl::Options, 4> options{{{}, {.local_rank = 0}, {.device = 2}, {.local_rank = 7}}};
     check_all_went_well(connect(
@@ -107,14 +106,14 @@ TEST_CASE("nccl: each rank gets a GPU of its own, which is current for its threa
   }
 }
 
-TEST_CASE("nccl: a rank that others have started has the GPU of its number on the host", "[comm][nccl][start]") {
+TEST_CASE("launch::join gives an Nccl rank the GPU of its local rank", "[comm][nccl][start]") {
   const Fixture fixture;
-  pdp::launch::Place place;  // of a world of one, whose only rank is the fourth on its host all the same
+  pdp::launch::Place place;  // a world of one, whose rank has the local rank 3
   place.local_rank = 3;
   CHECK(pdp::launch::join<Nccl>(place).device() == 3);
 }
 
-TEST_CASE("nccl: where ranks would share a GPU, every rank says how many ranks and GPUs there are", "[comm][nccl][start]") {
+TEST_CASE("Nccl throws on every rank if ranks would share a GPU or name one that does not exist", "[comm][nccl][start]") {
   const Fixture fixture;
   stand_in::settings().devices = 2;
   const auto start = std::chrono::steady_clock::now();
@@ -133,7 +132,7 @@ TEST_CASE("nccl: where ranks would share a GPU, every rank says how many ranks a
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
-TEST_CASE("nccl: ranks share a GPU where their user says so and NCCL is new enough for that, and nowhere else", "[comm][nccl][start]") {
+TEST_CASE("Nccl ranks share a GPU only if NCCL_MULTI_RANK_GPU_ENABLE is set and NCCL is 2.30 or newer", "[comm][nccl][start]") {
   const Fixture fixture;
   stand_in::settings().devices = 2;
   const auto devices = [] {
@@ -152,7 +151,7 @@ TEST_CASE("nccl: ranks share a GPU where their user says so and NCCL is new enou
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
 }
 
-TEST_CASE("nccl: with a library that is too old, every rank says which it has found", "[comm][nccl][start]") {
+TEST_CASE("Nccl throws on every rank and names the version if the library is older than 2.27", "[comm][nccl][start]") {
   const Fixture fixture;
   stand_in::settings().nccl = 22605;
   for (const Thrown& error : connect(2, 20s)) {
@@ -168,7 +167,7 @@ TEST_CASE("nccl: with a library that is too old, every rank says which it has fo
   stand_in::reset();
 }
 
-TEST_CASE("nccl: without a driver, with an old one and without a GPU, every rank says so", "[comm][nccl][start]") {
+TEST_CASE("Nccl throws on every rank if the driver is missing or too old or there is no GPU", "[comm][nccl][start]") {
   const Fixture fixture;
   std::string expected;
   SECTION("no driver") {
@@ -190,7 +189,7 @@ TEST_CASE("nccl: without a driver, with an old one and without a GPU, every rank
     }
 }
 
-TEST_CASE("nccl: ranks that do not come are named", "[comm][nccl][start]") {
+TEST_CASE("Nccl::connect names the missing rank at the deadline", "[comm][nccl][start]") {
   const Fixture fixture;
   pdp::launch::InProcessStore store;
   const std::vector<Thrown> thrown = on_threads(4, [&](int rank) {
@@ -201,10 +200,10 @@ TEST_CASE("nccl: ranks that do not come are named", "[comm][nccl][start]") {
   CHECK_THAT(thrown[1].what(), Contains("has not heard from rank 0 which GPU is its own"));
 }
 
-TEST_CASE("nccl: a rank that fails after it has reported keeps no other one waiting", "[comm][nccl][start]") {
+TEST_CASE("Nccl::connect throws Timeout at the deadline if a rank fails after its report", "[comm][nccl][start]") {
   const Fixture fixture;
   pdp::launch::InProcessStore store;
-  store.add("nccl/worlds/1", 1);  // as rank 1 does, and then its report
+  store.add("nccl/worlds/1", 1);  // as rank 1 does, before its report
   store.set("nccl/1/report/1", "\nhost\n-1\n-1\n0000:09:00.0");
   const Thrown error = failures::thrown_by([&] { Nccl::connect(store, 0, 2, comm::Clock::now() + 300ms); });
   CHECK(error.is<pdp::Timeout>());
@@ -212,7 +211,7 @@ TEST_CASE("nccl: a rank that fails after it has reported keeps no other one wait
              Contains("rank 0, on device 0, could not be connected to the others by NCCL: not all of the 2 ranks came within"));
 }
 
-TEST_CASE("nccl: what makes no sense in the store is refused", "[comm][nccl][start]") {
+TEST_CASE("Nccl::connect rejects invalid reports in the store and invalid ranks", "[comm][nccl][start]") {
   const Fixture fixture;
   const std::string report = GENERATE("", "\n", "\nhost\n-1\n-1", "\nhost\n-1\ngpu", "\nhost\n1\n-1\ngpu", "\nhost\n-2\n-1\ngpu",
                                       "\nhost\n-1\n-2\ngpu", "\nhost\nx\n-1\ngpu", "\nhost\n-1\nx\ngpu");
@@ -225,7 +224,7 @@ TEST_CASE("nccl: what makes no sense in the store is refused", "[comm][nccl][sta
   CHECK_THROWS_AS(Nccl::connect(store, 0, 0, comm::Clock::now() + 1s), pdp::ConfigError);
 }
 
-TEST_CASE("nccl: what NCCL says while it connects ranks is told", "[comm][nccl][start]") {
+TEST_CASE("Nccl::connect reports NCCL's own error if NCCL cannot connect the ranks", "[comm][nccl][start]") {
   const Fixture fixture;
   stand_in::settings().error[0] = stand_in::settings().error[1] = GENERATE(ncclRemoteError, ncclUnhandledCudaError);
   const bool remote = stand_in::settings().error[0] == ncclRemoteError;
@@ -237,7 +236,7 @@ TEST_CASE("nccl: what NCCL says while it connects ranks is told", "[comm][nccl][
   if (remote) CHECK(thrown[0].lost_rank() == 1);
 }
 
-TEST_CASE("nccl: one store serves several worlds, one after another", "[comm][nccl][start]") {
+TEST_CASE("Nccl connects several worlds, one after another, through one store", "[comm][nccl][start]") {
   const Fixture fixture;
   pdp::launch::InProcessStore store;
   check_all_went_well(on_threads(3, [&](int rank) {
@@ -250,7 +249,7 @@ TEST_CASE("nccl: one store serves several worlds, one after another", "[comm][nc
   }));
 }
 
-TEST_CASE("nccl: calls wait until NCCL has put the one before them on the stream", "[comm][nccl]") {
+TEST_CASE("Nccl starts a call only after NCCL has launched the one before it", "[comm][nccl]") {
   const Fixture fixture;
   stand_in::settings().looks_until_launched = GENERATE(1, 100);
   check_on_ranks<Staged>(3, [](Staged& world, Findings& findings) {
@@ -271,7 +270,7 @@ TEST_CASE("nccl: calls wait until NCCL has put the one before them on the stream
   });
 }
 
-TEST_CASE("nccl: a call comes after what the caller's stream holds, and keeps no thread", "[comm][nccl][stream]") {
+TEST_CASE("Nccl orders a call after the caller's stream without blocking the thread", "[comm][nccl][stream]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
     cudaStream_t stream = nullptr;
@@ -302,7 +301,7 @@ TEST_CASE("nccl: a call comes after what the caller's stream holds, and keeps no
   });
 }
 
-TEST_CASE("nccl: a blocking call returns when its values can be read", "[comm][nccl][stream]") {
+TEST_CASE("Nccl returns from a blocking call when its result can be read", "[comm][nccl][stream]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
     cudaStream_t stream = nullptr;
@@ -318,13 +317,13 @@ TEST_CASE("nccl: a blocking call returns when its values can be read", "[comm][n
       }};
     }
     world.all_reduce(values.span(), comm::Sum{});
-    findings.expect(std::ranges::count(values.span(), 2) == 100, "the sum");  // memory of this device can be read
+    findings.expect(std::ranges::count(values.span(), 2) == 100, "the sum");  // the host can read the stand-in's device memory
     world.caller(nullptr);
     cudaStreamDestroy(stream);
   });
 }
 
-TEST_CASE("nccl: memory of the host, or of another device, is refused by name, and the world goes on", "[comm][nccl][argument]") {
+TEST_CASE("Nccl rejects memory of the host or another device, and the world remains usable", "[comm][nccl][argument]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
     std::vector<float> memory(8);
@@ -347,7 +346,7 @@ TEST_CASE("nccl: memory of the host, or of another device, is refused by name, a
   });
 }
 
-TEST_CASE("nccl: reductions by bits are refused, and the world goes on", "[comm][nccl][argument]") {
+TEST_CASE("Nccl rejects bitwise reductions, and the world remains usable", "[comm][nccl][argument]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
     const Values<std::int32_t> values{2, 1};
@@ -361,7 +360,7 @@ TEST_CASE("nccl: reductions by bits are refused, and the world goes on", "[comm]
   });
 }
 
-TEST_CASE("nccl: memory that a communicator makes lies on its device, is zero, and may outlive it", "[comm][nccl][allocate]") {
+TEST_CASE("Nccl::allocate returns zeroed memory of the rank's device, which may outlive the world", "[comm][nccl][allocate]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
     comm::Registered<float, true> values = world.allocate<float>(10'001);
@@ -386,7 +385,7 @@ TEST_CASE("nccl: memory that a communicator makes lies on its device, is zero, a
   });
 }
 
-TEST_CASE("nccl: where a rank has no memory for what all allocate, every rank says which", "[comm][nccl][allocate]") {
+TEST_CASE("Nccl::allocate throws on every rank and names the rank that is out of memory", "[comm][nccl][allocate]") {
   const Fixture fixture;
   stand_in::settings().full[1] = true;
   const auto thrown = connect(3, 20s, [](int, Nccl& world) { static_cast<void>(world.allocate<float>(100)); });
@@ -395,7 +394,7 @@ TEST_CASE("nccl: where a rank has no memory for what all allocate, every rank sa
   for (const Thrown& error : thrown) CHECK(error.is<pdp::DeviceError>());
 }
 
-TEST_CASE("nccl: ranks that allocate different sizes are told, and the world goes on", "[comm][nccl][allocate][mismatch]") {
+TEST_CASE("Nccl::allocate throws on every rank if the sizes differ, and the world remains usable", "[comm][nccl][allocate][mismatch]") {
   const Fixture fixture;
   const auto thrown = connect(2, 20s, [](int rank, Nccl& world) {
     try {
@@ -409,7 +408,7 @@ TEST_CASE("nccl: ranks that allocate different sizes are told, and the world goe
   CHECK_THAT(thrown[1].what(), Contains("rank 1 allocates 0 bytes, but rank 0 400"));
 }
 
-TEST_CASE("nccl: memory is registered by all ranks of a group or by none", "[comm][nccl][allocate]") {
+TEST_CASE("Nccl registers memory on all ranks of a group or on none", "[comm][nccl][allocate]") {
   const Fixture fixture;
   const auto registered = [] {
     const stand_in::Traffic before = stand_in::traffic();
@@ -425,10 +424,10 @@ TEST_CASE("nccl: memory is registered by all ranks of a group or by none", "[com
   };
   CHECK(registered() == 4000 + 2 * 40);
   stand_in::settings().refuses_registration[2] = true;
-  CHECK(registered() == 40);  // of the part that rank 2 is not in
+  CHECK(registered() == 40);  // only the group without rank 2
 }
 
-TEST_CASE("nccl: memory is made, and ranks are split, after the calls that NCCL is still at", "[comm][nccl][allocate][split]") {
+TEST_CASE("Nccl::allocate and Nccl::split wait for calls that NCCL has not launched yet", "[comm][nccl][allocate][split]") {
   const Fixture fixture;
   stand_in::settings().looks_until_launched = 100;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
@@ -443,7 +442,7 @@ TEST_CASE("nccl: memory is made, and ranks are split, after the calls that NCCL 
   });
 }
 
-TEST_CASE("nccl: a program's own communicator can be used, and still by the program itself", "[comm][nccl][adopt]") {
+TEST_CASE("Nccl adopts a program's communicator, which the program can still use", "[comm][nccl][adopt]") {
   const Fixture fixture;
   ncclUniqueId id;
   ncclGetUniqueId(&id);
@@ -482,9 +481,9 @@ TEST_CASE("nccl: a program's own communicator can be used, and still by the prog
   CHECK_THROWS_WITH((Nccl{nullptr, nullptr}), Contains("cannot adopt a null communicator"));
 }
 
-TEST_CASE("nccl: a part of a program's own communicator ends by its deadline, whatever still holds calls of it", "[comm][nccl][adopt]") {
+TEST_CASE("A group of an adopted NCCL communicator ends by its deadline while a graph holds its calls", "[comm][nccl][adopt]") {
   Fixture fixture;
-  fixture.left = 2;  // the streams of the parts, as NCCL was not seen to be through with them
+  fixture.left = 2;  // the streams of the two parts, which NCCL may still use
   ncclUniqueId id;
   ncclGetUniqueId(&id);
   check_all_went_well(on_threads(2, [&](int rank) {
@@ -511,10 +510,9 @@ TEST_CASE("nccl: a part of a program's own communicator ends by its deadline, wh
     std::this_thread::sleep_for(1ms);
 }
 
-TEST_CASE("nccl: a failure ends a world on a program's own communicator, which is still the program's to abort",
-          "[comm][nccl][adopt][failure]") {
+TEST_CASE("A failed world leaves its adopted NCCL communicator for the program to abort", "[comm][nccl][adopt][failure]") {
   Fixture fixture;
-  fixture.left = 2;  // memory of the device and the host: to free it waits for what only the program can abort
+  fixture.left = 2;  // memory of device and host: freeing it would wait for calls that only the program can abort
   ncclUniqueId id;
   ncclGetUniqueId(&id);
   const auto thrown = on_threads(2, [&](int rank) {
@@ -533,7 +531,7 @@ TEST_CASE("nccl: a failure ends a world on a program's own communicator, which i
   CHECK_FALSE(thrown[1]);
 }
 
-TEST_CASE("nccl: checked, it does what it does unchecked", "[comm][nccl][checked]") {
+TEST_CASE("Checked over Instrumented Nccl gives correct results", "[comm][nccl][checked]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(3, [](Nccl& world, Findings& findings) {
     comm::Checked checked{comm::Instrumented{std::move(world)}};
@@ -547,7 +545,7 @@ TEST_CASE("nccl: checked, it does what it does unchecked", "[comm][nccl][checked
   });
 }
 
-TEST_CASE("nccl: calls that differ are told to every rank where they are checked", "[comm][nccl][checked][mismatch]") {
+TEST_CASE("Checked over Nccl throws MismatchedCollective with both calls on every rank", "[comm][nccl][checked][mismatch]") {
   const Fixture fixture;
   const auto errors = pdp::testing::errors<Nccl>(3, [](Nccl& world) {
     comm::Checked checked{std::move(world)};
@@ -560,8 +558,7 @@ TEST_CASE("nccl: calls that differ are told to every rank where they are checked
   }
 }
 
-TEST_CASE("nccl: a call that takes longer than the deadline is a Timeout that names the call, and the world stays ended",
-          "[comm][nccl][failure]") {
+TEST_CASE("Nccl throws Timeout naming the call after the deadline, and again in later calls", "[comm][nccl][failure]") {
   const Fixture fixture;
   const auto start = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
@@ -583,7 +580,7 @@ TEST_CASE("nccl: a call that takes longer than the deadline is a Timeout that na
   CHECK_FALSE(errors[1]);
 }
 
-TEST_CASE("nccl: a rank that never makes its call ends a wait for anything", "[comm][nccl][failure]") {
+TEST_CASE("Nccl throws Timeout in every kind of wait for a rank that never makes its call", "[comm][nccl][failure]") {
   const Fixture fixture;
   const int what = GENERATE(0, 1, 2, 3, 4, 5);
   const auto errors = pdp::testing::errors<Nccl>(3, [what](Nccl& world) {
@@ -609,7 +606,7 @@ TEST_CASE("nccl: a rank that never makes its call ends a wait for anything", "[c
       default: {
         stand_in::settings().looks_until_launched = 1'000'000;
         auto first = world.all_reduce_async(values.span(), comm::Sum{});
-        auto second = world.all_reduce_async(other.span(), comm::Sum{});  // which waits for the first one's launch
+        auto second = world.all_reduce_async(other.span(), comm::Sum{});  // waits for the launch of the first one
         return second.wait();
       }
     }
@@ -622,9 +619,9 @@ TEST_CASE("nccl: a rank that never makes its call ends a wait for anything", "[c
   }
 }
 
-TEST_CASE("nccl: a rank that fails leaves its world while another process of its host holds on to it", "[comm][nccl][failure]") {
+TEST_CASE("A failed Nccl rank leaves its world although another rank still holds its communicator", "[comm][nccl][failure]") {
   Fixture fixture;
-  fixture.left = 1;  // the stream, as NCCL was not seen to be through with it
+  fixture.left = 1;  // the stream, which NCCL may still use
   stand_in::settings().frees_together = true;
   pdp::launch::InProcessStore store;
   std::latch has_left{1};
@@ -656,8 +653,7 @@ TEST_CASE("nccl: a rank that fails leaves its world while another process of its
     std::this_thread::sleep_for(1ms);
 }
 
-TEST_CASE("nccl: a split that NCCL never comes to the end of is a Timeout, and what it makes later is nobody's loss",
-          "[comm][nccl][failure][split]") {
+TEST_CASE("Nccl::split throws Timeout if NCCL never completes it, and leaks nothing", "[comm][nccl][failure][split]") {
   const Fixture fixture;
   stand_in::settings().splits_hang = true;
   const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
@@ -670,7 +666,7 @@ TEST_CASE("nccl: a split that NCCL never comes to the end of is a Timeout, and w
   }
 }
 
-TEST_CASE("nccl: what NCCL says while a rank waits ends the wait at once", "[comm][nccl][failure]") {
+TEST_CASE("Nccl ends a wait at once if NCCL reports an error", "[comm][nccl][failure]") {
   const Fixture fixture;
   const ncclResult_t said = GENERATE(ncclRemoteError, ncclSystemError, ncclInternalError);
   const int size = GENERATE(2, 3);
@@ -695,15 +691,14 @@ TEST_CASE("nccl: what NCCL says while a rank waits ends the wait at once", "[com
   CHECK_THAT(error.what(), Contains("all_reduce of 30 int32"));
 }
 
-TEST_CASE("nccl: a work that is let go of in flight ends the world of its rank, and its memory is touched no more",
-          "[comm][nccl][failure][async]") {
+TEST_CASE("Destroying an Nccl Work in flight ends the world on its rank, and the others time out", "[comm][nccl][failure][async]") {
   const Fixture fixture;
   const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
     world.deadline(300ms);
     if (world.rank() == 0) {
       {
         const Values<float> values{500, 1.f}, message{500, 1.f};
-        world.recv(message.span(), 1);  // which connects them
+        world.recv(message.span(), 1);  // connects the ranks
         auto receiving = world.recv_async(message.span(), 1, 9);
         auto work = world.all_reduce_async(values.span(), comm::Sum{});
       }
@@ -711,7 +706,7 @@ TEST_CASE("nccl: a work that is let go of in flight ends the world of its rank, 
     } else {
       const Values<float> values{500, 1.f};
       world.send(values.span(), 0);
-      world.all_reduce(values.span(), comm::Sum{});  // never comes to rank 0, whose receive is before it
+      world.all_reduce(values.span(), comm::Sum{});  // never completes, since rank 0's receive comes before its all_reduce
     }
   });
   CHECK(errors[0].lost_rank() == 0);
@@ -719,7 +714,7 @@ TEST_CASE("nccl: a work that is let go of in flight ends the world of its rank, 
   CHECK(errors[1].is<pdp::Timeout>());
 }
 
-TEST_CASE("nccl: a world that was ended says why in every call", "[comm][nccl][failure]") {
+TEST_CASE("Nccl: a call of a group throws the reason given to abort of the world", "[comm][nccl][failure]") {
   const Fixture fixture;
   check_on_ranks<Nccl>(2, [](Nccl& world, Findings& findings) {
     Nccl part = world.split(0, 0);
@@ -730,7 +725,7 @@ TEST_CASE("nccl: a world that was ended says why in every call", "[comm][nccl][f
   });
 }
 
-TEST_CASE("nccl: an error between a call and its wait leaves no rank hanging", "[comm][nccl][failure][async]") {
+TEST_CASE("Nccl: after an exception between a call and its wait, the other ranks throw Timeout", "[comm][nccl][failure][async]") {
   const Fixture fixture;
   const auto start = std::chrono::steady_clock::now();
   const auto thrown = connect(3, 20s, [](int rank, Nccl& world) {
@@ -747,7 +742,7 @@ TEST_CASE("nccl: an error between a call and its wait leaves no rank hanging", "
   for (const int rank : {0, 2}) CHECK(thrown[static_cast<std::size_t>(rank)].is<pdp::Timeout>());
 }
 
-TEST_CASE("nccl: calls that start together are waited for after the last one was made", "[comm][nccl][async]") {
+TEST_CASE("Nccl throws ConfigError if a Work is waited for inside grouped", "[comm][nccl][async]") {
   const Fixture fixture;
   const auto errors = pdp::testing::errors<Nccl>(2, [](Nccl& world) {
     const Values<int> values{3, 1};

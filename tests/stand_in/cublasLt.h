@@ -1,4 +1,4 @@
-// What pdp uses of cuBLASLt, for the stand-in beside this file.
+// The part of cuBLASLt that pdp uses, for the stand-in beside this file.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -12,13 +12,13 @@
 
 #include "inside.hpp"
 
-// Matrices lie column by column; see NVIDIA's manual of cublasLtMatmul().
+// Matrices are column-major; see NVIDIA's manual of cublasLtMatmul().
 
 struct cublasLtContext {};
 struct cublasLtMatmulPreference {
   std::size_t workspace = 0;
-  std::uint32_t alignment = 256;  // the least of those of all operands
-  std::uint32_t scheme = 7;       // how parts of a sum may be added up
+  std::uint32_t alignment = 256;  // the smallest of all operands, in bytes
+  std::uint32_t scheme = 7;       // mask of the allowed ways to add up parts of a sum
 };
 struct cublasLtMatrixLayout {
   cudaDataType_t type;
@@ -30,7 +30,7 @@ struct cublasLtMatmulDesc {
   cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  void* bias = nullptr;  // of the type of the result
+  void* bias = nullptr;  // elements have the type of the result
 };
 
 using namespace stand_in;
@@ -54,7 +54,7 @@ void set(void* values, cudaDataType_t type, std::uint64_t at, double value) {
   else
     static_cast<float*>(values)[at] = static_cast<float>(value);
 }
-/// Rounded to 10 bits of fraction.
+/// Rounds to TF32, which has 10 bits of fraction.
 float in_tf32(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
@@ -62,7 +62,7 @@ float in_tf32(float value) {
   std::memcpy(&value, &bits, sizeof bits);
   return value;
 }
-/// The values of a matrix as the products add them up: the terms of each sum one after another. `across`: they lie a stride apart.
+/// Copies a matrix so that the terms of each sum are consecutive. `across`: in the matrix they are a stride apart.
 std::vector<double> terms(const void* matrix, const cublasLtMatrixLayout& layout, bool across, bool is_tf32) {
   std::vector<double> found(layout.rows * layout.cols);
   for (std::uint64_t col = 0; col < layout.cols; ++col)
@@ -177,10 +177,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     misuse("an algorithm for an epilogue without its vector, or with one that is not aligned");
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues) return CUBLAS_STATUS_NOT_SUPPORTED;
   *count = std::min(wanted, 2);
-  if (*count == 2) *found++ = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED};  // one that is none
+  if (*count == 2) *found++ = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED};  // a result without an algorithm
   found->state = CUBLAS_STATUS_SUCCESS;
   found->workspaceSize = preference->workspace;
-  found->algo.data[0] = preference->alignment;  // as if it took no others
+  found->algo.data[0] = preference->alignment;  // the algorithm requires this alignment
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
@@ -223,7 +223,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         const double sum = std::inner_product(of_row, of_row + sizes.k, right.data() + col * sizes.k, 0.0);
         const std::uint64_t out = col * static_cast<std::uint64_t>(of_d.stride) + row;
         double value = static_cast<double>(by) * sum;
-        if (keep != 0) value += static_cast<double>(keep * get(d, of_d.type, out));  // what is not kept may be anything
+        if (keep != 0) value += static_cast<double>(keep * get(d, of_d.type, out));  // d may be uninitialised if it is not read
         if (product.epilogue == CUBLASLT_EPILOGUE_BIAS || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS)
           value += static_cast<double>(get(product.bias, of_d.type, row));
         if (product.epilogue == CUBLASLT_EPILOGUE_RELU || product.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) value = std::max(0.0, value);

@@ -52,7 +52,7 @@ void reset() {
 }
 
 Everything& everything() {
-  static Everything& all = *new Everything;  // streams may outlive main
+  static Everything& all = *new Everything;  // never destroyed, since streams may outlive main
   return all;
 }
 int live() {
@@ -166,7 +166,7 @@ void refuse_in_capture(const char* what) {
 
 namespace {
 
-/// Of what makes CUDA begin to use a device.
+/// Records that CUDA has initialised a device.
 void use(int device) {
   const std::lock_guard lock{everything().mutex};
   everything().in_use.insert(device);
@@ -184,7 +184,7 @@ cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
   return cudaSuccess;
 }
 
-/// To free memory waits for all that its device does.
+/// Frees memory. Waits for all work of its device first, as CUDA does, unless `waits` is false.
 cudaError_t release(void* memory, bool pinned, bool waits = true) {
   refuse_in_capture("memory is freed");
   Lock lock{everything().mutex};
@@ -202,14 +202,14 @@ cudaError_t release(void* memory, bool pinned, bool waits = true) {
   return cudaSuccess;
 }
 
-/// Whoever asks whether something is done asks again, and would keep those from it who do it.
+/// Lets the streams run. A thread that polls in a loop would otherwise keep the mutex from them.
 void give_way(Lock& lock) { everything().changed.wait_for(lock, std::chrono::microseconds{100}); }
 
 void check_ready(const Stream& stream, const char* what) {
   if (stream.coming > 0) misuse(std::string{what} + " on a stream on which NCCL has not yet put what it was told");
 }
 
-/// Once for each launch of a graph, each branch in a thread.
+/// Executes one launch of a graph, each branch in a thread.
 void run(Capture& capture, Lock& own) {
   ++capture.launches;
   const auto carry_out = [](const std::vector<Task>& tasks, Lock& lock) {

@@ -1,5 +1,5 @@
-// What pdp's kernels use of CUDA C++, for the stand-in beside this file: a kernel is a function that is called once for each thread of a
-// grid.
+// The part of CUDA C++ that pdp's kernels use, for the stand-in beside this file. A kernel is a function that is called once for each
+// thread of a grid.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,14 +25,14 @@ inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace stand_in {
 
-/// Calls body() in every thread of a grid, with the four names above set. The threads of a block take turns, where they wait for each
-/// other.
+/// Calls body() once for every thread of a grid, with the four variables above set. The threads of a block take turns when they wait for
+/// each other.
 void run_grid(const dim3& grid, const dim3& block, const std::function<void()>& body);
 void wait_for_block();
-/// What another thread of the warp gives, of which all make this call.
+/// Returns the value of the thread `from_lane` of the warp. All threads of the warp must make this call.
 std::uint64_t exchange_in_warp(std::uint64_t value, unsigned from_lane);
 unsigned lane();
-/// Puts a grid on a stream.
+/// Enqueues a grid on a stream.
 void enqueue_grid(cudaStream_t stream, const dim3& grid, const dim3& block, std::function<void()> body);
 
 }  // namespace stand_in

@@ -1,5 +1,5 @@
-// What pdp and its tests use of the CUDA runtime, for the stand-in beside this file. Names and types are the runtime's; numbers are its own
-// only where pdp shows them.
+// The part of the CUDA runtime that pdp and its tests use, for the stand-in beside this file. Names and types are the runtime's. Numbers
+// are the runtime's only if pdp shows them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the two halves of the stand-in share. One mutex guards all of it, and one condition tells that something has changed.
+// State that the sources of the stand-in share. One mutex guards all of it, and one condition variable signals every change.
 #pragma once
 
 #include <chrono>
@@ -26,9 +26,9 @@ using Task = std::function<void(Lock&)>;
 
 struct Stream;
 
-/// What the streams are given that are captured together. A graph carries out what it has of each of them as a stream would.
+/// The tasks of streams that are captured together. A graph executes the tasks of each stream in order.
 struct Capture {
-  /// How much of each stream something comes after.
+  /// For each stream, how many of its tasks come before a task or event.
   using Past = std::map<const Stream*, std::size_t>;
   struct Branch {
     std::vector<Task> tasks;
@@ -41,29 +41,29 @@ struct Capture {
 };
 
 struct Stream {
-  std::deque<Task> tasks;             // the first one is being carried out
-  std::shared_ptr<Capture> captured;  // where they go instead, while the stream is captured
+  std::deque<Task> tasks;             // the first one is running
+  std::shared_ptr<Capture> captured;  // takes the tasks while the stream is captured
   int device = 0;
-  int coming = 0;  // what NCCL was told, and has not put here yet
+  int coming = 0;  // NCCL calls that are not launched yet
   bool destroyed = false;
 
   void enqueue(Task task);
 };
 struct Event {
   int device = 0;
-  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  // as it was recorded last, on whichever stream
+  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  // whether its last recording was reached
   using Clock = std::chrono::steady_clock;
-  std::shared_ptr<Clock::time_point> time = std::make_shared<Clock::time_point>();  // at which that was
-  // Of one that was recorded last in a capture.
+  std::shared_ptr<Clock::time_point> time = std::make_shared<Clock::time_point>();  // when it was reached
+  // Set if its last recording was in a capture.
   bool is_captured = false;
   std::weak_ptr<Capture> capture;
-  std::shared_ptr<std::uint64_t> launch;  // in which it was reached
+  std::shared_ptr<std::uint64_t> launch;  // the launch in which it was reached
   Capture::Past past;
 };
 struct Block {
   std::size_t bytes = 0;
   int device = 0;
-  bool pinned = false;  // of the host
+  bool pinned = false;  // host memory
 };
 
 struct Everything {
@@ -71,12 +71,12 @@ struct Everything {
   std::condition_variable changed;
   std::map<const std::byte*, Block> blocks;
   std::set<cudaStream_t> streams;
-  std::set<std::shared_ptr<Stream>> running;  // those that were destroyed with something left to do, too
+  std::set<std::shared_ptr<Stream>> running;  // includes destroyed streams with tasks left
   std::map<int, cudaStream_t> default_streams;
-  std::set<std::pair<int, int>> peers;  // devices, and those whose memory they have been given
-  std::map<int, int> products;          // of cuBLASLt, by their epilogue
+  std::set<std::pair<int, int>> peers;  // pairs of a device and a device whose memory it can access
+  std::map<int, int> products;          // cuBLASLt products by epilogue
   int products_at_work = 0;
-  bool products_met = false;  // as many as are to
+  bool products_met = false;  // whether `products_to_meet` ran at the same time
   int graphs_launched = 0;
   std::set<int> in_use;  // devices
   int live = 0;
@@ -84,16 +84,16 @@ struct Everything {
 Everything& everything();
 
 [[noreturn]] void misuse(const std::string& what);
-/// Of what cannot be done while the calling thread captures any stream.
+/// Aborts if the calling thread captures any stream.
 void refuse_in_capture(const char* what);
-/// Of what cannot be done with a stream that is captured, or while the calling thread captures one.
+/// Aborts if the stream is being captured.
 void refuse_captured(const Stream& stream, const char* what);
 Stream& stream_of(cudaStream_t stream);
-/// The same, for work that a stream of another device than the thread's current one does not take.
+/// As stream_of(), but aborts if the stream is of another device than the thread's current one.
 Stream& stream_here(cudaStream_t stream, const char* what);
-/// The block that all of the memory lies in, or null.
+/// The block that contains all of the memory, or null.
 const Block* block_of(const void* memory, std::size_t bytes);
-/// Memory of a device, whatever its streams still do with it.
+/// Frees memory of a device without waiting for its streams.
 void free_at_once(void* memory);
 int& current_device();
 

@@ -35,11 +35,11 @@ namespace {
 constexpr std::size_t stack_bytes = 32 * 1024;
 constexpr unsigned warp = 32;
 
-/// A stack that runs in turn with others, and the point at which it has stopped. It is saved by _setjmp, as swapcontext makes a system call
-/// each time to save the signal mask, too.
+/// The point at which a stack that takes turns with others has stopped. _setjmp saves it. swapcontext would also save the signal mask,
+/// which takes a system call each time.
 struct Place {
   jmp_buf registers{};
-  ucontext_t beginning{};  // until the first turn
+  ucontext_t beginning{};  // used for the first turn
   bool has_begun = true;
   void* fiber = nullptr;         // for ThreadSanitizer
   const void* bottom = nullptr;  // for AddressSanitizer
@@ -67,7 +67,7 @@ void arrive(const Place&, Place&) {}
 
 #ifdef PDP_TEST_ADDRESSES
 void jump(Place& there) {
-  // AddressSanitizer's _longjmp unpoisons the stack that is left, and makes a system call each time.
+  // AddressSanitizer's own _longjmp unpoisons the stack that is left, which takes a system call each time.
   static const auto longjmp_of_c = reinterpret_cast<void (*)(jmp_buf, int)>(::dlsym(RTLD_NEXT, "_longjmp"));
   longjmp_of_c(there.registers, 1);
 }
@@ -77,7 +77,7 @@ void jump(Place& there) { _longjmp(there.registers, 1); }
 
 void start_threads();
 
-/// Waits in start_threads when it is not in use.
+/// A stack for the simulated threads of a block. It waits in start_threads() when it is not in use.
 struct Stack : Place {
   std::unique_ptr<char[]> bytes = std::make_unique<char[]>(stack_bytes);
 
@@ -97,14 +97,14 @@ struct Thread {
   enum class State { ready, at_block, at_warp, finished };
   State state = State::ready;
   Stack* stack = nullptr;
-  std::array<std::uint64_t, 2> given{};  // in turn, so that nothing is given over what others are still to take
+  std::array<std::uint64_t, 2> given{};  // used in turn, so that no value is overwritten before others have read it
   unsigned turn = 0;
 };
 
-/// The block that runs. One at a time, as streams carry out what they have under the one mutex.
+/// The running block. Only one runs at a time, since streams execute their tasks under one mutex.
 struct RunningBlock {
   Place scheduler;
-  Place* left = nullptr;                       // that whose turn ended last
+  Place* left = nullptr;                       // the place whose turn ended last
   std::vector<std::unique_ptr<Stack>> stacks;  // kept for the next block
   Stack* stack = nullptr;                      // the one in use
   std::vector<Thread> threads;
@@ -134,7 +134,7 @@ void go(Place& here, Place& there) {
   arrive(here, *block_that_runs().left);
 }
 
-/// Resumes the next thread of the block that is ready, or else the scheduler.
+/// Resumes the next ready thread of the block, or the scheduler if there is none.
 void give_turn() {
   RunningBlock& block = block_that_runs();
   Stack& own = *block.stack;
@@ -147,8 +147,8 @@ void give_turn() {
   go(own, block.scheduler);
 }
 
-/// Runs threads that have not started, one after the other, until one of them waits: it keeps the stack, and the next ones run on another.
-/// Never returns: a stack that is begun anew would leave what ThreadSanitizer knows of it one call deeper each time.
+/// Runs threads that have not started, one after another, until one of them waits. That one keeps the stack, and the next ones run on
+/// another. Never returns: restarting a stack would make ThreadSanitizer's call stack one call deeper each time.
 void start_threads() {
   RunningBlock& block = block_that_runs();
   arrive(*block.stack, *block.left);
@@ -164,7 +164,7 @@ void start_threads() {
   }
 }
 
-/// Gives the turn to others until this thread may go on.
+/// Lets other threads run until this thread may continue.
 void wait_as(Thread::State state) {
   RunningBlock& block = block_that_runs();
   block.threads[block.current].state = state;

@@ -18,7 +18,7 @@ namespace pdp_comm = pdp::comm;
 
 enum class Kind { reduce, broadcast, all_reduce, reduce_scatter, all_gather, send, receive };
 
-/// A call as NCCL is told of it.
+/// The arguments of an NCCL call.
 struct Operation {
   Kind kind{};
   const std::byte* in = nullptr;
@@ -26,9 +26,9 @@ struct Operation {
   std::size_t count = 0;
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t by = ncclNumOps;
-  int peer = -1;     // or root
-  int capture = -1;  // its number among the collectives of the communicator that were captured, where it was; 0 of messages
-  std::ptrdiff_t in_at = unregistered, out_at = unregistered;  // in memory that is registered
+  int peer = -1;                                               // or root
+  int capture = -1;                                            // if captured: its number among the captured collectives, or 0 for a message
+  std::ptrdiff_t in_at = unregistered, out_at = unregistered;  // offsets in registered memory
 
   static constexpr std::ptrdiff_t unregistered = -1;
 
@@ -37,11 +37,11 @@ struct Operation {
     return kind == other.kind && count == other.count && type == other.type && by == other.by && peer == other.peer &&
            capture == other.capture;
   }
-  /// Of a collective: the first byte of the values, or of all shards, which every rank gives memory for.
+  /// For a collective: the offset of the memory that every rank gives, which holds the values or all shards.
   [[nodiscard]] std::ptrdiff_t place() const { return kind == Kind::reduce || kind == Kind::reduce_scatter ? in_at : out_at; }
-  /// Of the shard, or of the same values.
+  /// The offset of the shard, or of the same values.
   [[nodiscard]] std::ptrdiff_t other_place() const {
-    if (kind == Kind::reduce || kind == Kind::broadcast) return place();  // the root alone has another
+    if (kind == Kind::reduce || kind == Kind::broadcast) return place();  // only the root has another
     return kind == Kind::reduce_scatter ? out_at : in_at;
   }
 };
@@ -64,7 +64,7 @@ std::size_t size_of(ncclDataType_t type) {
   misuse("an unknown type");
 }
 
-/// f(a value of the type that NCCL's name means).
+/// Calls f with a value of the C++ type that `type` stands for.
 template <class F>
 void with_type(ncclDataType_t type, F&& f) {
   switch (type) {
@@ -103,7 +103,7 @@ void combine(std::vector<std::byte>& into, const std::byte* from, ncclDataType_t
   });
 }
 
-/// A collective, once all ranks have come to it.
+/// Executes a collective that all ranks have entered.
 void carry_out(const std::vector<const Operation*>& ranks) {
   const Operation& first = *ranks.front();
   const std::size_t size = ranks.size(), bytes = first.count * size_of(first.type);
@@ -124,7 +124,7 @@ void carry_out(const std::vector<const Operation*>& ranks) {
     if (first.by == ncclAvg) with_type(first.type, [&]<class T>(T) { pdp_comm::divide<T>(total.data(), bytes, static_cast<int>(size)); });
     return total;
   };
-  std::vector<std::vector<std::byte>> results;  // what all read comes before what any writes
+  std::vector<std::vector<std::byte>> results;  // all inputs are read before any output is written
   switch (first.kind) {
     case Kind::all_reduce:
       results.assign(size, sum(0));
@@ -164,10 +164,10 @@ struct Letter {
   const Operation* operation;
   bool* done;
 };
-/// What one rank connects to another for, the first time that a group call of it needs that.
+/// The directions in which a rank connects to another when a group call first needs them.
 struct Connection {
   bool sends = false, receives = false;
-  std::shared_ptr<int> awaited;  // of the rank: connections that the other end has not come to yet
+  std::shared_ptr<int> awaited;  // how many connections of the rank wait for their other end
 };
 struct Split {
   struct Wish {
@@ -176,13 +176,13 @@ struct Split {
   std::vector<Wish> wishes;
 };
 
-/// What the ranks of a communicator share.
+/// State that the ranks of a communicator share.
 struct Clique {
   std::size_t size = 0, given_back = 0;
-  std::vector<int> devices;  // of the ranks that have come; -1 for others
+  std::vector<int> devices;  // of the ranks that have joined; -1 for others
   std::map<std::uint64_t, Meeting> meetings;
   std::map<std::pair<int, int>, std::deque<Letter>> sends, receives;  // from, to
-  std::map<std::pair<int, int>, std::deque<Connection>> connecting;   // rank, and the other one, which has not come to it yet
+  std::map<std::pair<int, int>, std::deque<Connection>> connecting;   // rank, and the peer that has not connected yet
   std::map<std::uint64_t, Split> splits;
   std::map<std::pair<std::uint64_t, int>, std::shared_ptr<Clique>> parts;  // split, color
 
@@ -199,17 +199,17 @@ struct Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0, device = 0;
   bool blocking = true;
-  bool is_part = false;  // of a split
+  bool is_part = false;  // made by a split
   bool connected = false, finalizing = false, aborted = false;
   std::uint64_t collectives = 0, splits = 0;
   int running = 0;                        // group calls on streams
-  int captures = 0;                       // collectives
-  int captured = 0;                       // group calls that graphs hold
-  std::map<int, Connection> connections;  // by the other rank: what there is
+  int captures = 0;                       // captured collectives
+  int captured = 0;                       // group calls held by graphs
+  std::map<int, Connection> connections;  // by peer
   std::shared_ptr<int> awaited = std::make_shared<int>(0);
-  std::map<const std::byte*, std::size_t> registrations;  // and their bytes
+  std::map<const std::byte*, std::size_t> registrations;  // address to size in bytes
 
-  // While a call is in progress: what is still to be put on a stream, or a split.
+  // While a call is in progress: the launches that are still to come, or a split.
   int looks = 0;
   std::vector<std::function<void()>> launches;
   ncclComm_t* part = nullptr;
@@ -260,7 +260,7 @@ Comm& state_of(ncclComm_t comm) {
   if (comm == nullptr || !library().comms.contains(comm)) misuse("a communicator that was destroyed or aborted, or never made");
   return *comm->state;
 }
-/// For calls that NCCL takes only while it is not busy with another one.
+/// As state_of(), but aborts if another call on the communicator is in progress, or if it was finalized.
 Comm& idle_state_of(ncclComm_t comm) {
   Comm& state = state_of(comm);
   if (state.in_progress() || (!state.connected && !state.blocking))
@@ -268,7 +268,7 @@ Comm& idle_state_of(ncclComm_t comm) {
   if (state.finalizing) misuse("a call of NCCL on a communicator that was finalized");
   return state;
 }
-/// Waits, as NCCL does, until nothing of it is on a stream, and no graph holds a call.
+/// Waits, as NCCL does, until no stream and no graph holds a call of the communicator. Then frees it.
 void forget(ncclComm_t comm, Lock& lock) {
   Comm& state = state_of(comm);
   ++state.clique->given_back;
@@ -296,14 +296,14 @@ void post(std::deque<Letter>& own, std::deque<Letter>& others, const Letter& let
   everything().changed.notify_all();
 }
 
-/// The messages of a group call with one other rank: the first to it and the first from it go beside each other, then the second ones.
+/// The messages of a group call with one peer. The first send and the first receive run together, then the second ones, and so on.
 struct Messages {
   std::vector<const Operation*> sends, receives;
   std::size_t begun = 0;
-  bool sent = true, received = true;  // those that have begun
+  bool sent = true, received = true;  // whether the started ones are complete
 
   [[nodiscard]] bool has(const bool* flag) const { return flag == &sent || flag == &received; }
-  /// Begins what can; whether all are through.
+  /// Starts the messages that can start. Returns whether all are complete.
   bool advance(Clique& clique, int rank, int peer) {
     for (; sent && received && begun < std::max(sends.size(), receives.size()); ++begun) {
       const std::pair to{rank, peer}, from{peer, rank};
@@ -316,11 +316,11 @@ struct Messages {
   }
 };
 
-/// What a group call does on its stream: messages as they can, collectives one after another. It ends when all of it has.
+/// The task of a group call on its stream. Messages run when they can, collectives in order. Returns when all are complete.
 void run(Comm& comm, const std::vector<Operation>& operations, std::uint64_t first, Lock& lock) {
   if (comm.aborted) return;
   Clique& clique = *comm.clique;
-  std::map<int, Messages> messages;  // by the other rank
+  std::map<int, Messages> messages;  // by peer
   for (const Operation& each : operations)
     if (each.is_message()) {
       Messages& own = messages[each.peer];
@@ -356,7 +356,7 @@ void run(Comm& comm, const std::vector<Operation>& operations, std::uint64_t fir
       });
 }
 
-/// NCCL connects two ranks for messages when a group call first needs it, and only where the calls of both need the same then.
+/// NCCL connects two ranks for messages when a group call first needs it. The group calls of both ranks must then need the same.
 void connect_for(Comm& comm, const std::vector<Operation>& operations) {
   std::map<int, Connection> wanted;
   for (const Operation& each : operations)
@@ -395,7 +395,7 @@ Group& group() {
   return own;
 }
 
-/// Puts a group call on the streams: at once, or when it was looked at often enough.
+/// Launches a group call on the streams, at once or after enough polls of its state.
 ncclResult_t launch(std::vector<Pending> pending, Lock& calling) {
   bool later = false;
   for (const Pending& each : pending)
@@ -427,7 +427,7 @@ ncclResult_t launch(std::vector<Pending> pending, Lock& calling) {
       --shared->running;
     };
     std::function<void()> put;
-    if (own.captured != nullptr) {  // a call in each launch
+    if (own.captured != nullptr) {  // one call for each launch of the graph
       for (Operation& each : operations) each.capture = each.is_message() ? 0 : state.captures++;
       ++state.captured;
       const std::shared_ptr<void> held{nullptr, [shared = comm->state](void*) { --shared->captured; }};
@@ -462,7 +462,7 @@ ncclResult_t launch(std::vector<Pending> pending, Lock& calling) {
   return later ? ncclInProgress : ncclSuccess;
 }
 
-/// Where it lies in memory that is registered with a communicator.
+/// The offset of the memory in a registration of the communicator, or `unregistered`.
 std::ptrdiff_t place_in(const Comm& comm, const std::byte* memory) {
   const auto after = comm.registrations.upper_bound(memory);
   if (memory == nullptr || after == comm.registrations.begin()) return Operation::unregistered;
@@ -649,9 +649,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   Lock lock{everything().mutex};
   Comm& state = state_of(comm);
   state.aborted = true;
-  for (const auto& put : state.launches) put();  // they end at once
+  for (const auto& put : state.launches) put();  // they return at once, since the communicator is aborted
   state.launches.clear();
-  if (state.part != nullptr) {  // what there is of it is the caller's
+  if (state.part != nullptr) {  // the caller owns the unfinished group
     auto nobody_else = std::make_shared<Clique>();
     nobody_else->size = 1;
     nobody_else->devices.assign(1, -1);

@@ -1,4 +1,4 @@
-// What pdp and its tests use of NCCL, for the stand-in beside this file. Names and types are NCCL's.
+// The part of NCCL that pdp and its tests use, for the stand-in beside this file. Names and types are NCCL's.
 #pragma once
 
 #include <cuda_runtime_api.h>

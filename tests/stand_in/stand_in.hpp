@@ -1,12 +1,12 @@
-// What stands in for GPUs, the CUDA runtime and NCCL in the tests of comm::Nccl, where there are none: it shows that pdp calls them as
-// their manuals say, and says nothing of their speed, nor of what they do beyond the manuals.
+// A stand-in for GPUs, the CUDA runtime and NCCL, for tests on machines without a GPU. It checks that pdp calls them as their manuals
+// require. It shows nothing of their speed, nor of behaviour beyond the manuals.
 //
-// Ranks are threads, and the memory of a device is memory of the process. A stream is a thread that carries out one thing after another. A
-// collective waits for all ranks and a message for its receiver, as large ones do on a GPU: a program that would hang there hangs here.
-// Reductions are exact: an average is a sum that is divided, which NCCL's of fractions is not.
+// Ranks are threads, and device memory is memory of the process. A stream is a thread that executes its tasks in order. A collective waits
+// for all ranks, and a message for its receiver, as large ones do on a GPU. So a program that would hang there hangs here.
+// Averages are exact: the sum is divided. NCCL's averages of fractions are sums of quotients instead.
 //
-// It is strict. A wrong argument, memory that is not of the device, calls of ranks that differ, a use of what was given back or is not
-// ready, an unfinished group call: the process ends at once and says why.
+// It is strict. The process aborts with a message on a wrong argument, memory of another device, different calls of ranks, use of freed or
+// unready objects, or an unfinished group call.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,56 +18,56 @@
 
 namespace stand_in {
 
-/// What there is, and what goes wrong. For the next test, all is as it was: reset().
+/// The simulated machine and its faults. reset() restores the defaults for the next test.
 struct Settings {
   std::atomic<int> devices{8};
-  std::atomic<int> driver{13000};            // 0: there is none
+  std::atomic<int> driver{13000};            // CUDA version; 0 if there is no driver
   std::atomic<int> nccl{NCCL_VERSION_CODE};  // from 2.30 on, ranks may share a GPU
-  /// Looks at the state of a communicator until NCCL has put a call on its stream: it connects ranks in a thread of its own.
+  /// How many polls of a communicator's state it takes until NCCL has launched a call. NCCL connects ranks in a thread of its own.
   std::atomic<int> looks_until_launched{0};
-  /// Whether NCCL frees a communicator only when all of its ranks give it back, as it does where they are processes of one host.
+  /// Whether NCCL frees a communicator only when all of its ranks destroy it, as it does for processes of one host.
   std::atomic<bool> frees_together{false};
-  std::atomic<bool> splits_hang{false};                 // whether a split makes its communicators only when it is aborted
-  std::atomic<std::size_t> room{std::size_t{1} << 40};  // bytes of a device, for a piece of memory
+  std::atomic<bool> splits_hang{false};                 // whether a split completes only when it is aborted
+  std::atomic<std::size_t> room{std::size_t{1} << 40};  // largest allocation on a device, in bytes
   std::atomic<std::size_t> host_room{std::size_t{1} << 40};
-  std::atomic<bool> graphs_fit{true};             // whether there is room for graphs
-  std::atomic<cudaError_t> use{cudaSuccess};      // what is said to who wants another device than the first
-  std::atomic<cudaError_t> kernels{cudaSuccess};  // what is said of the program's kernels
-  std::atomic<bool> reach{true};                  // whether devices reach each other's memory
-  std::atomic<int> product_milliseconds{0};       // that a product of cuBLASLt takes, while other streams go on
-  /// How many products are to be at work at the same time: each waits until they have been, for 10 s at most.
+  std::atomic<bool> graphs_fit{true};             // whether there is memory for graphs
+  std::atomic<cudaError_t> use{cudaSuccess};      // result of cudaSetDevice for devices other than 0
+  std::atomic<cudaError_t> kernels{cudaSuccess};  // result of cudaFuncGetAttributes
+  std::atomic<bool> reach{true};                  // whether devices can access each other's memory
+  std::atomic<int> product_milliseconds{0};       // duration of a cuBLASLt product; other streams go on
+  /// How many products must run at the same time. Each waits for the others, at most 10 s.
   std::atomic<int> products_to_meet{0};
-  std::atomic<bool> epilogues{true};      // whether cuBLASLt can do more than a product
-  std::atomic<bool> epilogues_run{true};  // where it finds an algorithm for that, whether it carries it out
-  /// By device: whether NCCL has no memory there, registers none, and what it says of the communicators at any time.
+  std::atomic<bool> epilogues{true};      // whether cuBLASLt finds algorithms with an epilogue
+  std::atomic<bool> epilogues_run{true};  // whether a product with an epilogue then runs
+  /// By device: whether NCCL has no memory left, whether it refuses to register memory, and the asynchronous error of its communicators.
   std::array<std::atomic<bool>, 8> full{}, refuses_registration{};
   std::array<std::atomic<ncclResult_t>, 8> error{};
 };
 Settings& settings();
 void reset();
 
-/// What was made and not given back: communicators, streams, events, pieces of memory, registrations.
+/// The number of objects that were made and not freed, such as communicators, streams, events, allocations and registrations.
 int live();
-/// Whether CUDA has begun to use a device since the last reset(), which takes memory of it.
+/// Whether CUDA has initialised a device since the last reset(). On a real GPU that takes device memory.
 bool is_in_use(int device);
 /// Bytes of a device's memory that are in use.
 std::size_t bytes(int device);
 
-/// How often a product with this epilogue of cuBLASLt was begun, or recorded, since the last reset().
+/// How many cuBLASLt products with this epilogue were enqueued or captured since the last reset().
 int products(int epilogue);
-/// Whether as many products as are to were at work at the same time since the last reset().
+/// Whether `products_to_meet` products ran at the same time since the last reset().
 bool products_have_met();
 /// How many graphs were launched since the last reset().
 int graphs_launched();
 
-/// Bytes of the values, or of a rank's shard, of NCCL's collectives so far: of those whose memory all ranks have registered, and in which
-/// it lies in the same place on each, and of all others.
+/// Bytes of NCCL's collectives so far, counting the values or one shard. `registered` holds those in memory that all ranks have registered,
+/// at the same offset on each rank. `other` holds all others.
 struct Traffic {
   std::size_t registered = 0, other = 0;
 };
 Traffic traffic();
 
-/// Keeps a stream from going on, for as long as it lives.
+/// Blocks a stream during its lifetime.
 class Hold {
  public:
   explicit Hold(cudaStream_t stream);

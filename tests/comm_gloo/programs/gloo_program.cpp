@@ -1,4 +1,4 @@
-// A program for the tests of Gloo between processes: its first argument says what its ranks do.
+// A program for the tests of Gloo between processes. The first argument is its mode: sum, small or large.
 #include <cstdio>
 #include <string>
 #include <vector>

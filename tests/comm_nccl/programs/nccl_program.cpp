@@ -1,4 +1,4 @@
-// A program over NCCL, as a user writes it: the sum of the ranks' numbers.
+// A program over comm::Nccl, as a user would write it. It sums one number of each rank.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
