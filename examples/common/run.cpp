@@ -1,4 +1,4 @@
-#include "run.hpp"
+#include "common/run.hpp"
 
 #include <pdp/comm/hierarchical.hpp>
 #include <pdp/comm/self.hpp>
