@@ -38,7 +38,9 @@ double worst(float first, float last, Operation operation, Exact exact) {
       const double wanted = exact(static_cast<double>(numbers[i + lane]));
       const auto nearest = static_cast<float>(wanted);
       const double unit = static_cast<double>(std::nextafter(std::abs(nearest), HUGE_VALF)) - std::abs(static_cast<double>(nearest));
-      largest = std::max(largest, std::abs(static_cast<double>(found[lane]) - wanted) / unit);
+      const double each = std::abs(static_cast<double>(found[lane]) - wanted) / unit;
+      if (std::isnan(each)) return each;
+      largest = std::max(largest, each);
     }
   }
   return largest;

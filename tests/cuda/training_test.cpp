@@ -48,10 +48,15 @@ Course train(const S& strategy, const TaskType& task, const pdp::TrainerOptions&
   return course;
 }
 
+/// Returns the largest relative difference, or NaN if there is one.
 double largest_difference(const std::vector<double>& found, const std::vector<double>& expected) {
   REQUIRE(found.size() == expected.size());
   double largest = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) largest = std::max(largest, std::abs(found[i] - expected[i]) / std::abs(expected[i]));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double each = std::abs(found[i] - expected[i]) / std::abs(expected[i]);
+    if (std::isnan(each)) return each;
+    largest = std::max(largest, each);
+  }
   return largest;
 }
 

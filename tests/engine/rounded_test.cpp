@@ -97,9 +97,14 @@ std::vector<double> losses(const S& strategy, int size, P precision) {
       .front();
 }
 
+/// Returns the largest relative difference, or NaN if there is one.
 double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double most_found = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most_found = std::max(most_found, std::abs(a[i] - b[i]) / b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double each = std::abs(a[i] - b[i]) / b[i];
+    if (std::isnan(each)) return each;
+    most_found = std::max(most_found, each);
+  }
   return most_found;
 }
 

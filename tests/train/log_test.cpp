@@ -123,11 +123,14 @@ TEST_CASE("LineFile opens its descriptor with close-on-exec", "[train][log]") {
   const files::TemporaryFolder folder;
   const std::string path = folder / "log";
   const pdp::LineFile file{path};
+  int found = 0;
   for (const auto& descriptor : std::filesystem::directory_iterator{"/proc/self/fd"}) {
     std::error_code error;
     if (std::filesystem::read_symlink(descriptor.path(), error) != path) continue;
+    ++found;
     CHECK((::fcntl(std::stoi(descriptor.path().filename()), F_GETFD) & FD_CLOEXEC) != 0);
   }
+  CHECK(found == 1);
 }
 
 TEST_CASE("LineFile::close throws if closing the descriptor fails", "[train][log]") {
