@@ -7,6 +7,8 @@
 #   - the umbrella pdp/pdp.hpp includes public headers only, at most 30, and reaches none that needs an optional component;
 #   - a source.hpp holds definitions: the header of its backend includes it (comm/tcp.hpp that of comm/tcp/), and a backend that connects
 #     processes that of launch/; no other header does;
+#   - each file of definitions, source.hpp or in a folder source/, is included by another header: else header-only programs do not link.
+#     Backends of GPUs are compiled in any case;
 #   - the lists are those that lists.cmake would write: every header, in the list of the component that it needs.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/scan.cmake")
@@ -88,6 +90,20 @@ foreach(header IN LISTS pdp_all_headers)
   list(LENGTH components_${header} count)
   if(count GREATER 1)
     fault("${header} needs several optional components [${components_${header}}]: at most one, so that it can belong to one target")
+  endif()
+endforeach()
+
+set(included_by_others "")
+foreach(header IN LISTS pdp_all_headers)
+  foreach(included IN LISTS includes_${header} definitions_${header})
+    if(NOT included STREQUAL header)
+      list(APPEND included_by_others "${included}")
+    endif()
+  endforeach()
+endforeach()
+foreach(header IN LISTS pdp_all_headers)
+  if(header MATCHES "/source(/[^/]+)?\\.hpp$" AND NOT header MATCHES "^pdp/comm/(cuda_thread|nccl)/" AND NOT header IN_LIST included_by_others)
+    fault("${header} holds definitions, but no header includes it: header-only programs that need them do not link")
   endif()
 endforeach()
 

@@ -17,6 +17,7 @@ function(sound_tree)
   header(pdp/comm/shm/source.hpp "#include <pdp/comm/shm.hpp>")
   header(pdp/launch/start/source.hpp "#include <openssl/hmac.h>\n#include <pdp/core/shape.hpp>")
   header(pdp/comm/source.hpp "#include <pdp/comm/detail.hpp>")
+  header(pdp/comm.hpp "#include <pdp/comm/source.hpp>")
   header(pdp/comm/detail.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/data/safetensors.hpp "#  include <nlohmann/json.hpp>\n #include <pdp/core/shape.hpp>")
   header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>")
@@ -46,7 +47,7 @@ function(check outcome text)
 endfunction()
 
 sound_tree()
-check(passes "12 headers include only what their rooms may")
+check(passes "13 headers include only what their rooms may")
 
 header(pdp/core/shape.hpp "#include <pdp/comm/communicator.hpp>")
 check(fails "pdp/core/shape.hpp includes <pdp/comm/communicator.hpp>: core/ may include itself [], not comm/")
@@ -72,6 +73,9 @@ check(fails "pdp/comm/tcp/frame.hpp includes <pdp/launch/start/source.hpp>: only
 header(pdp/comm/shm.hpp "#include <pdp/comm/shm/source.hpp>")
 file(REMOVE "${WORK_DIR}/pdp/comm/shm/source.hpp")
 check(fails "pdp/comm/shm.hpp includes <pdp/comm/shm/source.hpp>, which does not exist")
+
+header(pdp/core/source/shape.hpp "#include <pdp/core/shape.hpp>")
+check(fails "pdp/core/source/shape.hpp holds definitions, but no header includes it")
 
 header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>\n#include <pdp/comm/shm.hpp>")
 check(fails "pdp/pdp.hpp reaches pdp/comm/shm.hpp, whose definitions need optional components")

@@ -51,4 +51,5 @@ struct Description {
 }  // namespace pdp::plan
 
 #ifndef PDP_SEPARATE_CORE
+#include <pdp/verify/source/describe.hpp>
 #endif
