@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/core/file_size_limit.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/core/file_size_limit.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/core/label.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/core/label.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/core/standard_streams.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/core/standard_streams.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fcntl.h>
 #include <unistd.h>

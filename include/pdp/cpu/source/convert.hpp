@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/cpu/convert.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/cpu/convert.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/convert.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/cpu/cpu.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/cpu/cpu.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <sched.h>
 

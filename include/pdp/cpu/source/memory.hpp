@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/cpu/memory.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/cpu/memory.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <span>

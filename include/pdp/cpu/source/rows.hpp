@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/cpu/rows.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/cpu/rows.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstring>

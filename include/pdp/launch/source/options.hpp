@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/options.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/options.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <optional>
 #include <string>

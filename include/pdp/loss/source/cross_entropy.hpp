@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/loss/cross_entropy.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/loss/cross_entropy.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
 #include <span>

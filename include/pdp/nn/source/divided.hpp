@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/nn/divided.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/nn/divided.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>

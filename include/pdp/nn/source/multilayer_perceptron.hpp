@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/nn/multilayer_perceptron.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/nn/multilayer_perceptron.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions of the functions declared in pdp/comm/message/probe.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/comm/message/probe.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <string>
 #include <string_view>

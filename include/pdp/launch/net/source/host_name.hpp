@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/net/host_name.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/net/host_name.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/process/cores.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/process/cores.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <dlfcn.h>
 #include <sched.h>

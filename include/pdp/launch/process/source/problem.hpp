@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/process/problem.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/process/problem.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <exception>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/process/report.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/process/report.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/process/stack.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/process/stack.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <pthread.h>
 #include <sys/resource.h>

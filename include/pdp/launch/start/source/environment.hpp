@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/environment.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/start/environment.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/launcher_variables.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/start/launcher_variables.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <sys/socket.h>
 #include <sys/types.h>

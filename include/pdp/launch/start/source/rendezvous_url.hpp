@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/rendezvous_url.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/start/rendezvous_url.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

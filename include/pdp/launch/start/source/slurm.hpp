@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/slurm.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/start/slurm.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/start.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/start/start.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
 #include <cstddef>

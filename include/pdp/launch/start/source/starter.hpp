@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/starter.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/start/starter.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstdint>
 #include <cstdlib>

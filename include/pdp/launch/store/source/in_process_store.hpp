@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/store/in_process_store.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/store/in_process_store.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <condition_variable>
 #include <cstdint>

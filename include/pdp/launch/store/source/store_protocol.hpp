@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/store/store_protocol.hpp declares; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/store/store_protocol.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <charconv>
 #include <cstdint>
