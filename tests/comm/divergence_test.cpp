@@ -62,7 +62,7 @@ std::vector<Divergence<Comm>> divergences() {
        }},
       {"a circle of five ranks, of which each receives from the next",
        5,
-       {"5 ranks wait for each other in a circle", "receive of 3 float32"},
+       {"5 ranks wait for each other in a cycle", "receive of 3 float32"},
        [](Comm& world) {
          auto values = three();
          world.recv(values, (world.rank() + 1) % world.size(), 0);

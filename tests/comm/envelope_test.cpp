@@ -81,12 +81,11 @@ TEST_CASE("mismatch says whether two calls differ or only calls before them", "[
   }
   Envelope other = some;
   other.earlier = 6;
-  CHECK_THAT(
-      mismatch(some, 2, other, 4).message,
-      Contains("rank 2 and rank 4 both make reduce of 8 float32 with root 1 (call 3 of its group), but not all before it were alike; "
-               "every rank must make the same calls"));
+  CHECK_THAT(mismatch(some, 2, other, 4).message,
+             Contains("rank 2 and rank 4 both make reduce of 8 float32 with root 1 (call 3 of its group), but their earlier calls differ; "
+                      "every rank must make the same calls"));
   other.bytes = 99;
-  CHECK_THAT(mismatch(some, 2, other, 4).message, Contains("but not all before it were alike"));
+  CHECK_THAT(mismatch(some, 2, other, 4).message, Contains("but their earlier calls differ"));
   other.count = 9;
   CHECK_THAT(mismatch(some, 2, other, 4).message, Contains("reduce of 9 float32 with root 1 on rank 4"));
 }

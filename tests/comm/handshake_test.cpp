@@ -101,7 +101,7 @@ TEST_CASE("Server refuses a client without the secret and does not sign the verd
   talk.reply();
   CHECK(talk.client.stage() == Client::Stage::refused);
   CHECK_FALSE(talk.client.verdict_is_proved());
-  CHECK_THAT(explain(talk.client, "rank 0"), Contains("rank 0 and rank 2 do not know the same secret"));
+  CHECK_THAT(explain(talk.client, "rank 0"), Contains("rank 0 and rank 2 do not have the same secret"));
 }
 
 TEST_CASE("Client refuses a server without the secret, whatever its verdict", "[comm][handshake]") {
@@ -117,11 +117,11 @@ TEST_CASE("Client refuses a server without the secret, whatever its verdict", "[
 TEST_CASE("Server refuses an incompatible member with a signed verdict that explains why", "[comm][handshake]") {
   Self self = client_self();
   Verdict expected = Verdict::no_such_rank;
-  std::string words = "no place for rank";
+  std::string words = "expects no rank";
   SECTION("another size of the world") {
     self.size = 4;
     expected = Verdict::other_size;
-    words = "rank 2 believes to be in a world of 4 ranks, but rank 0 is in one of 3";
+    words = "rank 2 was started in a world of 4 ranks, but rank 0 is in one of 3";
   }
   SECTION("another version") {
     self.build.version = {'0', '.', '9', '\n'};
@@ -328,7 +328,7 @@ TEST_CASE("Client recognises a later format of the handshake as another version 
   talk.greeting[6] = '2';
   talk.greet();
   CHECK(talk.client.verdict() == Verdict::other_format);
-  CHECK_THAT(explain(talk.client, "rank 0"), Contains("rank 0 is of another version of pdp") && Contains("0.1.0"));
+  CHECK_THAT(explain(talk.client, "rank 0"), Contains("rank 0 runs a version of pdp whose handshake differs") && Contains("0.1.0"));
 }
 
 TEST_CASE("Each Server and each Client draws a nonce of its own", "[comm][handshake]") {

@@ -88,7 +88,7 @@ TEST_CASE("deadlock names both ranks and both calls", "[comm][probe]") {
   const comm::ReceivedProbe back{{.initiator = 1, .ranks = 3, .call = probe_test::call()}, 4};
   const comm::Failure failure = comm::deadlock(back, Probe::Kind::receive, message, 2);
   CHECK(failure.kind == comm::Failure::Kind::mismatch);
-  CHECK_THAT(failure.message, Contains("3 ranks wait for each other in a circle: rank 1 for rank 2 (receive of 8 float32 with tag 5), and "
+  CHECK_THAT(failure.message, Contains("3 ranks wait for each other in a cycle: rank 1 for rank 2 (receive of 8 float32 with tag 5), and "
                                        "rank 4 for rank 1 (broadcast of 8 float32 with root 2)"));
 }
 

@@ -49,11 +49,11 @@ TEST_CASE("RollCall names the missing ranks on every other rank, whichever times
   const auto begin = std::chrono::steady_clock::now();
   const auto heard = call({0, 2}, patience);
   for (const std::size_t rank : {0u, 2u})
-    CHECK_THAT(heard[rank], StartsWith(pdp::text("rank ", rank, " has heard nothing of rank 1, rank 3 (of 4 ranks)")));
+    CHECK_THAT(heard[rank], StartsWith(pdp::text("rank ", rank, " has not heard from rank 1, rank 3 (of 4 ranks)")));
   CHECK(std::chrono::steady_clock::now() - begin < 10s);
 }
 
 TEST_CASE("RollCall names rank 0 if it is missing", "[comm][roll_call]") {
   const auto heard = call({1, 2, 3}, {200ms, 200ms, 200ms, 200ms});
-  for (const std::size_t rank : {1u, 2u, 3u}) CHECK_THAT(heard[rank], Contains("has heard nothing of rank 0 (of 4 ranks)"));
+  for (const std::size_t rank : {1u, 2u, 3u}) CHECK_THAT(heard[rank], Contains("has not heard from rank 0 (of 4 ranks)"));
 }

@@ -121,7 +121,7 @@ TEST_CASE("ShmTransport::connect names the missing ranks at the deadline", "[com
 TEST_CASE("ShmTransport::connect names rank 0 if it is missing", "[comm][shm]") {
   pdp::launch::InProcessStore store;
   CHECK_THROWS_WITH(ShmTransport::connect(store, 1, 2, Clock::now() + std::chrono::milliseconds{50}),
-                    Contains("rank 1 has heard nothing of rank 0 (of 2 ranks)"));
+                    Contains("rank 1 has not heard from rank 0 (of 2 ranks)"));
 }
 
 TEST_CASE("ShmTransport::connect rejects a segment that is not the job's", "[comm][shm]") {
@@ -132,13 +132,13 @@ TEST_CASE("ShmTransport::connect rejects a segment that is not the job's", "[com
   SECTION("of another job") {
     wrong.nonce[3] ^= 1;
     other.set("shm/segment", wrong.to_string());
-    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs"));
+    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("does not belong to these ranks"));
   }
   SECTION("a file of another kind") {
     const comm::Descriptor file{::open("/dev/null", O_RDWR | O_CLOEXEC)};
     wrong.file = file.get();
     other.set("shm/segment", wrong.to_string());
-    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("is not theirs"));
+    CHECK_THROWS_WITH(ShmTransport::connect(other, 1, 2, patience()), Contains("does not belong to these ranks"));
   }
   SECTION("of a process that does not exist") {
     wrong.process = 0x7fffffff;
@@ -259,7 +259,7 @@ TEST_CASE("shm::Entrance names the missing rank, not the rank that gave up waiti
   } catch (const pdp::Timeout& error) {
     said = error.what();
   }
-  CHECK_THAT(said, StartsWith("rank 5 has heard nothing of rank 7 (of 3 ranks)"));
+  CHECK_THAT(said, StartsWith("rank 5 has not heard from rank 7 (of 3 ranks)"));
 }
 
 TEST_CASE("ShmTransport carries messages across the ends of its rings between threads on one mapping", "[comm][shm]") {
@@ -321,7 +321,7 @@ TEST_CASE("ShmTransport reports the peer as lost if a counter of its ring is out
   segment->counters(1, 0).written.store(std::uint64_t{1} << 60);
   const auto thrown = failure_of(zero);
   CHECK(lost_rank(thrown) == 1);
-  CHECK_THAT(words(thrown), Contains("rank 0 cannot make sense of what rank 1 sent"));
+  CHECK_THAT(words(thrown), Contains("rank 0 received malformed data from rank 1"));
 }
 
 namespace {
@@ -467,8 +467,8 @@ TEST_CASE("Shm::allocate throws on every rank if the sizes differ, and the world
       } catch (const pdp::ConfigError& error) {
         told = error.what();
       }
-      findings.expect(told == pdp::text("rank 0 of a group of 3 asked for 40 bytes of memory in common, and rank 1 for ", 4 * other,
-                                        "; all ranks of a group must ask for as much"),
+      findings.expect(told == pdp::text("rank 0 of a group of 3 asked for 40 bytes of shared memory, but rank 1 for ", 4 * other,
+                                        "; all ranks must ask for the same size"),
                       told);
     }
     auto memory = world.allocate<float>(10);

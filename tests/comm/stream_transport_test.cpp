@@ -190,7 +190,7 @@ TEMPLATE_TEST_CASE("Stream transports report a rank that has left only to ranks 
     }
   });
   CHECK(lost_rank(thrown[0]) == 2);
-  CHECK_THAT(words(thrown[0]), Contains("rank 2 has ended its part while rank 0 still has a call with it (send of 10 byte with tag 0)"));
+  CHECK_THAT(words(thrown[0]), Contains("rank 2 has finished while rank 0 still has a call with it (send of 10 byte with tag 0)"));
   CHECK_FALSE(thrown[1]);
   CHECK_FALSE(thrown[2]);
 }

@@ -325,7 +325,7 @@ TEST_CASE("TcpTransport::connect trusts a verdict only from a server that knows 
     say(socket, &answer, sizeof answer);
   }
   CHECK(is<pdp::Timeout>(thrown) == !knows);
-  if (!knows) CHECK_THAT(words(thrown), Contains("rank 0 and rank 1 do not know the same secret"));
+  if (!knows) CHECK_THAT(words(thrown), Contains("rank 0 and rank 1 do not have the same secret"));
   if (knows && verdict == Verdict::duplicate) {
     CHECK(is<pdp::ConfigError>(thrown));
     CHECK_THAT(words(thrown), Contains("rank 1 of this job has joined already"));

@@ -118,10 +118,10 @@ TEST_CASE("CudaThread::world throws ConfigError with the reason if it cannot mak
     return error.is<pdp::ConfigError>() ? error.what() : "no ConfigError: " + error.what();
   };
   CHECK_THAT(message([] { CudaThread::world(0); }), Contains("a world of 0 ranks was asked for"));
-  CHECK_THAT(message([] { CudaThread::world(65); }), Contains("a world of 65 ranks on GPUs was asked for; one process has 1 to 64"));
-  CHECK_THAT(message([] { CudaThread::world_on({0, 8}); }), Contains("rank 1 was told to use GPU 8, but this process may use 8 GPUs"));
+  CHECK_THAT(message([] { CudaThread::world(65); }), Contains("a world of 65 GPU ranks was asked for; a process can have 1 to 64"));
+  CHECK_THAT(message([] { CudaThread::world_on({0, 8}); }), Contains("rank 1 is set to use GPU 8, but this process may use 8 GPUs"));
   stand_in::settings().reach = false;
-  CHECK_THAT(message([] { CudaThread::world_on({2, 2, 3}); }), Contains("GPU 3 of rank 2 does not reach the memory of GPU 2 of rank 0"));
+  CHECK_THAT(message([] { CudaThread::world_on({2, 2, 3}); }), Contains("GPU 3 of rank 2 has no peer access to GPU 2 of rank 0"));
   CHECK(CudaThread::world_on({2, 2}).size() == 2);
   stand_in::settings().devices = 0;
   CHECK_THAT(message([] { CudaThread::world(2); }), Contains("threads cannot use GPUs: there is no GPU that this process may use"));
@@ -213,8 +213,9 @@ TEST_CASE("CudaThread rejects memory of the host or another GPU, and the world r
              [&] { world.recv(host, 1 - world.rank()); }, [&] { world.all_gather(host.first(4), host); },
              [&] { world.all_to_all(host.first(4), host.last(4)); }}) {
       const Thrown refused = failures::thrown_by(call);
-      findings.expect(refused.is<pdp::ConfigError>() && refused.what().find("was given memory of the host") != std::string::npos,
-                      refused.what());
+      findings.expect(
+          refused.is<pdp::ConfigError>() && refused.what().find("was given host memory, but needs memory of GPU") != std::string::npos,
+          refused.what());
     }
     cudaSetDevice(7);
     void* elsewhere = nullptr;
@@ -382,7 +383,7 @@ TEST_CASE("CudaThread throws Timeout on every rank if the callers' streams do no
   CHECK(std::chrono::steady_clock::now() - start < 5s);
   for (const Thrown& error : errors) {
     CHECK(error.is<pdp::Timeout>());
-    CHECK_THAT(error.what(), Contains("waited 200 ms until the GPUs had carried out all_reduce of 8 float32"));
+    CHECK_THAT(error.what(), Contains("waited 200 ms for the GPUs to complete all_reduce of 8 float32"));
   }
 }
 

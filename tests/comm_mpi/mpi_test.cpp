@@ -126,7 +126,7 @@ TEST_CASE("Mpi throws on the receiving rank if a message has another length than
 
 TEST_CASE("Mpi throws Timeout naming the call after the deadline, and again in later calls", "[mpi][failure]") {
   check_ends_job("wait for a message", 1, "rank 1: rank 1 waited 300 ms for send of 9 float32 with tag 3 and heard nothing from rank 0;");
-  check_ends_job("wait for a collective", 1, "rank 1: rank 1 waited 300 ms for all_reduce of 9 float32; either a rank makes another call");
+  check_ends_job("wait for a collective", 1, "rank 1: rank 1 waited 300 ms for all_reduce of 9 float32; either a rank makes other calls");
   check_ends_job("use after a timeout", 1, "rank 1: again: rank 1 waited 300 ms for send of 9 float32 with tag 0");
 }
 

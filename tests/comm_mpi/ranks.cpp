@@ -182,7 +182,7 @@ int refusals(comm::Mpi& world) {
   refuses(config, "gather on rank", [&] { world.gather(values, values, -1); });
   refuses(config, "itself; copy the values", [&] { world.send(values, world.rank()); });
   refuses(config, "tags are 0 or more", [&] { world.send(values, other, -1); });
-  refuses(config, text("tag ", std::numeric_limits<int>::max(), ": those of this MPI library are 0 to"),
+  refuses(config, text("tag ", std::numeric_limits<int>::max(), ": this MPI library has tags 0 to"),
           [&] { world.send(values, other, std::numeric_limits<int>::max()); });
   refuses(config, "reads and writes the same memory", [&] { world.all_to_all(whole_numbers, whole_numbers); });
   refuses(shape, "and receives int32; both must be of one type", [&] { world.send_recv(values, other, whole_numbers, other); });

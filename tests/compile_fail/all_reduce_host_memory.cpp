@@ -1,4 +1,4 @@
-// error: pdp: this communicator's calls take memory of a GPU, and were given memory of the host
+// error: pdp: this communicator takes GPU memory, but was given host memory
 #include <vector>
 
 #include <pdp/comm/cuda_thread.hpp>

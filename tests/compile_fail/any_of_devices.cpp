@@ -1,4 +1,4 @@
-// error: pdp: comm::Any is for communicators whose calls take memory of the host
+// error: pdp: comm::Any is for communicators of host memory, but this one takes GPU memory
 #include <pdp/comm/any.hpp>
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/thread.hpp>

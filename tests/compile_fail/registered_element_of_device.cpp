@@ -1,4 +1,4 @@
-// error: pdp: these values lie in memory of a GPU, where the host cannot touch them
+// error: pdp: these values are in GPU memory, which the host cannot access
 #include <pdp/comm/nccl.hpp>
 #include <pdp/comm/thread.hpp>
 

@@ -100,7 +100,7 @@ TEST_CASE("Two stores on one host draw different secrets", "[launch][join]") {
 TEST_CASE("A rank with another secret than the store, or without one, fails at once and shows no secret", "[launch][join]") {
   const TcpStoreServer server{host, 0, 3, with_secret()};
   const std::string wrong = refusal(server, with_secret("another secret of the same kind"));
-  CHECK_THAT(wrong, Contains("do not know the same secret") && Contains("PDP_SECRET_FILE") && Contains(std::to_string(server.port())));
+  CHECK_THAT(wrong, Contains("do not have the same secret") && Contains("PDP_SECRET_FILE") && Contains(std::to_string(server.port())));
   CHECK_THAT(wrong, !Contains("sixteen bytes") && !Contains("another secret of"));
   CHECK_THAT(refusal(server, Access{}), Contains("asks for a secret, and this rank has been given none"));
   CHECK_THAT(refusal(server, Access{.insecure = true}), Contains("asks for a secret, and this rank has been given none"));
@@ -141,9 +141,9 @@ TEST_CASE("A store rejects a rank that claims the current attempt with the key o
 
 TEST_CASE("A rank fails at once if its world has another size or its number is out of range", "[launch][join]") {
   const TcpStoreServer server{host, 0, 3};
-  CHECK_THAT(refusal(server, {}, 1, 4), Contains("rank 1 believes to be in a world of 4 ranks") && Contains("one of 3"));
-  CHECK_THAT(refusal(server, {}, 3, 3), Contains("no place for rank 3"));
-  CHECK_THAT(refusal(server, {}, -1, 3), Contains("no place for rank -1"));
+  CHECK_THAT(refusal(server, {}, 1, 4), Contains("rank 1 was started in a world of 4 ranks") && Contains("one of 3"));
+  CHECK_THAT(refusal(server, {}, 3, 3), Contains("expects no rank 3"));
+  CHECK_THAT(refusal(server, {}, -1, 3), Contains("expects no rank -1"));
 }
 
 TEST_CASE("A store rejects a second process of a rank as long as the first is connected", "[launch][join]") {
@@ -221,7 +221,7 @@ TEST_CASE("A rank rejects a store that does not know the secret", "[launch][join
     say(socket, handshake::bytes_of(welcome));
   }
   REQUIRE(said);
-  CHECK_THAT(*said, Contains("do not know the same secret"));
+  CHECK_THAT(*said, Contains("do not have the same secret"));
 }
 
 TEST_CASE("A rank without a secret for a remote store lists the ways to authenticate before it connects", "[launch][join]") {

@@ -215,7 +215,7 @@ TEST_CASE("PDP_DEADLINE bounds the calls of ranks that are processes or threads"
   const std::string how = GENERATE(as<std::string>{}, "--ranks", "--threads");
   Job job{{how == "--ranks" ? "several" : "threads", "late", how, "3"}, {{"PDP_DEADLINE", "1"}}};
   CHECK(job.end() == 1);
-  CHECK_THAT(job.err(), Contains("waited 1000 ms for all_reduce") && Contains("longer deadline (PDP_DEADLINE=SECONDS)"));
+  CHECK_THAT(job.err(), Contains("waited 1000 ms for all_reduce") && Contains("the call needs a longer deadline (PDP_DEADLINE=SECONDS)"));
 }
 
 TEST_CASE("SIGINT and SIGTERM end all ranks without an error message", "[launch][run][faults]") {

@@ -143,7 +143,7 @@ class AnyCalls {
         calls.heartbeat(duration);
       else
         throw ConfigError{text("rank ", calls.rank(), ": a heartbeat was set, but ", name.empty() ? "this communicator" : name,
-                               " does not look for signs of life; remove the call")};
+                               " does not send heartbeats; remove the call")};
     }
     void progress() override { calls.progress(); }
     void abort(const std::string& reason) override { calls.abort(reason); }
@@ -176,8 +176,8 @@ class Any : public BasicCommunicator<AnyCalls> {
   requires Calls<typename Comm::Erased>
   explicit Any(Comm world) : BasicCommunicator{AnyCalls{world.release(), traits_of<Comm>.name}} {
     static_assert(!HasDeviceBuffers<Comm>,
-                  "pdp: comm::Any is for communicators whose calls take memory of the host, and this one's take memory of a GPU; a program "
-                  "that has both says launch::run for each");
+                  "pdp: comm::Any is for communicators of host memory, but this one takes GPU memory; a program that uses both "
+                  "kinds must call launch::run for each");
   }
   Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   /// Borrows a communicator. Calls through either of the two are calls of the same group.

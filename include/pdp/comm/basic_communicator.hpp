@@ -162,7 +162,7 @@ class BasicCommunicator {
       try {
         start();
       } catch (...) {
-        calls_.abort(text("rank ", rank(), " could not make all the calls that it wanted to start together"));
+        calls_.abort(text("rank ", rank(), " left grouped() by an exception before it made all calls"));
         throw;
       }
       calls_.end_group();
@@ -205,8 +205,8 @@ class BasicCommunicator {
   template <Elements R>
   static ErasedSpan memory(R& elements) {
     static_assert(!traits.device_buffers || !lies_on_host<std::remove_cv_t<R>>,
-                  "pdp: this communicator's calls take memory of a GPU, and were given memory of the host; put the values into a "
-                  "cuda::Memory or into world.allocate<T>(count), or take a communicator of the host");
+                  "pdp: this communicator takes GPU memory, but was given host memory; put the values into a cuda::Memory or "
+                  "world.allocate<T>(count), or use a communicator of host memory");
     using E = std::remove_cv_t<std::ranges::range_value_t<R>>;
     return {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(std::ranges::data(elements))), std::ranges::size(elements), sizeof(E),
             dtype_of<E>};

@@ -22,7 +22,7 @@ extern template class Member<HierarchicalTransport>;
 /// host, and as Inter if each is on a host of its own.
 template <class Intra, class Inter>
 class Hierarchical {
-  static_assert(sizeof(Intra) == 0, "pdp: the hierarchical communicator that there is is Hierarchical<comm::Shm, comm::Tcp>");
+  static_assert(sizeof(Intra) == 0, "pdp: the only hierarchical communicator is Hierarchical<comm::Shm, comm::Tcp>");
 };
 
 /// Shared memory inside a host, TCP between hosts. A program links CMake's pdp::hierarchical, or libcrypto.

@@ -57,8 +57,8 @@ class Registered {
   [[nodiscard]] T& operator[](std::size_t i) { return const_cast<T&>(std::as_const(*this)[i]); }
   [[nodiscard]] const T& operator[](std::size_t i) const {
     static_assert(!of_device,
-                  "pdp: these values lie in memory of a GPU, where the host cannot touch them; cuda::on_host(device, values.span()) copies "
-                  "them to it");
+                  "pdp: these values are in GPU memory, which the host cannot access; cuda::on_host(device, values.span()) copies "
+                  "them to the host");
     return data()[i];
   }
   [[nodiscard]] std::span<T> span() { return {data(), size()}; }

@@ -127,7 +127,7 @@ inline void Group::check_memory(Verb verb, const ErasedSpan& memory) const {
   const bool known = cudaPointerGetAttributes(&found, memory.data) == cudaSuccess;
   if (!known) cudaGetLastError();
   if (!known || found.type == cudaMemoryTypeUnregistered)
-    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of the host; its calls take memory of GPU ", owner_->device(),
+    throw ConfigError{text(name(verb), " on rank ", rank_, " was given host memory, but needs memory of GPU ", owner_->device(),
                            ": a cuda::Memory, or world.allocate<T>(count)")};
   if (found.type == cudaMemoryTypeDevice && found.device != owner_->device())
     throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of GPU ", found.device, ", but this rank's calls run on GPU ",

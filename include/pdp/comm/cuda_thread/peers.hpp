@@ -26,7 +26,7 @@ inline void Group::compare(const Call& call, const Call& theirs, int other) {
     const auto [sent, expected] = std::pair{theirs.cut.size(rank_), call.received.size(other)};
     if (sent != expected) fail(text("rank ", there, " sends ", sent, " elements to rank ", here, ", which expects ", expected));
   } else if (call.begins[0] != theirs.begins[0]) {
-    fail(text("those of rank ", here, " are not those of rank ", there, "; they say what each rank has, and are the same on all"));
+    fail(text("the counts of rank ", here, " differ from those of rank ", there, "; pass the same list of counts on all ranks"));
   }
 }
 
@@ -43,7 +43,7 @@ inline void Group::check_peers(const Call& call) {
     const int there = rank_in_world(other);
     owner_->fail({Failure::Kind::lost, there,
                   text("rank ", owner_->number(), does, describe(call.envelope), direction, there,
-                       ", which has ended its part; all ranks must make the same calls")});
+                       ", which has finished; all ranks must make the same calls")});
   };
   const auto is_gone = [this](int other) { return other != rank_ && seat(other).is_gone.load(std::memory_order_acquire); };
   if (call.envelope.tag == Envelope::collective) {
@@ -51,7 +51,7 @@ inline void Group::check_peers(const Call& call) {
       if (is_gone(other) && !has_shown(call, other)) lost(other, " expects ", " from rank ");
     return;
   }
-  if (!call.sent && is_gone(call.to) && call.taken.load(std::memory_order_acquire) == nullptr) lost(call.to, " has ", " for rank ");
+  if (!call.sent && is_gone(call.to) && call.taken.load(std::memory_order_acquire) == nullptr) lost(call.to, " started ", " to rank ");
   if (!call.has_received && is_gone(call.from)) {
     find_messages();
     if (call.found == nullptr) lost(call.from, " expects ", " from rank ");

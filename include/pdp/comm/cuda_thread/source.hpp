@@ -65,8 +65,8 @@ inline void open(int rank, int from, int other_rank, int to) {
   int can = 0;
   cuda::check("cudaDeviceCanAccessPeer", cudaDeviceCanAccessPeer(&can, from, to));
   if (can == 0)
-    throw ConfigError{text("GPU ", from, " of rank ", rank, " does not reach the memory of GPU ", to, " of rank ", other_rank,
-                           "; give the ranks GPUs that do, or take comm::Nccl")};
+    throw ConfigError{text("GPU ", from, " of rank ", rank, " has no peer access to GPU ", to, " of rank ", other_rank,
+                           "; use GPUs that have it, or comm::Nccl")};
   const cuda::OnDevice on{from};
   const cudaError_t result = cudaDeviceEnablePeerAccess(to, 0);
   if (result == cudaErrorPeerAccessAlreadyEnabled)
@@ -91,13 +91,13 @@ std::vector<CudaThread> CudaThread::world_on(const std::vector<int>& devices) {
   const int count = cuda::count_devices("threads cannot use GPUs", "take comm::Thread, and compute on the CPU");
   const auto size = as_int(devices.size());
   if (size < 1 || devices.size() > cuda::most_sources)
-    throw ConfigError{text("a world of ", size, " ranks on GPUs was asked for; one process has 1 to ", cuda::most_sources)};
+    throw ConfigError{text("a world of ", size, " GPU ranks was asked for; a process can have 1 to ", cuda::most_sources)};
   std::vector<int> ranks(devices.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   for (const int rank : ranks) {
     const int device = devices[as_size(rank)];
     if (device < 0 || device >= count)
-      throw ConfigError{text("rank ", rank, " was told to use GPU ", device, ", but this process may use ", count,
+      throw ConfigError{text("rank ", rank, " is set to use GPU ", device, ", but this process may use ", count,
                              count == 1 ? " GPU" : " GPUs", "; they count from 0")};
     for (int other = 0; other < rank; ++other) {
       cuda_thread::open(rank, device, other, devices[as_size(other)]);

@@ -84,13 +84,13 @@ inline Failure Rank::timeout_of(const Call& call) const {
   const auto milliseconds = std::lround(std::chrono::duration<double>(deadline_).count() * 1000);
   if (call.state == Call::State::closed)
     return {Failure::Kind::timeout, number_,
-            text("rank ", number_, " waited ", milliseconds, " ms until the GPUs had carried out ", describe(call.envelope),
-                 ", which comes after all that the ranks' streams held before; either a stream waits for something else, or it needs a ",
-                 "longer deadline (PDP_DEADLINE=SECONDS)")};
+            text("rank ", number_, " waited ", milliseconds, " ms for the GPUs to complete ", describe(call.envelope),
+                 ", which is queued behind earlier work of the ranks' streams; either a stream waits for something else, or the call ",
+                 "needs a longer deadline (PDP_DEADLINE=SECONDS)")};
   return {Failure::Kind::timeout, number_,
           text("rank ", number_, " waited ", milliseconds, " ms for ", describe(call.envelope), " and heard nothing from rank ",
                call.group->missing(call),
-               "; either that rank makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")};
+               "; either that rank makes other calls or none, or the call needs a longer deadline (PDP_DEADLINE=SECONDS)")};
 }
 
 }  // namespace pdp::comm::cuda_thread

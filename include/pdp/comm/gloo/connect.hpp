@@ -49,7 +49,7 @@ class Connecting {
     } catch (const std::exception& error) {
       Failure{Failure::Kind::lost, other,
               text("rank ", rank_, " could not connect to rank ", other, ": ", error.what(),
-                   "; either that rank has failed, its own output says why, or the network keeps the two apart")}
+                   "; either that rank has failed (see its output), or the network blocks the connection")}
           .raise();
     }
   }
@@ -101,7 +101,7 @@ class Directory {
     std::string names;
     for (int rank = 0; rank < size_; ++rank)
       if (!store_.get(key(rank, 0))) names += text(names.empty() ? "rank " : ", rank ", rank);
-    return names.empty() ? "the last one in time" : names;
+    return names.empty() ? "the last rank to arrive" : names;
   }
 
  private:
@@ -136,7 +136,7 @@ inline std::shared_ptr<::gloo::transport::Context> connect(const StoreView& stor
     for (int other = 0; other < size; ++other)
       if (other != rank) addresses[as_size(other)] = directory.look_up(other, rank, connecting.bytes_of_address(), deadline);
   } catch (const Timeout&) {
-    throw Timeout{text("rank ", rank, " has heard nothing of ", directory.absent(), " (of ", size,
+    throw Timeout{text("rank ", rank, " has not heard from ", directory.absent(), " (of ", size,
                        " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot "
                        "reach the job's store")};
   }
@@ -159,7 +159,7 @@ inline std::string address_of(::gloo::Context& context) {
 
 /// Connects the ranks of a connected context a second time, by a Gloo thread and connections of pdp's own.
 inline std::shared_ptr<::gloo::transport::Context> connect_beside(const std::shared_ptr<::gloo::Context>& context) {
-  if (!context) throw ConfigError{"a Gloo context was expected; there is none"};
+  if (!context) throw ConfigError{"expected a Gloo context, found null"};
   const int rank = context->rank, size = context->size;
   if (size == 1) return nullptr;
   const Quiet quiet;
@@ -183,8 +183,8 @@ inline std::shared_ptr<::gloo::transport::Context> connect_beside(const std::sha
     throw;
   } catch (const ::gloo::IoException& error) {
     Failure{Failure::Kind::lost, -1,
-            text("rank ", rank, " could not connect beside the Gloo context that it was given; Gloo does not say which rank is gone, but '",
-                 error.what(), "'")}
+            text("rank ", rank, " could not open its own connections beside the given Gloo context; ",
+                 "Gloo does not say which rank is gone, only '", error.what(), "'")}
         .raise();
   } catch (const std::exception& error) {
     throw ConfigError{

@@ -80,7 +80,7 @@ class Deadlines {
   [[nodiscard]] Failure timeout_of(const Wait& wait) const {
     const double seconds = std::chrono::duration<double>(deadline()).count();
     const std::string waited = text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(wait.call_));
-    constexpr const char* advice = " makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)";
+    constexpr const char* advice = " makes other calls or none, or the call needs a longer deadline (PDP_DEADLINE=SECONDS)";
     if (wait.awaited_ >= 0)
       return {Failure::Kind::timeout, rank_, text(waited, " and heard nothing from rank ", wait.awaited_, "; either that rank", advice)};
     return {Failure::Kind::timeout, rank_, text(waited, "; Gloo does not say for which rank. Either a rank", advice)};

@@ -145,7 +145,7 @@ inline void World::explain(const Envelope& call, const Links& group, const char*
     if (gone >= 0) {
       fail({Failure::Kind::lost, gone,
             text("rank ", rank_, " could not finish ", describe(call), ": rank ", gone,
-                 " has ended its part; all ranks must make the same calls")});
+                 " has finished already; all ranks must make the same calls")});
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
@@ -217,7 +217,7 @@ inline std::optional<Failure> World::inspect() {
     if (each.said.kind == Record::Kind::failure && !told) told = each.said.to_failure();
     if (each.said.kind == Record::Kind::none && !lost)
       lost = Failure{Failure::Kind::lost, other,
-                     text("rank ", other, " is gone: its connection to rank ", rank_, " ended without a word; its own output says why")};
+                     text("rank ", other, " is gone: its connection to rank ", rank_, " closed unexpectedly; its own output says why")};
   });
   return told ? told : lost;
 }

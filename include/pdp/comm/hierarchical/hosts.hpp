@@ -42,7 +42,7 @@ inline Hosts find_hosts(const StoreView& store, int rank, int size, const std::s
     at = after;
   }
   if (hosts.size() != as_size(size))
-    throw ConfigError{"what the job's store says of the ranks' hosts makes no sense; do all ranks run the same build?"};
+    throw ConfigError{"the list of the ranks' hosts in the job's store is malformed; do all ranks run the same build?"};
   return hosts;
 }
 

@@ -44,7 +44,7 @@ class RollCall {
     std::string missing;
     for (int each = 0; each < size_; ++each)
       if (!store_.get(key(each))) missing += text(missing.empty() ? "rank " : ", rank ", each);
-    if (missing.empty()) missing = "the last one in time";
+    if (missing.empty()) missing = "the last rank to arrive";
     if (rank_ == 0) store_.set(all_, given_up + missing);
     late(missing);
   }
@@ -54,7 +54,7 @@ class RollCall {
 
   [[nodiscard]] std::string key(int rank) const { return text(each_, rank); }
   [[noreturn]] void late(const std::string& missing) const {
-    throw Timeout{text("rank ", rank_, " has heard nothing of ", missing, " (of ", size_,
+    throw Timeout{text("rank ", rank_, " has not heard from ", missing, " (of ", size_,
                        " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot "
                        "reach the job's store")};
   }

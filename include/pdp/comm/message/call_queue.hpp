@@ -238,7 +238,7 @@ class CallQueue {
     return {Failure::Kind::timeout, transport_.rank(),
             text("rank ", transport_.rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
                  " and heard nothing from rank ", holding_up(group, call).waiting_for(),
-                 "; either that rank makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")};
+                 "; either that rank makes other calls or none, or the call needs a longer deadline (PDP_DEADLINE=SECONDS)")};
   }
 
   T transport_;

@@ -55,7 +55,7 @@ inline MpiCalls::MpiCalls(mpi::Session session, MPI_Comm comm, int most) {
   if (comm != MPI_COMM_NULL) MPI_Comm_test_inter(comm, &between_groups);
   if (comm == MPI_COMM_NULL || between_groups != 0)
     throw ConfigError{comm == MPI_COMM_NULL ? "comm::Mpi cannot adopt MPI_COMM_NULL: this process is no rank of it"
-                                            : "comm::Mpi cannot adopt a communicator between two groups"};
+                                            : "comm::Mpi cannot adopt an intercommunicator"};
   MPI_Comm own = MPI_COMM_NULL;
   if (const int code = MPI_Comm_dup(comm, &own); code != MPI_SUCCESS)
     throw CommunicationError{text("MPI_Comm_dup failed: ", mpi::describe_error(code))};
@@ -82,7 +82,7 @@ inline Region MpiCalls::allocate(std::size_t bytes) {
   void* memory = nullptr;
   std::size_t space = bytes + alignment;
   if (const int code = MPI_Alloc_mem(static_cast<MPI_Aint>(space), MPI_INFO_NULL, &memory); code != MPI_SUCCESS)
-    throw CommunicationError{text("rank ", rank(), " has no ", bytes, " bytes: MPI_Alloc_mem failed: ", mpi::describe_error(code))};
+    throw CommunicationError{text("rank ", rank(), ": MPI_Alloc_mem failed for ", bytes, " bytes: ", mpi::describe_error(code))};
   // The owner keeps the world, so that MPI is not finalised before the memory is freed.
   std::shared_ptr<void> owner{memory, [world = group_->shared_world()](void* own) {
                                 if (mpi::is_running()) MPI_Free_mem(own);
@@ -113,7 +113,7 @@ inline mpi::Call& MpiCalls::begin(const Request& request, const CheckedRequest& 
 inline mpi::Call& MpiCalls::begin_message(const Request& request, const CheckedRequest& checked) {
   if (request.tag >= group_->own_tag())
     throw ConfigError{
-        text("rank ", rank(), " cannot give a message tag ", request.tag, ": those of this MPI library are 0 to ", group_->own_tag() - 1)};
+        text("rank ", rank(), " cannot use message tag ", request.tag, ": this MPI library has tags 0 to ", group_->own_tag() - 1)};
   mpi::Call& call = group_->fresh(false);
   call.envelope = checked.envelope;
   call.peer = request.from != no_peer ? request.from : request.to;

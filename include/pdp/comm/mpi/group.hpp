@@ -182,7 +182,7 @@ inline void Group::abandon(Call& call) noexcept {
   if (world_->failure || !is_running()) return;  // the world has ended; its requests stay in flight
   if (done(call)) return world_->recycle(call);
   const std::string reason = text("rank ", rank_, " gave up ", describe(call.envelope),
-                                  " while it was in flight, so that its memory would be written after its time");
+                                  " while it was in flight, so its buffer could be written after it is freed");
   // If an exception is in flight, the user must see that error, and its handler ends the job. Until then no call is made.
   if (std::uncaught_exceptions() == 0) end_job(reason);
   world_->failure = std::make_exception_ptr(CommunicationError{reason});
@@ -233,7 +233,7 @@ inline void Group::time_out(Call& call) {
     if (MPI_Testall(as_int(call.requests.size()), call.requests.data(), &ignored, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
   world_->fail(Timeout{text("rank ", rank_, " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
                             call.peer < 0 ? "; either a rank" : text(" and heard nothing from rank ", call.peer, "; either that rank"),
-                            " makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")});
+                            " makes other calls or none, or the call needs a longer deadline (PDP_DEADLINE=SECONDS)")});
 }
 
 }  // namespace pdp::comm::mpi

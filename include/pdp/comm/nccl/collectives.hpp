@@ -155,7 +155,7 @@ inline ncclRedOp_t operation(const Group& group, const Request& request) {
   const ncclRedOp_t found = operation_of(request.reducer.reduction);
   if (found == ncclNumOps)
     throw ConfigError{text(name(request.verb), " on rank ", group.rank(), ": NCCL has no ", name(request.reducer.reduction),
-                           "; where a bit says yes or no, a number of its own does, by min and max")};
+                           "; for flags, store each in a value of its own and reduce by min or max")};
   return found;
 }
 

@@ -42,10 +42,9 @@ class Meeting {
       answer = store_.wait(answer_key(rank_), deadline);
     } catch (const Timeout&) {
       if (Clock::now() < deadline) throw;  // that of another rank, which it has reported to all
-      throw Timeout{text(
-          "rank ", rank_, " of ", size_,
-          " ranks has not heard from rank 0 which GPU is its own before the deadline for the start (PDP_TIMEOUT); a rank was not started, "
-          "has failed, or cannot reach the job's store")};
+      throw Timeout{text("rank ", rank_, " of ", size_,
+                         " ranks was not assigned a GPU by rank 0 before the deadline for the start (PDP_TIMEOUT); a rank was not started, "
+                         "has failed, or cannot reach the job's store")};
     }
     if (answer.starts_with(refusal)) {
       if (rank_ != 0) store_.add(told_key(), 1);
@@ -53,8 +52,7 @@ class Meeting {
     }
     Appointment appointment;
     if (answer.size() != sizeof appointment)
-      throw ConfigError{
-          text("rank ", rank_, " found in the job's store another answer of rank 0 than it expected; do all ranks run the same build?")};
+      throw ConfigError{text("rank ", rank_, " found a malformed answer of rank 0 in the job's store; do all ranks run the same build?")};
     std::memcpy(&appointment, answer.data(), sizeof appointment);
     return appointment;
   }
@@ -93,7 +91,7 @@ class Meeting {
       for (int rank = 0; rank < size_; ++rank)
         if (!store_.get(report_key(rank))) missing += text(missing.empty() ? "rank " : ", rank ", rank);
       throw Timeout{
-          text("rank 0 has heard nothing of ", missing.empty() ? "the last rank in time" : missing, " (of ", size_,
+          text("rank 0 has not heard from ", missing.empty() ? "the last rank to arrive" : missing, " (of ", size_,
                " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or cannot reach the "
                "job's store")};
     }
@@ -120,11 +118,11 @@ inline Handle connect(const Appointment& appointment, int rank, int size, TimePo
   while (result == ncclInProgress) {
     if (Clock::now() >= deadline) {
       handle.abort();
-      throw Timeout{text(
-          begin_of_error, "not all of the ", size, " ranks came within ",
-          std::lround(std::chrono::duration<double>(deadline - begin).count() * 1000),
-          " ms (PDP_TIMEOUT); either one has failed, its own output says why, or the network keeps them apart (NCCL_DEBUG=INFO tells more, "
-          "NCCL_SOCKET_IFNAME chooses the network)")};
+      throw Timeout{
+          text(begin_of_error, "not all of the ", size, " ranks joined within ",
+               std::lround(std::chrono::duration<double>(deadline - begin).count() * 1000),
+               " ms (PDP_TIMEOUT); either one has failed (see its output), or the network blocks them (NCCL_DEBUG=INFO tells more, "
+               "NCCL_SOCKET_IFNAME chooses the network)")};
     }
     std::this_thread::sleep_for(std::chrono::microseconds{100});
     result = handle.state();

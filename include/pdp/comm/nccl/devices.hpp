@@ -63,7 +63,7 @@ inline std::vector<int> place(const std::vector<Report>& ranks, bool shared_gpus
       throw ConfigError{text("NCCL needs a GPU for each rank, but ranks ", other, " and ", rank, " would share GPU ", gpu_of(rank), ": ",
                              together, " ranks are on this host, and rank ", rank, " may use ", gpus, gpus == 1 ? " GPU" : " GPUs",
                              together > gpus ? "; start at most as many ranks on a host as it has GPUs"
-                                             : "; let LOCAL_RANK, or the device that a rank is told to use, differ on a host")};
+                                             : "; give each rank on a host its own LOCAL_RANK or device")};
     }
   }
   return devices;
@@ -76,10 +76,10 @@ inline Report Report::of(int rank, const Options& options) {
     check_version(rank);
     const int count = cuda::count_devices(text("rank ", rank, " cannot use NCCL"), "choose another communicator");
     if (options.device && (*options.device < 0 || *options.device >= count))
-      throw ConfigError{text("rank ", rank, " was told to use device ", *options.device, ", but has ", count, count == 1 ? " GPU" : " GPUs",
+      throw ConfigError{text("rank ", rank, " is set to use device ", *options.device, ", but has ", count, count == 1 ? " GPU" : " GPUs",
                              "; devices count from 0")};
     if (options.local_rank && *options.local_rank < 0)
-      throw ConfigError{text("rank ", rank, " was told to be number ", *options.local_rank, " of its host; ranks count from 0")};
+      throw ConfigError{text("rank ", rank, " has local_rank = ", *options.local_rank, "; local ranks count from 0")};
     for (int device = 0; device < count; ++device) {
       char address[32] = {};
       check_cuda("cudaDeviceGetPCIBusId", cudaDeviceGetPCIBusId(address, sizeof address, device));
@@ -120,7 +120,7 @@ inline Report Report::decode(std::string_view words) {
     report.gpus.assign(lines.begin() + 4, lines.end());
     if (report.device.value_or(0) < as_int(report.gpus.size())) return report;
   }
-  throw ConfigError{"what the job's store says of a rank's GPUs makes no sense; do all ranks run the same build?"};
+  throw ConfigError{"a rank's list of GPUs in the job's store is malformed; do all ranks run the same build?"};
 }
 
 }  // namespace pdp::comm::nccl

@@ -248,7 +248,7 @@ void Group::wait(const Call& call, const Look& look) {
 inline void Group::refuse_together(const Envelope& envelope) const {
   if (world_->together())
     throw ConfigError{text("rank ", world_->rank(), " waits for ", describe(envelope),
-                           " among calls that start together: none of them begins before the last one is made; wait after grouped()")};
+                           " inside grouped(), whose calls begin only when it ends; wait after grouped()")};
 }
 
 inline void Group::finish(Call& call) {
@@ -281,7 +281,7 @@ inline void Group::abandon(Call& call) noexcept {
   if (!complete)
     world_->end(std::make_exception_ptr(
         PeerLost{world_->rank(), text("rank ", world_->rank(), " gave up ", describe(call.envelope),
-                                      " while it was in flight, so that its memory would be written after its time")}));
+                                      " while it was in flight, so its buffer could be written after it is freed")}));
   world_->recycle(call);
 }
 

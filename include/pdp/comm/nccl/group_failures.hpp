@@ -25,7 +25,7 @@ inline void Group::time_out(const Call& call) {
   const int other = awaited(call);
   world_->fail(Timeout{text("rank ", world_->rank(), " waited ", std::lround(seconds * 1000), " ms for ", describe(call.envelope),
                             other < 0 ? "; either a rank" : text(" and heard nothing from rank ", other, "; either that rank"),
-                            " has failed, makes another call or none, or it needs a longer deadline (PDP_DEADLINE=SECONDS)")});
+                            " has failed, makes other calls or none, or the call needs a longer deadline (PDP_DEADLINE=SECONDS)")});
 }
 
 }  // namespace pdp::comm::nccl

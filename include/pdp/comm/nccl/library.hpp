@@ -3,7 +3,7 @@
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 #if NCCL_VERSION_CODE < 22700
-#error "pdp needs NCCL 2.27 or newer: with earlier ones a thread cannot have two communicators at work that do not block"
+#error "pdp needs NCCL 2.27 or newer: with earlier ones a thread cannot use two non-blocking communicators at once"
 #endif
 #else
 #error "pdp over NCCL needs NVIDIA's NCCL and the CUDA toolkit, and the CMake target pdp::nccl"

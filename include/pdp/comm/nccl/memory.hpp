@@ -23,8 +23,8 @@ inline void Group::check_memory(Verb verb, const ErasedSpan& memory) const {
   const bool known = cudaPointerGetAttributes(&found, memory.data) == cudaSuccess;
   if (!known) cudaGetLastError();
   if (!known || found.type == cudaMemoryTypeUnregistered)
-    throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of the host; NCCL's calls take memory of device ",
-                           world_->device(), ": from cudaMalloc, or world.allocate<T>(count)")};
+    throw ConfigError{text(name(verb), " on rank ", rank_, " was given host memory; NCCL needs memory of device ", world_->device(),
+                           ": from cudaMalloc, or world.allocate<T>(count)")};
   if (found.type == cudaMemoryTypeDevice && found.device != world_->device())
     throw ConfigError{text(name(verb), " on rank ", rank_, " was given memory of device ", found.device,
                            ", but this rank's calls run on device ", world_->device())};
@@ -97,10 +97,10 @@ inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t byte
   const auto least = std::ranges::min_element(all, {}, &Record::has);
   if (least->has == Has::nothing)
     throw DeviceError{text("rank ", least - all.begin(), " of ", size, " has no ", least->bytes,
-                           " bytes on its device for memory that all of them allocate; it says more")};
+                           " bytes on its device for an allocation of all ranks; see its output")};
   if (const auto other = std::ranges::find_if(all, [bytes](const Record& each) { return each.bytes != bytes; }); other != all.end())
-    throw ConfigError{text("rank ", rank, " allocates ", bytes, " bytes, but rank ", other - all.begin(), " ", other->bytes,
-                           "; every rank of a group asks for as many")};
+    throw ConfigError{text("rank ", rank, " allocates ", bytes, " bytes, but rank ", other - all.begin(), " allocates ", other->bytes,
+                           "; all ranks must allocate the same size")};
   if (least->has == Has::memory) piece->withdraw();
   if (bytes == 0) return {};
   cuda::clear(piece->memory(), bytes);

@@ -37,7 +37,7 @@ inline std::string describe_system_error(int error) {
       return text(words, "; a process may have ", limit(RLIMIT_NOFILE, &rlimit::rlim_max),
                   " open files here; raise the hard limit (ulimit -Hn, LimitNOFILE)");
     case ENFILE:
-      return text(words, "; the whole machine has as many open files as it may have (sysctl fs.file-max)");
+      return text(words, "; the machine has reached its limit of open files (sysctl fs.file-max)");
     case EAGAIN:
       return text(words, "; a user may have ", limit(RLIMIT_NPROC, &rlimit::rlim_cur),
                   " processes and threads here (ulimit -u), and a container or job may "

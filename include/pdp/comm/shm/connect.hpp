@@ -47,7 +47,7 @@ struct Address {
     const auto file = process.ptr == end ? process : std::from_chars(process.ptr + 1, end, address.file);
     if (process.ec != std::errc{} || file.ec != std::errc{} || file.ptr == end || line == std::string_view::npos ||
         words.size() - line != 1 + sizeof(Nonce))
-      throw ConfigError{"what the job's store says of the ranks' shared memory is no address; do all ranks run the same build?"};
+      throw ConfigError{"the job's store has a malformed address of the ranks' shared memory; do all ranks run the same build?"};
     address.host.assign(file.ptr + 1, end);
     std::memcpy(address.nonce.data(), words.data() + line + 1, sizeof(Nonce));
     return address;
@@ -73,7 +73,8 @@ inline Nonce draw_nonce() {
 inline Segment open_segment(const Address& address, int rank, int size, int first = 0) {
   if (const std::string here = this_host(); address.host != here)
     throw ConfigError{text("rank ", rank, " is on another host than rank ", first, ", or in another container there (", here, ", rank ",
-                           first, ": ", address.host, "); ranks that share memory cannot be; use another communicator, such as tcp")};
+                           first, ": ", address.host,
+                           "); shared memory needs one host and one container; use another communicator, such as tcp")};
   const std::string path = text("/proc/", address.process, "/fd/", address.file);
   Descriptor file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
   if (!file && errno == ENOENT) lost_at_start(first);
@@ -164,7 +165,7 @@ class Entrance {
     for (int rank = 0; rank < segment_.size(); ++rank)
       if (stage(rank) < wanted) names += text(names.empty() ? "rank " : ", rank ", in_world(rank));
     throw Timeout{
-        text("rank ", in_world(rank_), " has heard nothing of ", names, " (of ", segment_.size(),
+        text("rank ", in_world(rank_), " has not heard from ", names, " (of ", segment_.size(),
              " ranks) before the deadline for the start (PDP_TIMEOUT); a missing rank was not started, has failed, or is on another host")};
   }
 
@@ -199,7 +200,7 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
     } catch (const Timeout&) {
       if (Clock::now() < deadline) throw;  // that of another rank, which it has reported to all
       throw Timeout{
-          text("rank ", own, " has heard nothing of rank ", first, " (of ", size,
+          text("rank ", own, " has not heard from rank ", first, " (of ", size,
                " ranks) before the deadline for the start (PDP_TIMEOUT); it was not started, has failed, or cannot reach the job's store")};
     }
     segment = std::make_shared<Segment>(open_segment(Address::parse(words), own, size, first));

@@ -30,7 +30,7 @@ class Heart {
     try {
       thread_ = std::jthread{[&beats](const std::stop_token& stop) { run(stop, beats); }};
     } catch (const std::system_error& error) {
-      throw ConfigError{text("a rank cannot have a thread for its signs of life: ", describe_system_error(error.code().value()))};
+      throw ConfigError{text("a rank cannot start its heartbeat thread: ", describe_system_error(error.code().value()))};
     }
   }
 

@@ -52,7 +52,7 @@ class Memory {
     if (!file) fail_to("open", errno);
     struct stat about {};
     if (::fstat(file.get(), &about) != 0 || as_size(about.st_size) != mapped(bytes))
-      throw ConfigError{text("a rank of this host shares ", about.st_size, " bytes of memory where ", bytes, " were expected")};
+      throw ConfigError{text("a rank of this host shares ", about.st_size, " bytes of memory, but ", bytes, " were expected")};
     Memory memory{std::move(file), bytes};
     memory.file_.close();
     return memory;

@@ -85,7 +85,7 @@ class Segment {
     struct stat about {};
     const bool readable = ::fstat(file.get(), &about) == 0 && ::pread(file.get(), &header, sizeof header, 0) == sizeof header;
     if (!readable || header.magic != expected.magic || header.nonce != nonce)
-      throw ConfigError{"what the job's store names as the memory of its ranks is not theirs; are there two jobs at one store?"};
+      throw ConfigError{"the shared memory named in the job's store does not belong to these ranks; do two jobs use one store?"};
     if (header != expected || about.st_size != static_cast<off_t>(Layout{expected}.bytes))
       throw ConfigError{text("the ranks' shared memory is for ", header.size, " ranks by version ", header.version,
                              " of pdp's layout; this rank expects ", size, " ranks and version ", expected.version,

@@ -23,7 +23,7 @@ inline std::string this_host() {
   const Descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
   std::array<char, 64> boot{};
   const ssize_t bytes = file ? ::read(file.get(), boot.data(), boot.size()) : -1;
-  if (bytes < 0) throw ConfigError{text("this host cannot be told from others (", path, "): ", describe_system_error(errno))};
+  if (bytes < 0) throw ConfigError{text("this host cannot be identified (", path, "): ", describe_system_error(errno))};
   std::array<char, 64> space{};
   const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
   return std::string(boot.data(), as_size(std::find(boot.begin(), boot.begin() + bytes, '\n') - boot.begin())) + '/' +

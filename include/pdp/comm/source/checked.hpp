@@ -53,10 +53,9 @@ PDP_INLINE void CallComparison::compare() {
     if (first != same_counts) {
       *failure_ = mismatch(first, 0, theirs, as_int(other));
     } else {
-      *failure_ =
-          Failure{Failure::Kind::mismatch, 0,
-                  text("ranks of one group gave different counts to one call: ", describe(first), " on rank 0 and on rank ", other,
-                       " (call ", first.sequence, " of its group); the counts say what each rank has, and are the same on all ranks")};
+      *failure_ = Failure{Failure::Kind::mismatch, 0,
+                          text("ranks of one group gave different counts to one call: ", describe(first), " on rank 0 and on rank ", other,
+                               " (call ", first.sequence, " of its group); pass the same list of counts on all ranks")};
     }
   }
   check();

@@ -35,7 +35,7 @@ PDP_INLINE Failure mismatch(const Envelope& one, int rank_of_one, const Envelope
   const std::string calls =
       one.earlier != other.earlier && later == other
           ? text("rank ", rank_of_one, " and rank ", rank_of_other, " both make ", describe(one), number(one),
-                 ", but not all before it were alike")
+                 ", but their earlier calls differ")
           : text(describe(one), " on rank ", rank_of_one, number(one), ", ", describe(other), " on rank ", rank_of_other, number(other));
   return {Failure::Kind::mismatch, rank_of_one,
           text("ranks of one group have made different calls: ", calls,

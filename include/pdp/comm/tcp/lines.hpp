@@ -189,7 +189,7 @@ class Lines {
     const TimePoint now = Clock::now();
     short_since_ = std::min(short_since_, now);
     if (now - short_since_ < patience_with_shortage) return;
-    events_.exhausted(text("rank ", own_.rank, " cannot have another connection: ", describe_system_error(error.value())));
+    events_.exhausted(text("rank ", own_.rank, " cannot open another connection: ", describe_system_error(error.value())));
   }
 
   /// Ranks listen until they end. So a refused connection means that the rank has ended.

@@ -65,7 +65,7 @@ class Mesh {
                 .exhausted = [this](const std::string& why) { exhausted(why); }}},
         pulses_{own.rank, own.size, [this](const Failure& failure) { failed(failure); }},
         bell_{::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)} {
-    if (!bell_) throw ConfigError{text("rank ", own.rank, " cannot have an eventfd: ", describe_system_error(errno))};
+    if (!bell_) throw ConfigError{text("rank ", own.rank, " cannot create an eventfd: ", describe_system_error(errno))};
   }
   Mesh(Mesh&&) = delete;
   /// Stops the thread. Without a leave() before, the neighbours assume that this rank's process has ended.
@@ -80,8 +80,7 @@ class Mesh {
     try {
       thread_ = std::thread{[this] { run(); }};
     } catch (const std::system_error& error) {
-      throw ConfigError{
-          text("rank ", own_.rank, " cannot have a thread for its connections: ", describe_system_error(error.code().value()))};
+      throw ConfigError{text("rank ", own_.rank, " cannot start its connection thread: ", describe_system_error(error.code().value()))};
     }
   }
   /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they published them. Throws Timeout, which names the
@@ -107,9 +106,10 @@ class Mesh {
     if (in_place_) return;
     lock.unlock();
     stop();  // the state of the other thread may be read after this
-    throw Timeout{text("no connection between rank ", own_.rank, " and ", pulses_.missing(), " (of ", own_.size,
-                       " ranks) stood before the deadline for the start (PDP_TIMEOUT); it has failed, or cannot be reached from here",
-                       lines_.why().empty() ? "" : text(" (", lines_.why(), ')'))};
+    throw Timeout{
+        text("no connection between rank ", own_.rank, " and ", pulses_.missing(), " (of ", own_.size,
+             " ranks) was made before the deadline for the start (PDP_TIMEOUT); the peer has failed, or cannot be reached from here",
+             lines_.why().empty() ? "" : text(" (", lines_.why(), ')'))};
   }
 
   /// Requests a connection to a rank, which will be among the arrivals.
@@ -210,7 +210,7 @@ class Mesh {
   void absent(int rank, Purpose purpose, const std::string& where) {
     if (purpose == Purpose::data) return tell_owner([&] { absent_.push_back(rank); });
     pulses_.tell({Failure::Kind::lost, rank,
-                  text("rank ", rank, " is gone: nobody listens for it at ", where,
+                  text("rank ", rank, " is gone: nothing listens at ", where,
                        " any more, so its process has ended while the job was still starting; its own output says why")});
   }
   void exhausted(const std::string& why) { pulses_.tell({Failure::Kind::lost, own_.rank, why}); }

@@ -210,13 +210,12 @@ class Pulses {
     pulse.ended = true;
     tell({Failure::Kind::lost, pulse.rank,
           text("rank ", pulse.rank, " is gone: its connection to rank ", rank_,
-               " was closed without a goodbye, so its process has probably ended; its own output says why")});
+               " closed unexpectedly, so its process has probably ended; its own output says why")});
   }
   void garbled(Pulse& pulse) {
     pulse.ended = true;
-    tell(
-        {Failure::Kind::lost, pulse.rank,
-         text("rank ", rank_, " cannot make sense of what rank ", pulse.rank, " sent; the connection is damaged, or memory of that rank")});
+    tell({Failure::Kind::lost, pulse.rank,
+          text("rank ", rank_, " received malformed data from rank ", pulse.rank, "; the connection or that rank's memory is damaged")});
   }
 
   int rank_, size_;

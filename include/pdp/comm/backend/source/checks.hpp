@@ -45,8 +45,8 @@ PDP_INLINE CheckedRequest CallChecks::check(const Request& request, std::array<B
 
 PDP_INLINE void CallChecks::root(const Request& request) const {
   if (request.root < 0 || request.root >= size)
-    throw ConfigError{
-        text(name(request.verb), " on rank ", rank, " names root ", request.root, ", but the group has ranks 0 to ", size - 1)};
+    throw ConfigError{text(name(request.verb), " on rank ", rank, " names root ", request.root, ", but the size of the group is ", size,
+                           "; ranks count from 0")};
 }
 
 PDP_INLINE void CallChecks::one_type(const Request& request) const {
@@ -80,7 +80,8 @@ PDP_INLINE void CallChecks::all_to_all(const Request& request, std::array<Begins
   const auto& [in, out] = std::tie(request.in, request.out);
   const bool equal = request.is_even();
   if (equal && in.count != out.count)
-    throw ShapeError{text("all_to_all on rank ", rank, " reads ", in.count, " elements and writes ", out.count, "; both must be as many")};
+    throw ShapeError{
+        text("all_to_all on rank ", rank, " reads ", in.count, " elements and writes ", out.count, "; the counts must be equal")};
   if (in.data < out.data + out.bytes() && out.data < in.data + in.bytes())
     throw ConfigError{text("all_to_all on rank ", rank, " reads and writes the same memory; it cannot work in place")};
   const auto ranks = as_size(size);

@@ -23,30 +23,31 @@ inline std::string explain(const Client& client, std::string_view whom) {
     case Verdict::other_build:
       return explain_builds(self.build, self.rank, greeting.build, whom);
     case Verdict::other_format:
-      return text(whom, " is of another version of pdp, which begins a connection in another way than that of rank ", self.rank, ", pdp ",
-                  version, "; all ranks must run the same build of the program");
+      return text(whom, " runs a version of pdp whose handshake differs from that of rank ", self.rank, ", pdp ", version,
+                  "; all ranks must run the same build of the program");
     case Verdict::other_size:
-      return text("rank ", self.rank, " believes to be in a world of ", self.size, " ranks, but ", whom, " is in one of ", greeting.size,
-                  "; all ranks must be started with the same number of them");
+      return text("rank ", self.rank, " was started in a world of ", self.size, " ranks, but ", whom, " is in one of ", greeting.size,
+                  "; all ranks must be started with the same number of ranks");
     case Verdict::no_such_rank:
-      return text(whom, " has no place for rank ", self.rank, "; ranks count from 0");
+      return text(whom, " expects no rank ", self.rank, "; ranks count from 0");
     case Verdict::duplicate:
       return text("rank ", self.rank, " of this job has joined already; two processes were started as the same rank");
     case Verdict::other_job:
-      return text(whom, " belongs to another job than rank ", self.rank, "; where launchers do not say the same on all ranks, set PDP_JOB");
+      return text(whom, " belongs to another job than rank ", self.rank,
+                  "; if launchers name the job differently on some ranks, set PDP_JOB");
     case Verdict::other_attempt:
       return text(whom, " belongs to another attempt of this job than rank ", self.rank,
                   "; a process of an earlier attempt may still be running");
     case Verdict::unknown:
       return text(whom, " and rank ", self.rank,
-                  " do not know the same secret; all ranks must be given the same one (PDP_SECRET_FILE or PDP_SECRET), or none");
+                  " do not have the same secret; all ranks must be given the same one (PDP_SECRET_FILE or PDP_SECRET), or none");
     case Verdict::crossed:
       return text(whom, " is calling rank ", self.rank, " itself");
     case Verdict::stranger:
     case Verdict::welcome:
       break;
   }
-  return text("what answers as ", whom, " is no pdp");
+  return text("the process that answers as ", whom, " does not run pdp");
 }
 
 }  // namespace pdp::comm::handshake

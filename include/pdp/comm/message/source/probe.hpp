@@ -24,7 +24,7 @@ PDP_INLINE std::string describe(Probe::Kind kind, const Envelope& call) {
 PDP_INLINE Failure deadlock(const ReceivedProbe& back, Probe::Kind kind, const Envelope& mine, int next) {
   const int rank = back.probe.initiator;
   const std::string who = back.probe.ranks == 2 ? std::string{"two ranks wait for each other"}
-                                                : text(back.probe.ranks, " ranks wait for each other in a circle");
+                                                : text(back.probe.ranks, " ranks wait for each other in a cycle");
   return {Failure::Kind::mismatch, rank,
           text(who, ": rank ", rank, " for rank ", next, " (", describe(kind, mine), "), and rank ", back.from, " for rank ", rank, " (",
                describe(back.probe.kind, back.probe.call),

@@ -29,7 +29,7 @@ struct Heartbeat {
   /// Returns the failure of a world in which a rank has been silent for too long. `why`: a likely cause.
   static Failure lost(int silent, int found_by, Duration time, std::string_view why) {
     return {Failure::Kind::lost, silent,
-            text("rank ", silent, " is gone: rank ", found_by, " has had no sign of life from it for ",
+            text("rank ", silent, " is gone: rank ", found_by, " has received no heartbeat from it for ",
                  std::chrono::duration_cast<std::chrono::milliseconds>(time).count(), " ms; ", why,
                  " (PDP_HEARTBEAT sets how long a rank may be silent; a debugger or a very busy machine may need longer)")};
   }

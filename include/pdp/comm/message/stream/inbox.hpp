@@ -111,16 +111,16 @@ class Inbox {
       ended_ = true;
     else
       lost(text("rank ", peer_, " is gone: its connection to rank ", rank_,
-                " was closed without a goodbye, so its process has probably ended; its own output says why"));
+                " closed unexpectedly, so its process has probably ended; its own output says why"));
   }
   /// Records that the peer ended its part before a stream to it was requested.
   void left() { said_bye_ = ended_ = true; }
   /// Records that the stream is not one that a rank of pdp would write.
   void garbled() {
-    lost(text("rank ", rank_, " cannot make sense of what rank ", peer_, " sent; the connection is damaged, or memory of that rank"));
+    lost(text("rank ", rank_, " received malformed data from rank ", peer_, "; the connection or that rank's memory is damaged"));
   }
   void lost_after_bye(const Envelope& call) {
-    lost(text("rank ", peer_, " has ended its part while rank ", rank_, " still has a call with it (", describe(call),
+    lost(text("rank ", peer_, " has finished while rank ", rank_, " still has a call with it (", describe(call),
               "); all ranks must make the same calls"));
   }
 

@@ -30,7 +30,7 @@ PDP_INLINE std::optional<Failure> ThreadTransport::find_earlier(const Envelope& 
 PDP_INLINE void ThreadTransport::check_peers() {
   const auto lost = [this](int peer, const char* does, const Envelope& call, const char* direction) {
     end({Failure::Kind::lost, peer,
-         text("rank ", rank_, does, describe(call), direction, peer, ", which has ended its part; all ranks must make the same calls")});
+         text("rank ", rank_, does, describe(call), direction, peer, ", which has finished; all ranks must make the same calls")});
   };
   for (const ReceiveRequest* receive : receives_)
     if (mailbox(receive->peer).gone.load(std::memory_order_acquire) && !has_message(rank_, receive->peer))
@@ -40,7 +40,7 @@ PDP_INLINE void ThreadTransport::check_peers() {
       lost(missing, " expects ", meeting->request()->envelope, " from rank ");
   for (int peer = 0; peer < size(); ++peer)
     if (mailbox(peer).gone.load(std::memory_order_acquire))
-      if (const auto send = has_message(peer, rank_)) lost(peer, " has ", *send, " for rank ");
+      if (const auto send = has_message(peer, rank_)) lost(peer, " started ", *send, " to rank ");
 }
 
 PDP_INLINE std::optional<Envelope> ThreadTransport::has_message(int of, int from) const {
