@@ -7,7 +7,7 @@
 #include "common/run.hpp"
 
 int main(int argc, char** argv) {
-  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on ranks that keep slices (ZeRO).",
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks with ZeRO sharding.",
                                      {.ranks = true, .stage = true});
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {

@@ -5,7 +5,7 @@
 #include "common/run.hpp"
 
 int main(int argc, char** argv) {
-  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits by a strategy of its own.", {.ranks = true});
+  const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits with a custom strategy.", {.ranks = true});
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     examples::train_digits(world, MyDataParallel{}, flags, flags.batch_size * world.size(), device...);
   });

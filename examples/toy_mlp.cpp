@@ -40,26 +40,27 @@ ToyFlags parse(int argc, char** argv) {
   constexpr Index one = 1, most = 1 << 24;
   line.choice("--strategy", flags.strategy, {"single", "ddp", "my", "zero", "pipeline", "tensor"}, "how training is spread over the ranks");
   line.ranks(flags.launch, " (default: 2, or 1 for --strategy single)");
-  line.number("--port", flags.launch.port, 1, 65535, "port of machine 0, where there are several");
-  line.number("--stage", flags.stage, 1, 3, "of zero: the optimizer's state is cut (1), gradients too (2), parameters too (3)");
-  line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "of pipeline: pieces of a batch, which follow one another");
+  line.number("--port", flags.launch.port, 1, 65535, "port of machine 0, if there are several");
+  line.number("--stage", flags.stage, 1, 3, "of zero: shards the optimizer state (1), also gradients (2), also parameters (3)");
+  line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "of pipeline: micro-batches per step");
   line.number("--n-layers", flags.layers, one, Index{1 << 12}, "layers with weights");
   line.number("--dim-in", flags.dim_in, one, most, "values of a sample");
   line.number("--dim-hidden", flags.dim_hidden, one, most, "outputs of all layers but the last");
   line.number("--n-classes", flags.classes, one, most, "outputs of the last layer (default: 32, or as many as --data has)");
-  line.number("--train-size", flags.train_size, Index{10}, most, "samples that are made: the first tenth trains, the last tenth tests");
-  line.number("--learning-rate", flags.learning_rate, 0.0f, 1e6f, "of the first step; it falls along a line to three tenths of that");
+  line.number("--train-size", flags.train_size, Index{10}, most,
+              "samples to generate: the first tenth for training, the last tenth for testing");
+  line.number("--learning-rate", flags.learning_rate, 0.0f, 1e6f, "of the first step; it falls linearly to 0.3 of that");
   line.number("--niters", flags.steps, std::int64_t{0}, std::int64_t{1'000'000'000}, "steps");
   line.words("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
-  line.words("--init", flags.init, "take the first parameters from here (safetensors, PyTorch's names)");
-  line.training(flags, "on each rank where ranks share the data");
-  line.add_flag("--check", flags.check, "after each step, check that ranks that hold the same parameters hold them alike");
+  line.words("--init", flags.init, "read the initial parameters from here (safetensors, PyTorch's names)");
+  line.training(flags, "on each rank if the ranks share the data");
+  line.add_flag("--check", flags.check, "after each step, check that all replicas of a parameter are equal");
   line.read([&] {
     const bool alone = flags.strategy == "single";
     if (!flags.launch.ranks_are_given()) flags.launch.ranks = alone ? 1 : 2;
     if (const int ranks = flags.launch.ranks.value_or(flags.launch.threads.value_or(1)); alone && ranks != 1)
       throw pdp::UsageError{pdp::text("--strategy single is for one rank, but ", ranks,
-                                      " were asked for; leave --world-size out, or choose a strategy that spreads the work")};
+                                      " were asked for; omit --ranks or --threads, or choose a strategy for several ranks")};
   });
   return flags;
 }

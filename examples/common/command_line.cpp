@@ -45,19 +45,19 @@ void CommandLine::ranks(pdp::launch::Options& options, const std::string& unless
   number("--ranks,--world-size", options.ranks, 1, pdp::launch::most_local_ranks, "start this many local processes" + unless_said);
   number("--threads", options.threads, 1, pdp::launch::most_local_ranks, "run this many ranks as threads of one process");
   words("--comm", options.comm,
-        "what connects processes: hierarchical (the default), tcp, shm (the memory of one machine), gloo or mpi; with --device cuda "
-        "nccl, which may connect threads, too",
+        "communicator of processes: hierarchical (the default), tcp, shm (shared memory of one machine), gloo or mpi; with --device cuda, "
+        "nccl (also for threads)",
         "hierarchical, tcp, shm, gloo or mpi");
   final_callback([&options] { options.check(); });
 }
 
 void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
-  number("--batch-size,--batch_size", flags.batch_size, pdp::Index{1}, pdp::Index{1} << 30, "samples of a step, " + batch);
+  number("--batch-size,--batch_size", flags.batch_size, pdp::Index{1}, pdp::Index{1} << 30, "samples per step, " + batch);
   number("--seed", flags.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
-         "of the first parameters, and of the order of samples, or of those that are made");
-  choice("--device", flags.device, {"cpu", "cuda"}, "what computes: cpu, or cuda, a GPU for each rank");
+         "seed of the initial parameters, the sample order and any generated samples");
+  choice("--device", flags.device, {"cpu", "cuda"}, "device: cpu, or cuda (a GPU for each rank)");
   words("--losses", flags.losses, "write step,loss of every step here (CSV)");
-  words("--timeline", flags.timeline, "write when each rank did what in the fifth step here (.svg: a picture, .json: Chrome's trace)")
+  words("--timeline", flags.timeline, "write a timeline of all ranks in the fifth step here (.svg: a picture, .json: a Chrome trace)")
       ->check(
           [](const std::string& file) -> std::string {
             try {
@@ -80,7 +80,7 @@ void CommandLine::read(const std::function<void()>& check) {
       pdp::write_standard_output(help());
       std::exit(0);
     } catch (const std::exception& error) {
-      throw pdp::UsageError{pdp::text(error.what(), ". Run ", get_name(), " --help for the flags and what they take.")};
+      throw pdp::UsageError{pdp::text(error.what(), ". Run ", get_name(), " --help for the flags and their values.")};
     }
   } catch (...) {
     std::exit(pdp::launch::Report::print_current());
@@ -95,21 +95,20 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes, 
   constexpr int most = pdp::launch::most_ranks, most_here = pdp::launch::most_local_ranks;
 
   CommandLine line{argc, argv, description};
-  line.training(flags, takes.devices ? "on all devices together" : "on each rank where ranks share the data");
+  line.training(flags, takes.devices ? "on all devices together" : "on each rank if the ranks share the data");
   line.number("--epochs", flags.epochs, 0, 1'000'000, "passes over the training set");
   line.words("--data", flags.data, "folder with train-* and t10k-* files of MNIST, or with t10k-* alone")->capture_default_str();
   line.words("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
   line.words("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
   line.words("--log", flags.log, "write one JSON object per epoch here");
-  if (takes.stage) line.number("--stage", flags.stage, 1, 3, "1: the optimizer's state is cut, 2: gradients too, 3: parameters too");
-  if (takes.pipelined)
-    line.add_flag("--pipelined", flags.pipelined, "cut a batch in pieces of at most 20 samples, which follow one another");
+  if (takes.stage) line.number("--stage", flags.stage, 1, 3, "1: shards the optimizer state, 2: also gradients, 3: also parameters");
+  if (takes.pipelined) line.add_flag("--pipelined", flags.pipelined, "split each batch into micro-batches of at most 20 samples");
   if (takes.schedule) {
-    line.choice("--schedule", flags.schedule, {"gpipe", "1f1b", "interleaved", "zero-bubble"}, "in which order the ranks work");
-    line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "pieces of a batch, which follow one another");
+    line.choice("--schedule", flags.schedule, {"gpipe", "1f1b", "interleaved", "zero-bubble"}, "pipeline schedule");
+    line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "micro-batches per step");
   }
   if (takes.mesh) {
-    line.number("--dp", flags.data_axis, 1, most, "ranks that share the data (default: as many as there are for)")->default_str("");
+    line.number("--dp", flags.data_axis, 1, most, "ranks that share the data (default: ranks / (pp * tp))")->default_str("");
     line.number("--pp", flags.pipeline_axis, 1, most, "stages of a pipeline");
     line.number("--tp", flags.tensor_axis, 1, most, "ranks over which layers are divided");
   }
@@ -119,11 +118,11 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes, 
     line.ranks(launch);
     line.number("-n,--nodes", launch.nodes, 1, most, "machines; the program is started once on each");
     line.number("-g,--gpus", launch.processes_per_node, 1, most_here,
-                "processes on each machine; with --device cuda each has a GPU of it, by LOCAL_RANK");
+                "processes on each machine; with --device cuda each uses the GPU of its LOCAL_RANK");
     line.number("-r,--nr", launch.node_rank, 0, most - 1, "number of this machine (also -nr)");
-    line.words("--rendezvous", launch.rendezvous, "where the ranks meet: env://, tcp://HOST:PORT or file:///FOLDER", "a URL");
-    line.words("--ip", launch.address, "address of machine 0, where there are several (also -ip)", "an address");
-    line.number("-p,--port", launch.port, 1, 65535, "port at that address, where there are several machines");
+    line.words("--rendezvous", launch.rendezvous, "rendezvous: env://, tcp://HOST:PORT or file:///FOLDER", "a URL");
+    line.words("--ip", launch.address, "address of machine 0, if there are several (also -ip)", "an address");
+    line.number("-p,--port", launch.port, 1, 65535, "port at that address, if there are several machines");
   }
   line.read([&] {
     if (check) check(flags);

@@ -1,4 +1,4 @@
-// error: pdp: where a program has several communicators, each needs a name by which --comm chooses it
+// error: pdp: if a program has several communicators, each needs a name for --comm
 #include <pdp/comm/self.hpp>
 #include <pdp/launch/run.hpp>
 

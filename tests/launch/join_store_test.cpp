@@ -102,13 +102,13 @@ TEST_CASE("A rank with another secret than the store, or without one, fails at o
   const std::string wrong = refusal(server, with_secret("another secret of the same kind"));
   CHECK_THAT(wrong, Contains("do not have the same secret") && Contains("PDP_SECRET_FILE") && Contains(std::to_string(server.port())));
   CHECK_THAT(wrong, !Contains("sixteen bytes") && !Contains("another secret of"));
-  CHECK_THAT(refusal(server, Access{}), Contains("asks for a secret, and this rank has been given none"));
-  CHECK_THAT(refusal(server, Access{.insecure = true}), Contains("asks for a secret, and this rank has been given none"));
+  CHECK_THAT(refusal(server, Access{}), Contains("requires a secret, but this rank has none"));
+  CHECK_THAT(refusal(server, Access{.insecure = true}), Contains("requires a secret, but this rank has none"));
   const TcpStoreServer without{host, 0, 3};
   CHECK_THAT(refusal(without, with_secret()), Contains("this rank has been given a secret") && !Contains("sixteen bytes"));
   const TcpStoreServer open{host, 0, 3, Access{.insecure = true}};
   CHECK_THAT(refusal(open, with_secret()), Contains("this rank has been given a secret"));
-  CHECK_THAT(refusal(open, Access{}), Contains("lets everybody join") && Contains("PDP_INSECURE=1"));
+  CHECK_THAT(refusal(open, Access{}), Contains("lets everyone join") && Contains("PDP_INSECURE=1"));
 }
 
 TEST_CASE("A rank of another job or attempt retries until its deadline and reports the difference", "[launch][join]") {

@@ -151,7 +151,7 @@ TEST_CASE("Munge neither gives a secret to another user nor accepts one from it"
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 18);  // not authorized
-  CHECK_THROWS_WITH(munge.decode(theirs, patience()), Contains("is that of the user with the number 65534"));
+  CHECK_THROWS_WITH(munge.decode(theirs, patience()), Contains("the job's store belongs to user id 65534"));
 }
 
 TEST_CASE("Ranks join a store by munge only if they have the same munge key and no other secret", "[launch][munge]") {
@@ -164,7 +164,7 @@ TEST_CASE("Ranks join a store by munge only if they have the same munge key and 
   CHECK(two.wait("key", patience()) == "value");
   CHECK(one.membership().secret.bytes().size() == 32);
   CHECK(one.membership().secret.bytes() == two.membership().secret.bytes());
-  CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, by_munge(other)}), Contains("munge does not decrypt"));
+  CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, by_munge(other)}), Contains("munge cannot decrypt"));
   Access secret = by_munge(daemon);
   secret.secret = Secret{"sixteen bytes or more"};
   CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, secret}), Contains("has been given a secret"));

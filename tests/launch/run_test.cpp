@@ -108,7 +108,7 @@ TEST_CASE("launch::run rejects an impossible --comm with exit code 2 and one lin
        "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"sum", "--comm", "thread"}, "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
       {{"several", "sum", "--threads", "2", "--comm", "tcp"},
-       "--threads 2 and --comm 'tcp' exclude each other: what connects threads is --comm thread; leave one of the two out\n"},
+       "--threads 2 and --comm 'tcp' exclude each other: threads use --comm thread; leave one of the two out\n"},
       {{"several", "sum", "--comm", "self", "--ranks", "2"},
        "--ranks: the ranks of this program's communicator live in one process; use --threads\n"},
       {{"several", "sum", "--comm"}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
@@ -643,7 +643,7 @@ TEST_CASE("Ranks started one by one join only if all have PDP_SECRET, and never 
   }
   for (auto& job : jobs) CHECK((job->end() == 0) == all);
   if (all) CHECK(jobs[0]->out() == "ranks 3 sum 6\n");
-  if (!all) CHECK_THAT(jobs[1]->err(), Contains("asks for a secret, and this rank has been given none"));
+  if (!all) CHECK_THAT(jobs[1]->err(), Contains("requires a secret, but this rank has none"));
   for (auto& job : jobs) CHECK_THAT(job->out() + job->err(), !Contains(secret.second));
 }
 
@@ -720,8 +720,8 @@ TEST_CASE("A wrong command line or environment exits with code 2 and one line of
       {{"sum", "--ranks", "-3"}, {}, "--ranks must be"},
       {{"sum", "--ranks=many"}, {}, "'many'"},
       {{"sum", "--ranks", "2", "--threads", "2"}, {}, "exclude each other"},
-      {{"sum", "--ranks", "3"}, rank_of(0, 2, 1), "asks for 3 ranks, but this process is one of 2 ranks that others have started"},
-      {{"sum", "--threads", "2"}, rank_of(0, 2, 1), "asks for 2 threads, but this process is one of 2 ranks that others have started"},
+      {{"sum", "--ranks", "3"}, rank_of(0, 2, 1), "asks for 3 ranks, but this process is one of 2 ranks of a launcher"},
+      {{"sum", "--threads", "2"}, rank_of(0, 2, 1), "asks for 2 threads, but this process is one of 2 ranks of a launcher"},
       {{"sum"}, {{"RANK", "0"}}, "WORLD_SIZE is not"},
       {{"sum"}, rank_of(2, 2, 1), "RANK is 2, but WORLD_SIZE is 2"},
       {{"sum", "--ranks", "2"}, {{"PDP_TIMEOUT", "0"}}, "PDP_TIMEOUT"},

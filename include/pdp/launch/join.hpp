@@ -43,7 +43,7 @@ namespace detail {
 template <class... Comms>
 Start start(const Options& options) {
   static_assert(sizeof...(Comms) == 1 || (comm::Named<Comms> && ...),
-                "pdp: where a program has several communicators, each needs a name by which --comm chooses it: a member "
+                "pdp: if a program has several communicators, each needs a name for --comm: a member "
                 "static constexpr std::string_view name");
   static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::traits_of<Comms>.name...};
   // A communicator of devices connects threads itself; comm::Thread does so for all others.

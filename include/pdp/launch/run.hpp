@@ -244,7 +244,7 @@ int run(const Options& options, F&& function) {
     } else if constexpr (std::is_invocable_v<F&, ThreadWorld&>) {
       return detail::run_threads<ThreadWorld>(comm::Thread::world(*options.threads), start.place.deadline, function);
     } else {
-      throw UsageError{"--threads: the ranks of this program cannot be threads"};
+      throw UsageError{"--threads: the ranks of this program cannot be threads; omit --threads"};
     }
   } catch (...) {
     const int code = Report::print_current();

@@ -66,8 +66,7 @@ inline comm::Secret read_secret(const std::string& path) {
            "; it must be a file that holds the job's secret, on every host: ", how_to_make_a_secret);
   if (!S_ISREG(about.st_mode)) refuse("is no file");
   if (about.st_uid != ::geteuid())
-    refuse("belongs to the user with the number ", about.st_uid, ", but this process runs as ", ::geteuid(),
-           "; whoever owns it could join the job");
+    refuse("belongs to user id ", about.st_uid, ", but this process runs as ", ::geteuid(), "; its owner could join the job");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) refuse("can be read or written by other users; make it your own (chmod 600)");
   std::string bytes(Access::longest_secret + 2, '\0');
   const ssize_t read = ::read(file.get(), bytes.data(), bytes.size());
@@ -124,8 +123,8 @@ inline Access Access::from(const Variables& variable, int size) {
   if (const char* insecure = detail::given(variable, "PDP_INSECURE")) {
     access.insecure = std::string_view{insecure} == "1";
     if (!access.insecure && std::string_view{insecure} != "0")
-      throw UsageError{text("PDP_INSECURE=1 lets whoever reaches a job's ports join it, PDP_INSECURE=0 is as if it were not set; found ",
-                            in_quotes(insecure))};
+      throw UsageError{
+          text("PDP_INSECURE must be 1 (anyone who reaches a job's ports can join it), or 0 or unset; found ", in_quotes(insecure))};
   }
   if (const char* socket = detail::given(variable, "PDP_MUNGE_SOCKET")) access.munge_socket = socket;
   access.slurm = detail::given(variable, "SLURM_JOB_ID") != nullptr;

@@ -68,10 +68,10 @@ class Munge {
       std::free(bytes);
       // All ranks of a host decrypt the same credential, so munge reports a replay. That is harmless: a credential proves nothing by
       // itself. Its sender must also know the secret in it.
-      if (error != 0 && error != replayed) context.fail("does not decrypt what the job's store has sent", error);
+      if (error != 0 && error != replayed) context.fail("cannot decrypt the job store's credential", error);
       if (user != ::geteuid())
-        throw ConfigError{text("the job's store is that of the user with the number ", user, ", as munge says, but this process runs as ",
-                               ::geteuid(), "; are there two jobs at one address and port?")};
+        throw ConfigError{text("the job's store belongs to user id ", user, ", according to munge, but this process runs as ", ::geteuid(),
+                               "; are there two jobs at one address and port?")};
       return secret;
     });
   }
@@ -114,10 +114,10 @@ class Munge {
   class Context {
    public:
     Context(const Library& library, const std::string& socket) : library_{library}, context_{library.create()} {
-      if (context_ == nullptr) throw ConfigError{"munge has no memory"};
+      if (context_ == nullptr) throw ConfigError{"munge is out of memory"};
       if (!socket.empty() && library.set(context_, as_int(Option::socket), socket.c_str()) != 0) {
         library.destroy(context_);
-        throw ConfigError{text("munge takes no socket ", in_quotes(socket), " (PDP_MUNGE_SOCKET)")};
+        throw ConfigError{text("munge rejects the socket ", in_quotes(socket), " (PDP_MUNGE_SOCKET)")};
       }
     }
     Context(Context&&) = delete;

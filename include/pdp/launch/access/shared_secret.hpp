@@ -46,7 +46,7 @@ class SharedSecret {
     const auto first = std::from_chars(place.data(), end, process);
     const auto second = first.ptr == end ? first : std::from_chars(first.ptr + 1, end, number);
     if (first.ec != std::errc{} || second.ec != std::errc{} || second.ptr != end || process < 1 || number < 0)
-      throw ConfigError{"the host of the job's store has sent no place of its secret; do all ranks run the same build?"};
+      throw ConfigError{"the host of the job's store sent a malformed location of its secret; do all ranks run the same build?"};
     const std::string path = text("/proc/", process, "/fd/", number);
     const auto refuse = [&](std::string_view why) {
       throw ConfigError{text("the secret of this job cannot be read from the process that hosts its store (", path, "): ", why,
@@ -59,12 +59,12 @@ class SharedSecret {
     if (!found || ::fstat(found.get(), &about) != 0) refuse(comm::describe_system_error(errno));
     if (!S_ISREG(about.st_mode) || about.st_uid != ::geteuid() || about.st_size != static_cast<off_t>(size) ||
         (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-      refuse("it is not memory of this user's that holds one");
+      refuse("it is not a secret in this user's memory");
     const comm::Descriptor file{::open(text("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) refuse(comm::describe_system_error(errno));
     // The kernel may have added more seals.
     if (const int found_seals = ::fcntl(file.get(), F_GET_SEALS); found_seals < 0 || (found_seals & seals) != seals)
-      refuse("it is not memory that pdp has made");
+      refuse("it is not in memory that pdp created");
     std::string bytes(size, '\0');
     if (::pread(file.get(), bytes.data(), size, 0) != static_cast<ssize_t>(size)) refuse("it ends early");
     return comm::Secret{std::move(bytes)};

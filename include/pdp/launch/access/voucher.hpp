@@ -28,11 +28,11 @@ inline Grounds choose_grounds(const Access& access, const Address& store) {
   if (access.slurm) return Grounds::munge;
   throw UsageError{
       text("the job's store is at ", store.number(),
-           ", where other hosts reach it, and nothing would tell the ranks of this job from strangers. "
+           ", which other hosts can reach, and nothing authenticates the ranks of this job. "
            "Either set PDP_SECRET_FILE on all ranks to a file with the same random bytes on all hosts, which only you can read, ",
            detail::how_to_make_a_secret,
-           "; or start the job by Slurm, where munge vouches for its ranks (elsewhere PDP_MUNGE_SOCKET names its socket); or set "
-           "PDP_INSECURE=1 where everybody who reaches this host may join the job")};
+           "; or start the job by Slurm, with munge to authenticate its ranks (elsewhere PDP_MUNGE_SOCKET names its socket); or set "
+           "PDP_INSECURE=1 if anyone who reaches this host may join the job")};
 }
 
 inline comm::Secret draw_secret() { return comm::Secret{std::string{comm::handshake::view(comm::handshake::draw<32>())}}; }
@@ -86,23 +86,21 @@ inline comm::Secret obtain_secret(const Access& access, Grounds grounds, std::st
   switch (grounds) {
     case Grounds::secret:
       if (!access.secret)
-        throw ConfigError{
-            text(store, " asks for a secret, and this rank has been given none; set PDP_SECRET_FILE or PDP_SECRET as on its host")};
+        throw ConfigError{text(store, " requires a secret, but this rank has none; set PDP_SECRET_FILE or PDP_SECRET as on its host")};
       return *access.secret;
     case Grounds::this_host:
       return SharedSecret::read(credential, size);
     case Grounds::munge: {
       comm::Secret secret = Munge{access.munge_socket}.decode(std::string{credential}, deadline);
-      if (secret.bytes().size() != size) throw ConfigError{text("what ", store, " has sent by munge is no secret of pdp")};
+      if (secret.bytes().size() != size) throw ConfigError{text("the munge payload of ", store, " is not a pdp secret")};
       return secret;
     }
     case Grounds::open:
       break;
   }
   if (!access.insecure)
-    throw ConfigError{text(store,
-                           " lets everybody join (PDP_INSECURE=1), but this rank has not been told to trust it; set PDP_INSECURE=1 for "
-                           "all ranks, or for none")};
+    throw ConfigError{
+        text(store, " lets everyone join (PDP_INSECURE=1), but PDP_INSECURE=1 is not set on this rank; set it for all ranks, or for none")};
   return {};
 }
 

@@ -63,7 +63,7 @@ class LauncherSignals {
     if (descriptor_) return;
     const int reason = errno;
     restore();
-    throw ConfigError{text("the launcher cannot have a descriptor for signals: ", comm::describe_system_error(reason))};
+    throw ConfigError{text("the launcher cannot open a signalfd: ", comm::describe_system_error(reason))};
   }
   LauncherSignals(LauncherSignals&&) = delete;
   ~LauncherSignals() { restore(); }
@@ -216,7 +216,7 @@ class Launcher {
     const std::string_view name = signal_name(signal);
     std::string words = text("killed by signal ", signal);
     if (!name.empty()) words += text(" (", name, ")");
-    if (signal == SIGKILL) words += "; if nobody did that on purpose, the machine has run out of memory";
+    if (signal == SIGKILL) words += "; unless that was intended, the machine has run out of memory";
     return words;
   }
 

@@ -49,7 +49,7 @@ PDP_INLINE void Options::check() const {
     throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each are more than ", most_ranks, " ranks")};
   if (placed && !address.empty())
     throw UsageError{text("--rendezvous ", in_quotes(rendezvous), " and the address ", in_quotes(address),
-                          " of machine 0 exclude each other: both say where the ranks meet; leave one of the two out")};
+                          " of machine 0 exclude each other: both set the rendezvous; leave one of the two out")};
   if (placed) return;
   if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};
   check_host("the address of machine 0", address);

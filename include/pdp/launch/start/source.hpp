@@ -207,7 +207,7 @@ PDP_INLINE void Rendezvous::warn_of_shared_cores() {
       text("rank ", ends_->rank, ": OpenMP has bound this rank to core ", describe(*own),
            ", and other ranks of this machine too, though it may use ", describe(all_of(places)),
            ": they share that core and run slower. Unset OMP_PROC_BIND (and GOMP_CPU_AFFINITY or KMP_AFFINITY), or "
-           "have what starts the ranks give each its own cores (srun --cpu-bind=cores, mpirun --bind-to core, --ranks of this program)\n");
+           "let the launcher give each rank its own cores (srun --cpu-bind=cores, mpirun --bind-to core, --ranks of this program)\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

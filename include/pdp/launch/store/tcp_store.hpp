@@ -169,10 +169,10 @@ class TcpStore {
       while (shake.stage() == Stage::introduced) hear(shake, deadline_);
     } catch (const Timeout&) {
       patience_ = pace_.longer_patience(patience_);
-      why = text("what answered at ", place(), " says nothing: it is no store of pdp, or is stopped or too busy");
+      why = text("the server at ", place(), " sends nothing: it is not a pdp store, or is stopped or too busy");
       return false;
     } catch (const CommunicationError&) {
-      why = text("what answered at ", place(), " hangs up: it is no store of pdp, or is too busy");
+      why = text("the server at ", place(), " disconnects: it is not a pdp store, or is too busy");
       return false;
     } catch (const ConfigError&) {
       // If that process has ended, its secret cannot be read any more.
@@ -206,7 +206,7 @@ class TcpStore {
     send(bytes, until);
     StoreMessage answer;
     receive(reinterpret_cast<char*>(&answer), sizeof answer, until);
-    if (!answer.sound() || answer.key_bytes != 0) throw CommunicationError{text("what answers at ", place(), " is no store of pdp")};
+    if (!answer.sound() || answer.key_bytes != 0) throw CommunicationError{text("the server at ", place(), " is not a pdp store")};
     bytes.resize(answer.value_bytes);
     receive(bytes.data(), bytes.size(), until);
     if (answer.kind == StoreMessage::Kind::failed) comm::decode_failure(bytes).raise();

@@ -59,8 +59,7 @@ class TcpStoreServer {
         wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)},
         spare_{::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0)},
         has_come_(as_size(size)) {
-    if (!wake_ || !spare_)
-      throw ConfigError{text("the job's store cannot have descriptors for itself: ", comm::describe_system_error(errno))};
+    if (!wake_ || !spare_) throw ConfigError{text("the job's store cannot open its descriptors: ", comm::describe_system_error(errno))};
     // Signals are for the threads of the program, so the new thread blocks them all.
     sigset_t all, before;
     ::sigfillset(&all);
@@ -69,7 +68,7 @@ class TcpStoreServer {
       thread_ = std::jthread{[this](const std::stop_token& stop) { serve(stop); }};
     } catch (const std::system_error& error) {
       ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw ConfigError{text("the job's store cannot have a thread: ", comm::describe_system_error(error.code().value()))};
+      throw ConfigError{text("the job's store cannot start a thread: ", comm::describe_system_error(error.code().value()))};
     }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }

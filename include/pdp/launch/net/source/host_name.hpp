@@ -36,10 +36,10 @@ PDP_INLINE std::optional<std::uint32_t> parse_ipv4(const std::string& host) {
 
 /// Returns why no machine can have this IPv4 address; empty if one can.
 PDP_INLINE std::string_view why_no_host(std::uint32_t address) {
-  if (address == INADDR_ANY) return "which means any address of a machine";
-  if (address >> 24 == 0) return "which is an address of no machine (0.0.0.0/8 means this network)";
-  if (address >> 28 == 0xe || address == INADDR_BROADCAST) return "which is the address of a group of machines";
-  if (address >> 28 == 0xf) return "which is an address of no machine (240.0.0.0/4 is reserved)";
+  if (address == INADDR_ANY) return "which is the wildcard address";
+  if (address >> 24 == 0) return "which is no machine's address (0.0.0.0/8 means this network)";
+  if (address >> 28 == 0xe || address == INADDR_BROADCAST) return "which is a multicast or broadcast address";
+  if (address >> 28 == 0xf) return "which is no machine's address (240.0.0.0/4 is reserved)";
   return {};
 }
 
@@ -58,19 +58,18 @@ PDP_INLINE bool is_scope(const std::string& scope, bool of_link) {
 PDP_INLINE std::string_view why_no_host6(const std::string& host) {
   const std::size_t percent = std::min(host.find('%'), host.size());
   in6_addr number{};
-  if (::inet_pton(AF_INET6, host.substr(0, percent).c_str(), &number) != 1) return "which is no address of IPv6, and a name has no ':'";
-  if (IN6_IS_ADDR_UNSPECIFIED(&number)) return "which means any address of a machine";
-  if (IN6_IS_ADDR_MULTICAST(&number)) return "which is the address of a group of machines";
+  if (::inet_pton(AF_INET6, host.substr(0, percent).c_str(), &number) != 1) return "which is no IPv6 address, and a host name has no ':'";
+  if (IN6_IS_ADDR_UNSPECIFIED(&number)) return "which is the wildcard address";
+  if (IN6_IS_ADDR_MULTICAST(&number)) return "which is a multicast address";
   if (IN6_IS_ADDR_V4MAPPED(&number)) {
     std::uint32_t mapped = 0;
     for (std::size_t i = 12; i < 16; ++i) mapped = mapped << 8 | number.s6_addr[i];
     if (const std::string_view why = why_no_host(mapped); !why.empty()) return why;
   }
   const bool of_link = IN6_IS_ADDR_LINKLOCAL(&number);
-  if (percent == host.size())
-    return of_link ? "which holds for one link only, so an interface of this machine must follow, as in fe80::1%eth0" : "";
+  if (percent == host.size()) return of_link ? "which is link-local, so an interface of this machine must follow, as in fe80::1%eth0" : "";
   if (!is_scope(host.substr(percent + 1), of_link))
-    return of_link ? "but this machine has no interface as is named after the %"
+    return of_link ? "but this machine has no interface with the name or number after the %"
                    : "but only an address that begins with fe80: may name an interface after a %";
   return {};
 }
@@ -97,20 +96,20 @@ PDP_INLINE void check_host(std::string_view given_for, const std::string& host) 
   }
   constexpr std::size_t longest_name = 253, longest_label = 63;
   const std::string_view name = std::string_view{host}.substr(0, host.ends_with('.') ? host.size() - 1 : host.size());
-  if (name.empty() || name.size() > longest_name) refuse("which is no name: one has 1 to 253 letters");
+  if (name.empty() || name.size() > longest_name) refuse("which is no host name: one has 1 to 253 characters");
   std::string_view label;
   for (std::size_t begin = 0; begin <= name.size(); begin += label.size() + 1) {
     label = name.substr(begin, name.find('.', begin) - begin);
-    if (label.empty() || label.size() > longest_label) refuse("which is no name: each of its parts has 1 to 63 letters");
+    if (label.empty() || label.size() > longest_label) refuse("which is no host name: each part of one has 1 to 63 characters");
     const auto in_name = [](char letter) {
       return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') || letter == '-' ||
              letter == '_';
     };
-    if (!std::ranges::all_of(label, in_name)) refuse("which has a letter that names and addresses do not have");
+    if (!std::ranges::all_of(label, in_name)) refuse("which has a character that host names and addresses cannot have");
   }
   // No top-level domain is a number (RFC 3696), so this was meant as an address.
   if (std::ranges::all_of(label, [](char letter) { return letter >= '0' && letter <= '9'; }))
-    refuse("which is no address of IPv4: that is four numbers from 0 to 255");
+    refuse("which is no IPv4 address: that is four numbers from 0 to 255");
 }
 
 }  // namespace pdp::launch

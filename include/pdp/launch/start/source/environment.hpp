@@ -48,7 +48,7 @@ PDP_INLINE comm::Duration JobPlace::timeout_from(const Variables& variable) {
 }
 
 PDP_INLINE comm::Duration JobPlace::heartbeat_from(const Variables& variable) {
-  return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may give no sign of life", "from 1 to 100000000, or 0 for ever",
+  return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may be silent", "from 1 to 100000000, or 0 for ever",
                               [](double seconds) { return seconds == 0 || seconds >= 1; })
       .value_or(JobPlace{}.heartbeat);
 }
@@ -123,18 +123,17 @@ PDP_INLINE JobPlace JobPlace::from(const Variables& variable, std::string_view r
     }
     if (meeting.kind != RendezvousUrl::Kind::environment)
       throw UsageError{text(rendezvous.empty() ? "PDP_RENDEZVOUS is set" : "--rendezvous is given",
-                            ", but RANK and WORLD_SIZE are not; it says where ranks meet, and not who this process is")};
+                            ", but RANK and WORLD_SIZE are not; set them, as the rendezvous assigns no ranks")};
     if (has_store) refuse_rank_without_size(variable);
     return place;
   }
   const char* rank = variable(starter->rank);
   const char* size = variable(starter->size);
   if (size == nullptr)
-    throw UsageError{
-        text(starter->rank, " is ", in_quotes(rank), ", but ", starter->size, " is not set; a rank must know how many there are")};
+    throw UsageError{text(starter->rank, " is ", in_quotes(rank), ", but ", starter->size, " is not set; set it to the number of ranks")};
   if (rank == nullptr)
     throw UsageError{
-        text(starter->size, " is ", in_quotes(size), ", but ", starter->rank, " is not set; a process must know which rank it is")};
+        text(starter->size, " is ", in_quotes(size), ", but ", starter->rank, " is not set; set it to the rank of this process")};
   place.size = parse_number(starter->size, size, 1, most_ranks);
   place.rank = parse_number(starter->rank, rank, 0, most_ranks);
   if (place.rank >= place.size)
@@ -172,8 +171,7 @@ PDP_INLINE JobPlace JobPlace::from(const Variables& variable, std::string_view r
   }
   const char* store = variable("PDP_STORE");
   if (store != nullptr && std::string_view{store} != "launcher")
-    throw UsageError{
-        text("PDP_STORE says who hosts the job's store: 'launcher', or it is not set and rank 0 does; found ", in_quotes(store))};
+    throw UsageError{text("PDP_STORE must be 'launcher', or unset if rank 0 hosts the job's store; found ", in_quotes(store))};
   place.hosts_store = store == nullptr && place.rank == 0;
   return place;
 }

@@ -210,9 +210,9 @@ PDP_INLINE Starter starter_of(const LauncherVariables& launcher, const Variables
                 const std::string job = job_of(launcher, from);
                 if (job.empty()) {
                   throw UsageError{text(name_of(from, launcher.size), " is ", size, ", but MASTER_PORT is not set, and ",
-                                        launcher.job.front() != nullptr ? text(launcher.job.front(), " is not set either, which would tell")
-                                                                        : "there is nothing that tells",
-                                        " this job from others; set MASTER_PORT to a free port, the same for all ranks")};
+                                        launcher.job.front() != nullptr ? text(launcher.job.front(), " is not set either, which would name")
+                                                                        : "nothing else names",
+                                        " this job; set MASTER_PORT to a free port, the same for all ranks")};
                 }
                 return ports_of_job(job);
               },
@@ -270,15 +270,15 @@ PDP_INLINE void refuse_rank_without_size(const Variables& variable) {
     const char* rank = detail::given(variable, each.rank);
     if (rank == nullptr || rank == std::to_string(each.alone)) continue;
     throw UsageError{text(each.rank, " is ", in_quotes(rank), ", so ", each.launcher,
-                          " seems to have started this process as one of several ranks, but pdp knows no variable that says how many "
-                          "there are; ",
+                          " seems to have started this process as one of several ranks, but no variable known to pdp gives their "
+                          "number; ",
                           wish, each.rank, " if this process is the only one")};
   }
   if (const char* missing = detail::missing_of_slurm(variable)) {
     throw UsageError{text("SLURM_PROCID is ", in_quotes(variable("SLURM_PROCID")),
                           ", so srun seems to have started this process as one of several ranks, but ", missing,
                           variable(missing) == nullptr ? " is not set" : " names no step of srun",
-                          "; pass all variables of Slurm on (SLURM_*), into a container, too, or ", wish,
+                          "; pass all SLURM_* variables on, also into a container, or ", wish,
                           "SLURM_PROCID if this process is the only one")};
   }
 }

@@ -22,7 +22,7 @@ PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string
   if (std::ranges::any_of(url, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == 127; }))
     throw UsageError{text(name, " is a URL with control characters in it, such as the end of a line; it must have none")};
   const auto refuse = [&](const auto&... why) { throw UsageError{text(name, " is ", in_quotes(url), ": ", why...)}; };
-  if (url.size() > longest) refuse("and goes on; it must have at most ", longest, " letters");
+  if (url.size() > longest) refuse("it must have at most ", longest, " characters");
   if (url == "env://") return {};
 
   constexpr std::string_view file{"file://"}, tcp{"tcp://"};
@@ -41,11 +41,11 @@ PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string
     if (end == std::string_view::npos) refuse("there is no ']' after the address");
     host = rest.substr(1, end - 1);
     rest.remove_prefix(end + 1);
-    if (host.find(':') == std::string_view::npos) refuse("what is in brackets must be an address of IPv6, as in tcp://[fd00::1]:29500");
+    if (host.find(':') == std::string_view::npos) refuse("the brackets must hold an IPv6 address, as in tcp://[fd00::1]:29500");
   } else {
     host = rest.substr(0, rest.find(':'));
     rest.remove_prefix(host.size());
-    if (std::ranges::count(rest, ':') > 1) refuse("an address of IPv6 must be in brackets, as in tcp://[fd00::1]:29500");
+    if (std::ranges::count(rest, ':') > 1) refuse("an IPv6 address must be in brackets, as in tcp://[fd00::1]:29500");
   }
   if (host.empty()) refuse("there is no host, as in tcp://10.0.0.1:29500");
   if (host.find_first_of("/@?#[] ") != std::string_view::npos) refuse(in_quotes(host), " is no name or address of a host");

@@ -23,8 +23,8 @@ PDP_INLINE std::size_t Start::choose(const Options& options, const Connections& 
   const std::string& wanted = options.comm;
   if (wanted.empty() || (options.threads && wanted == known.of_threads)) return 0;
   if (options.threads)
-    throw UsageError{text("--threads ", *options.threads, " and --comm ", in_quotes(wanted),
-                          " exclude each other: what connects threads is --comm ", known.of_threads, "; leave one of the two out")};
+    throw UsageError{text("--threads ", *options.threads, " and --comm ", in_quotes(wanted), " exclude each other: threads use --comm ",
+                          known.of_threads, "; leave one of the two out")};
   const auto found = std::ranges::find(known.names, wanted);
   if (found != known.names.end()) return as_size(found - known.names.begin());
   if (wanted == known.of_threads)
@@ -50,11 +50,11 @@ PDP_INLINE Start Start::from(const Options& options, const Connections& known, c
   const JobPlace place = JobPlace::from(variable, options.rendezvous, has_store);
   const auto refuse = [&](int wanted, const char* what, const char* question) {
     throw UsageError{text("the command line asks for ", wanted, what, ", but this process is one of ", place.size,
-                          " ranks that others have started (WORLD_SIZE, or what srun or mpirun sets)", question)};
+                          " ranks of a launcher (WORLD_SIZE, or the variables of srun or mpirun)", question)};
   };
   if (const std::optional<int> wanted = options.processes(); wanted && *wanted != place.size)
-    refuse(*wanted, " ranks", "; who starts the ranks?");
-  if (options.threads) refuse(*options.threads, " threads", "");
+    refuse(*wanted, " ranks", "; use only one of the two");
+  if (options.threads) refuse(*options.threads, " threads", "; use only one of the two");
   return {Kind::rank, place, comm};
 }
 
