@@ -76,7 +76,7 @@ TEST_CASE("A stage of some layers exports only their parameters and imports them
   const auto exported = checkpoint::export_parameters(part);
   CHECK(names(exported) == std::vector<std::string>{"2.weight[10, 64]", "2.bias[10]"});
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) CHECK(exported[i].values == tensors[i + 2].values);
-  CHECK_THROWS_WITH(checkpoint::import_parameters(part, exported, "a test"), Contains("this one has 0.weight"));
+  CHECK_THROWS_WITH(checkpoint::import_parameters(part, exported, "a test"), Contains("this model has 0.weight"));
 }
 
 TEST_CASE("import_parameters rejects the parameters of another model and changes nothing", "[checkpoint]") {
@@ -87,23 +87,23 @@ TEST_CASE("import_parameters rejects the parameters of another model and changes
   std::string expected;
   SECTION("a tensor is missing") {
     tensors.erase(tensors.begin() + 2);
-    expected = "this one has 2.weight of shape [10, 64], the file has no such tensor";
+    expected = "this model has 2.weight of shape [10, 64], but the file has no such tensor";
   }
   SECTION("there is an extra tensor") {
     tensors.push_back({"4.bias", {3}, {1, 2, 3}});
-    expected = "it has 5 tensors, this model 4; this model has no '4.bias' (of shape [3] there)";
+    expected = "it has 5 tensors, this model 4; this model has no '4.bias' (shape [3] in the file)";
   }
   SECTION("a tensor has another width") {
     tensors[2] = {"2.weight", {12, 64}, std::vector<float>(12 * 64)};
-    expected = "2.weight is of shape [12, 64] there and of shape [10, 64] here";
+    expected = "2.weight has shape [12, 64] in the file, but [10, 64] in this model";
   }
   SECTION("a weight is transposed") {
     tensors[2].shape = {64, 10};
-    expected = "2.weight is of shape [64, 10] there and of shape [10, 64] here";
+    expected = "2.weight has shape [64, 10] in the file, but [10, 64] in this model";
   }
   SECTION("a tensor has another name") {
     tensors[0].name = "fc1.weight";
-    expected = "this one has 0.weight";
+    expected = "this model has 0.weight";
   }
   CHECK_THROWS_AS(checkpoint::import_parameters(made, tensors, "model.safetensors"), pdp::FileError);
   CHECK_THROWS_WITH(checkpoint::import_parameters(made, tensors, "model.safetensors"),

@@ -1,4 +1,4 @@
-// error: pdp: operator.. of this loss: argument 4, what the gradient is multiplied by, must be `const double. scale`
+// error: pdp: operator.. of this loss: argument 4, the factor of the gradient, must be `const double. scale`
 #include <pdp/comm/self.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>

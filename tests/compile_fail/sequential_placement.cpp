@@ -1,5 +1,5 @@
 // error: Neighbours<pdp::nn::RowParallel, pdp::nn::Relu, .*partial>
-// error: the second of these two layers does not take what the first one gives
+// error: the second of these two layers does not accept the placement of the first one's output
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/exchange.hpp>
 #include <pdp/nn/row_parallel.hpp>

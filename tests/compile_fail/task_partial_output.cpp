@@ -1,4 +1,4 @@
-// error: pdp: the model begins with a layer that does not take a batch as it comes .*, or ends in an output that no loss can take
+// error: pdp: the model begins with a layer that cannot take the batch directly .*, or ends in an output that no loss can take
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/exchange.hpp>

@@ -1,4 +1,4 @@
-// error: pdp: the model computes in memory of another kind than the communicator's calls take
+// error: pdp: the device and the communicator use different kinds of memory
 #include <pdp/comm/thread.hpp>
 #include <pdp/cuda/device.hpp>
 #include <pdp/loss/cross_entropy.hpp>

@@ -1,4 +1,4 @@
-// error: pdp: the fourth argument of Trainer must be TrainerOptions, of which you give some in this order: global_batch, seed
+// error: pdp: the fourth argument of Trainer must be TrainerOptions, with any of its fields in this order: global_batch, seed
 #include <pdp/comm/self.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>

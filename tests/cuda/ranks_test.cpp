@@ -488,7 +488,7 @@ TEST_CASE("A Trainer that an exception destroys during a step aborts its calls a
       if (world.rank() == 1) return;
       CHECK(left == "left");
       CHECK_THAT(support::message_of<pdp::PeerLost>([&] { world.barrier(); }).value(),
-                 Contains("has left its model by an error, in the middle of calls"));
+                 Contains("has thrown an error while its calls were in flight"));
       has_left = true;
       has_left.notify_all();
     });
@@ -515,7 +515,7 @@ TEST_CASE("Ranks that cannot record a step throw DeviceError, and PeerLost from 
     return first.value_or("no error") + "; " + second.value_or("no error");
   });
   for (const std::string& message : messages)
-    CHECK_THAT(message, Contains("cudaGraphInstantiate failed") && Contains("could not carry out a step that all ranks record"));
+    CHECK_THAT(message, Contains("cudaGraphInstantiate failed") && Contains("failed in a step that all ranks record"));
   stand_in::reset();
   CHECK(stand_in::live() == before);
 }

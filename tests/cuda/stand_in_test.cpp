@@ -90,7 +90,7 @@ TEST_CASE_METHOD(Fixture, "A full GPU reports the requested and the free bytes",
     CHECK_THAT(failure([&] { static_cast<void>(allocate<float>(device, 1000)); }),
                Contains("GPU 0 has no room for 4000 bytes: 1000 of its 1000 are free"));
     CHECK(support::message_of<pdp::ShapeError>([&] { static_cast<void>(allocate<float>(device, -1)); }).value() ==
-          "memory of a GPU was asked for -1 elements");
+          "GPU memory cannot have -1 elements");
     auto world = pdp::comm::CudaThread::world(1);
     CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 has no room for 4000 bytes"));
   }
@@ -100,7 +100,7 @@ TEST_CASE_METHOD(Fixture, "A full GPU reports the requested and the free bytes",
   }
   stand_in::reset();
   stand_in::settings().host_room = 1000;
-  CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("the host has no 1048576 bytes to lock for GPU 0"));
+  CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("the host cannot pin 1048576 bytes for GPU 0"));
 }
 
 TEST_CASE_METHOD(Fixture, "Trainer records a step on its second run, for each number of rows, and launches one graph", "[cuda]") {

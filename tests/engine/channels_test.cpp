@@ -164,8 +164,8 @@ TEST_CASE("Trainer rejects a plan that receives in another order than it sends i
   const auto errors = pdp::testing::errors<Queued>(2, [&](Queued& world) { train(world); });
   CHECK(std::ranges::any_of(errors, [](const auto& error) { return error.template is<pdp::PlanError>(); }));
   for (const auto& error : errors)  // one rank may learn of it only from the failure of the other
-    CHECK_THAT(error.what(), Contains("rank 1 of group 0 asks for its activations of rank 0 in another order") &&
-                                 Contains("let both ranks of the plan start them in one order"));
+    CHECK_THAT(error.what(), Contains("rank 1 of group 0 receives activations from rank 0 in another order than that rank sends them") &&
+                                 Contains("start them in the same order on both ranks"));
 }
 
 }  // namespace channels_test

@@ -153,7 +153,7 @@ TEST_CASE("in_common_memory leaves a unit whole if its parameters are used after
 
   const auto refused = plans(WeightsFirst<Zero>{{.stage = 1, .unit_elements = 1}}, outline, 2);
   CHECK_THAT(explain(verify(outline, refused), refused),
-             Contains("computes with parameters that other ranks may change, as their gradients have been given away"));
+             Contains("computes with parameters that other ranks may change, as the reduction of their gradients has started"));
 }
 
 TEST_CASE("Ranks that share memory throw PlanError if they number their units differently", "[parallel][common_memory]") {
@@ -179,7 +179,7 @@ TEST_CASE("Ranks that share memory throw PlanError if they number their units di
     return parameters() == before ? told : "the parameters have changed";
   });
   for (const std::string& each : found)
-    CHECK_THAT(each, Contains("the ranks of the group are not at the same unit, or have theirs in another order"));
+    CHECK_THAT(each, Contains("the ranks of the group are at different units, or order them differently"));
 }
 
 TEST_CASE("describe counts a slice of the optimizer state if ranks share memory", "[parallel][common_memory]") {

@@ -185,8 +185,7 @@ TEST_CASE("Engine::step throws ConfigError on every rank if no rank has a row", 
     }
     return "nothing was thrown";
   });
-  for (const std::string& each : words)
-    CHECK(each == "a step was made without a single row on any rank; end the epoch where the data ends");
+  for (const std::string& each : words) CHECK(each == "a step had no rows on any rank; end the epoch when the data ends");
 }
 
 TEST_CASE("Engine rejects a batch that does not fit and then accepts one that does", "[parallel][engine]") {
@@ -203,7 +202,7 @@ TEST_CASE("Engine rejects a batch that does not fit and then accepts one that do
       return "no ShapeError";
     };
     std::vector<std::pair<std::string, std::string>> found{
-        {message([&] { engine.step(nine.batch()); }), "a batch of 9 rows was given, but memory was made for at most 8"},
+        {message([&] { engine.step(nine.batch()); }), "a batch of 9 rows was given, but there is memory for at most 8"},
         {message([&] {
            engine.evaluate({nine.batch().x, nine.targets});
          }),

@@ -175,7 +175,7 @@ TEST_CASE("Trainer rejects loss_scaling with invalid values or with NonFinite::s
   for (const pdp::LossScaling& scaling :
        {pdp::LossScaling{.initial = 0}, pdp::LossScaling{.initial = infinity}, pdp::LossScaling{.growth = 0.5},
         pdp::LossScaling{.backoff = 1}, pdp::LossScaling{.backoff = 0}, pdp::LossScaling{.interval = 0}})
-    CHECK_THROWS_WITH(train({Single{}, 1}, {.loss_scaling = scaling}, {large(1)}), Contains("losses cannot be scaled by "));
+    CHECK_THROWS_WITH(train({Single{}, 1}, {.loss_scaling = scaling}, {large(1)}), Contains("loss_scaling has initial = "));
   CHECK_THROWS_WITH(train({Single{}, 1}, {.non_finite = NonFinite::stop, .loss_scaling = pdp::LossScaling{}}, {large(1)}),
                     Contains("NonFinite::stop would end the training then; take NonFinite::skip"));
 }
@@ -271,13 +271,13 @@ TEST_CASE("NonFinite::stop and skip find gradients that overflow only in the sum
 TEST_CASE("Trainer rejects an invalid clip_norm, and Engine a clip_norm for a plan without the norm", "[parallel][gradient]") {
   for (const double norm : {-1.0, std::nan(""), HUGE_VAL})
     CHECK_THROWS_WITH(train({Single{}, 1}, {.clip_norm = norm}, {large(1)}),
-                      Contains("it takes the largest norm that a gradient may have, or 0 for any"));
+                      Contains("it must be the largest allowed norm of a gradient, or 0 for any"));
   ranks<comm::Thread>(1, [&](comm::Thread& world) {
     const auto plan = Single{}.plan(nn::outline(task.model, pdp::Shape{8}), {});
     using Engine = Engine<comm::Thread, std::remove_const_t<decltype(task.model)>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;
     CHECK_THROWS_WITH(
         (Engine{world, plan, task.model, pdp::Shape{8}, task.loss, task.optimizer, {.rows = 4}, GradientPolicy{.clip_norm = 1}}),
-        Contains("but the plan does not take its norm; make it with plan_for(policy, plan)"));
+        Contains("needs its norm, which the plan does not compute; make the plan with plan_for(policy, plan)"));
   });
 }
 

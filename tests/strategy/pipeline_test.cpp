@@ -178,26 +178,22 @@ TEST_CASE("Pipeline rejects a schedule with a stage or micro-batch that does not
   };
   const nn::Outline outline = nn::outline(model, pdp::Shape{8});
   CHECK_THROWS_AS((Pipeline<Beyond>{.micro_batches = 2, .schedule = {1, 1, 0}}.plan(outline, {0, 2})), pdp::PlanError);
-  CHECK_THROWS_WITH(
-      (Pipeline<Beyond>{.micro_batches = 2, .schedule = {1, 0, 2}}.plan(outline, {1, 2})),
-      "the schedule has rank 1 work on micro-batch 2 in stage 0 of its own; there are 2 micro-batches, and 1 stages on each rank");
+  CHECK_THROWS_WITH((Pipeline<Beyond>{.micro_batches = 2, .schedule = {1, 0, 2}}.plan(outline, {1, 2})),
+                    "the schedule has rank 1 work on micro-batch 2 in its stage 0; there are 2 micro-batches, and 1 stages on each rank");
 }
 
 TEST_CASE("Pipeline throws ConfigError for invalid stages, micro-batches, chunks and cuts", "[parallel][pipeline][bad input]") {
   CHECK(refusal(Pipeline<>{}, 6) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
   CHECK(refusal(Pipeline<Interleaved>{}, 3) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
-  CHECK(refusal(Pipeline<>{.stages = 3}, 2) == "a pipeline of 3 stages was asked for, but the world's 2 ranks hold 1 each, 2 together");
+  CHECK(refusal(Pipeline<>{.stages = 3}, 2) == "stages = 3 was given, but the world's 2 ranks hold 1 each, 2 together");
   CHECK(refusal(Pipeline<Interleaved>{.stages = 4}, 2) == "nothing");
   CHECK(refusal(Pipeline<>{.micro_batches = 0}, 2) == "micro_batches = 0 was given; it takes 1 to 32767 micro-batches");
   CHECK(refusal(Pipeline<>{.join_weights = 0}, 2) == "join_weights = 0 was given; it takes 1 to 32767 micro-batches");
   CHECK(refusal(Pipeline<Interleaved>{.schedule = {0}}, 2) == "chunks = 0 was given; a rank holds at least 1 stage");
   CHECK(refusal(Pipeline<>{.cuts = {1, 2}}, 2) == "2 cuts make 3 stages, but there are 2");
-  CHECK(refusal(Pipeline<>{.cuts = {3, 3}}, 3) ==
-        "a cut before layer 3 leaves an empty stage; the first layers of stages rise from 1 to at most 4");
-  CHECK(refusal(Pipeline<>{.cuts = {0}}, 2) ==
-        "a cut before layer 0 leaves an empty stage; the first layers of stages rise from 1 to at most 4");
-  CHECK(refusal(Pipeline<>{.cuts = {5}}, 2) ==
-        "a cut before layer 5 leaves an empty stage; the first layers of stages rise from 1 to at most 4");
+  CHECK(refusal(Pipeline<>{.cuts = {3, 3}}, 3) == "a cut before layer 3 leaves an empty stage; cuts must increase, from 1 to at most 4");
+  CHECK(refusal(Pipeline<>{.cuts = {0}}, 2) == "a cut before layer 0 leaves an empty stage; cuts must increase, from 1 to at most 4");
+  CHECK(refusal(Pipeline<>{.cuts = {5}}, 2) == "a cut before layer 5 leaves an empty stage; cuts must increase, from 1 to at most 4");
 }
 
 TEST_CASE("split_by_cost minimises the cost of the most expensive stage", "[parallel][cuts]") {

@@ -332,7 +332,7 @@ TEST_CASE("TensorParallel and Hybrid reject models and meshes that they cannot d
   refuse(three_layers, TensorParallel{}, 5, "layer 0 (Linear) has 24 outputs, which cannot be divided evenly over the 5 ranks");
   refuse(divided_by_hand, TensorParallel{}, 5, "layer 1 (ColumnParallel) has 24 outputs, which cannot be divided evenly over the 5 ranks");
   constexpr pdp::Task nothing{nn::Sequential{nn::Linear{8, 4}, nn::Relu{}}, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 1}};
-  refuse(nothing, TensorParallel{}, 2, "nothing that tensor parallelism divides");
+  refuse(nothing, TensorParallel{}, 2, "tensor parallelism needs two nn::Linear with only elementwise layers between them");
   refuse(three_layers, Hybrid<>{.mesh = {2, 2, 1}}, 3, "a mesh of 2 (data) x 2 (pipeline) x 1 (tensor) has 4 ranks, but the world has 3");
   refuse(three_layers, Hybrid<>{.mesh = {2, 0, 1}}, 2, "each axis is at least 1");
   refuse(three_layers, Hybrid<>{.mesh = {1, 12, 1}}, 12, "cannot be cut in 12 stages");
@@ -369,11 +369,11 @@ TEST_CASE("verify rejects faulty plans of divided layers and names the fault", "
     return [=](const Instruction& i) { return i.op == op && i.tensor == tensor; };
   };
   constexpr auto activation = pdp::plan::Tensor::activation, gradient = pdp::plan::Tensor::gradient;
-  refuse(without(is_sum(Op::sum_start, activation)), "waits for what nothing has started");
-  refuse(without(is_sum(Op::sum_wait, activation)), "whose terms have not been added up");
-  refuse(without(is_sum(Op::sum_wait, gradient)), "whose terms have not been added up");
-  refuse(without([&](const Instruction& i) { return i.op == Op::share_loss; }), "needs what the other ranks know of the loss");
-  refuse(without(is_sum(Op::sum_start, gradient), 3), "nothing has started");
+  refuse(without(is_sum(Op::sum_start, activation)), "waits for a call that was never started");
+  refuse(without(is_sum(Op::sum_wait, activation)), "that is not yet summed over the group");
+  refuse(without(is_sum(Op::sum_wait, gradient)), "that is not yet summed over the group");
+  refuse(without([&](const Instruction& i) { return i.op == Op::share_loss; }), "needs the other ranks' parts of the loss");
+  refuse(without(is_sum(Op::sum_start, gradient), 3), "a call that was never started");
 
   const auto alter = [&](const std::function<void(Instruction&)>& change, int rank = -1) {
     std::vector<Plan> altered = sound;
@@ -387,8 +387,8 @@ TEST_CASE("verify rejects faulty plans of divided layers and names the fault", "
       if (i.op == Op::sum_start || i.op == Op::sum_wait) i.group = static_cast<std::int16_t>(group);
     });
   };
-  refuse(over(Mesh::data_group), "a group that is not the one over which the layers are divided");
-  refuse(over(0), "a group that is not the one over which the layers are divided");
+  refuse(over(Mesh::data_group), "uses a group that is not the tensor-parallel group");
+  refuse(over(0), "uses a group that is not the tensor-parallel group");
   refuse(alter([](Instruction& i) {
            if (i.op == Op::reduce_start || i.op == Op::reduce_wait) i.group = Mesh::tensor_group;
          }),
@@ -401,7 +401,7 @@ TEST_CASE("verify rejects faulty plans of divided layers and names the fault", "
     start.op = Op::sum_start;
     plan.step.insert(end + 1, {start, wait});
   }
-  refuse(twice, "adds up what is no term of a sum");
+  refuse(twice, "sums a value that is not partial");
   std::vector<Plan> crossed = sound;  // reductions between ranks that hold different parts of the layers
   for (Plan& plan : crossed) std::swap(plan.groups[0], plan.groups[2]);
   refuse(crossed, "does not hold each part of the layers once, in their order");
@@ -422,7 +422,7 @@ TEST_CASE("verify rejects faulty plans of divided layers and names the fault", "
   refuse(elsewhere, "names a group that the plan does not have");
   std::vector<Plan> undivided = sound;
   for (Plan& plan : undivided) plan.tensor = {};
-  refuse(undivided, "in another number of parts than the model is divided in");
+  refuse(undivided, "divides the layers into another number of parts than the model");
   const auto totals_again = [](const Instruction& i) { return i.op == Op::totals_wait; };
   std::vector<Plan> doubled = sound;
   for (Plan& plan : doubled) {
@@ -447,18 +447,18 @@ TEST_CASE("verify rejects plans that overwrite the memory of a sum or never add 
   // Replicate 6, ColumnParallel 7: gradient 6 is the sum of the terms that ColumnParallel writes at boundary 7, in the same memory.
   constexpr auto activation = pdp::plan::Tensor::activation, gradient = pdp::plan::Tensor::gradient;
   const Instruction start = sum(Op::sum_start, gradient, 0, 6, 0), wait = sum(Op::sum_wait, gradient, 0, 6, 0);
-  CHECK_THAT(with(compute(Op::backward_input, 0, 7, 8), start, 1), Contains("overwrites what is being added up"));
-  CHECK_THAT(with(compute(Op::backward_input, 0, 7, 8), wait, 1), Contains("whose memory holds what came later"));
+  CHECK_THAT(with(compute(Op::backward_input, 0, 7, 8), start, 1), Contains("overwrites a value that is being summed"));
+  CHECK_THAT(with(compute(Op::backward_input, 0, 7, 8), wait, 1), Contains("needs an activation or a gradient that has been overwritten"));
   // RowParallel 3, AllReduce 4: activation 5 is the sum of the terms that RowParallel writes at boundary 4.
   CHECK_THAT(with(compute(Op::forward, 0, 3, 4), sum(Op::sum_start, activation, 0, 5, 0), 1),
-             Contains("overwrites what is being added up"));
+             Contains("overwrites a value that is being summed"));
   CHECK_THAT(with(compute(Op::forward, 0, 3, 4), sum(Op::sum_wait, activation, 0, 5, 0), 1),
-             Contains("whose memory holds what came later"));
+             Contains("needs an activation or a gradient that has been overwritten"));
   std::vector<Plan> left = sound;
   for (Plan& plan : left) {  // terms that no sum uses
     plan.evaluate.push_back(compute(Op::forward, 0, 3, 5));
   }
-  CHECK_THAT(explain(verify(outline, left), left), Contains("leaves terms that are never added up"));
+  CHECK_THAT(explain(verify(outline, left), left), Contains("leaves partial values that are never summed"));
 }
 
 TEST_CASE("verify rejects a loss after share_loss of another micro-batch", "[parallel][verify][tensor]") {
@@ -470,7 +470,7 @@ TEST_CASE("verify rejects a loss after share_loss of another micro-batch", "[par
     const auto loss = std::ranges::find(plan.step, compute(Op::loss, 1, outline.size(), outline.size()));
     plan.step.insert(loss, {of(1), of(0)});
   }
-  CHECK_THAT(explain(verify(outline, both), both), Contains("needs what the other ranks know of the loss"));
+  CHECK_THAT(explain(verify(outline, both), both), Contains("needs the other ranks' parts of the loss"));
 }
 
 TEST_CASE("TensorParallel sums the gradient of a layer's input while its backward_weight runs", "[parallel][plan][tensor]") {

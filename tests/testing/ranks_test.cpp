@@ -99,7 +99,7 @@ TEST_CASE("testing::errors returns the exception of each rank with its type and 
   CHECK(errors[1].lost_rank() == -1);
   CHECK_THROWS_AS(errors[1].rethrow(), pdp::UsageError);
   CHECK(errors[2].is<int>());
-  CHECK(errors[2].what() == "something that is no exception");
+  CHECK(errors[2].what() == "an object that is not a std::exception");
   CHECK(errors[3].lost_rank() == 7);
 }
 

@@ -206,9 +206,9 @@ TEST_CASE("Trainer rejects global_batch, threads and epochs out of range and nam
     CHECK_THAT(refused([&](comm::Thread& world) {
                  pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = batch}};
                }),
-               Contains(pdp::text("a global batch of ", batch, " samples was asked for; it takes at least 1, and at most 2147483647")));
+               Contains(pdp::text("global_batch = ", batch, " was given; it must be from 1 to 2147483647")));
   for (const int threads : {0, -4, 1025, std::numeric_limits<int>::max()}) {
-    const std::string words = pdp::text(threads, " threads a rank were asked for; a rank has at least one, and at most 1024");
+    const std::string words = pdp::text("threads = ", threads, " was given; a rank takes 1 to 1024");
     CHECK_THAT(refused([&](comm::Thread& world) {
                  pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4, .threads = threads}};
                }),

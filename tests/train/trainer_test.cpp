@@ -281,9 +281,10 @@ TEST_CASE("Trainer::check_parameters throws on every rank and names a parameter 
     CAPTURE(size, changed, name);
     REQUIRE(messages.size() == (is_found ? static_cast<std::size_t>(size) : 0));
     for (const std::string& message : messages)
-      CHECK(message == pdp::text(name, " is not the same on all ranks that hold it: rank ", changed == 0 ? 1 : changed,
-                                 " has other values than rank 0; look for what changes parameters on one rank alone, between steps or from "
-                                 "a file"));
+      CHECK(message ==
+            pdp::text(name, " is not the same on all ranks that hold it: rank ", changed == 0 ? 1 : changed,
+                      " has other values than rank 0; look for code that changes parameters on one rank alone, between steps or from "
+                      "a file"));
   };
   for (const int size : {2, 3})
     for (const int changed : {0, size - 1})
@@ -380,12 +381,12 @@ TEST_CASE("Trainer rejects invalid options, datasets and batches, and says what 
   SECTION("without a global batch") {
     const auto error = made({.seed = 1});
     CHECK(error.is<pdp::ConfigError>());
-    CHECK_THAT(error.what(), Contains("a global batch of 0 samples was asked for") && Contains("{.global_batch = 256}"));
+    CHECK_THAT(error.what(), Contains("global_batch = 0 was given") && Contains("{.global_batch = 256}"));
   }
   SECTION("without a thread") {
     const auto error = made({.global_batch = 4, .threads = 0});
     CHECK(error.is<pdp::ConfigError>());
-    CHECK_THAT(error.what(), Contains("0 threads a rank were asked for") && Contains("{.threads = 2}"));
+    CHECK_THAT(error.what(), Contains("threads = 0 was given") && Contains("{.threads = 2}"));
   }
   SECTION("a batch larger than the dataset") {
     const auto error = fitted(data, 11);
@@ -410,7 +411,7 @@ TEST_CASE("Trainer rejects invalid options, datasets and batches, and says what 
   SECTION("an input shape that the model does not accept") {
     const auto error = made({.global_batch = 4, .input = Shape{7}});
     CHECK(error.is<pdp::ShapeError>());
-    CHECK_THAT(error.what(), Contains("layer 0 (Linear) expects 6 values a sample, but what comes before it gives 7"));
+    CHECK_THAT(error.what(), Contains("layer 0 (Linear) expects 6 values a sample, but its input has 7"));
   }
   SECTION("an incomplete row") {
     const auto error = refused([](comm::Thread& world) {
@@ -418,7 +419,7 @@ TEST_CASE("Trainer rejects invalid options, datasets and batches, and says what 
       trainer.step(std::vector<float>(13), std::vector<std::int32_t>(2));
     });
     CHECK(error.is<pdp::ShapeError>());
-    CHECK_THAT(error.what(), Contains("13 values was given, which is no whole number of samples of 6"));
+    CHECK_THAT(error.what(), Contains("the batch has 13 values, which is not a multiple of the sample size 6"));
   }
   SECTION("more rows than the batch") {
     const auto error = refused([](comm::Thread& world) {
@@ -426,7 +427,7 @@ TEST_CASE("Trainer rejects invalid options, datasets and batches, and says what 
       trainer.step(std::vector<float>(30), std::vector<std::int32_t>(5));
     });
     CHECK(error.is<pdp::ShapeError>());
-    CHECK_THAT(error.what(), Contains("a batch of 5 rows was given, but memory was made for at most 4"));
+    CHECK_THAT(error.what(), Contains("a batch of 5 rows was given, but there is memory for at most 4"));
   }
 }
 
@@ -439,9 +440,9 @@ TEST_CASE("TrainerOptions::useless_threads explains why a rank cannot use its th
   CHECK(told(1, 0).empty());
   CHECK(told(2, 2).empty() == has_threads);
   CHECK(told(2, 0).empty() == has_threads);
-  CHECK_THAT(told(3, 2), StartsWith("3 threads a rank were asked for, but ") &&
-                             EndsWith(has_threads ? "this process may use 2 cores only"
-                                                  : "without pdp::onednn all is computed on one; link it, with a oneDNN that has OpenMP"));
+  CHECK_THAT(told(3, 2), StartsWith("threads = 3 was given, but ") &&
+                             EndsWith(has_threads ? "this process may use only 2 cores"
+                                                  : "without pdp::onednn a rank uses one; link it, with a oneDNN that has OpenMP"));
 }
 
 TEST_CASE("Trainer with two threads differs from one thread only by rounding", "[train]") {

@@ -117,7 +117,7 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
         [](Plans& plans) {
           for (Plan& plan : plans) erase(plan.step, Op::reduce_start, 1), erase(plan.step, Op::reduce_wait, 1);
         },
-        Fault::order, "(update unit 1) comes before the gradients of the other ranks are in"},
+        Fault::order, "(update unit 1) comes before the gradients are summed over all ranks"},
        {"one rank forgets to reduce a unit",
         [](Plans& plans) { erase(plans[1].step, Op::reduce_start, 1), erase(plans[1].step, Op::reduce_wait, 1); }, Fault::order,
         "rank 1, step instruction"},
@@ -130,7 +130,7 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
         [](Plans& plans) { insert(plans[0].step, find(plans[0].step, Op::update, 1), on_unit(Op::update, 0)); }, Fault::order,
         "rank 0, step instruction"},
        {"backward of another micro-batch", [](Plans& plans) { plans[2].step[find(plans[2].step, Op::backward_weight)].micro_batch = 1; },
-        Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) needs a gradient that is not there yet"},
+        Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) needs a gradient that is not yet available"},
        {"the first micro-batch adds to the step before",
         [](Plans& plans) { plans[0].step[find(plans[0].step, Op::backward_weight)].accumulate = true; }, Fault::order,
         "adds to the gradient of an earlier step: the first micro-batch must not accumulate"},
@@ -139,7 +139,7 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
         "overwrites the gradient of an earlier micro-batch: all but the first must accumulate"},
        {"backward before the loss",
         [](Plans& plans) { move(plans[0].step, find(plans[0].step, Op::backward_input), find(plans[0].step, Op::loss)); }, Fault::order,
-        "(backward_input micro-batch 0, layers 4 to 4) needs a gradient that is not there yet"},
+        "(backward_input micro-batch 0, layers 4 to 4) needs a gradient that is not yet available"},
        {"a loss before the number of rows is known",
         [](Plans& plans) { move(plans[0].step, find(plans[0].step, Op::count_wait), find(plans[0].step, Op::backward_input)); },
         Fault::order, "(loss micro-batch 0) needs the number of rows of the step"},
@@ -153,10 +153,10 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
         },
         Fault::order, "(backward_weight micro-batch 0, layers 4 to 4) takes the gradient of a micro-batch twice"},
        {"a micro-batch that is left out of a unit's gradient", [](Plans& plans) { erase(plans[0].step, Op::backward_weight, 5); },
-        Fault::order, "(reduce_start unit 0 in group 0) comes before the gradients of all micro-batches are in"},
+        Fault::order, "(reduce_start unit 0 in group 0) comes before the gradients of all micro-batches are computed"},
        {"collectives in another order on one rank",
         [](Plans& plans) { move(plans[2].step, find(plans[2].step, Op::totals_start), find(plans[2].step, Op::reduce_start) + 1); },
-        Fault::mismatch, "meets another collective on another rank of its group"},
+        Fault::mismatch, "differs from the collective of another rank of its group"},
        {"a gradient changed while it is reduced",
         [](Plans& plans) { insert(plans[1].step, find(plans[1].step, Op::reduce_start) + 1, compute(Op::backward_weight, 1, 4, 5, true)); },
         Fault::order, "(backward_weight micro-batch 1, layers 4 to 4) changes a gradient that is being reduced, or still has to be"},
@@ -168,7 +168,7 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
         [](Plans& plans) {
           for (Plan& plan : plans) erase(plan.step, Op::totals_start);
         },
-        Fault::order, "(totals_wait in group 0) waits for what nothing has started"},
+        Fault::order, "(totals_wait in group 0) waits for a call that was never started"},
        {"a loss that the totals do not hold",
         [](Plans& plans) {
           for (Plan& plan : plans) move(plan.step, find(plan.step, Op::totals_start), find(plan.step, Op::loss, 1));
@@ -225,7 +225,7 @@ TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel]
             for (Plan& plan : plans)
               for (Unit& unit : plan.units) unit = {unit.first, unit.last, unit.group};
           },
-          Fault::order, "gathers a unit of which every rank holds the whole"}});
+          Fault::order, "gathers a unit that is not sharded"}});
   check(plans(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, outline, 3), outline,
         {{"the slices of the second micro-batch overwrite those of the first",
           [](Plans& plans) {
@@ -236,7 +236,7 @@ TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel]
           [](Plans& plans) {
             for (Plan& plan : plans) plan.step[find(plan.step, Op::reduce_wait, 4)].accumulate = false;
           },
-          Fault::order, "does not end the reduction as it was started"},
+          Fault::order, "has another accumulate flag than its start"},
          {"a gradient written to where another one is on its way",
           [](Plans& plans) {
             Instructions& step = plans[1].step;
@@ -267,7 +267,7 @@ TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel]
          {"units that hold a layer twice", [](Plans& plans) { plans[0].units[0].first = 2; }, Fault::order,
           "rank 0, unit 0 of its plan, shares a layer with another unit of the rank"},
          {"a unit that is sharded in another way on one rank", [](Plans& plans) { plans[1].units[0].sharding = Sharding::state; },
-          Fault::mismatch, "meets another collective"},
+          Fault::mismatch, "differs from the collective of another rank"},
          {"a micro-batch that never goes to slices",
           [](Plans& plans) {
             for (Plan& plan : plans) erase(plan.step, Op::reduce_start, 1), erase(plan.step, Op::reduce_wait, 2);
@@ -279,20 +279,20 @@ TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel]
             Instructions& step = plans[0].step;
             move(step, find(step, Op::gather_wait), find(step, Op::forward) + 1);
           },
-          Fault::order, "(forward micro-batch 0, layers 0 to 1) needs parameters that are not there"},
+          Fault::order, "(forward micro-batch 0, layers 0 to 1) needs parameters that are not gathered"},
          {"a unit that is gathered over the one in use",
           [](Plans& plans) {
             Instructions& step = plans[1].step;
             move(step, find(step, Op::gather_start, 2), find(step, Op::forward));
           },
-          Fault::order, "needs parameters that are not there"},
+          Fault::order, "needs parameters that are not gathered"},
          {"a broadcast of a slice", [](Plans& plans) { plans[0].setup.push_back(on_unit(Op::broadcast, 0, 0, 0)); }, Fault::order,
-          "broadcasts a unit of which no rank holds the whole"},
+          "broadcasts a unit whose parameters are sharded"},
          {"an evaluation without parameters",
           [](Plans& plans) {
             for (Plan& plan : plans) erase(plan.evaluate, Op::gather_start), erase(plan.evaluate, Op::gather_wait);
           },
-          Fault::order, "needs parameters that are not there"}});
+          Fault::order, "needs parameters that are not gathered"}});
 }
 
 TEST_CASE("verify rejects plans that compute or use the gradient norm at the wrong time", "[parallel][verify]") {
@@ -307,7 +307,7 @@ TEST_CASE("verify rejects plans that compute or use the gradient norm at the wro
           [](Plans& plans) {
             for (Plan& plan : plans) move(plan.step, find(plan.step, Op::norm_start), find(plan.step, Op::reduce_wait, 2));
           },
-          Fault::order, "(norm_start in group 0) comes before the gradients of the other ranks are in"},
+          Fault::order, "(norm_start in group 0) comes before the gradients are summed over all ranks"},
          {"a norm that one rank does not take",
           [](Plans& plans) { erase(plans[2].step, Op::norm_start), erase(plans[2].step, Op::norm_wait); }, Fault::order,
           "comes before the norm of the whole gradient is known"},
@@ -316,7 +316,7 @@ TEST_CASE("verify rejects plans that compute or use the gradient norm at the wro
             for (Plan& plan : plans) plan.step.push_back(collective(Op::norm_start));
             for (Plan& plan : plans) move(plan.step, find(plan.step, Op::norm_wait), find(plan.step, Op::norm_start));
           },
-          Fault::order, "(norm_wait in group 0) waits for what nothing has started"},
+          Fault::order, "(norm_wait in group 0) waits for a call that was never started"},
          {"updates that do not wait for the norm",
           [](Plans& plans) {
             for (Plan& plan : plans) erase(plan.step, Op::norm_wait);
@@ -355,10 +355,10 @@ TEST_CASE("verify rejects unmatched messages and shows the cycle of a deadlock",
           "waits for a message that nothing has started"},
          {"an activation that is used before it has arrived",
           [](Plans& plans) { move(plans[1].step, find(plans[1].step, Op::forward), find(plans[1].step, Op::receive_wait)); }, Fault::order,
-          "(forward micro-batch 0, layers 2 to 4) needs an activation that is not there yet"},
+          "(forward micro-batch 0, layers 2 to 4) needs an activation that is not yet available"},
          {"an activation that is sent before it is there",
           [](Plans& plans) { move(plans[0].step, find(plans[0].step, Op::send_start), find(plans[0].step, Op::forward)); }, Fault::order,
-          "(send_start activation 2 of micro-batch 0 to rank 1 of group 0) sends what is not there yet"},
+          "(send_start activation 2 of micro-batch 0 to rank 1 of group 0) sends a value that is not yet available"},
          {"a message to oneself", [](Plans& plans) { plans[1].step[find(plans[1].step, Op::receive_start)].peer = 1; }, Fault::order,
           "is a message of a rank to itself"},
          {"a message to nobody", [](Plans& plans) { plans[1].step[find(plans[1].step, Op::receive_start)].peer = 2; }, Fault::order,
@@ -387,7 +387,7 @@ TEST_CASE("verify rejects backward_weight of Residual before its backward_input"
             Instructions& step = plans[0].step;
             move(step, find(step, Op::backward_weight, 1), find(step, Op::backward_input, 1));
           },
-          Fault::order, "comes before backward_input of a layer that finds gradients inside on the way"}});
+          Fault::order, "comes before backward_input of a layer that saves gradients for it"}});
 }
 
 TEST_CASE("verify reads the peer of a message as a rank of the message's group", "[parallel][verify]") {

@@ -65,11 +65,10 @@ class Import {
 template <class D, class T>
 [[nodiscard]] std::vector<Tensor> export_parameters(nn::StageParameters<D, T>& stage) {
   using Master = Accumulated<T>;
-  if (!stage.keeps_whole_units())
-    throw ConfigError{"this rank keeps slices of the parameters only; Trainer::parameters() brings them together"};
+  if (!stage.keeps_whole_units()) throw ConfigError{"this rank holds only slices of the parameters; Trainer::parameters() gathers them"};
   std::vector<Tensor> tensors;
   stage.for_each_master([&](const nn::Parameter& parameter, std::span<Master> values) {
-    if (parameter.is_divided()) throw ConfigError{"this rank has parts of the parameters only; Trainer::parameters() brings them together"};
+    if (parameter.is_divided()) throw ConfigError{"this rank holds only parts of the parameters; Trainer::parameters() gathers them"};
     const auto& read = on_host(stage.device(), std::span<const Master>{values});
     put(tensors.emplace_back(tensor_of(parameter)), parameter, std::span<const Master>{read});
   });

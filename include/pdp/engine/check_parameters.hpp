@@ -62,7 +62,7 @@ void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Pl
     const auto other = std::find_if(first, by_rank.end(), [&](std::int64_t hash) { return hash != largest && hash != *first; });
     throw ParametersDiffer{text(tensors[t].first, " is not the same on all ranks that hold it: rank ", other - by_rank.begin(),
                                 " has other values than rank ", first - by_rank.begin(),
-                                "; look for what changes parameters on one rank alone, between steps or from a file")};
+                                "; look for code that changes parameters on one rank alone, between steps or from a file")};
   }
 }
 

@@ -34,7 +34,7 @@ namespace pdp::engine {
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32, class D = cpu::Cpu>
 class Engine {
   static_assert(comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
-                "pdp: the model computes in memory of another kind than the communicator's calls take: cuda::Device goes with comm::Nccl, "
+                "pdp: the device and the communicator use different kinds of memory: cuda::Device goes with comm::Nccl, "
                 "comm::CudaThread or comm::Self, and cpu::Cpu with all others");
   using Worker = engine::Worker<Model, Loss, Optimizer, P, D>;  // everything that does not depend on the communicator
 

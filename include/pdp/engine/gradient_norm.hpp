@@ -81,7 +81,7 @@ GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::P
   if (!policy.needs_norm()) return;
   if (std::ranges::none_of(plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::norm_wait; }))
     throw PlanError{
-        "the gradient is to be clipped, or looked at, but the plan does not take its norm; make it with plan_for(policy, plan)"};
+        "clipping or checking the gradient needs its norm, which the plan does not compute; make the plan with plan_for(policy, plan)"};
   units_.resize(plan.units.size());
   Index tensors = 0;
   for (std::size_t u = 0; u < units_.size(); ++u) {

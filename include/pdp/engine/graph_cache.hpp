@@ -43,7 +43,7 @@ class GraphCache {
       } catch (const CommunicationError&) {
         throw;
       } catch (const std::exception& error) {  // the records of the other ranks match no later record of this rank
-        world_.abort(text("rank ", world_.rank(), " could not carry out a step that all ranks record: ", error.what()));
+        world_.abort(text("rank ", world_.rank(), " failed in a step that all ranks record: ", error.what()));
         throw;
       }
     }

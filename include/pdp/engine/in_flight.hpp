@@ -68,7 +68,7 @@ class InFlight {
       if (device_.is_idle()) return;
     } catch (const Error&) {  // the world or the device has failed
     }
-    world_.abort(text("rank ", world_.rank(), " has left its model by an error, in the middle of calls"));
+    world_.abort(text("rank ", world_.rank(), " has thrown an error while its calls were in flight"));
   }
 
   C& world_;

@@ -65,7 +65,7 @@ void RowCount<C>::wait() {
 
 template <comm::Communicator C>
 void RowCount<C>::check() const {
-  if (global_ == 0) throw ConfigError{"a step was made without a single row on any rank; end the epoch where the data ends"};
+  if (global_ == 0) throw ConfigError{"a step had no rows on any rank; end the epoch when the data ends"};
 }
 
 }  // namespace pdp::engine

@@ -45,9 +45,9 @@ struct LossRequirements {
   static_assert(call != 1, "pdp: operator() of this loss: argument 1, the device, must be `const D& device`");
   static_assert(call != 2, "pdp: operator() of this loss: argument 2, the model's output, must be `Matrix<const T> output`");
   static_assert(call != 3, "pdp: operator() of this loss: argument 3, the targets, must be `std::span<const Target> targets`");
-  static_assert(call != 4, "pdp: operator() of this loss: argument 4, what the gradient is multiplied by, must be `const double* scale`");
+  static_assert(call != 4, "pdp: operator() of this loss: argument 4, the factor of the gradient, must be `const double* scale`");
   static_assert(call != 5, "pdp: operator() of this loss: argument 5, the gradient, must be `Matrix<T> gradient`");
-  static_assert(call != 6, "pdp: operator() of this loss: argument 6, what it adds to, must be `LossSums* sums`");
+  static_assert(call != 6, "pdp: operator() of this loss: argument 6, the sums, must be `LossSums* sums`");
   static_assert(call >= 0,
                 "pdp: this loss needs the function `void operator()(const D& device, Matrix<const T> output, std::span<const Target> "
                 "targets, const double* scale, Matrix<T> gradient, LossSums* sums) const`; it is missing, not const, or takes other "

@@ -38,7 +38,7 @@ struct LayerRequirements {
           requires(const L& layer, Shape input) {
             { layer.output(input) } -> std::same_as<Shape>;
           },
-      "pdp: this layer needs the function `Shape output(const Shape& input) const`: the shape of a sample that it gives");
+      "pdp: this layer needs the function `Shape output(const Shape& input) const`: the output shape of a sample");
   static_assert(
       any ||
           requires(const L& layer) {
@@ -94,7 +94,7 @@ struct LayerOnRequirements {
   static_assert(forward != 2, "pdp: forward of this layer: argument 2, the state, must be `const nn::State<T>& state`");
   static_assert(forward != 3, "pdp: forward of this layer: argument 3, x, must be `Matrix<const T> x`");
   static_assert(forward != 4, "pdp: forward of this layer: argument 4, y, must be `Matrix<T> y`");
-  static_assert(forward != 5, "pdp: forward of this layer: argument 5, what it saves, must be `T* saved`");
+  static_assert(forward != 5, "pdp: forward of this layer: argument 5, the saved values, must be `T* saved`");
   static_assert(forward >= 0,
                 "pdp: this layer needs the function `void forward(const D& device, const nn::State<T>& state, Matrix<const T> x, "
                 "Matrix<T> y, T* saved) const`; it is missing, not const, or takes other arguments");
@@ -105,7 +105,7 @@ struct LayerOnRequirements {
   static_assert(input != 4, "pdp: backward_input of this layer: argument 4, y, must be `Matrix<const T> y`");
   static_assert(input != 5, "pdp: backward_input of this layer: argument 5, the gradient of y, must be `Matrix<const T> gradient_y`");
   static_assert(input != 6, "pdp: backward_input of this layer: argument 6, the gradient of x, must be `Matrix<T> gradient_x`");
-  static_assert(input != 7, "pdp: backward_input of this layer: argument 7, what forward saved, must be `T* saved`");
+  static_assert(input != 7, "pdp: backward_input of this layer: argument 7, the saved values, must be `T* saved`");
   static_assert(input >= 0,
                 "pdp: this layer needs the function `void backward_input(const D& device, const nn::State<T>& state, Matrix<const T> x, "
                 "Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x, T* saved) const`; it is missing, not const, or takes "
@@ -116,7 +116,7 @@ struct LayerOnRequirements {
   static_assert(weight != 3, "pdp: backward_weight of this layer: argument 3, x, must be `Matrix<const T> x`");
   static_assert(weight != 4, "pdp: backward_weight of this layer: argument 4, y, must be `Matrix<const T> y`");
   static_assert(weight != 5, "pdp: backward_weight of this layer: argument 5, the gradient of y, must be `Matrix<const T> gradient_y`");
-  static_assert(weight != 6, "pdp: backward_weight of this layer: argument 6, what forward saved, must be `T* saved`");
+  static_assert(weight != 6, "pdp: backward_weight of this layer: argument 6, the saved values, must be `T* saved`");
   static_assert(weight >= 0,
                 "pdp: this layer needs the function `void backward_weight(const D& device, const nn::State<T>& state, Matrix<const T> x, "
                 "Matrix<const T> y, Matrix<const T> gradient_y, T* saved) const`; it is missing, not const, or takes other arguments");

@@ -95,11 +95,10 @@ constexpr bool begins_and_ends_whole() {
 template <class Before, class After, Placement given>
 struct Neighbours {
   static constexpr bool fit = placement_after<After>(given) != Placement::misfit;
-  static_assert(
-      fit,
-      "pdp: the second of these two layers does not take what the first one gives, as it lies over the ranks of a tensor-parallel "
-      "group: put nn::AllReduce behind what is partial (RowParallel), nn::Replicate before ColumnParallel, and nothing but "
-      "elementwise layers between ColumnParallel and RowParallel");
+  static_assert(fit,
+                "pdp: the second of these two layers does not accept the placement of the first one's output over a tensor-parallel "
+                "group: put nn::AllReduce behind partial outputs (RowParallel), nn::Replicate before ColumnParallel, and nothing but "
+                "elementwise layers between ColumnParallel and RowParallel");
 };
 
 namespace detail {

@@ -23,8 +23,8 @@ template <class B>
 class Residual {
   static_assert(detail::is_or_resembles_block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
   static_assert(!any_is_placed<LeafTypes<B>>,
-                "pdp: the layers of tensor parallelism cannot stand inside nn::Residual, which is one layer to a schedule and exchanges "
-                "nothing");
+                "pdp: tensor-parallel layers cannot be inside nn::Residual: schedules treat it as one layer, which exchanges "
+                "no messages");
   static_assert(!any_is_view<LeafTypes<B>>,
                 "pdp: nn::Flatten cannot stand inside nn::Residual, as a residual keeps the shape of its input");
 

@@ -31,8 +31,9 @@ struct OptimizerRequirements {
   static constexpr bool any = !resembles || Optimizer<O>;
 
   static_assert(any || std::copyable<O>, "pdp: this optimizer cannot be copied");
-  static_assert(any || has_state,
-                "pdp: this optimizer needs the template `template <class V> struct State`: what it keeps of each parameter, or nothing");
+  static_assert(
+      any || has_state,
+      "pdp: this optimizer needs the template `template <class V> struct State`: its state for each parameter, which may be empty");
 
   static constexpr bool is_trivial() {
     if constexpr (has_state) return std::is_trivially_copyable_v<typename O::template State<float>>;
@@ -57,10 +58,9 @@ struct OptimizerRequirements {
   static constexpr int update = wrong_argument();
   static_assert(update != 1, "pdp: update of this optimizer: argument 1, the parameter, must be `V& parameter`");
   static_assert(update != 2, "pdp: update of this optimizer: argument 2, the gradient, must be `V gradient`");
-  static_assert(update != 3, "pdp: update of this optimizer: argument 3, what it keeps, must be `State<V>& state`");
-  static_assert(
-      update != 4,
-      "pdp: update of this optimizer: argument 4, the step, must be `const StepInfo& step`, or take what constants(step) returns");
+  static_assert(update != 3, "pdp: update of this optimizer: argument 3, the state, must be `State<V>& state`");
+  static_assert(update != 4,
+                "pdp: update of this optimizer: argument 4, the step, must be `const StepInfo& step`, or the result of constants(step)");
   static_assert(update >= 0,
                 "pdp: this optimizer needs the function `template <class V> void update(V& parameter, V gradient, State<V>& state, const "
                 "StepInfo& step) const`; it is missing, not const, or takes other arguments");

@@ -90,8 +90,8 @@ constexpr std::vector<int> stages_of(const nn::Outline& model, int stages, const
   std::vector<int> firsts{0};
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     if (cuts[i] <= firsts.back() || cuts[i] >= model.size())
-      throw ConfigError{text("a cut before layer ", cuts[i], " leaves an empty stage; the first layers of stages rise from 1 to at most ",
-                             model.size() - 1)};
+      throw ConfigError{
+          text("a cut before layer ", cuts[i], " leaves an empty stage; cuts must increase, from 1 to at most ", model.size() - 1)};
     firsts.push_back(cuts[i]);
   }
   firsts.push_back(model.size());

@@ -66,8 +66,8 @@ namespace detail {
 /// range.
 constexpr std::int16_t numbered(int number, const char* what) {
   if (number < -1 || number > most_numbered)
-    throw PlanError{text("an instruction was to name ", what, " ", number, ", but a plan numbers those from 0 to ", most_numbered,
-                         "; a step takes at most ", most_numbered, " micro-batches, and a model has at most as many layers")};
+    throw PlanError{text("an instruction names ", what, " ", number, ", but a plan numbers them from 0 to ", most_numbered,
+                         "; a step has at most ", most_numbered, " micro-batches, and a model at most as many layers")};
   return static_cast<std::int16_t>(number);
 }
 

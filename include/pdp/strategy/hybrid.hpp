@@ -89,8 +89,7 @@ struct Hybrid {
     check_micro_batches("micro_batches", micro_batches);
     check_micro_batches("join_weights", join_weights);
     if (mesh.pipeline == 1 && !cuts.empty())
-      throw ConfigError{
-          text("cuts were given, but the mesh has no pipeline whose stages they would make; give it .pipeline = ", cuts.size() + 1)};
+      throw ConfigError{text("cuts were given, but the mesh has no pipeline; give it .pipeline = ", cuts.size() + 1)};
     return with_exchanges(model, undivided_plan(model, at), part(at), Mesh::tensor_group);
   }
 

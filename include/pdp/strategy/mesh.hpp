@@ -36,7 +36,7 @@ struct Mesh {
   constexpr void check(int world) const {
     if (data < 1 || pipeline < 1 || tensor < 1 || size() != world)
       throw ConfigError{text("a mesh of ", data, " (data) x ", pipeline, " (pipeline) x ", tensor, " (tensor) has ", size(),
-                             " ranks, but the world has ", world, "; each axis is at least 1, and together they make the world")};
+                             " ranks, but the world has ", world, "; each axis is at least 1, and their product is the size of the world")};
   }
 };
 

@@ -27,8 +27,8 @@ class PipelineWriter {
   [[nodiscard]] constexpr Plan write(const std::vector<Action>& actions) {
     for (const Action& each : actions)
       if (each.chunk < 0 || each.chunk >= chunks() || each.micro_batch < 0 || each.micro_batch >= at_.micro_batches)
-        throw PlanError{text("the schedule has rank ", at_.rank, " work on micro-batch ", each.micro_batch, " in stage ", each.chunk,
-                             " of its own; there are ", at_.micro_batches, " micro-batches, and ", chunks(), " stages on each rank")};
+        throw PlanError{text("the schedule has rank ", at_.rank, " work on micro-batch ", each.micro_batch, " in its stage ", each.chunk,
+                             "; there are ", at_.micro_batches, " micro-batches, and ", chunks(), " stages on each rank")};
     for (int chunk = 0; chunk < chunks(); ++chunk) plan_.units.push_back({first(chunk), last(chunk)});
     plan_.micro_batches = at_.micro_batches;
     list_ = &plan_.step;
@@ -223,8 +223,8 @@ struct Pipeline {
       throw ConfigError{
           text("a model of ", model.size(), " layers cannot be cut in ", all, " stages; a plan takes at most ", most_numbered)};
     if (stages != 0 && stages != at.size * schedule.chunks)
-      throw ConfigError{text("a pipeline of ", stages, " stages was asked for, but the world's ", at.size, " ranks hold ", schedule.chunks,
-                             " each, ", at.size * schedule.chunks, " together")};
+      throw ConfigError{text("stages = ", stages, " was given, but the world's ", at.size, " ranks hold ", schedule.chunks, " each, ",
+                             at.size * schedule.chunks, " together")};
     const PipelinePlace place{at.rank, at.size, micro_batches};
     std::vector<Action> actions = schedule.actions(place);
     if (join_weights > 1) actions = plan::join_weights(actions, join_weights);

@@ -94,8 +94,8 @@ class Equivalence {
         fault_ = pdp::text("step ", step, ": the loss of Single is ", number(single_[step]), "; choose a task that can be trained");
       else if (found > allowed_[step])
         fault_ = pdp::text("step ", step, ": the loss is ", number(strategy_[step]), ", but that of Single is ", number(single_[step]),
-                           "; they differ by ", number(found), " of it, and ", number(allowed_[step]),
-                           " is allowed (the control run differs by ", number(difference(control_[step], single_[step])), ")");
+                           "; relative difference ", number(found), ", allowed ", number(allowed_[step]), " (the control run differs by ",
+                           number(difference(control_[step], single_[step])), ")");
       for (std::size_t rank = 1; rank < by_rank.size() && fault_.empty(); ++rank)
         if (bits_of(by_rank[rank][step]) != bits_of(strategy_[step]))
           fault_ = pdp::text("step ", step, ": rank ", rank, " reports a loss of ", number(by_rank[rank][step]), ", but rank 0 one of ",
@@ -174,7 +174,7 @@ template <comm::Communicator C, class TaskType, strategy::Strategy S>
 Equivalence serial_equivalence(const TaskType& task, const Batches<typename decltype(TaskType::loss)::Target>& batches, const S& strategy,
                                int size, const EquivalenceOptions& options = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
-  if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; say theirs, as in {.input = Shape{784}}"};
+  if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; set input to theirs, as in {.input = Shape{784}}"};
   const auto checked_plans = [&](const auto& spread, int ranks) {
     const nn::Outline outline = nn::outline(strategy::placed(spread, task.model, {0, ranks}, task.loss), input);
     std::vector<plan::Plan> plans = strategy::plans_for(options.gradient, spread, outline, ranks);

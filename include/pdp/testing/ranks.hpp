@@ -38,7 +38,8 @@ class Thrown {
   }
   [[nodiscard]] std::string what() const {
     if (!thrown_) return "nothing was thrown";
-    return visit<std::exception>([](const std::exception& error) { return std::string{error.what()}; }, "something that is no exception");
+    return visit<std::exception>([](const std::exception& error) { return std::string{error.what()}; },
+                                 "an object that is not a std::exception");
   }
   /// The rank that a PeerLost names; -1 for anything else.
   [[nodiscard]] int lost_rank() const {

@@ -17,7 +17,7 @@ struct Task {
         if constexpr (nn::Block<Model>) return nn::begins_and_ends_whole<Model>();
         return true;
       }(),
-      "pdp: the model begins with a layer that does not take a batch as it comes (put nn::Replicate before nn::ColumnParallel), or "
+      "pdp: the model begins with a layer that cannot take the batch directly (put nn::Replicate before nn::ColumnParallel), or "
       "ends in an output that no loss can take (put nn::AllReduce behind nn::RowParallel)");
   static_assert(optim::Optimizer<Optimizer> || optim::detail::OptimizerRequirements<Optimizer>::resembles,
                 "pdp: the third member of a Task must be an optimizer (see optim/optimizer.hpp)");

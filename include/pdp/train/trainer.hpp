@@ -49,10 +49,10 @@ namespace pdp {
 template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
-                "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
+                "pdp: the first argument of Trainer must be a communicator, but it does not model the concept comm::Communicator");
   static_assert(strategy::Strategy<S>,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
-                "strategy::Strategy asks for");
+                "strategy::Strategy requires");
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
   // A non-deduced context: the constructors give no deduction guides. Those in trainer_guides.hpp say which argument does not fit.

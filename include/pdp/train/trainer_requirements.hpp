@@ -67,21 +67,21 @@ template <class C, class S, class TaskType, class... Options>
 struct TrainerRequirements<C, S, TaskType, Options...> : TaskRequirements<std::remove_const_t<TaskType>> {
   static constexpr bool strategy_resembles = strategy::detail::StrategyRequirements<S>::resembles;
   static_assert(comm::Communicator<C>,
-                "pdp: the first argument of Trainer must be a communicator, but it lacks what the concept comm::Communicator asks for");
+                "pdp: the first argument of Trainer must be a communicator, but it does not model the concept comm::Communicator");
   static_assert(!comm::Communicator<C> || strategy_resembles,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
-                "strategy::Strategy asks for");
+                "strategy::Strategy requires");
   static_assert(!comm::Communicator<C> || !strategy_resembles || is_task<TaskType>, "pdp: the third argument of Trainer must be a Task");
   static constexpr bool is_right = makes_trainer<C, S, TaskType>();
   static_assert(!is_right || sizeof...(Options) > 0,
-                "pdp: the fourth argument of Trainer must be TrainerOptions, of which you give some in this order: global_batch, seed, "
+                "pdp: the fourth argument of Trainer must be TrainerOptions, with any of its fields in this order: global_batch, seed, "
                 "input, clip_norm, non_finite, loss_scaling, threads, as in {.global_batch = 256, .seed = 1}");
   static_assert(!is_right || sizeof...(Options) == 0 || sizeof...(Options) > 1 || std::is_const_v<C>,
                 "pdp: the first argument of Trainer must be a variable, which the trainer borrows, and not a temporary");
   static_assert(
       !is_right || sizeof...(Options) < 2,
-      "pdp: what follows the options of Trainer must be a device, a precision such as Bfloat16Gradients{}, or both in this order, "
-      "and the loss and the layers must take what they compute in");
+      "pdp: the arguments after the options of Trainer must be a device, a precision such as Bfloat16Gradients{}, or both in this "
+      "order, and the loss and the layers must support them");
 };
 
 }  // namespace pdp::detail

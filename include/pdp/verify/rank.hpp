@@ -64,8 +64,8 @@ class RehearsedRank {
 
   constexpr const char* start_message(const Instruction& i) {
     const bool sends = i.op == Op::send_start;
-    if (sends && !values.is_whole(i.tensor, i.micro_batch, i.first)) return "sends what is not there yet";
-    if (!sends && i.tensor == Tensor::activation && model_->is_input(i.first)) return "receives what the rank has: the batch";
+    if (sends && !values.is_whole(i.tensor, i.micro_batch, i.first)) return "sends a value that is not yet available";
+    if (!sends && i.tensor == Tensor::activation && model_->is_input(i.first)) return "receives the batch, which the rank already has";
     if (messages.is_open(i)) return "starts a message again before it has been waited for";
     if (sends)
       values.start_send(i.tensor, i.micro_batch, i.first);
@@ -89,8 +89,7 @@ class RehearsedRank {
     if (i.op == Op::gather_start) return units.start_gathering(i);
     if (i.op == Op::broadcast) return units.broadcast(i);
     if (const char* reason = misnamed_boundary(i); reason != nullptr) return reason;
-    if (model_->parts == 1 || i.group != plan_->tensor_group)
-      return "goes over a group that is not the one over which the layers are divided";
+    if (model_->parts == 1 || i.group != plan_->tensor_group) return "uses a group that is not the tensor-parallel group";
     return i.op == Op::share_loss ? values.missing(Tensor::activation, i.micro_batch, i.first)
                                   : values.start_sum(i.tensor, i.micro_batch, i.first);
   }
@@ -106,7 +105,7 @@ class RehearsedRank {
   [[nodiscard]] constexpr const char* left_over() const {
     if (!messages.all_waited()) return "leaves a message that is never waited for";
     if (units.is_gathering()) return "leaves parameters that are gathered and never waited for";
-    if (values.has_terms()) return "leaves terms that are never added up, or a sum that is never waited for";
+    if (values.has_terms()) return "leaves partial values that are never summed, or a sum that is never waited for";
     if (!training_) return nullptr;
     if (const char* reason = units.left_over(); reason != nullptr) return reason;
     return started_ != known_ ? "leaves a count, a norm or totals that are never waited for" : nullptr;
@@ -145,7 +144,7 @@ class RehearsedRank {
     if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
     for (int number = i.first; number < i.last; ++number) {
       const bool is_term = layer(number).exchange == nn::Exchange::output;
-      if (is_term && number + 1 < i.last) return "goes on from an activation whose terms have not been added up";
+      if (is_term && number + 1 < i.last) return "uses an activation before it is summed over the group";
       if (const char* reason = give(Tensor::activation, m, number + 1, number, is_term); reason != nullptr) return reason;
       take_time(number);
     }
@@ -156,9 +155,9 @@ class RehearsedRank {
   constexpr const char* loss(const Instruction& i) {
     const int m = i.micro_batch;
     if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
-    if (model_->output_is_sharded && shared_ != m) return "needs what the other ranks know of the loss from their columns of the output";
+    if (model_->output_is_sharded && shared_ != m) return "needs the other ranks' parts of the loss, which share_loss exchanges";
     if (training_ && !is_known(Op::count_start)) return "needs the number of rows of the step, which is not known before count_wait";
-    if (started_[as_size(Op::totals_start)]) return "comes after totals_start, so the totals do not hold it";
+    if (started_[as_size(Op::totals_start)]) return "comes after totals_start, so the totals do not include it";
     if (std::exchange(loss_taken_[as_size(m)], 1)) return "is taken twice";
     return values.give(Tensor::gradient, m, i.first, State::whole, false);
   }
@@ -167,7 +166,7 @@ class RehearsedRank {
     for (int number = i.last - 1; number >= i.first; --number) {
       const bool passes = model_->passes_gradient(number);
       const bool is_term = layer(number).exchange == nn::Exchange::gradient_of_input && passes;
-      if (is_term && number > i.first) return "goes on from a gradient whose terms have not been added up";
+      if (is_term && number > i.first) return "uses a gradient before it is summed over the group";
       if (const char* reason = give(Tensor::gradient, i.micro_batch, number, number, is_term); reason != nullptr) return reason;
       if (passes) take_time(number);
     }
@@ -181,7 +180,7 @@ class RehearsedRank {
         if (const char* reason = values.missing(Tensor::activation, m, number); reason != nullptr) return reason;
       }
       if (layer(number).saved > 0 && values.state(Tensor::gradient, m, number) == State::none)
-        return "comes before backward_input of a layer that finds gradients inside on the way";
+        return "comes before backward_input of a layer that saves gradients for it";
       if (const char* reason = units.may_add_gradients(number, i.accumulate); reason != nullptr) return reason;
       if (std::exchange(gradient_taken_[place(m, number)], 1)) return "takes the gradient of a micro-batch twice";
       units.add_gradients(number);

@@ -111,7 +111,7 @@ class Rehearsal {
     const Op start = start_of(i.op);
     const auto is_its_start = [&](const Instruction& each) { return each.op == start && each.unit == i.unit && same_boundary(each, i); };
     while (number >= 0 && !is_its_start(calls[as_size(number)].start)) --number;
-    if (number < 0) return wrong("waits for what nothing has started");
+    if (number < 0) return wrong("waits for a call that was never started");
     int& met = r.met[as_size(i.group)];
     double latest = 0;
     for (const int other : groups_.members(rank, i.group)) {
@@ -119,7 +119,7 @@ class Rehearsal {
       for (int call = met; call <= number; ++call) {  // calls of a group run in order: all earlier ones must match as well
         if (call >= as_int(theirs.size())) return {Fault::none, "", other};
         if (!is_same(rank, calls[as_size(call)].start, other, theirs[as_size(call)].start))
-          return {Fault::mismatch, "meets another collective on another rank of its group", other};
+          return {Fault::mismatch, "differs from the collective of another rank of its group", other};
       }
       latest = std::max(latest, theirs[as_size(number)].at);
     }

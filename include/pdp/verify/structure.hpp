@@ -34,7 +34,7 @@ class StructureCheck {
   /// Returns what is wrong with a rank's part of divided layers, or with the ranks of the other parts. Returns null if nothing is.
   [[nodiscard]] constexpr const char* misplaced(int rank) const {
     const Plan& own = plan(rank);
-    if (own.tensor.count != model_.parts) return "has the layers in another number of parts than the model is divided in";
+    if (own.tensor.count != model_.parts) return "divides the layers into another number of parts than the model";
     if (own.tensor_group < 0 || own.tensor_group > as_int(own.groups.size())) return "names a group that the plan does not have";
     if (model_.parts == 1) return nullptr;
     const std::span<const int> group = groups_.members(rank, own.tensor_group);

@@ -28,10 +28,10 @@ class RehearsedUnits {
   [[nodiscard]] constexpr const char* use_parameters(const Instruction& i) const {
     for (int u = 0; u < size(); ++u) {
       if (!reads(i, unit(u))) continue;
-      if (!state(u).present) return "needs parameters that are not there";
-      if (state(u).updated) return "needs parameters as they were before their update";
+      if (!state(u).present) return "needs parameters that are not gathered";
+      if (state(u).updated) return "computes with parameters after their update";
       if (unit(u).sharding == Sharding::state && (state(u).reducing || state(u).reductions > 0))
-        return "computes with parameters that other ranks may change, as their gradients have been given away";
+        return "computes with parameters that other ranks may change, as the reduction of their gradients has started";
     }
     for (int layer = i.first; layer < i.last; ++layer)
       if (has_parameters(layer) && !holds(layer)) return "needs parameters that the rank does not hold";
@@ -56,7 +56,7 @@ class RehearsedUnits {
     if (own.reducing) return "reduces a unit that is being reduced already";
     if (spec.sharding < Sharding::gradients) {
       if (own.reductions > 0) return "reduces a unit twice";
-      if (!is_complete(spec)) return "comes before the gradients of all micro-batches are in";
+      if (!is_complete(spec)) return "comes before the gradients of all micro-batches are computed";
       if (i.accumulate) return "adds to the gradient of an earlier step: the first reduction must not accumulate";
     } else if (const char* reason = give_to_slices(spec, i.accumulate, own.reductions > 0); reason != nullptr) {
       return reason;
@@ -66,7 +66,7 @@ class RehearsedUnits {
   }
   constexpr const char* end_reduction(const Instruction& i) {
     State& own = state(i.unit);
-    if (i.accumulate != (own.reductions > 0)) return "does not end the reduction as it was started";
+    if (i.accumulate != (own.reductions > 0)) return "has another accumulate flag than its start";
     own.reducing = false;
     ++own.reductions;
     return nullptr;
@@ -74,11 +74,11 @@ class RehearsedUnits {
 
   constexpr const char* start_gathering(const Instruction& i) {
     const Unit& spec = unit(i.unit);
-    if (spec.sharding == Sharding::none) return "gathers a unit of which every rank holds the whole";
+    if (spec.sharding == Sharding::none) return "gathers a unit that is not sharded";
     if (spec.group != i.group) return "gathers a unit over another group than the one that holds it";
     for (int u = 0; u < size() && spec.sharding == Sharding::parameters; ++u) {
       if (unit(u).sharding != Sharding::parameters || unit(u).buffer != spec.buffer) continue;
-      if (state(u).gathering) return "gathers to where another unit is being gathered";
+      if (state(u).gathering) return "gathers into a buffer that another gather uses";
       state(u).present = false;
     }
     state(i.unit).gathering = true;
@@ -89,7 +89,7 @@ class RehearsedUnits {
     state(i.unit).present = true;
   }
   [[nodiscard]] constexpr const char* broadcast(const Instruction& i) const {
-    return unit(i.unit).sharding == Sharding::parameters ? "broadcasts a unit of which no rank holds the whole" : nullptr;
+    return unit(i.unit).sharding == Sharding::parameters ? "broadcasts a unit whose parameters are sharded" : nullptr;
   }
 
   /// `lacks_norm`: the plan takes the norm of the whole gradient, which is not known yet.
@@ -153,9 +153,9 @@ class RehearsedUnits {
 
   [[nodiscard]] constexpr const char* missing_gradients(int number) const {
     const State& own = state(number);
-    if (!is_complete(unit(number))) return "comes before the gradients of all micro-batches are in";
+    if (!is_complete(unit(number))) return "comes before the gradients of all micro-batches are computed";
     if (own.has_others && (own.reductions == 0 || own.reducing || is_left_out(unit(number))))
-      return "comes before the gradients of the other ranks are in";
+      return "comes before the gradients are summed over all ranks";
     return nullptr;
   }
   [[nodiscard]] constexpr bool is_complete(const Unit& unit) const {
@@ -176,7 +176,7 @@ class RehearsedUnits {
     for (int layer = spec.first; layer < spec.last; ++layer) {
       int& fresh = fresh_[as_size(layer)];
       if (has_parameters(layer)) {
-        if (fresh == 0 || (least >= 0 && fresh != least)) return "comes before the gradients of all its layers are in";
+        if (fresh == 0 || (least >= 0 && fresh != least)) return "comes before the gradients of all its layers are computed";
         least = fresh;
       }
       fresh = 0;

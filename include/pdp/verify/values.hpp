@@ -35,11 +35,12 @@ class RehearsedValues {
       case State::whole:
         return nullptr;
       case State::none:
-        return tensor == Tensor::activation ? "needs an activation that is not there yet" : "needs a gradient that is not there yet";
+        return tensor == Tensor::activation ? "needs an activation that is not yet available"
+                                            : "needs a gradient that is not yet available";
       case State::spent:
-        return "needs an activation or a gradient whose memory holds what came later";
+        return "needs an activation or a gradient that has been overwritten";
       default:
-        return "needs an activation or a gradient whose terms have not been added up";
+        return "needs an activation or a gradient that is not yet summed over the group";
     }
   }
 
@@ -64,7 +65,7 @@ class RehearsedValues {
   constexpr void end_send(Tensor tensor, int micro_batch, int boundary) { --travelling(tensor, micro_batch, boundary); }
   /// Sums over a group.
   constexpr const char* start_sum(Tensor tensor, int micro_batch, int boundary) {
-    if (state(tensor, micro_batch, boundary) != State::term) return "adds up what is no term of a sum";
+    if (state(tensor, micro_batch, boundary) != State::term) return "sums a value that is not partial";
     at(tensor, micro_batch, boundary) = State::summing;
     return nullptr;
   }
@@ -105,8 +106,8 @@ class RehearsedValues {
   }
   constexpr const char* overwrite(Tensor tensor, int micro_batch, int boundary) {
     for (int other = root(boundary); other <= last_view(boundary); ++other)
-      if (state(tensor, micro_batch, other) == State::summing) return "overwrites what is being added up";
-    if (travelling(tensor, micro_batch, boundary) > 0) return "overwrites what a message carries";
+      if (state(tensor, micro_batch, other) == State::summing) return "overwrites a value that is being summed";
+    if (travelling(tensor, micro_batch, boundary) > 0) return "overwrites a value that is in flight";
     spend_all(tensor, micro_batch, boundary);
     return nullptr;
   }

@@ -46,7 +46,7 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
   const int units = as_int(plan.units.size()), groups = as_int(plan.groups.size()), layers = model.size();
   if (plan.micro_batches < 1) return fault("plan", 0, "has no micro-batch");
   if (plan.share.count < 1 || plan.share.index < 0 || plan.share.index >= plan.share.count)
-    return fault("plan", 0, "takes a share of the batch that there is none of");
+    return fault("plan", 0, "takes a share of the batch that does not exist");
   if (plan.tensor_group < 0 || plan.tensor_group > groups) return fault("plan", 0, "names a group that the plan does not have");
   for (std::size_t u = 0; u < plan.units.size(); ++u) {
     const Unit& unit = plan.units[u];
@@ -54,7 +54,7 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
       return fault("units", u, "holds layers that the model does not have");
     if (unit.group < -1 || unit.group > groups) return fault("units", u, "names a group that the plan does not have");
     if (unit.buffer < 0 || unit.slices < 1 || unit.slice < 0 || unit.slice >= unit.slices)
-      return fault("units", u, "has a slice or a buffer that there is none of");
+      return fault("units", u, "has a slice or a buffer that does not exist");
   }
   const std::array<std::pair<const char*, const Instructions*>, 3> lists{
       {{"setup", &plan.setup}, {"evaluate", &plan.evaluate}, {"step", &plan.step}}};

@@ -82,10 +82,11 @@ class Import::State {
     const std::string name = parameter.full_name();
     const auto place = by_name_.find(name);
     if (place == by_name_.end())
-      refuse(text("this one has ", name, " of shape ", shape_text(parameter.file_shape()), ", the file has no such tensor"));
+      refuse(text("this model has ", name, " of shape ", shape_text(parameter.file_shape()), ", but the file has no such tensor"));
     const Tensor& tensor = *place->second;
     if (tensor.shape != parameter.file_shape())
-      refuse(text(name, " is of shape ", shape_text(tensor.shape), " there and of shape ", shape_text(parameter.file_shape()), " here"));
+      refuse(
+          text(name, " has shape ", shape_text(tensor.shape), " in the file, but ", shape_text(parameter.file_shape()), " in this model"));
     if (!tensor.other_type.empty())
       throw FileError{text(source_, ": expected elements of type F32 (float32) in ", name, ", found type ",
                            data::detail::shown(tensor.other_type), ". Convert the tensor to float32 and save it again.")};
@@ -100,7 +101,7 @@ class Import::State {
         std::ranges::find_if(tensors_, [&](const Tensor& tensor) { return tensor.other_type.empty() && !found_.contains(tensor.name); });
     if (too_many != tensors_.end())
       refuse(text("it has ", tensors_.size(), " tensors, this model ", found_.size(), "; this model has no '",
-                  data::detail::shown(too_many->name), "' (of shape ", shape_text(too_many->shape), " there)"));
+                  data::detail::shown(too_many->name), "' (shape ", shape_text(too_many->shape), " in the file)"));
   }
 
   [[nodiscard]] const std::vector<float>& values(const nn::Parameter& parameter) const {

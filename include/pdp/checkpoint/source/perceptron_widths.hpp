@@ -24,7 +24,7 @@ PDP_INLINE std::vector<Index> perceptron_widths(const std::vector<Tensor>& tenso
     if (weight == tensors.end())
       throw FileError{text(source, ": expected a tensor '", name, "', found none. Is it a file of another model?")};
     if (weight->shape.size() != 2 || (layer > 0 && weight->shape[1] != widths.back()))
-      throw FileError{text(source, ": expected ", name, " to be a matrix [outputs, inputs] that takes what the layer before it gives",
+      throw FileError{text(source, ": expected ", name, " to be a matrix [outputs, inputs] whose inputs match the previous layer",
                            "; is it a file of another model?")};
     if (layer == 0) widths.push_back(weight->shape[1]);
     widths.push_back(weight->shape[0]);

@@ -94,8 +94,8 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
   const std::optional<dnnl_status_t> tried = by_kernel();
   const dnnl_status_t status = tried ? *tried : plain();
   if (status != dnnl_success)
-    throw Error{text("oneDNN refused to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
-                     " (dnnl_status_t ", as_int(status), "); a program that is not linked with pdp::onednn multiplies with Eigen")};
+    throw Error{text("oneDNN failed to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
+                     " (dnnl_status_t ", as_int(status), "); to use Eigen instead, do not link pdp::onednn")};
 }
 
 namespace detail {
@@ -118,7 +118,7 @@ std::string name() {
   const dnnl_version_t* const version = dnnl_version();
   const bool has_openmp = version->cpu_runtime == DNNL_RUNTIME_OMP;
   return text("oneDNN ", version->major, ".", version->minor, ".", version->patch,
-              has_openmp ? "" : " (built without OpenMP, so it decides itself how many threads it takes)");
+              has_openmp ? "" : " (built without OpenMP, so it chooses its own number of threads)");
 }
 // NOLINTEND(misc-definitions-in-headers)
 

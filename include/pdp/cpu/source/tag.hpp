@@ -11,8 +11,7 @@ namespace pdp::cpu {
 PDP_INLINE void check(const Cpu& cpu) {
   constexpr int most = 1024;
   if (cpu.threads < 1 || cpu.threads > most)
-    throw ConfigError{
-        text(cpu.threads, " threads a rank were asked for; a rank has at least one, and at most ", most, ", as in {.threads = 2}")};
+    throw ConfigError{text("threads = ", cpu.threads, " was given; a rank takes 1 to ", most, ", as in {.threads = 2}")};
 }
 
 }  // namespace pdp::cpu

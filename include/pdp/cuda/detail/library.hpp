@@ -46,7 +46,7 @@ inline void check_room(const char* function, cudaError_t result, int device, std
 inline void check_host_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
   if (result != cudaErrorMemoryAllocation) return check(function, result);
   static_cast<void>(cudaGetLastError());
-  throw DeviceError{text("the host has no ", bytes, " bytes to lock for GPU ", device, "; start fewer programs on it")};
+  throw DeviceError{text("the host cannot pin ", bytes, " bytes for GPU ", device, "; start fewer programs on it")};
 }
 
 /// Returns whether this process has begun to use a device; true if that is not known. Making an unused device current would begin its use,

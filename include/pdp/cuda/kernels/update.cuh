@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(block_threads)
            float* state, const __grid_constant__ Pointers<Copied> copies) {
   using Step = decltype(constants(rule, StepInfo{}));
   using State = typename Rule::template State<float>;
-  static_assert(std::is_trivially_copyable_v<Step>, "pdp: what a rule's constants() gives has to be trivially copyable for a GPU");
+  static_assert(std::is_trivially_copyable_v<Step>, "pdp: constants() of a rule must return a trivially copyable type for a GPU");
   static_assert(Fields == 0 || sizeof(State) == Fields * sizeof(float));
   if (numbers->skips) return;
   // Once a block: the constants of a step, such as two powers in double, cost more than the update of an element.
@@ -71,8 +71,8 @@ template <std::size_t Fields, class Rule, class Copied>
 void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
             std::span<const float* const> gradients, std::span<float> state, Copied* const* copies, std::size_t copy_count) {
   if (gradients.size() > most_gradients || copy_count > most_gradients)
-    throw ConfigError{text("an update on a GPU takes the gradients of at most ", most_gradients,
-                           " ranks, and makes as many copies; it was asked for ", gradients.size(), " and ", copy_count)};
+    throw ConfigError{text("an update on a GPU takes the gradients of at most ", most_gradients, " ranks, and makes as many copies; found ",
+                           gradients.size(), " gradients and ", copy_count, " copies")};
   const auto count = static_cast<Index>(parameters.size());
   if (count == 0) return;
   constexpr unsigned most_blocks = 4 * 1024;

@@ -10,8 +10,8 @@ namespace pdp::engine {
 
 PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {
   if (rows > limit)
-    throw ShapeError{text("a batch of ", rows, " rows was given, but memory was made for at most ", limit,
-                          "; make the trainer with a larger batch, or cut this one")};
+    throw ShapeError{text("a batch of ", rows, " rows was given, but there is memory for at most ", limit,
+                          "; raise the trainer's global_batch, or split the batch")};
   if (rows > 0 && cols != width) throw ShapeError{text("samples of ", cols, " values were given, but the model takes ", width)};
 }
 

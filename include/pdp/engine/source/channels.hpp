@@ -73,9 +73,9 @@ PDP_INLINE std::vector<Channel> channels_with(std::vector<ChannelEnd> ends, int 
     const Channel channel{as_int(end[0]), as_int(end[1]), static_cast<plan::Tensor>(end[2])};
     if (std::ranges::find(channels, channel) == channels.end()) channels.push_back(channel);
     if (std::ranges::count(ends, end) != 2)
-      throw PlanError{text("rank ", channel.to, " of group ", group, " asks for its ", name(channel.tensor), "s of rank ", channel.from,
-                           " in another order than that one sends them in; a communicator whose messages are one queue gives it the ",
-                           "wrong ones, so let both ranks of the plan start them in one order")};
+      throw PlanError{text("rank ", channel.to, " of group ", group, " receives ", name(channel.tensor), "s from rank ", channel.from,
+                           " in another order than that rank sends them; a communicator with one message queue would deliver the ",
+                           "wrong ones, so start them in the same order on both ranks")};
   }
   return channels;
 }

@@ -43,9 +43,8 @@ PDP_INLINE bool takes_norm(const plan::Instructions& list) {
 }
 
 PDP_INLINE void ranks_are_at_different_units(const plan::Instruction& i) {
-  throw PlanError{text(describe(i),
-                       ": the ranks of the group are not at the same unit, or have theirs in another order; give the units of ",
-                       "all ranks, and their collectives, one order")};
+  throw PlanError{text(describe(i), ": the ranks of the group are at different units, or order them differently; give the units of ",
+                       "all ranks, and their collectives, the same order")};
 }
 
 }  // namespace pdp::engine

@@ -11,7 +11,7 @@
 namespace pdp::nn {
 
 PDP_INLINE void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected, Index found) {
-  throw ShapeError{text("layer ", at.str(), " (", layer, ") expects ", expected, " values a sample, but what comes before it gives ", found,
+  throw ShapeError{text("layer ", at.str(), " (", layer, ") expects ", expected, " values a sample, but its input has ", found,
                         "; make the two widths equal")};
 }
 

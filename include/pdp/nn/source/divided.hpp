@@ -14,7 +14,7 @@ PDP_INLINE void a_model_has_no_such_part(Part part) {
 }
 PDP_INLINE void a_model_has_nothing_to_divide() {
   throw ConfigError{
-      "the model has nothing that tensor parallelism divides: two nn::Linear with only elementwise layers between them; choose another "
+      "tensor parallelism needs two nn::Linear with only elementwise layers between them, but the model has no such pair; choose another "
       "strategy, or write nn::ColumnParallel and nn::RowParallel where they should be"};
 }
 

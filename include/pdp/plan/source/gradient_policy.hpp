@@ -38,7 +38,7 @@ PDP_INLINE Plan plan_for(const GradientPolicy& policy, Plan plan) { return polic
 PDP_INLINE void GradientPolicy::check() const {
   if (loss_scaling) check(*loss_scaling);
   if (!is_finite(clip_norm) || clip_norm < 0)
-    throw ConfigError{text("clip_norm = ", clip_norm, " was given; it takes the largest norm that a gradient may have, or 0 for any")};
+    throw ConfigError{text("clip_norm = ", clip_norm, " was given; it must be the largest allowed norm of a gradient, or 0 for any")};
 }
 
 PDP_INLINE void GradientPolicy::check(const LossScaling& scaling) const {
@@ -49,10 +49,9 @@ PDP_INLINE void GradientPolicy::check(const LossScaling& scaling) const {
   const auto is_positive = [](double number) { return is_finite(number) && number > 0; };
   if (!is_positive(scaling.initial) || !is_finite(scaling.growth) || scaling.growth < 1 || !is_positive(scaling.backoff) ||
       scaling.backoff >= 1 || scaling.interval < 1) {
-    throw ConfigError{text("losses cannot be scaled by ", scaling.initial, " at first, times ", scaling.growth, " after ", scaling.interval,
-                           " steps and times ", scaling.backoff,
-                           " when a gradient is not finite; a scale is above 0, grows by 1 or more after 1 step or more, and falls by ",
-                           "less than 1")};
+    throw ConfigError{text("loss_scaling has initial = ", scaling.initial, ", growth = ", scaling.growth, ", interval = ", scaling.interval,
+                           ", backoff = ", scaling.backoff,
+                           "; all must be finite, initial above 0, growth and interval at least 1, and backoff above 0 and below 1")};
   }
 }
 

@@ -29,8 +29,8 @@ PDP_INLINE plan::Plan checked_plan(strategy::StrategyRef strategy, const nn::Out
 
 PDP_INLINE Index share_of(const TrainerOptions& options, data::Shard share) {
   if (options.global_batch < 1 || options.global_batch > TrainerOptions::most_samples)
-    throw ConfigError{text("a global batch of ", options.global_batch, " samples was asked for; it takes at least 1, and at most ",
-                           TrainerOptions::most_samples, ", as in {.global_batch = 256}")};
+    throw ConfigError{text("global_batch = ", options.global_batch, " was given; it must be from 1 to ", TrainerOptions::most_samples,
+                           ", as in {.global_batch = 256}")};
   return (options.global_batch + share.count - 1) / share.count;
 }
 

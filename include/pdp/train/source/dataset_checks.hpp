@@ -19,7 +19,7 @@ namespace pdp::detail {
 
 PDP_INLINE Index samples_in(std::size_t values, Index width) {
   if (as_index(values) % width != 0)
-    throw ShapeError{text("a batch of ", values, " values was given, which is no whole number of samples of ", width)};
+    throw ShapeError{text("the batch has ", values, " values, which is not a multiple of the sample size ", width)};
   return as_index(values) / width;
 }
 

@@ -27,10 +27,9 @@ PDP_INLINE cpu::Cpu TrainerOptions::cpu() const {
 
 PDP_INLINE std::string TrainerOptions::useless_threads(int cores) const {
   if (threads > 1 && !cpu::has_threads())
-    return text(threads, " threads a rank were asked for, but without pdp::onednn all is computed on one; link it, with a oneDNN that has ",
-                "OpenMP");
+    return text("threads = ", threads, " was given, but without pdp::onednn a rank uses one; link it, with a oneDNN that has ", "OpenMP");
   if (cores > 0 && threads > cores)
-    return text(threads, " threads a rank were asked for, but this process may use ", cores, cores == 1 ? " core" : " cores", " only");
+    return text("threads = ", threads, " was given, but this process may use only ", cores, cores == 1 ? " core" : " cores");
   return {};
 }
 
