@@ -1,9 +1,9 @@
-# Finds standalone Asio (the one without Boost), which has no CMake configuration of its own. Defines Asio::Asio.
+# Finds standalone Asio (without Boost), which has no CMake configuration of its own. Defines Asio::Asio and Asio_VERSION.
 find_path(Asio_INCLUDE_DIR NAMES asio/version.hpp)
 mark_as_advanced(Asio_INCLUDE_DIR)
 
 if(Asio_INCLUDE_DIR)
-  # 102201 is 1.22.1.
+  # ASIO_VERSION 102201 means 1.22.1.
   file(STRINGS "${Asio_INCLUDE_DIR}/asio/version.hpp" Asio_VERSION REGEX "^#define ASIO_VERSION [0-9]+")
   string(REGEX REPLACE "^#define ASIO_VERSION ([0-9]+).*" "\\1" Asio_VERSION "${Asio_VERSION}")
   math(EXPR Asio_VERSION_MAJOR "${Asio_VERSION} / 100000")

@@ -1,5 +1,5 @@
-# Finds oneDNN: target oneDNN::oneDNN, oneDNN_VERSION. Its own configuration file is not used: it demands what other parts of the library
-# want, such as OpenCL's headers.
+# Finds oneDNN. Defines oneDNN::oneDNN and oneDNN_VERSION. oneDNN's own configuration file is not used: it requires the dependencies of parts
+# that pdp does not use, such as OpenCL's headers.
 find_path(oneDNN_INCLUDE_DIR oneapi/dnnl/dnnl.h)
 find_library(oneDNN_LIBRARY dnnl)
 mark_as_advanced(oneDNN_INCLUDE_DIR oneDNN_LIBRARY)

@@ -1,15 +1,22 @@
-# The components of pdp: what each needs, and what of it does not depend on a program's types and is compiled once for each build. Read by
-# pdp's own build, and by a project that finds an installed pdp.
+# The components of pdp: their dependencies, and their sources. The sources depend on no type of a program and are compiled once in each build.
+# Both pdp's own build and a project that finds an installed pdp include this file.
 
-# In an order in which each comes after those that it needs.
+# Each component comes after those that it needs.
 set(pdp_components launch shm tcp hierarchical safetensors mpi gloo nccl cuda onednn)
 
-# What pdp::pdp itself compiles.
+# The sources of pdp::pdp, and the libraries that they link.
 set(pdp_core_sources core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/train.cpp)
 set(pdp_core_libraries Eigen3::Eigen fmt::fmt Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 
-# Of each component: other components that it needs; what find_package finds, the target that this gives, and its name for people; what
-# its users link besides; the sources in src/, and what they link.
+# The variables of a component:
+#   needs       other components that it needs
+#   package     the arguments of find_package
+#   target      the target that find_package defines
+#   name        the package in messages
+#   interface   further libraries that its users link
+#   sources     its sources in src/
+#   libraries   the libraries that these sources link
+#   options     compile options of these sources and of its users
 set(pdp_launch_package OpenSSL 1.1.1)
 set(pdp_launch_target OpenSSL::Crypto)
 set(pdp_launch_name "OpenSSL 1.1.1 or newer (libssl-dev)")
@@ -70,11 +77,11 @@ set(pdp_onednn_interface ${CMAKE_DL_LIBS})
 set(pdp_onednn_sources onednn.cpp)
 set(pdp_onednn_libraries pdp::pdp oneDNN::oneDNN ${CMAKE_DL_LIBS})
 
-# CMake 3.25 knows no C++20 in CUDA. The diagnostics are of host functions that templates could call on a device, and do not.
+# CMake 3.25 does not know C++20 in CUDA. The disabled diagnostics report host functions that templates could call on a device, but do not.
 set(pdp_cuda_options "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=20012,20014,20011,554>")
 
-# pdp_link_if_needed(<library file> <out>): sets <out> to what target_link_libraries takes to link the library only into programs that use
-# it. CMake passes such an item to the shell and the linker as it stands, so a path with other characters than these is linked always.
+# pdp_link_if_needed(<library file> <out>): sets <out> to an item of target_link_libraries that links the library only into programs that use
+# it. CMake passes such an item unquoted to the shell and the linker. So a path with other characters than these is linked in any case.
 function(pdp_link_if_needed library out)
   if(library MATCHES "^[-A-Za-z0-9_./+@%:=]+$")
     set(library "-Wl,--push-state,--as-needed,${library},--pop-state")
@@ -82,7 +89,7 @@ function(pdp_link_if_needed library out)
   set(${out} "${library}" PARENT_SCOPE)
 endfunction()
 
-# pdp_find(<component> <out>): finds the package of a component. Sets <out> to its name for people if it is missing, else to "".
+# pdp_find(<component> <out>): finds the package of a component. Sets <out> to its name in messages if it is missing, else to "".
 macro(pdp_find component out)
   set(${out} "")
   if(pdp_${component}_package)
@@ -93,37 +100,37 @@ macro(pdp_find component out)
     else()
       find_package(${pdp_${component}_package} QUIET)
     endif()
-    # CMake makes MPI's target even if it finds no library.
+    # FindMPI defines its target even if it finds no library.
     if(NOT TARGET ${pdp_${component}_target} OR ("${component}" STREQUAL "mpi" AND NOT MPI_CXX_FOUND))
       set(${out} "${pdp_${component}_name}")
     endif()
   endif()
 endmacro()
 
-# Warns if the project is compiled without optimisation because no build type was chosen.
+# Warns if neither a build type nor a -O flag is set, so that the project is compiled without optimisation.
 function(pdp_check_build_type)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
     message(WARNING "pdp: CMAKE_BUILD_TYPE is not set, so programs are compiled without optimisation and train about 70 times slower. Say -D CMAKE_BUILD_TYPE=Release.")
   endif()
 endfunction()
 
-# pdp_compile(<component> <source dir> <out>): adds the static library pdp_<component>_compiled, compiled with the options of the directory
-# that calls this, and sets <out> to what a program is to link. It is compiled only if a program links it.
+# pdp_compile(<component> <source dir> <out>): adds the static library pdp_<component>_compiled and sets <out> to the item that programs link.
+# The library gets the compile options of the calling directory. It is compiled only if a program links it.
 function(pdp_compile component source_dir out)
   set(library pdp_${component}_compiled)
-  if(NOT TARGET ${library})  # where several directories of a project find pdp, the first one has made it
+  if(NOT TARGET ${library})  # another directory of the project may have found pdp before
     list(TRANSFORM pdp_${component}_sources PREPEND "${source_dir}/" OUTPUT_VARIABLE sources)
     add_library(${library} STATIC EXCLUDE_FROM_ALL ${sources})
     target_link_libraries(${library} PRIVATE ${pdp_${component}_libraries})
     target_compile_options(${library} PRIVATE ${pdp_${component}_options})
-    if(component STREQUAL "core")  # pdp::pdp links it
+    if(component STREQUAL "core")  # cannot link pdp::pdp, which links it
       target_include_directories(${library} PRIVATE "$<TARGET_PROPERTY:pdp::pdp,INTERFACE_INCLUDE_DIRECTORIES>")
       target_compile_features(${library} PRIVATE cxx_std_20)
     endif()
-    # Shared libraries link it, too.
+    # Shared libraries may link it, too.
     set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endif()
-  if(component STREQUAL "onednn")  # weak references alone name it, for which linkers take nothing from an archive
+  if(component STREQUAL "onednn")  # only weak references name it, and linkers extract nothing from an archive for these
     set(library "$<LINK_LIBRARY:WHOLE_ARCHIVE,${library}>")
   endif()
   set(${out} "${library}" PARENT_SCOPE)

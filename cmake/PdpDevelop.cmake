@@ -1,4 +1,4 @@
-# How pdp's own tests, examples and benchmarks are compiled: warnings, sanitizers, ccache. Nothing of it reaches a user.
+# Compile options of pdp's own tests, examples and benchmarks: warnings, sanitizers, ccache. They do not reach users of pdp.
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
@@ -12,7 +12,7 @@ endif()
 
 add_library(pdp_develop INTERFACE)
 target_compile_options(pdp_develop INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wshadow>")
-# pdp uses nothing that Asio has deprecated; its users may.
+# pdp uses no deprecated part of Asio. Its users may.
 target_compile_definitions(pdp_develop INTERFACE ASIO_NO_DEPRECATED)
 if(PDP_WARNINGS_AS_ERRORS)
   target_compile_options(pdp_develop INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Werror>" "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
@@ -39,7 +39,7 @@ if(sanitize)
   target_link_options(pdp_develop INTERFACE ${sanitize})
 endif()
 if(PDP_SANITIZE STREQUAL "thread")
-  # ThreadSanitizer of g++ 12 and clang 16 stops at start-up where the kernel moves mappings by more than 28 bits.
+  # ThreadSanitizer of g++ 12 and clang 16 aborts at start-up if the kernel randomises addresses by more than 28 bits. setarch -R disables that.
   file(READ /proc/sys/vm/mmap_rnd_bits rnd_bits)
   find_program(PDP_SETARCH setarch)
   mark_as_advanced(PDP_SETARCH)
@@ -55,12 +55,12 @@ if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(PDP_CCACHE ccache)
   mark_as_advanced(PDP_CCACHE)
   if(PDP_CCACHE)
-    # The two sloppinesses are what ccache asks for where there is a precompiled header.
+    # ccache caches compilations with a precompiled header only with these two settings.
     set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${PDP_CCACHE})
   endif()
 endif()
 
-# pdp_escape_glob(<path> <out>): the path as file(GLOB) has to be given it: a folder may be named [b].
+# pdp_escape_glob(<path> <out>): escapes the wildcards in a path for file(GLOB), as a folder may be named [b].
 function(pdp_escape_glob path out)
   string(REGEX REPLACE "([[*?])" "[\\1]" path "${path}")
   set(${out} "${path}" PARENT_SCOPE)

@@ -1,4 +1,4 @@
-# Install rules: headers, the targets of each component in a file of their own, the configuration and the find modules.
+# Install rules: headers, one targets file per component, package configuration and find modules, sources, data, licence.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what pdp is built with, and only what is missing: bash cmake/setup.sh [--ci]
+# Installs the tools and libraries for building pdp that are missing: bash cmake/setup.sh [--ci]
 #
 #   --ci   also what the checks of .ci/run need (clang 16, clang-tidy 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm)
 #
-# Debian 12 and Ubuntu 24.04 or later: through apt-get, with sudo when not root. On another system, or without the right
-# to install, it prints what is missing and exits with 1. Where nothing is missing it changes nothing and asks nothing.
+# Installs with apt-get on Debian 12, Ubuntu 24.04 or later, through sudo unless run as root. On other systems, or without
+# permission to install, prints what is missing and exits with 1. If nothing is missing, changes nothing and asks nothing.
 set -euo pipefail
 
 ci=false
@@ -17,14 +17,14 @@ case "${1-}" in
     ;;
 esac
 
-# ---- What is there --------------------------------------------------------------------------------------------------
+# ---- Detection ------------------------------------------------------------------------------------------------------
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# at_least VERSION MINIMUM
+# at_least VERSION MINIMUM: succeeds if VERSION is MINIMUM or newer.
 at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
 
-# Looks where CMake looks: the system's prefixes and those of CMAKE_PREFIX_PATH.
+# has_header HEADER: searches the prefixes that CMake searches: those of the system and of CMAKE_PREFIX_PATH.
 has_header() {
   local prefix prefixes
   IFS=':;' read -r -a prefixes <<<"/usr:/usr/local:${CMAKE_PREFIX_PATH-}"
@@ -35,7 +35,7 @@ has_header() {
   return 1
 }
 
-# The compiler that CMake takes: $CXX, which may hold options, else c++, g++ or clang++.
+# Prints the compiler that CMake uses: $CXX, which may contain options, else c++, g++ or clang++.
 compiler() {
   local name
   if [[ -n ${CXX-} ]]; then
@@ -67,9 +67,9 @@ has_slurm() { has srun && has_for_root slurmctld && has_for_root slurmd; }
 has_for_root() { PATH=$PATH:/usr/sbin has "$1"; }
 
 missing=() # packages, by Debian's names
-wanted=()  # the same for people
+wanted=()  # their descriptions
 
-# need PACKAGE DESCRIPTION TEST...
+# need PACKAGE DESCRIPTION TEST...: adds the package to the missing ones if the test fails.
 need() {
   local package=$1 description=$2
   shift 2
@@ -111,9 +111,9 @@ look() {
   fi
 }
 
-# ---- What to do about it --------------------------------------------------------------------------------------------
+# ---- Installation ---------------------------------------------------------------------------------------------------
 
-# give_up REASON: says what is missing and what would install it.
+# give_up REASON: prints the missing packages and the command that installs them, and exits with 1.
 give_up() {
   {
     echo "setup: $1"

@@ -1,7 +1,7 @@
-# Lists the test cases of the Catch2 executable PROGRAM and writes FILE, in which each is a test of CTest; or, if CASES is more than 1, so
-# many of them together, in one process.
-# Catch2's own catch_discover_tests, of 2.13 and of 3 alike, loses tests behind a name with a lone bracket or a
-# semicolon ("a number in [0, 1)"), without a word; names here are sentences and may hold them.
+# Lists the test cases of the Catch2 executable PROGRAM and writes FILE, which adds them to CTest. Each test of CTest runs CASES of them in
+# one process.
+# Replaces catch_discover_tests of Catch2. In 2.13 and in 3, that silently loses tests after a name with a lone bracket
+# or a semicolon ("a number in [0, 1)"). Test names here are sentences and may contain them.
 #   cmake -D PROGRAM=... -D EMULATOR=... -D CATCH_VERSION=... -D SPEC=... -D PREFIX=... -D PROPERTIES=... -D CASES=... -D FILE=...
 #         -P discover.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -21,7 +21,7 @@ if(NOT result MATCHES "^[0-9]+$" OR error OR (NOT CATCH_VERSION VERSION_LESS 3 A
   message(FATAL_ERROR "Listing the tests of ${PROGRAM} ended with ${result}:\n${error}${names}")
 endif()
 
-# What means something to CMake's lists is put away before the names become one.
+# Replaces characters that are special in CMake lists before the names become a list.
 string(ASCII 1 open)
 string(ASCII 2 close)
 string(ASCII 3 semicolon)
@@ -40,8 +40,8 @@ macro(restore text)
 endmacro()
 
 set(script "")
-# Adds a test of CTest that runs the cases of this specification.
-function(add_cases name spec)  # no macro, which would lose backslashes
+# add_cases(<name> <spec>): appends to the script a test of CTest that runs the cases that <spec> selects.
+function(add_cases name spec)  # a macro would lose backslashes
   string(APPEND script "add_test([==[${name}]==]")
   foreach(argument IN LISTS EMULATOR PROGRAM)
     string(APPEND script " [==[${argument}]==]")
@@ -61,13 +61,13 @@ foreach(name IN LISTS names)
   if(name STREQUAL "")
     continue()
   endif()
-  # What means something to Catch2's test specifications is escaped by a backslash.
+  # Escapes characters that are special in Catch2's test specifications.
   set(spec "${name}")
   foreach(character "${backslash}" "," "${open}" "${close}" "\"" "~")
     string(REPLACE "${character}" "${backslash}${character}" spec "${spec}")
   endforeach()
   if(spec MATCHES "^-")
-    string(PREPEND spec "${backslash}")  # or it is taken for a flag
+    string(PREPEND spec "${backslash}")  # else Catch2 takes it for a flag
   endif()
   restore(name)
   restore(spec)

@@ -1,4 +1,5 @@
-# Runs PROGRAM alone and as two ranks. It must give the sum, or say that there is no driver, no GPU or not one for each rank; within its time.
+# Runs PROGRAM with one and with two ranks. Each run must print the sum, or report why it cannot run: no driver, a driver that is too old, no GPU,
+# or fewer GPUs than ranks. It must end within 60 seconds.
 foreach(ranks RANGE 1 2)
   execute_process(COMMAND "${PROGRAM}" --ranks ${ranks} TIMEOUT 60 RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   math(EXPR sum "${ranks} * (${ranks} + 1) / 2")

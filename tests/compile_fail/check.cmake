@@ -1,10 +1,9 @@
-# Compiles SOURCE for its syntax and checks the outcome. twins.cpp must compile. Any other file must not, and the
-# compiler's output must match the regular expression (CMake's kind) of every comment line of one of these forms:
+# Compiles SOURCE (syntax only) and checks the outcome. twins.cpp must compile. Any other file must not compile, and the
+# compiler's output must match the CMake regular expression of every comment line of these forms:
 #   // error: regex           both compilers
 #   // error(g++): regex      g++ only
 #   // error(clang): regex    clang only
-# The header PREFIX is compiled to what the compiler can load instead of it, and included in all of them. Compiled from scratch, each takes
-# five times as long.
+# If SOURCE is PREFIX, precompiles this header, which all other sources include. Without a precompiled header each takes five times as long.
 cmake_minimum_required(VERSION 3.25)
 
 set(command "${COMPILER}" ${STANDARD})
@@ -39,7 +38,7 @@ if(SOURCE MATCHES "/twins\\.cpp$")
 endif()
 
 file(READ "${SOURCE}" text)
-# Semicolons and brackets mean something to CMake's lists, so the lines are cut by hand.
+# Semicolons and brackets are special in CMake lists, so this loop splits the lines itself.
 set(expected 0)
 while(text MATCHES "(^|\n)// error(\\(${compiler}\\))?: ([^\n]+)(\n.*)")
   set(regex "${CMAKE_MATCH_3}")

@@ -1,6 +1,6 @@
-# Configures and installs copies of pdp in folders whose names CMake could take for something else:
+# Configures and installs copies of pdp in folders whose names contain characters that are special to CMake:
 #   cmake -D SOURCE_DIR=... -D WORK_DIR=... -D GENERATOR=... -D COMPILER=... -D PREFIX_PATH=... -P paths.cmake
-# Each copy is to have the targets and the headers of one in a folder with a plain name, or to say what is wrong.
+# Each copy must have the targets and headers of a copy in a plain folder, or fail with an explanation.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK_DIR}")
@@ -25,7 +25,7 @@ function(look name targets headers)
     message(FATAL_ERROR "pdp cannot be configured in ${copy}:\n${said}")
   endif()
   execute_process(COMMAND "${CMAKE_COMMAND}" --build "${copy}/build" --target help OUTPUT_VARIABLE all COMMAND_ERROR_IS_FATAL ANY)
-  string(REGEX MATCHALL "(test_|mnist_|pdp_|roofline)[a-z_]*:" all "${all}")  # not those whose names are paths
+  string(REGEX MATCHALL "(test_|mnist_|pdp_|roofline)[a-z_]*:" all "${all}")  # not the targets whose names are paths
   set(${targets} "${all}" PARENT_SCOPE)
   execute_process(COMMAND "${CMAKE_COMMAND}" --install "${copy}/build" --prefix "${copy}/prefix" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND find "${copy}/prefix" -name "*.hpp" OUTPUT_VARIABLE all COMMAND_ERROR_IS_FATAL ANY)
@@ -53,7 +53,7 @@ foreach(name IN ITEMS "[b]" "a b+(c)" "*?'&")
   endif()
 endforeach()
 
-# A program of another project, linked with a libcrypto in such a folder. It uses nothing of pdp, of which nothing is compiled for it.
+# Links a program of another project with a libcrypto in such a folder. The program uses no code of pdp, so pdp's sources are emptied first.
 file(GLOB_RECURSE sources "${WORK_DIR}/plain/pdp/src/*.cpp" "${WORK_DIR}/plain/pdp/prefix/*.cpp")
 if(NOT sources)
   message(FATAL_ERROR "there are no sources of pdp in ${WORK_DIR}/plain/pdp")

@@ -1,12 +1,12 @@
-# Configures pdp with each kind of answer to PDP_WITH_TCP and its siblings, with the generator, compiler and prefixes that are given:
+# Configures pdp with each kind of value of PDP_WITH_TCP and its siblings, with the given generator, compiler and prefixes:
 #   cmake -D SOURCE_DIR=... -D WORK_DIR=... -D GENERATOR=... -D COMPILER=... -D PREFIX_PATH=... -P with.cmake
-# The library of a component is hidden where a case wants it to be missing. The cases share one build folder, as most of the time goes to
-# what does not change.
+# CMAKE_DISABLE_FIND_PACKAGE_... hides the library of a component in cases that need it to be missing. The cases share one build folder, as
+# most steps of configuring do not change.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK_DIR}")
 
-# configure(<outcome> <text> <option>...): configuring passes or fails, and says the text, a regular expression.
+# configure(<outcome> <text> <option>...): configures pdp with the options. <outcome> is passes or fails; the output must match <text>.
 function(configure outcome text)
   set(options PDP_WITH_CUDA=OFF PDP_WITH_NCCL=OFF PDP_WITH_MPI=OFF PDP_WITH_GLOO=AUTO PDP_WITH_ONEDNN=AUTO PDP_WITH_SHM=AUTO PDP_WITH_TCP=AUTO
               ${ARGN})
@@ -29,18 +29,18 @@ function(configure outcome text)
   set(said "${said}" PARENT_SCOPE)
 endfunction()
 
-# A component that is OFF is left out, with all that needs it, though its library is there.
+# A component that is OFF is left out, with all components that need it, even if its library is found.
 configure(passes "pdp::tcp is left out: PDP_WITH_TCP is OFF.*pdp::hierarchical is left out: it needs pdp::tcp: PDP_WITH_TCP is OFF" PDP_WITH_TCP=OFF)
 configure(passes "pdp::shm is left out: PDP_WITH_SHM is OFF.*pdp::hierarchical is left out: it needs pdp::shm" PDP_WITH_SHM=OFF)
 configure(passes "pdp::mpi is left out: PDP_WITH_MPI is OFF")
 
-# One that is ON is there.
+# A component that is ON has its target.
 configure(passes "" PDP_WITH_TCP=ON PDP_WITH_SHM=on)
 if(said MATCHES "pdp::(launch|shm|tcp|hierarchical) is left out")
   message(FATAL_ERROR "with PDP_WITH_TCP=ON and PDP_WITH_SHM=on a component is left out:\n${said}")
 endif()
 
-# A library that is missing leaves a component out if it is AUTO, and is an error if it is ON.
+# If a library is missing, a component that is AUTO is left out, and one that is ON is an error.
 foreach(case IN ITEMS "TCP;tcp;Asio;standalone Asio 1.22 or newer .libasio-dev." "ONEDNN;onednn;oneDNN;oneDNN 2.0 or newer .libdnnl-dev."
                       "GLOO;gloo;Gloo;Gloo .libgloo-dev." "MPI;mpi;MPI;an MPI library .libopenmpi-dev or libmpich-dev."
                       "CUDA;cuda;CUDAToolkit;the CUDA toolkit 12 or newer" "NCCL;nccl;NCCL;the CUDA toolkit and NCCL 2.27 or newer")
@@ -55,12 +55,12 @@ configure(fails "PDP_WITH_SHM is ON, but pdp::shm cannot be made: it needs pdp::
           CMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON)
 configure(fails "PDP_WITH_TCP is AUTO, ON or OFF; found 'perhaps'" PDP_WITH_TCP=perhaps CMAKE_DISABLE_FIND_PACKAGE_OpenSSL=OFF)
 
-# Nothing of pdp reaches the project around it: no variable, no entry of the cache but pdp's own and those of the packages that it finds,
-# no property, and no setting of CMake's.
+# pdp leaves no variable in the project around it, except those that find_package promises. In the cache it leaves only its own entries and
+# those of the packages that it finds.
 file(WRITE "${WORK_DIR}/around/CMakeLists.txt" [==[
 cmake_minimum_required(VERSION 3.25)
 project(around LANGUAGES CXX)
-find_package(Threads REQUIRED)  # of CMake itself, which asks the compiler
+find_package(Threads REQUIRED)  # a module of CMake that sets variables itself
 get_cmake_property(before VARIABLES)
 get_cmake_property(cache_before CACHE_VARIABLES)
 set(expected "")
@@ -73,7 +73,7 @@ else()
 endif()
 get_cmake_property(after VARIABLES)
 get_cmake_property(cache_after CACHE_VARIABLES)
-# CMAKE_PROJECT_VERSION is of the command project itself, in every subdirectory that calls it.
+# The command project sets CMAKE_PROJECT_VERSION in every subdirectory that calls it.
 list(REMOVE_ITEM cache_after ${cache_before})
 list(FILTER cache_after EXCLUDE REGEX "^(PDP_|pdp_|CMAKE_DISABLE|CMAKE_PROJECT_VERSION|(Asio|oneDNN|Gloo|nlohmann_json|Eigen3|fmt|OPENSSL|ZLIB|PKG|FIND_PACKAGE_MESSAGE_DETAILS|pkgcfg|_?__pkg|_OPENSSL|prefix_result)_?|(around|pdp)_)")
 list(REMOVE_ITEM after ${before} before cache_before expected ${cache_after})

@@ -1,12 +1,12 @@
-# Configures pdp where nothing is there that it can do without, with the generator, compiler and prefixes that are given:
+# Configures pdp without any optional library, with the given generator, compiler and prefixes:
 #   cmake -D SOURCE_DIR=... -D WORK_DIR=... -D GENERATOR=... -D COMPILER=... -D PREFIX_PATH=... -P without.cmake
-# Every target that lacks its library is to be left out.
+# Every target that lacks its library must be left out.
 cmake_minimum_required(VERSION 3.25)
 
 foreach(package Asio OpenSSL nlohmann_json Gloo CUDAToolkit NCCL oneDNN)
   list(APPEND hidden -D CMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
 endforeach()
-# MPI is looked for, and not found: CMake makes a target then that it does not make when it does not look.
+# Lets CMake search for MPI and not find it. It then defines a target that it would not define without the search.
 list(APPEND hidden -D MPI_SKIP_COMPILER_WRAPPER=ON -D MPI_SKIP_GUESSING=ON)
 set(ENV{PKG_CONFIG_LIBDIR} "${WORK_DIR}")
 set(ENV{PKG_CONFIG_PATH} "")

@@ -1,5 +1,5 @@
-# Checks that a library holds the kernel of every reduction that a communicator may ask a GPU for, by the names with which nvcc's code
-# registers kernels:
+# Checks that a library contains the kernel of every reduction that a communicator may run on a GPU. Searches for the names under which nvcc's
+# code registers kernels:
 #
 #   cmake -D LIBRARY=libpdp_cuda_compiled.a -P kernels.cmake
 

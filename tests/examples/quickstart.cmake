@@ -1,4 +1,4 @@
-# Checks that the README's program is examples/quickstart.cpp, word by word: cmake -D ROOT=. -P tests/examples/quickstart.cmake
+# Checks that the first program in README.md equals examples/quickstart.cpp: cmake -D ROOT=. -P tests/examples/quickstart.cmake
 cmake_minimum_required(VERSION 3.25)
 
 file(READ "${ROOT}/README.md" readme)

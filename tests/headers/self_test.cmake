@@ -1,9 +1,9 @@
-# Plants faults that check.cmake is to find in small headers under WORK_DIR. Takes what check.cmake takes of the compiler.
+# Plants faults in small headers under WORK_DIR and checks that check.cmake finds them. Takes the compiler arguments of check.cmake.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH WORK_DIR NORMALIZE)
 file(REMOVE_RECURSE "${WORK_DIR}")
 
-# check(<passes|fails> <text of the header> <text of the output>)
+# check(<passes|fails> <text of the header> <text of the output>): checks the outcome for this header, and that the output contains the text.
 function(check outcome header text)
   set(file "${WORK_DIR}/include/pdp/planted.hpp")
   file(WRITE "${file}" "#pragma once\n#include <cstddef>\n#include <utility>\n${header}\n")

@@ -1,12 +1,12 @@
-# Checks that no source depends on what the headers of other libraries happen to include:
+# Checks that no source depends on what the headers of other libraries include incidentally:
 #   cmake -D ROOT=. -P tests/includes/check.cmake
 #
 #   - For each name that names.cmake lists, a source under include/, src/, examples/, bench/ or tests/ includes a header that declares it,
-#     itself or through headers of this repository. A name of another library than the standard library's needs the source's own include.
-#   - <fmt/core.h> is not included: what it declares differs between releases of fmt.
-#   - Tests use Catch2 through tests/catch.hpp: no other file includes a header of Catch2 or names its namespace.
+#     directly or through headers of this repository. For a name of fmt, nlohmann, CLI or Eigen, the source itself must include it.
+#   - No source includes <fmt/core.h>, whose declarations differ between releases of fmt.
+#   - Tests use Catch2 through tests/catch.hpp: no other test includes a header of Catch2 or names its namespace.
 #
-# Knows nothing of #if, and nothing of names that a using declaration has shortened.
+# Ignores #if, and does not see names that a using declaration has shortened.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/names.cmake")
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
@@ -42,7 +42,7 @@ if(NOT sources)
   message(FATAL_ERROR "includes: there is no source under ${ROOT}")
 endif()
 
-# What each includes: own_F of this repository, foreign_F of others.
+# The headers that each source F includes: own_F of this repository, foreign_F of others.
 foreach(source IN LISTS sources)
   set(own_${source} "")
   set(foreign_${source} "")
@@ -68,7 +68,7 @@ foreach(source IN LISTS sources)
   endforeach()
 endforeach()
 
-# reach(<source>): sets the global property reached_<source> to all headers of others that it includes, however deep.
+# reach(<source>): sets the global property reached_<source> to the headers of others that it includes, directly or indirectly.
 function(reach source)
   get_property(known GLOBAL PROPERTY "reached_${source}" SET)
   if(known)
@@ -91,7 +91,7 @@ foreach(source IN LISTS sources)
   get_property(reached GLOBAL PROPERTY "reached_${source}")
 
   file(READ "${ROOT}/${source}" text)
-  # Without brackets and semicolons, which mean something to CMake's lists; then without strings, comments and directives.
+  # Removes brackets and semicolons, which are special in CMake lists, then strings, comments and directives.
   string(REGEX REPLACE "[][;]" " " text "${text}")
   string(REGEX REPLACE "\"([^\"\\\n]|\\\\.)*\"" " " text "\n${text}")
   string(REGEX REPLACE "//[^\n]*" " " text "${text}")
@@ -121,7 +121,7 @@ foreach(source IN LISTS sources)
   foreach(name IN LISTS names)
     set(known "${name}")
     while(NOT DEFINED headers_of_${known} AND known MATCHES "^(.+)::[^:]+$")
-      set(known "${CMAKE_MATCH_1}")  # std::filesystem::path is of std::filesystem
+      set(known "${CMAKE_MATCH_1}")  # from std::filesystem::path to std::filesystem
     endwhile()
     if(NOT DEFINED headers_of_${known})
       continue()

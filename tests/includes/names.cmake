@@ -1,6 +1,6 @@
-# The headers that declare a name, as "HEADER: NAME...". If several headers stand before the colon, any of them will do.
+# The headers that declare each name, as "HEADER: NAME...". If several headers precede the colon, any one of them is enough.
 #
-# Left out are names that many headers declare, such as std::get, std::hash, std::size, std::begin and std::erase_if.
+# Omits names that many headers declare, such as std::get, std::hash, std::size, std::begin and std::erase_if.
 set(names_of_headers
     "algorithm: std::all_of std::any_of std::clamp std::copy std::copy_if std::copy_n std::count std::count_if std::equal std::fill std::fill_n
      std::find std::find_if std::for_each std::generate std::is_sorted std::lower_bound std::max std::max_element std::min std::min_element

@@ -1,4 +1,4 @@
-# Plants each kind of fault in a small tree of sources under WORK_DIR and checks that check.cmake names it.
+# Plants each kind of fault in a small source tree under WORK_DIR and checks that check.cmake reports it.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH WORK_DIR NORMALIZE)
 
@@ -6,7 +6,7 @@ function(source path text)
   file(WRITE "${WORK_DIR}/${path}" "${text}\n")
 endfunction()
 
-# A tree without faults: it reaches headers through its own, and talks about names in comments and strings.
+# Writes a tree without faults. Its sources reach other headers through its own headers, and mention names in comments and strings.
 function(sound_tree)
   file(REMOVE_RECURSE "${WORK_DIR}")
   source(include/pdp/shape.hpp "#pragma once\n#include <vector>\n#include <fmt/format.h>\nstd::vector<int> f(); // a std::optional, [maybe]")
@@ -28,7 +28,7 @@ function(check outcome text)
   else()
     set(found fails)
   endif()
-  # CMake breaks the lines of long messages.
+  # CMake wraps long messages.
   string(REGEX REPLACE "[ \n]+" " " output "${output}")
   string(FIND "${output}" "${text}" at)
   if(NOT found STREQUAL outcome OR at EQUAL -1)
@@ -55,7 +55,7 @@ check(fails "include/pdp/pdp.hpp names ::close without <unistd.h>")
 source(include/pdp/pdp.hpp "#pragma once\ninline int f() { return errno; }")
 check(fails "include/pdp/pdp.hpp names errno without <cerrno>")
 
-# The header of another library must be the source's own, although shape.hpp has it.
+# A source must include the header of another library itself, even if shape.hpp includes it.
 source(include/pdp/pdp.hpp "#pragma once\n#include <pdp/shape.hpp>\ninline auto f() { return fmt::format(\"{}\", 1); }")
 check(fails "include/pdp/pdp.hpp names fmt::format without <fmt/format.h>")
 

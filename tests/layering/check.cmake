@@ -1,15 +1,17 @@
-# Checks what every header under INCLUDE_DIR/pdp includes, and the lists of headers, if LISTS names them:
+# Checks the includes of every header under INCLUDE_DIR/pdp and, if LISTS names their file, the lists of headers:
 #   cmake -D INCLUDE_DIR=include -D LISTS=cmake/PdpHeaders.cmake -P tests/layering/check.cmake
 #
-#   - a room (a folder of include/pdp) includes itself and the rooms that the table below names, and no others; comm/nccl/ and comm/cuda_thread/ also cuda/;
-#   - pdp's headers are included as <pdp/...> and exist;
-#   - a header needs at most one optional component (tcp: Asio; safetensors: JSON; mpi: MPI; gloo: Gloo; cuda: CUDA; nccl: NCCL; onednn: oneDNN);
-#   - the umbrella pdp/pdp.hpp includes public headers only, at most 30, and reaches none that needs an optional component;
-#   - a source.hpp holds definitions: the header of its backend includes it (comm/tcp.hpp that of comm/tcp/), and a backend that connects
-#     processes that of launch/; no other header does;
-#   - each file of definitions, source.hpp or in a folder source/, is included by another header: else header-only programs do not link.
-#     Backends of GPUs are compiled in any case;
-#   - the lists are those that lists.cmake would write: every header, in the list of the component that it needs.
+#   - A room (a folder of include/pdp) includes only itself and the rooms that the table below allows. comm/nccl/ and comm/cuda_thread/ may also
+#     include cuda/. A room includes no header directly under pdp/.
+#   - Headers of pdp are included as <pdp/...> and exist.
+#   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), MPI,
+#     Gloo, CUDA, NCCL and oneDNN.
+#   - The umbrella pdp/pdp.hpp includes at most 30 headers, which are the public ones, and reaches none that needs an optional component.
+#   - A source.hpp holds definitions. Only the header of its backend includes it: comm/tcp.hpp includes that of comm/tcp/. Only headers of
+#     backends that connect processes and launch/start/processes.hpp include launch/start/source.hpp.
+#   - Another header includes each file of definitions (a source.hpp, or a file in a folder source/). Otherwise header-only programs do not
+#     link. Backends for GPUs are exempt, as they are always compiled separately.
+#   - The lists equal those that lists.cmake would write: every header is in the list of the component that it needs.
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/scan.cmake")
 cmake_path(ABSOLUTE_PATH INCLUDE_DIR NORMALIZE)
@@ -17,7 +19,7 @@ if(LISTS)
   cmake_path(ABSOLUTE_PATH LISTS NORMALIZE)
 endif()
 
-# A room's own line is read first: it says what the room may know.
+# The rooms that each room may include besides itself. The value all allows every room.
 set(room_core "")
 set(room_cpu core)
 set(room_cuda core)
@@ -48,7 +50,7 @@ endif()
 
 foreach(header IN LISTS pdp_all_headers)
   set(room "")
-  set(may all)  # headers directly under pdp/
+  set(may all)  # of headers directly under pdp/
   if(header MATCHES "^pdp/([^/]+)/")
     set(room "${CMAKE_MATCH_1}")
     if(NOT DEFINED room_${room})

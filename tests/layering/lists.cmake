@@ -1,4 +1,4 @@
-# Writes the lists of headers anew for the tree as it is: cmake -D INCLUDE_DIR=include -D LISTS=cmake/PdpHeaders.cmake -P tests/layering/lists.cmake
+# Regenerates the lists of headers for the current tree: cmake -D INCLUDE_DIR=include -D LISTS=cmake/PdpHeaders.cmake -P tests/layering/lists.cmake
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/scan.cmake")
 cmake_path(ABSOLUTE_PATH INCLUDE_DIR NORMALIZE)

@@ -1,11 +1,11 @@
-# What includes what under include/pdp, for the tests and for lists.cmake. Reads `#include` lines only; knows nothing of #if.
+# Functions that read the includes of headers under include/pdp, for check.cmake and lists.cmake. They read `#include` lines only and ignore #if.
 
-# pdp_scan_includes(<include dir>): sets in the caller, for each header H (a path such as pdp/core/shape.hpp),
+# pdp_scan_includes(<include dir>): sets these variables in the caller. H is a header, a path such as pdp/core/shape.hpp.
 #   pdp_all_headers   every header, sorted
-#   includes_H        what H includes itself of pdp, but for definitions
-#   definitions_H     the files of definitions, named source.hpp, that H includes; only in the header-only mode if H is no source.hpp
-#   quoted_H          what H includes between quotes
-#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, cuda, nccl, onednn) whose library H includes itself
+#   includes_H        the headers of pdp that H includes directly, except those in definitions_H
+#   definitions_H     the source.hpp files that H includes; only in header-only mode unless H is itself a source.hpp
+#   quoted_H          the files that H includes in quotes
+#   needs_H           the optional components (launch, tcp, safetensors, mpi, gloo, cuda, nccl, onednn) whose library H includes directly
 macro(pdp_scan_includes include_dir)
   string(REGEX REPLACE "([[*?])" "[\\1]" include_glob "${include_dir}")  # a folder may be named [b]
   file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_glob}/pdp/*.hpp")
@@ -45,7 +45,7 @@ macro(pdp_scan_includes include_dir)
   endforeach()
 endmacro()
 
-# pdp_closure(<header> <out>): the header and all of pdp that it includes, however deep. After pdp_scan_includes.
+# pdp_closure(<header> <out>): sets <out> to the header and all headers that it reaches by includes_H. Needs pdp_scan_includes.
 macro(pdp_closure header out)
   set(${out} "${header}")
   set(queue "${header}")
@@ -60,8 +60,8 @@ macro(pdp_closure header out)
   endwhile()
 endmacro()
 
-# pdp_components_of(<header> <out>): the optional components that a header needs, however deep; tcp, gloo and nccl have all of launch, and nccl
-# all of cuda's library. After pdp_scan_includes.
+# pdp_components_of(<header> <out>): sets <out> to the optional components that a header needs, directly or indirectly. tcp, gloo and nccl
+# include launch, and nccl includes the library of cuda. Needs pdp_scan_includes.
 macro(pdp_components_of header out)
   pdp_closure("${header}" reached)
   set(${out} "")
@@ -78,8 +78,8 @@ macro(pdp_components_of header out)
 endmacro()
 
 # pdp_classify_headers(<include dir>): sets pdp_headers, pdp_<component>_headers for each optional component, and pdp_kernel_headers, as
-# cmake/PdpHeaders.cmake does. A header needs what its definitions need. One that needs several components counts as tcp's; check.cmake
-# refuses it.
+# cmake/PdpHeaders.cmake does. A header needs the components that its definitions need. A header that needs several components goes to the
+# list of tcp; check.cmake rejects it.
 set(pdp_header_lists headers launch_headers tcp_headers safetensors_headers mpi_headers gloo_headers nccl_headers cuda_headers onednn_headers kernel_headers)
 function(pdp_classify_headers include_dir)
   pdp_scan_includes("${include_dir}")

@@ -1,4 +1,4 @@
-# Plants each kind of fault in a small tree of headers under WORK_DIR and checks that check.cmake names it.
+# Plants each kind of fault in a small tree of headers under WORK_DIR and checks that check.cmake reports it.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH WORK_DIR NORMALIZE)
 
@@ -6,7 +6,7 @@ function(header path text)
   file(WRITE "${WORK_DIR}/${path}" "#pragma once\n${text}\n")
 endfunction()
 
-# A tree without faults. Beside ordinary includes it has spaces, comments, and what optional components look like.
+# Writes a tree without faults, and its lists. Besides ordinary includes it has spaces, a comment, and includes of optional components.
 function(sound_tree)
   file(REMOVE_RECURSE "${WORK_DIR}")
   header(pdp/core/shape.hpp "#include <cstddef>\n// #include <pdp/train/trainer.hpp> is only talked about")
@@ -37,7 +37,7 @@ function(check outcome text)
   else()
     set(found fails)
   endif()
-  # CMake breaks the lines of long messages.
+  # CMake wraps long messages.
   string(REGEX REPLACE "[ \n]+" " " output "${output}")
   string(FIND "${output}" "${text}" at)
   if(NOT found STREQUAL outcome OR at EQUAL -1)

@@ -1,4 +1,4 @@
-# Runs CHECK on trees that each hold one fault, and expects it to be found; and on one that holds none:
+# Runs CHECK on trees with one fault each, which it must find, and on trees without faults:
 #   cmake -D CHECK=.../check -D WORK_DIR=... -P self_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -7,7 +7,7 @@ string(REPEAT "One two three four. " 31 long_paragraph)
 string(REPEAT "/// Five words in a line.\n" 20 hundred_words)
 string(REPEAT "${hundred_words}///\n" 30 many_words)  # 3,000
 
-# checks(<code> <text> <header> <page>): the check of this header and page ends with the code, and says the text.
+# checks(<code> <text> <header> <page>): runs the check on this header and page. The exit code must equal <code>, the output contain <text>.
 function(checks code text header page)
   file(REMOVE_RECURSE "${WORK_DIR}")
   file(WRITE "${WORK_DIR}/include/pdp/header.hpp" "${header}")
