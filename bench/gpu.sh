@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Builds, tests and measures all that needs a GPU, in one go:
+# Builds, tests and measures everything that needs a GPU, in one run:
 #
 #   bench/gpu.sh [build|test|measure|all] [FOLDER]
 #
-#   build     in build/gpu-objects; the programs then lie in build/gpu, with the shared libraries that they need, but CUDA's: so that the
-#             checkout with that folder is enough on a machine with a GPU that has nothing else installed than the CUDA toolkit, NCCL and, for
-#             the comparison, PyTorch
-#   test      every test that needs a GPU, the short ones under compute-sanitizer's memcheck and racecheck too, and that training on the GPU has
-#             the losses of the CPU, in one process, in threads and over NCCL
-#   measure   a training step beside PyTorch's, into FOLDER (build/gpu-figures unless given): a table in Markdown, and the raw figures
-#   all       all of it (default). Where build/gpu is there and this machine has no nvcc, what is there is used.
+#   build     builds in build/gpu-objects, then copies the programs to build/gpu, with their shared libraries except those of CUDA, NCCL and
+#             the C++ runtime. A checkout with that folder then runs on any GPU machine that has the CUDA toolkit, NCCL and, for the
+#             comparison, PyTorch
+#   test      runs every test that needs a GPU, the short ones also under memcheck and racecheck of compute-sanitizer. Checks that the losses
+#             of training on the GPU match those on the CPU: in one process, in threads and over NCCL
+#   measure   measures a training step against PyTorch's. FOLDER (default: build/gpu-figures) receives a Markdown table and the raw figures
+#   all       does all of these (default). If build/gpu exists and this machine has no nvcc, the programs there are used
 #
-# Ends with 1 where something has failed, after the rest has run.
+# If a step fails, the others still run, and the exit status is 1.
 set -uo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
-export PATH=$PATH:/usr/local/cuda/bin  # nvcc and compute-sanitizer, where nobody has said so
-# As docs/gpu.md tells those who train on several GPUs.
+export PATH=$PATH:/usr/local/cuda/bin  # for nvcc and compute-sanitizer, if PATH lacks them
+# The settings that docs/gpu.md recommends for training on several GPUs.
 readonly several=(env CUDA_DEVICE_MAX_CONNECTIONS=32 CUDA_MODULE_LOADING=EAGER NCCL_RUNTIME_CONNECT=0)
 readonly built=build/gpu
 what=${1:-all}
@@ -25,7 +25,7 @@ failed=()
 
 say() { echo "gpu.sh: $*"; }
 
-# attempt NAME COMMAND...
+# attempt NAME COMMAND...: runs the command and records NAME as failed if it fails.
 attempt() {
   say "$1"
   local begin=$SECONDS
@@ -37,7 +37,7 @@ attempt() {
   fi
 }
 
-# The programs look for libraries in build/gpu/lib first, wherever the checkout is.
+# The run path is relative to the programs, so that they find the libraries in build/gpu/lib at any path of the checkout.
 build() {
   local -r objects=build/gpu-objects
   local program library
@@ -55,8 +55,8 @@ build() {
 
 readonly programs=(test_cuda_device test_comm_nccl_device test_comm_cuda_thread_device gpu_step mnist_single mnist_ddp)
 
-# CUDA's libraries, where the system does not know them: those of the toolkit, or of Python's packages. Only pdp's programs find them there, as
-# PyTorch brings its own.
+# Links CUDA's libraries into build/gpu/lib if the loader does not find them: from the toolkit or from Python packages. Only pdp's programs
+# search that folder, because PyTorch brings its own libraries.
 find_libraries() {
   local program library found
   local -a folders=(/usr/local/cuda/lib64)
@@ -71,15 +71,15 @@ find_libraries() {
   done
 }
 
-# No test may be skipped here.
+# Runs a test program. A skipped test counts as a failure.
 on_gpu() {
   "$@" | tee $built/log
   local status=${PIPESTATUS[0]}
   ! grep -q '^skipped: ' $built/log && ((status == 0))
 }
 
-# same_losses PROGRAM FLAGS... : the losses of some steps on the CPU and on the GPU, or GPUs. Of three seeds one may differ: if an input of
-# a Relu is 0 but for rounding, its gradient depends on the order of a sum, and the losses part from there, on a CPU as well.
+# same_losses PROGRAM FLAGS... : compares the losses of 50 steps on the CPU with those on one or several GPUs. One of three seeds may differ.
+# If an input of a Relu is 0 up to rounding, its gradient depends on the order of a sum, and the losses diverge from there, also on a CPU.
 same_losses() {
   local seed name
   local -a files=()
@@ -111,8 +111,8 @@ tests() {
   attempt "tests of ranks that are threads" on_gpu $built/test_comm_cuda_thread_device
   local gpus
   gpus=$(nvidia-smi --list-gpus | wc -l)
-  if ((gpus < 4)); then  # NCCL 2.30 and newer take several ranks on a GPU; with an older one they are left out
-    local -r shared=("${several[@]}" NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4)  # or one rank's calls may leave no room for another's
+  if ((gpus < 4)); then  # NCCL 2.30 and newer accept several ranks on a GPU; older ones leave these tests out
+    local -r shared=("${several[@]}" NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4)  # else the kernels of one rank may leave no room for those of another
     attempt "NCCL's tests, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_comm_nccl_device
     attempt "models over NCCL, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_cuda_device "[nccl]"
   fi
@@ -121,8 +121,8 @@ tests() {
   attempt "losses of processes over NCCL, with a GPU each: $gpus" same_losses mnist_ddp --ranks "$gpus"
   if command -v compute-sanitizer >/dev/null; then
     attempt "memcheck" on_gpu compute-sanitizer --tool memcheck --error-exitcode 9 $built/test_cuda_device "$short"
-    # Of pdp's kernels alone. The deadlines of ranks that are threads are too short for it, and it fails itself in cuBLASLt's products in 16 bits
-    # ("Internal Sanitizer Error").
+    # Checks pdp's kernels only. Tests of ranks in threads are left out because racecheck is too slow for their deadlines. Tests of products in
+    # 16 bits are left out because racecheck itself fails in cuBLASLt ("Internal Sanitizer Error").
     attempt "racecheck" on_gpu compute-sanitizer --tool racecheck --kernel-name kns=pdp --error-exitcode 9 $built/test_cuda_device \
       "$short~[cuda_thread]~*16 bits*"
   else
@@ -139,7 +139,7 @@ measure() {
   attempt "what options of products gain" with_and_without
 }
 
-# What a product gains that computes the Relu behind it, or runs beside others.
+# Measures two options of matrix products: the Relu fused into the product before it, and weight gradients in series instead of overlapped.
 with_and_without() {
   local config precision more
   for config in toy mnist ae wide; do

@@ -1,4 +1,4 @@
-"""What the scripts beside this file share: programs that run in blocks and take turns, what is said about their figures, and flags."""
+"""Shared by the scripts in this folder: programs that run in blocks and take turns, the statistics of their figures, and flags."""
 
 import argparse
 import ctypes
@@ -19,12 +19,12 @@ from collections import namedtuple
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ENOUGH_PAIRS = 11  # for a figure to quote
+ENOUGH_PAIRS = 11  # for a figure that may be quoted
 PRECISIONS = ("float32", "tf32", "bfloat16")  # of a step on a GPU
 
 
 class Failure(Exception):
-    """Something that was to run did not, or its output is not what it should be."""
+    """A program did not run, or its output is not as expected."""
 
 
 def say(*words):
@@ -35,13 +35,13 @@ def say(*words):
 
 
 def die_with_parent(prctl=ctypes.CDLL(None).prctl):
-    """In a child before it starts its program: a rank that outlives its script would spoil every later figure."""
+    """Called in a child before it starts its program. A rank that outlived its script would disturb all later measurements."""
     pr_set_pdeathsig = 1
     prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def run(command, timeout, env=None):
-    """What a command prints. Its processes are gone when this returns, however it returns."""
+    """Runs a command and returns its output. All its processes have ended when this returns or raises."""
     command = [str(word) for word in command]
     with subprocess.Popen(
         command,
@@ -68,7 +68,8 @@ def run(command, timeout, env=None):
 
 
 def run_object(command, timeout, expected, times):
-    """The one JSON object that a command prints. It must hold what is expected, and a number above 0 under each of the names in times."""
+    """Runs a command that prints one JSON object, and returns it. It must hold the items of `expected`, and a positive number for each name in
+    `times`."""
     return object_of(run(command, timeout), command, expected, times)
 
 
@@ -85,7 +86,7 @@ def object_of(out, command, expected, times):
 
 
 class Served:
-    """A program that stays, and for each line on its standard input makes a block and prints a JSON object."""
+    """A program that keeps running. For each line on its standard input, it runs a block and prints a JSON object."""
 
     def __init__(self, command, timeout, expected, times):
         self.command, self.timeout, self.expected, self.times = [str(word) for word in command], timeout, expected, times
@@ -125,8 +126,8 @@ class Served:
 
 
 def started(main):
-    """The exit status of a script's main function."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the block that runs is ended, too
+    """Runs the main function of a script and returns its exit status."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # raises, so that the running block is ended too
     try:
         return main()
     except (Failure, OSError) as failure:
@@ -144,7 +145,7 @@ def cores():
 
 
 def cpu_info(name):
-    """A field of the first processor; empty where the kernel names it otherwise."""
+    """Returns a field of the first processor; empty if the kernel uses another name for it."""
     found = re.search(rf"^{name}\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return found.group(1).strip() if found else ""
 
@@ -159,21 +160,21 @@ def machine():
 
 # ---- Turns ----------------------------------------------------------------------------------------------------------
 
-# block(): starts the program and gives what it printed, a dictionary.
+# block() starts the program and returns its figures: a dictionary, or a list in run_builds.
 Program = namedtuple("Program", "name block")
 
 
 class Turns:
-    """Programs that take turns, one after another and then in the opposite order, A B B A: so neighbours form pairs, and what changes
-    slowly on the machine favours neither side of them."""
+    """Programs that take turns: one after another, then in the opposite order (A B B A). Neighbouring blocks form pairs, so that slow changes
+    of the machine favour neither program."""
 
     def __init__(self, pairs, raw):
         self.pairs, self.raw, self.interrupted, self.failed = pairs, raw, False, False
         warn_of_few(pairs)
 
     def rounds(self, programs, needed=("pdp",), **what):
-        """For each round the programs' figures by name. `what` says in the messages and the raw file what is measured. A program that
-        fails is left out of all rounds; without one of those needed there are none."""
+        """Returns for each round the programs' figures by name. `what` describes the measurement in messages and in the raw file. A program
+        that fails is left out of all rounds. If one of the `needed` programs fails, there are no rounds."""
         found, where, present = [], ", ".join(map(str, what.values())), list(programs)
         try:
             while len(found) < self.pairs:
@@ -188,18 +189,18 @@ class Turns:
                         present.remove(program)
                         if program.name in needed:
                             return []
-                        break  # and this round again without it
+                        break  # repeat this round without the program
                 else:
                     found.append(figures)
                     self.record(what, len(found), figures)
         except KeyboardInterrupt:
-            self.interrupted = True  # what is complete goes into the table
+            self.interrupted = True  # the complete rounds go into the table
         say(f"{where}, rounds: {len(found)}")
         names = {program.name for program in present}
         return [{name: block for name, block in figures.items() if name in names} for figures in found]
 
     def record(self, what, number, figures):
-        """The blocks are in the order in which they ran."""
+        """Appends a round to the raw file, its blocks in the order in which they ran."""
         if self.raw is None:
             return
         json.dump({**what, "round": number, "blocks": figures}, self.raw)
@@ -207,7 +208,7 @@ class Turns:
         self.raw.flush()
 
     def report(self, title, head, body, markdown):
-        """Prints the table; returns the script's exit status."""
+        """Prints the table and returns the exit status of the script."""
         if body:
             print(title + ("\n" if markdown else ""))
             print_table(head, body, markdown)
@@ -223,18 +224,19 @@ Estimate = namedtuple("Estimate", "median low high")
 
 
 def interval(values):
-    """The median and its 95 % interval by 4000 resamples (B. Efron, Bootstrap methods, 1979); the same for the same values."""
+    """Returns the median and its 95 % bootstrap interval from 4000 resamples (B. Efron, Bootstrap methods, 1979). The seed is fixed, so that
+    equal values give equal intervals."""
     chance = random.Random(1)
     medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(4000))
     return Estimate(statistics.median(values), medians[100], medians[3899])
 
 
-# The peer's time over pdp's.
+# The peer's time divided by pdp's.
 Ratio = namedtuple("Ratio", "median low high peer")
 
 
 def fastest(ratios):
-    """Of the ratios by the peer's name those to the fastest peer, which are the least; None if there are none."""
+    """Returns the ratio to the fastest peer, which has the smallest ratios; None if there are none. `ratios` maps peers to their ratios."""
     if not ratios:
         return None
     name = min(ratios, key=lambda name: statistics.median(ratios[name]))
@@ -247,7 +249,7 @@ def warn_of_few(pairs):
 
 
 def at_least_verdict(estimate, least):
-    """Whether an aim is reached: yes if the whole interval is, no if nothing of it is, else unclear."""
+    """Returns whether an aim is reached: yes if the whole interval reaches it, no if no part of it does, else unclear."""
     return "yes" if estimate.low >= least else "no" if estimate.high < least else "unclear"
 
 
@@ -281,7 +283,7 @@ def print_table(head, body, markdown):
 
 
 def listed(convert):
-    """An argparse type: a list with commas."""
+    """Returns an argparse type: a comma-separated list, without duplicates."""
 
     def split(text):
         return tuple(dict.fromkeys(convert(word) for word in text.split(",")))

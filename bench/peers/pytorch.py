@@ -1,4 +1,4 @@
-"""What run_step, run_pipelines and run_digits share: the PyTorch that they compare with, how its programs are built and started, and flags."""
+"""Shared by run_step, run_pipelines and run_digits: the PyTorch to compare with, how its programs are built and started, and flags."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from blocks import ENOUGH_PAIRS, ROOT, Failure, at_least, run, run_object, say
 
 HERE = Path(__file__).resolve().parent
-INSTALLING = 3600  # seconds: with all that it needs it is some gigabytes
+INSTALLING = 3600  # seconds: PyTorch and its dependencies are several gigabytes
 
 
 def version_of(python, timeout):
@@ -16,7 +16,8 @@ def version_of(python, timeout):
 
 
 def find(python, work, timeout):
-    """An interpreter that has PyTorch, and PyTorch's version. Where none is named, that of a virtual environment in the folder work."""
+    """Returns an interpreter that has PyTorch, and PyTorch's version. If `python` names none, it is that of a virtual environment in `work`,
+    which is created if necessary."""
     if python:
         return python, version_of(python, timeout)
     python = work / "pytorch" / "bin" / "python"
@@ -24,7 +25,7 @@ def find(python, work, timeout):
         try:
             return python, version_of(python, timeout)
         except Failure:
-            pass  # an installation that did not get to its end
+            pass  # an incomplete installation
     say(f"installing PyTorch into {work / 'pytorch'}")
     run([sys.executable, "-m", "venv", work / "pytorch"], timeout)
     run([python, "-m", "pip", "install", "--quiet", "--no-input", "torch", "numpy"], max(timeout, INSTALLING))
@@ -32,7 +33,7 @@ def find(python, work, timeout):
 
 
 def torch_step(python, timeout, mode, **flags):
-    """A block of torch_step.py."""
+    """Runs a block of torch_step.py and returns its JSON object."""
     words = [word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", value)]
     return run_object([python, HERE / "torch_step.py", mode, *words], timeout, {"mode": mode, **flags}, ["median_us"])
 
@@ -45,7 +46,8 @@ print(json.dumps([cpp_extension.include_paths(), cpp_extension.library_paths(), 
 
 
 def build_libtorch_step(python, work, timeout):
-    """The path of the program. What is there is kept if it was compiled in the same way, as compiling takes half a minute."""
+    """Builds the program if necessary and returns its path. A program that was built by the same command from the same sources is kept, because
+    compiling takes half a minute."""
     includes, libraries, abi = json.loads(run([python, "-c", HOW_TO_COMPILE], timeout))
     source, program, stamp = HERE / "libtorch_step.cpp", work / "libtorch_step", work / "libtorch_step.stamp"
     command = ["g++", "-std=c++20", "-O3", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{HERE.parent}"]

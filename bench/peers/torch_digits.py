@@ -1,10 +1,11 @@
-"""Trains a classifier of handwritten digits with PyTorch's DistributedDataParallel on the CPU, as its users write it: a TensorDataset, a
-DistributedSampler, a DataLoader, Adam.
+"""Trains a classifier of handwritten digits with PyTorch's DistributedDataParallel on the CPU, in the usual way: with a TensorDataset, a
+DistributedSampler, a DataLoader and Adam.
 
     torch_digits.py --data FOLDER [--world N] [--epochs E] [--batch B]
 
-FOLDER holds MNIST's training files (train-images-idx3-ubyte and train-labels-idx1-ubyte, not packed). B is the batch of a rank; each rank
-has one thread. Prints one JSON object: train_s is the time of all epochs, loss that of the last one, both of rank 0. run_digits starts it.
+FOLDER holds MNIST's training files (train-images-idx3-ubyte and train-labels-idx1-ubyte, uncompressed). B is the batch of a rank. Each rank
+has one thread. Prints one JSON object of rank 0: train_s is the time of all epochs; loss and accuracy are those of the last epoch. run_digits
+starts it.
 """
 
 import argparse
@@ -13,14 +14,14 @@ import sys
 import time
 from pathlib import Path
 
-sys.dont_write_bytecode = True  # no __pycache__ among the sources
+sys.dont_write_bytecode = True  # keeps __pycache__ out of the source folder
 
 import blocks
 import torch_ranks
 
 
 def digits(folder):
-    """Images as (byte / 255 - mean) / deviation, and their classes."""
+    """Returns the images [samples, 1, 28, 28] as (byte / 255 - mean) / deviation, and their classes [samples]."""
     import numpy
     import torch
 

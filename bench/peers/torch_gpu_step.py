@@ -1,12 +1,12 @@
-"""How long a training step of PyTorch takes on a GPU, with the models, losses, optimizers and batches of bench/common/configs.hpp.
+"""Measures a training step of PyTorch on a GPU, with the models, losses, optimizers and batch sizes of bench/common/configs.hpp.
 
     torch_gpu_step.py --config toy|mnist|ae|wide --mode eager|graph [--precision float32|tf32|bfloat16]
                       [--steps N] [--pairs P | --turns]
 
-On a batch that lies on the GPU. eager: as a program says it. graph: forward, backward and the optimizer's step captured as one CUDA graph. The
-optimizers are PyTorch's fused ones. bfloat16: under torch.autocast, on parameters in float32. Prints one JSON object; median_us is the median
-over blocks of N steps, timed by events of the GPU. With --turns it makes two blocks for every line on its standard input, and prints an object
-each time. bench/peers/run_gpu starts it.
+The batch is in GPU memory. eager: without a graph. graph: forward, backward and the optimizer's step are captured as one CUDA graph. The
+optimizers are PyTorch's fused ones. bfloat16: torch.autocast, with parameters in float32. Prints one JSON object. median_us is the median
+over P blocks of N steps, timed by events of the GPU. With --turns, it runs two blocks for every line on its standard input, and prints an
+object each time. bench/peers/run_gpu starts it.
 """
 
 import argparse
@@ -15,17 +15,17 @@ import statistics
 import sys
 import time
 
-sys.dont_write_bytecode = True  # no __pycache__ among the sources
+sys.dont_write_bytecode = True  # keeps __pycache__ out of the source folder
 
 import blocks
 import torch
 import torch_step
 
-torch_step.torch = torch  # whose functions are used here
+torch_step.torch = torch  # torch_step's functions use this name
 
 
 def training_step(config, mode, precision):
-    """A function that makes one step, and one that gives the last loss."""
+    """Returns two functions: one executes a step, the other returns the last loss."""
     device = torch.device("cuda")
     torch.manual_seed(0)
     model, loss = torch_step.chained(torch_step.layers_of(config)).to(device), torch_step.loss_of(config)
@@ -68,7 +68,7 @@ def timed(step, count):
 
 
 def warm_up(step, seconds):
-    """Until the clocks of a GPU that had nothing to do have gone up."""
+    """Runs steps for `seconds`, so that an idle GPU raises its clocks."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         timed(step, 20)

@@ -1,4 +1,4 @@
-"""What the programs of PyTorch beside this file share: ranks, which start together and end together."""
+"""Shared by the PyTorch programs in this folder: ranks that start together and end together."""
 
 import os
 import sys
@@ -7,7 +7,8 @@ import blocks
 
 
 def import_torch(threads):
-    """The module. Only now: it takes seconds, which --help need not, and its threads are to be so many from the start."""
+    """Imports and returns the module. It is imported late for two reasons: the import takes seconds, which --help should not, and the number of
+    threads must be set before it."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
     import torch.distributed
@@ -27,10 +28,10 @@ def run_rank(world, body, rank, store):
 
     parent = os.getppid()
     blocks.die_with_parent()
-    if os.getppid() != parent:  # it has ended before the kernel knew
+    if os.getppid() != parent:  # the parent ended before prctl took effect
         os._exit(1)
     pin(rank, world)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # what this host is called may have no address
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # the name of this host may have no address
     store = distributed.FileStore(store, world)
     distributed.init_process_group("gloo", store=store, rank=rank, world_size=world)
     body(rank)
@@ -38,8 +39,8 @@ def run_rank(world, body, rank, store):
 
 
 def run(world, body):
-    """Calls body(rank), on processes where there are several ranks, each on a core of its own where there are enough. Whether all of them
-    succeeded; when one has not, the others are ended."""
+    """Calls body(rank) for each rank, in a process for each if there are several. Each rank is pinned to its own core if there are enough.
+    Returns whether all ranks succeeded. If one fails, the others are killed."""
     import multiprocessing
     from multiprocessing.connection import wait
 
@@ -47,8 +48,8 @@ def run(world, body):
         pin(0, 1)
         body(0)
         return True
-    fork = multiprocessing.get_context("fork")  # torch is there already and has not yet started a thread
-    # They find each other by a file, so that no port need be free; it is in memory, so that nothing is left of it however they end.
+    fork = multiprocessing.get_context("fork")  # fork is safe: torch is imported but has not started a thread yet
+    # The ranks rendezvous through a file, so that they need no free port. The file is in memory, so that it vanishes even if they are killed.
     store = os.memfd_create("store")
     ranks = [fork.Process(target=run_rank, args=(world, body, rank, f"/proc/self/fd/{store}")) for rank in range(world)]
     for process in ranks:

@@ -1,14 +1,13 @@
-"""How long a training step of PyTorch takes on the CPU, with the models, losses, optimizers and batches of bench/common/configs.hpp.
+"""Measures a training step of PyTorch on the CPU, with the models, losses, optimizers and batch sizes of bench/common/configs.hpp.
 
     torch_step.py step --config toy|mnist|ae|wide [--world N] [--threads K]
     torch_step.py pipe --config mnist|wide --schedule gpipe|1f1b [--world 2] [--micro-batches M] [--batch B]
 
-step, with more than one rank: DistributedDataParallel over Gloo, each rank with a batch of its own. pipe: torch.distributed.pipelining,
-the layers cut evenly between the ranks, Adam for both configurations as in bench/strategies. All else is as PyTorch has it unless told
-otherwise.
+step: with more than one rank, DistributedDataParallel over Gloo. Each rank has its own batch. pipe: torch.distributed.pipelining, with the
+layers divided evenly between the ranks, and Adam for both configurations, as in bench/strategies. All other settings are PyTorch's defaults.
 
-Prints one JSON object. median_us is the median over the steps of rank 0; the first steps are not timed. Starts its own ranks, which end
-with it, each on a core of its own where there are enough. run_step and run_pipelines start it.
+Prints one JSON object. median_us is the median over the steps of rank 0; the warm-up steps are not timed. Starts its own ranks, which end
+with it. Each rank is pinned to its own core if there are enough. run_step and run_pipelines start it.
 """
 
 import argparse
@@ -18,7 +17,7 @@ import sys
 import time
 from collections import namedtuple
 
-sys.dont_write_bytecode = True  # no __pycache__ among the sources
+sys.dont_write_bytecode = True  # keeps __pycache__ out of the source folder
 
 import blocks
 import torch_ranks
@@ -31,14 +30,14 @@ CONFIGS = {
     "wide": Config((1024, 2048, 2048, 2048, 1000), "ReLU", True, 128, False, False, 0.01, 15),
 }
 PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(adam=True, lr=1e-3, steps=6)}
-POOL = 16  # different batches, so that no step finds its input in the cache by luck
+POOL = 16  # number of batches in turn, so that the input of a step is not in the cache from the step before
 
 
 # ---- The model ------------------------------------------------------------------------------------------------------
 
 
 def layers_of(config):
-    """A list for each linear layer: itself and the activation behind it."""
+    """Returns a list for each linear layer: the layer and its activation, if any."""
     pairs = list(zip(config.widths, config.widths[1:]))
     layers = [[torch.nn.Linear(inputs, outputs, bias=config.bias)] for inputs, outputs in pairs]
     if config.activation:
@@ -61,7 +60,7 @@ def loss_of(config):
 
 
 def batches(config, rows):
-    """Pairs of input and target."""
+    """Returns POOL pairs of input [rows, in] and target: classes [rows], or the input itself for a squared error."""
     inputs = [torch.rand(rows, config.widths[0]) for _ in range(POOL)]
     if config.squared_error:
         return [(x, x) for x in inputs]
@@ -109,8 +108,8 @@ def pipeline_step(flags, rank):
 
 
 def measure(flags, rank):
-    """Median microseconds of a step."""
-    torch.manual_seed(rank if flags.mode == "step" else 0)  # data parallel: samples of its own; a pipeline: inputs and targets that fit
+    """Returns the median time of a step in microseconds."""
+    torch.manual_seed(rank if flags.mode == "step" else 0)  # each data-parallel rank draws its own samples; pipeline ranks draw the same ones
     step = (data_parallel_step if flags.mode == "step" else pipeline_step)(flags, rank)
     for number in range(flags.warm_up):
         step(number)

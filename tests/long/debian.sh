@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs every command of the README's code blocks on bare Debian systems, in a chroot each, from a clean clone of HEAD:
+# Runs every command of the README's code blocks on minimal Debian systems, each in a chroot, from a clean clone of HEAD:
 #   tests/long/debian.sh [SUITE...]      (bookworm and trixie if none is named)
-# The commands that build and test pdp run twice, as root and as a user without rights, and the tests once more with the system's clang if it
-# is 16 or newer. The mirror and apt's settings are those of this machine. Needs root, debootstrap (apt-get install debootstrap), git, 4 GB of
-# disk and 40 to 70 minutes for each suite on two cores.
+# The commands that build and test pdp run twice: as root and as an unprivileged user. The tests also run with the system's clang, if it is 16 or
+# newer. The mirror and apt's settings are those of this machine. Needs root, debootstrap (apt-get install debootstrap), git, 4 GB of disk, and
+# 40 to 70 minutes for each suite on two cores.
 set -euo pipefail
 exec </dev/null
 
@@ -19,12 +19,12 @@ skip() {
 for tool in debootstrap git apt-get findmnt; do
   command -v "$tool" >/dev/null || skip "$tool is not installed"
 done
-# shellcheck disable=SC2016  # the variable is apt's
+# shellcheck disable=SC2016  # apt expands the variable
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' | head -n 1)
 [[ -n $mirror ]] || skip "apt of this machine knows no mirror of Debian"
 
 work=$(mktemp -d)
-mounts=() # in the order in which they were made
+mounts=() # in the order of mounting
 clean_up() {
   local status=$? index
   for ((index = ${#mounts[@]} - 1; index >= 0; --index)); do
@@ -44,20 +44,20 @@ fail() {
   exit 1
 }
 
-# The commands of the README's code blocks.
+# The commands in the README's sh blocks, one a line.
 mapfile -t commands < <(awk '/^```/ { code = !code && $0 == "```sh"; next } code' "$root/README.md")
-# block LANGUAGE: the README's first code block in it.
+# block LANGUAGE: prints the README's first code block in this language.
 block() { awk -v fence='```'"$1" '/^```/ { inside = !done && $0 == fence; done = done || inside; next } inside' "$root/README.md"; }
 
-# inside COMMAND...: in the chroot, without this machine's environment.
+# inside COMMAND...: runs the command in the chroot, without this machine's environment.
 inside() { env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root chroot "$system" "$@"; }
 as_root() { inside bash -c "cd /srv/pdp && export $settings && $1"; }
 # as_user FOLDER COMMAND
 as_user() { inside su - tester -c "cd $1 && export $settings && $2"; }
-# Every build is one without a warning. The second build of a source takes the first one's object, in the same place.
+# Warnings are errors in every build. The second build of a source gets its object from ccache, because it has the same path.
 settings="CXXFLAGS=-Werror CCACHE_DIR=/var/tmp/ccache CCACHE_UMASK=000"
 
-# prepare SUITE: a bare system, with pdp in /srv/pdp.
+# prepare SUITE: installs a minimal system, with a clone of pdp in /srv/pdp.
 prepare() {
   local place
   system=$work/$1
@@ -77,7 +77,7 @@ prepare() {
   git clone --quiet --no-hardlinks "$root" "$system/srv/pdp"
 }
 
-# Builds all and runs the tests with the system's clang, if pdp supports it.
+# Builds everything and runs the tests with the system's clang, if pdp supports it.
 check_with_clang() {
   local version
   version=$(inside apt-cache show --no-all-versions clang | sed -n 's/^Version: \([0-9]*:\)\?\([0-9]*\).*/\2/p')
@@ -91,7 +91,7 @@ check_with_clang() {
   versions[-1]+=", clang $version"
 }
 
-# check SUITE
+# check SUITE: runs all commands on this suite.
 check() {
   local command said workflows=0
   prepare "$1"
@@ -103,7 +103,7 @@ check() {
   done
   ((workflows >= 2)) || fail "the README has $workflows commands with 'cmake --workflow '; expected 2 or more"
 
-  # In the same place, for the user.
+  # The same folder, now for the user.
   rm -rf "$system/srv/pdp/build"
   inside chown -R tester:tester /srv/pdp
   install -d "$system/home/tester/my_program"
@@ -119,7 +119,7 @@ check() {
     ran=$((ran + 1))
   done
 
-  # The program that the installed pdp has made, where there are digits and where there are none.
+  # Runs the program that was built with the installed pdp, in a folder with the digits and in one without.
   said=$(as_user /srv/pdp "/home/tester/my_program/build/my_program --ranks 2")
   [[ $said == *"test accuracy 0."* ]] || fail "the installed pdp's program says: $said"
   if said=$(as_user /home/tester/my_program build/my_program 2>&1) || [[ $said != *"share/pdp/mnist"* ]]; then

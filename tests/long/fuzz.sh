@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every fuzzer (tests/*/fuzz_*.cpp) under AddressSanitizer and UBSan, and prints a line of JSON for each:
+# Runs every fuzzer (tests/*/fuzz_*.cpp) under AddressSanitizer and UBSan, and prints one JSON object a line for each:
 #   tests/long/fuzz.sh [SECONDS]      for each fuzzer; 60 unless given
-# An input that makes one fail stays in build/fuzz-findings. CXX: a clang with libFuzzer, clang++-16 unless set.
+# An input that makes a fuzzer fail is kept in build/fuzz-findings. CXX: a clang with libFuzzer (default: clang++-16).
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles all headers for musl, the C library of Alpine Linux, with the clang, libc++ and musl of the package ziglang from the Python
-# package index.
+# Compiles the headers for musl, the C library of Alpine Linux, with the clang, libc++ and musl of the PyPI package ziglang. Headers that need
+# CUDA, NCCL, MPI, Gloo or oneDNN are left out.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 
@@ -18,7 +18,7 @@ python3 -m venv "$work/python" >"$work/log" 2>&1 || skip "python3 cannot make a 
 export ZIG_GLOBAL_CACHE_DIR=$work/cache ZIG_LOCAL_CACHE_DIR=$work/cache
 zig=("$work/python/bin/python" -m ziglang)
 
-# The system's headers of other libraries, and of the kernel, without those of glibc beside them.
+# Copies the system's headers of other libraries and of the kernel, because glibc's headers are in the same folder.
 mkdir "$work/include"
 for name in zlib.h zconf.h fmt asio asio.hpp nlohmann linux asm-generic openssl; do
   [[ -e /usr/include/$name ]] || skip "this machine has no /usr/include/$name"

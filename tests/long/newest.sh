@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles all headers and the examples against the newest fmt, Asio, Eigen, CLI11 and JSON for Modern C++ that Debian has packaged, with
-# g++ and with clang 16. Downloads the packages from this machine's own Debian mirror and unpacks them to a temporary folder.
+# Compiles the headers and the examples against the newest fmt, Asio, Eigen, CLI11 and JSON for Modern C++ in Debian, with g++ and, if it is
+# installed, clang 16. Headers that need CUDA, NCCL, MPI, Gloo or oneDNN are left out. Downloads the packages from this machine's Debian mirror
+# and unpacks them to a temporary folder.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 
@@ -17,7 +18,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# ---- The packages: an apt of its own, whose only sources are the development suites of the mirror ---------------------
+# ---- The packages: apt with separate settings, whose only sources are the development suites of the mirror ------------
 
 mirror=$(apt-get indextargets 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' --format '$(SITE)' 2>/dev/null | head -n 1)
 [[ -n $mirror ]] || skip "apt knows no mirror of Debian"
@@ -59,7 +60,7 @@ printf '%s\n' "${newest[@]}"
 
 # ---- The sources ----------------------------------------------------------------------------------------------------
 
-# Other libraries than these five are for other tests.
+# Headers that need further libraries are left to other tests.
 (cd include && find pdp -name '*.hpp' ! -path 'pdp/cuda/*' ! -path '*/cuda_thread*' ! -path '*/nccl*' ! -path '*/gloo*' ! -path '*/mpi*' \
   ! -path '*/onednn*') | sort | sed 's/.*/#include <&>/' >"$work/headers.cpp"
 sources=("$work/headers.cpp" examples/*.cpp examples/common/*.cpp)
@@ -70,7 +71,7 @@ options=(-std=c++20 -fsyntax-only -Wall -Wextra -Wconversion -Wshadow -Werror -D
 compilers=(g++)
 if command -v clang++-16 >/dev/null; then compilers+=(clang++-16); fi
 
-# A header of the system's own in place of a new one would make this test say nothing.
+# Checks that each compiler includes the new headers and not those of the system, which would make this test meaningless.
 for compiler in "${compilers[@]}"; do
   for source in "$work/headers.cpp" examples/common/command_line.cpp; do
     "$compiler" "${options[@]}" -Wno-unused-command-line-argument -M "$source"

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Starts mnist_zero with more ranks than there are cores, and checks that each start succeeds:
+# Runs mnist_zero repeatedly with more ranks than cores, and checks that every run succeeds:
 #   tests/long/starts.sh [STARTS [RANKS]]      200 starts of 128 ranks unless given
-# The program is build/release/examples/mnist_zero, which it builds first. PDP_TEST_BUILD names a build folder to use instead, which has
-# examples/mnist_zero.
+# Builds build/release/examples/mnist_zero first. If PDP_TEST_BUILD names a build folder, its examples/mnist_zero is used instead.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts pdp's ranks by PyTorch's torchrun, which it installs from PyPI into a folder of its own (6 GB, deleted at the end). PDP_TEST_TORCHRUN
-# names a torchrun to use instead, PDP_TEST_BUILD a build folder that has mnist_ddp and launch_program.
+# Starts pdp's ranks by PyTorch's torchrun. Installs PyTorch from PyPI into a temporary folder (6 GB, deleted at the end), and builds the programs
+# there. PDP_TEST_TORCHRUN names a torchrun to use instead, PDP_TEST_BUILD a build folder that has mnist_ddp and launch_program.
 set -euo pipefail
 
 cd "$(dirname "$(realpath "$0")")/../.."
@@ -8,14 +8,14 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checks=0
 
-# fail WORDS: with what the last job has said.
+# fail WORDS: prints WORDS and the output of the last job, and exits.
 fail() {
   echo "torchrun: $*; it said:"
   tail -n 30 "$work"/*.out
   exit 1
 }
 
-# job NAME EXPECTED COMMAND...: the command ends well and prints that line, once.
+# job NAME EXPECTED COMMAND...: checks that the command succeeds and that exactly one line of its output matches EXPECTED.
 job() {
   local -r name=$1 expected=$2
   shift 2
@@ -26,7 +26,8 @@ job() {
   echo "$name: $expected"
 }
 
-# two_agents NAME EXPECTED ARGUMENTS OF AGENT 0 -- ARGUMENTS OF BOTH: two torchruns, each with an address of its own.
+# two_agents NAME EXPECTED ARGUMENT...: runs two torchruns, each with its own address. AGENT in an argument becomes the number of the torchrun, 0
+# or 1. Checks that both succeed and that exactly one line of their output matches EXPECTED.
 two_agents() {
   local -r name=$1 expected=$2
   local agent status=0 arguments
@@ -72,7 +73,7 @@ readonly mnist=("$build/examples/mnist_ddp" --data examples/data/mnist --epochs 
 export OMP_NUM_THREADS=1
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# Kills one rank of the first attempt, as soon as all ranks are connected.
+# A script that kills the last rank of the first attempt when all ranks are connected. Later attempts train.
 cat >"$work/killed_once" <<SCRIPT
 #!/usr/bin/env bash
 if [[ -e $work/killed ]]; then exec ${mnist[*]@Q}; fi
@@ -114,7 +115,7 @@ forget
 port=$(free_port)
 two_agents "a killed rank of two agents" "test accuracy" --max-restarts 3 --node-rank AGENT --master-addr 127.0.0.1 --master-port "$port" --no-python "$work/killed_once"
 
-# Two jobs at once, for which torchrun has chosen the ports.
+# Two jobs at once, with ports that torchrun chooses.
 "$torchrun" --nproc-per-node 2 --no-python "$program" sum >"$work/beside" 2>&1 &
 beside=$!
 job "beside another job" "ranks 2 sum 3" "$torchrun" --nproc-per-node 2 --no-python "$program" sum

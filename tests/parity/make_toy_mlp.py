@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes PyTorch's side of the comparison with toy_mlp: a small set, first parameters, and the losses that PyTorch has on them.
+"""Makes the reference data for toy_mlp with PyTorch: a small dataset, initial parameters, and PyTorch's training losses.
 
     pip install torch safetensors numpy
     python3 tests/parity/make_toy_mlp.py        writes toy_mlp.safetensors, toy_mlp_init.safetensors and toy_mlp_losses.csv beside itself
 
-The tests read what it has written; they need no PyTorch. Run it again to see that another version gives the same losses.
+The tests read these files and need no PyTorch. Run the script again to check that another version gives the same losses.
 """
 import pathlib
 
@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 HERE = pathlib.Path(__file__).resolve().parent
 DIM_IN, DIM_HIDDEN, CLASSES, LAYERS = 24, 16, 5, 4
 TRAIN, TEST, BATCH, STEPS, RATE = 200, 40, 16, 200, 0.1
-RANKS = 2  # ranks that share the data take a batch each
+RANKS = 2  # data-parallel ranks have a batch each
 
 
 def make_set():
@@ -34,7 +34,7 @@ def make_model():
 
 
 def losses(model, x, y, batch):
-    """The mean loss over each step's batch, before its update. Batches come in order; the short last one is dropped."""
+    """Trains the model and returns the mean loss of each step's batch, before its update. Batches are in order; a short last one is dropped."""
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - 0.7 * step / STEPS)
     found = []
