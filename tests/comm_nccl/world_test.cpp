@@ -405,7 +405,7 @@ TEST_CASE("Nccl::allocate throws on every rank if the sizes differ, and the worl
     }
   });
   CHECK_THAT(thrown[0].what(), Contains("rank 0 allocates 400 bytes, but rank 1 allocates 0; all ranks must allocate the same size"));
-  CHECK_THAT(thrown[1].what(), Contains("rank 1 allocates 0 bytes, but rank 0 400"));
+  CHECK_THAT(thrown[1].what(), Contains("rank 1 allocates 0 bytes, but rank 0 allocates 400"));
 }
 
 TEST_CASE("Nccl registers memory on all ranks of a group or on none", "[comm][nccl][allocate]") {
