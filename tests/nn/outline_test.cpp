@@ -57,7 +57,7 @@ TEST_CASE("nn::outline takes the width of the sample for a model of any width", 
 
 TEST_CASE("nn::outline rejects a sample that the model does not accept, with layer and widths", "[nn]") {
   const auto message = support::message_of<pdp::ShapeError>([] { (void)nn::outline(Sequential{Tanh{}, Linear{784, 10}}, Shape{28, 27}); });
-  CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 784") && Contains("gives 756"));
+  CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 784") && Contains("its input has 756"));
 }
 
 TEST_CASE("passes_gradient is true for layers behind parameters and for a Residual with parameters", "[nn]") {

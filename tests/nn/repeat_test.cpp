@@ -51,7 +51,7 @@ TEST_CASE("Repeat rejects a count below 1", "[nn]") {
 TEST_CASE("Repeat rejects a block that changes the width if the count is above 1", "[nn]") {
   CHECK(nn::leaves(Repeat{1, Linear{4, 3}}) == 1);
   const auto message = support::message_of<pdp::ShapeError>([] { Repeat{2, Sequential{Tanh{}, Linear{4, 3}}}; });
-  CHECK_THAT(message.value(), Contains("layer 1.1 (Linear)") && Contains("expects 4") && Contains("gives 3"));
+  CHECK_THAT(message.value(), Contains("layer 1.1 (Linear)") && Contains("expects 4") && Contains("its input has 3"));
 }
 
 TEST_CASE("Repeat counts its leaves and computes its width at compile time", "[nn]") {

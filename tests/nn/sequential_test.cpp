@@ -54,18 +54,18 @@ TEST_CASE("Sequential rejects widths that do not fit and names the layer and bot
     return support::message_of<pdp::ShapeError>([&] { Sequential{Linear{784, hidden}, Relu{}, Linear{second, 10}}; });
   };
   CHECK(!message(64, 64));
-  CHECK_THAT(message(64, 65).value(), Contains("layer 2 (Linear)") && Contains("expects 65") && Contains("gives 64"));
-  CHECK_THAT(message(1, 64).value(), Contains("expects 64") && Contains("gives 1"));
+  CHECK_THAT(message(64, 65).value(), Contains("layer 2 (Linear)") && Contains("expects 65") && Contains("its input has 64"));
+  CHECK_THAT(message(1, 64).value(), Contains("expects 64") && Contains("its input has 1"));
 }
 
 TEST_CASE("Sequential checks widths across containers and names the full path of the layer", "[nn]") {
   const auto nested = support::message_of<pdp::ShapeError>([] {
     Sequential{Linear{4, 6}, Tanh{}, Sequential{Relu{}, Sequential{Linear{5, 3}}}};
   });
-  CHECK_THAT(nested.value(), Contains("layer 2.1.0 (Linear)") && Contains("expects 5") && Contains("gives 6"));
+  CHECK_THAT(nested.value(), Contains("layer 2.1.0 (Linear)") && Contains("expects 5") && Contains("its input has 6"));
 
   const auto residual = support::message_of<pdp::ShapeError>([] { Sequential{Linear{4, 6}, Residual{Sequential{Tanh{}, Linear{5, 5}}}}; });
-  CHECK_THAT(residual.value(), Contains("layer 1 (Residual)") && Contains("expects 5") && Contains("gives 6"));
+  CHECK_THAT(residual.value(), Contains("layer 1 (Residual)") && Contains("expects 5") && Contains("its input has 6"));
 }
 
 TEST_CASE("Sequential counts its leaves and computes its widths at compile time", "[nn]") {

@@ -221,7 +221,7 @@ TEST_CASE("Stage leaves zero gradients for a batch without rows, or adds nothing
 
 TEST_CASE("Stage rejects a sample shape that its model does not accept", "[nn]") {
   const auto message = support::message_of<pdp::ShapeError>([] { Stage{some_model(), Shape{7}, {{0, 6}}, 1}; });
-  CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 6") && Contains("gives 7"));
+  CHECK_THAT(message.value(), Contains("layer 1 (Linear)") && Contains("expects 6") && Contains("its input has 7"));
 }
 
 }  // namespace stage_test
