@@ -39,13 +39,12 @@
 
 namespace pdp {
 
-/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and makes the same calls on it. Borrows
-/// the communicator.
+/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and the same calls on it unless a call
+/// says otherwise. Borrows the communicator.
 ///
-/// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. If the arguments of a rank differ from
-/// those of the others (see check_agreement), every rank throws. Before the first step, and at the beginning of fit(), evaluate() and
-/// set_parameters(), the ranks also compare the call and its arguments. Before the first step with new parameters, they compare these, too.
-/// A step sends no message for that.
+/// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. Every rank throws if the ranks'
+/// arguments differ (see check_agreement). Before the first step, and in fit(), evaluate() and set_parameters(), the ranks also compare the
+/// call and its arguments. Before the first step with new parameters, they compare these, too. A step sends no message for that.
 template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -101,15 +100,14 @@ class Trainer {
   /// update. Ranks may give different numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and
   /// give the same rows.
   ///
-  /// `global_rows` is the number of rows on all ranks, or 0 if the caller does not know it. If it is given, each rank's share must follow
-  /// from it: ranks on GPUs use it to find a step that they have recorded together, and replay that. A rank whose share differs from the
-  /// recorded one throws ConfigError.
+  /// `global_rows` is the number of rows on all ranks, or 0 if unknown. If it is given, each share must follow from it: ranks
+  /// on GPUs replay the step that they have recorded for it. A rank whose share differs from the recorded one throws ConfigError.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();
   }
-  /// The two halves of step(). start() may return before a device has finished the step. The rows may be changed then, unless they lie on
-  /// the device. finish() waits for the step and returns its totals.
+  /// The two halves of step(). start() may return before a device has finished the step; only rows on the device must stay unchanged then.
+  /// finish() waits for the step and returns its totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
@@ -120,9 +118,8 @@ class Trainer {
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
   /// with the next epoch and its order. Throws LabelError, with the numbers of the step and of the sample, if a class is out of range.
   ///
-  /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. Without on_step, a
-  /// GPU that replays steps as graphs gets the next step before the host knows the totals of the last one. This is not done under
-  /// NonFinite::stop, by which a gradient that is not finite ends the training.
+  /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. Without on_step and
+  /// NonFinite::stop, a GPU that replays steps as graphs gets the next step before the host knows the totals of the last one.
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
@@ -182,7 +179,7 @@ class Trainer {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
   }
 
-  /// Returns loss and accuracy over a dataset, of which each rank evaluates its share. Every rank makes this call.
+  /// Returns loss and accuracy over a dataset, of which each rank evaluates its share.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(*world_, engine_.stage().device(),
@@ -210,8 +207,8 @@ class Trainer {
     return evaluate(data).accuracy();
   }
 
-  /// Returns the model's outputs for any number of rows of this rank. If other ranks hold parts of the model, all ranks make this call: in
-  /// Zero's stage 3 with any number of rows each, in a pipeline or a tensor-parallel group with the same rows.
+  /// Returns the model's outputs for any number of rows. A rank that holds the whole model may make this call alone. In Zero's stage 3 the
+  /// ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
   [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
     std::vector<T> outputs;
     const Matrix<const T> rows = rows_of(x);
@@ -227,8 +224,7 @@ class Trainer {
     return outputs;
   }
 
-  /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them, and nothing on the others. Every rank makes
-  /// this call.
+  /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them, and nothing on the others.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
     auto& stage = engine_.stage();
     const engine::Contributions from{stage.outline(), carried_out_plans(),
@@ -236,26 +232,23 @@ class Trainer {
     const auto all = engine::collect(*world_, stage, from);
     return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
   }
-  /// Sets the parameters of the model. Every rank makes this call with all parameters and takes those that it holds. `source` names their
-  /// origin in messages. Throws ConfigError on every rank if a rank was given others than rank 0, and FileError if they are those of
-  /// another model. It changes nothing then.
+  /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws
+  /// ConfigError on every rank if a rank was given others than rank 0, or FileError if they fit another model; it changes nothing then.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
   /// Turns the tracing of steps for timeline() on or off. A traced step begins with a barrier. On a GPU it waits for each of its
-  /// instructions, so it takes longer there. Every rank makes this call.
+  /// instructions, so it takes longer there.
   void trace(bool on) { engine_.trace(on); }
-  /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced. Every rank
-  /// makes this call.
+  /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced.
   [[nodiscard]] engine::Timeline timeline() {
     if (engine_.times().empty()) return {};
     return engine::collect_timeline(*world_, engine_.stage().device(), carried_out_plans(), engine_.times());
   }
 
-  /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values. Every rank makes this
-  /// call.
+  /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values.
   void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 
  private:
@@ -266,8 +259,7 @@ class Trainer {
     agreed_ = true;
   }
 
-  /// Calls `prepare`, which precedes the engine's part of a step, and returns its result. If it throws, this rank counts the step as
-  /// missed.
+  /// Calls `prepare`, which precedes the engine's part of a step, and returns its result. If it throws, counts the step as missed here.
   template <class F>
   auto prepare_step(const F& prepare) {
     try {

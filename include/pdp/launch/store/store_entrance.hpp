@@ -51,7 +51,7 @@ inline void TcpStoreServer::refuse_more(int error) {
         text("the job's store, which rank 0 (or the launcher) hosts, holds the connections of ", guests_.size(), " of ", self_.size,
              " ranks and cannot take another one: ", comm::describe_system_error(error))});
   tell_failure();
-  spare_.close();  // room for one guest at a time, which is told the failure and leaves
+  spare_.close();  // frees a descriptor for one client at a time, which gets the failure and is disconnected
 }
 
 inline void TcpStoreServer::welcome(comm::Descriptor socket) {
