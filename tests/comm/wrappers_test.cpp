@@ -123,7 +123,7 @@ TEST_CASE("Checked throws MismatchedCollective with both calls on every rank, al
        "split on rank 0 (call 1 of its group), barrier on rank 1"},
       {[&](Checked& world) { world.all_gather(share(counts, world), std::vector<float>(4), counts); },
        [&](Checked& world) { world.all_gather(share(others, world), std::vector<float>(4), others); },
-       "ranks of one group gave different counts to one call: all_gather of 4 float32 on rank 0 and on rank 1"}};
+       "ranks of one group passed different counts to one call: all_gather of 4 float32 on rank 0 and on rank 1"}};
   for (const Fault& fault : faults) {
     const auto errors = pdp::testing::errors<comm::Thread>(3, [&](comm::Thread& world) {
       Checked checked{std::move(world)};
@@ -141,6 +141,17 @@ TEST_CASE("Checked throws MismatchedCollective with both calls on every rank, al
     });
     for (const auto& error : errors) CHECK_THAT(error.what(), Contains(fault.words));
   }
+}
+
+TEST_CASE("Checked names ranks by their numbers in the world, also in a group", "[comm][checked][mismatch]") {
+  const auto errors = pdp::testing::errors<comm::Thread>(4, [](comm::Thread& world) {
+    comm::Checked checked{std::move(world)};
+    comm::Checked part = checked.split(checked.rank() / 2, -checked.rank());  // ranks 1, 0 and ranks 3, 2
+    if (checked.rank() < 2) return;
+    part.broadcast(std::array<float, 2>{}, checked.rank() - 2);
+  });
+  for (const std::size_t rank : {2, 3})
+    CHECK_THAT(errors[rank].what(), Contains("broadcast of 2 float32 with root 1 on rank 3") && Contains("with root 0 on rank 2"));
 }
 
 TEST_CASE("Any and Instrumented can wrap each other", "[comm][any][instrumented]") {

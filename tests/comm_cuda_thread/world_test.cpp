@@ -298,7 +298,7 @@ TEST_CASE("CudaThread throws MismatchedCollective with both calls only if calls 
                                                                     {"with root 0 on rank 0", "with root 1 on rank 1"},
                                                                     {"send of 8 float32 with tag 3", "send of 7 float32 with tag 3"},
                                                                     {"", ""},
-                                                                    {"gave different counts to one call: all_to_all", ", which expects "}}};
+                                                                    {"passed different counts to one call: all_to_all", ", which expects "}}};
   for (const Thrown& error : errors) {
     CHECK(error.is<pdp::MismatchedCollective>() == (what != 4));
     if (what != 4)
@@ -315,7 +315,7 @@ TEST_CASE("CudaThread throws MismatchedCollective if ranks give different counts
   });
   for (const Thrown& error : errors) {
     CHECK(error.is<pdp::MismatchedCollective>());
-    CHECK_THAT(error.what(), Contains("gave different counts to one call: all_gather of 6 float32"));
+    CHECK_THAT(error.what(), Contains("passed different counts to one call: all_gather of 6 float32"));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/envelope.hpp>
 #include <pdp/comm/failure.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::comm {
@@ -24,9 +26,12 @@ namespace detail {
 class CallComparison {
  public:
   /// `failure`: the failure that has ended the world, if there is one. All groups of the world share it.
-  CallComparison(std::shared_ptr<std::optional<Failure>> failure, int ranks);
+  /// `ranks`: the ranks of this group by their numbers in the world.
+  CallComparison(std::shared_ptr<std::optional<Failure>> failure, std::vector<int> ranks);
 
   [[nodiscard]] const std::shared_ptr<std::optional<Failure>>& failure() const { return failure_; }
+  /// Returns the number in the world of a rank of this group.
+  [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
   /// Throws the failure that has ended the world, if there is one.
   void check() const;
   /// Returns the description of the next collective of this rank. Throws as check() does.
@@ -38,7 +43,8 @@ class CallComparison {
 
  private:
   std::shared_ptr<std::optional<Failure>> failure_;  // of the world: its groups end with it
-  std::vector<Envelope> calls_;                      // of all ranks
+  std::vector<int> ranks_;
+  std::vector<Envelope> calls_;  // of all ranks
   std::uint64_t sequence_ = 0;
 };
 
@@ -56,7 +62,8 @@ class CheckedCalls : public WrappedCalls<C> {
  public:
   using Work = typename C::Work;
 
-  explicit CheckedCalls(C inner) : CheckedCalls{std::move(inner), std::make_shared<std::optional<Failure>>()} {}
+  explicit CheckedCalls(C inner)
+      : WrappedCalls<C>{std::move(inner)}, comparison_{std::make_shared<std::optional<Failure>>(), numbers_from_0(inner_.size())} {}
 
   Work start(const Request& request) {
     if (request.verb == Verb::send)
@@ -67,12 +74,21 @@ class CheckedCalls : public WrappedCalls<C> {
   }
   [[nodiscard]] CheckedCalls split(int color, int key) {
     compare({.verb = Verb::split});
-    return CheckedCalls{inner_.split(color, key), comparison_.failure()};
+    C group = inner_.split(color, key);
+    const int here = comparison_.rank_in_world(inner_.rank());
+    std::vector<int> ranks(as_size(group.size()));
+    exchange_records(group, std::as_bytes(std::span{&here, 1}), std::as_writable_bytes(std::span{ranks}));
+    return CheckedCalls{std::move(group), {comparison_.failure(), std::move(ranks)}};
   }
 
  private:
-  CheckedCalls(C inner, std::shared_ptr<std::optional<Failure>> failure)
-      : WrappedCalls<C>{std::move(inner)}, comparison_{std::move(failure), inner_.size()} {}
+  CheckedCalls(C group, detail::CallComparison comparison) : WrappedCalls<C>{std::move(group)}, comparison_{std::move(comparison)} {}
+
+  static std::vector<int> numbers_from_0(int count) {
+    std::vector<int> numbers(as_size(count));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+  }
 
   void compare(const Request& request) {
     const Envelope call = comparison_.next(request);

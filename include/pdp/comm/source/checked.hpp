@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <pdp/comm/backend/request.hpp>
 #include <pdp/comm/checked.hpp>
@@ -19,8 +20,8 @@
 
 namespace pdp::comm::detail {
 
-PDP_INLINE CallComparison::CallComparison(std::shared_ptr<std::optional<Failure>> failure, int ranks)
-    : failure_{std::move(failure)}, calls_(as_size(ranks)) {}
+PDP_INLINE CallComparison::CallComparison(std::shared_ptr<std::optional<Failure>> failure, std::vector<int> ranks)
+    : failure_{std::move(failure)}, ranks_{std::move(ranks)}, calls_(ranks_.size()) {}
 
 PDP_INLINE void CallComparison::check() const {
   if (*failure_) (*failure_)->raise();
@@ -51,11 +52,12 @@ PDP_INLINE void CallComparison::compare() {
     Envelope same_counts = theirs;
     same_counts.channel = first.channel;
     if (first != same_counts) {
-      *failure_ = mismatch(first, 0, theirs, as_int(other));
+      *failure_ = mismatch(first, ranks_.front(), theirs, ranks_[other]);
     } else {
-      *failure_ = Failure{Failure::Kind::mismatch, 0,
-                          text("ranks of one group gave different counts to one call: ", describe(first), " on rank 0 and on rank ", other,
-                               " (call ", first.sequence, " of its group); pass the same list of counts on all ranks")};
+      *failure_ = Failure{Failure::Kind::mismatch, ranks_.front(),
+                          text("ranks of one group passed different counts to one call: ", describe(first), " on rank ", ranks_.front(),
+                               " and on rank ", ranks_[other], " (call ", first.sequence,
+                               " of its group); pass the same list of counts on all ranks")};
     }
   }
   check();
