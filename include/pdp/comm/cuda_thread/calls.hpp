@@ -30,7 +30,7 @@ inline Call& begin(Group& group, const Request& request) {
   call.out = request.out;
   call.cut = checked.shards;
   call.received = checked.received;
-  if (!request.is_even()) std::swap(call.begins, group.begins());  // keeps the buffers that the shards borrow
+  if (!request.is_even()) std::swap(call.begins, group.begins());  // the checked shards borrow these buffers
   if (request.verb != Verb::send) return group.start(call);
   call.to = request.to;
   call.from = request.from;

@@ -24,7 +24,7 @@ namespace pdp::comm::cuda_thread {
 /// A collective has three steps, and none of them blocks the host:
 /// 1. Each rank publishes its call.
 /// 2. When a rank sees the calls of all ranks, it enqueues its part on its stream, after the earlier work of all callers' streams.
-/// 3. When all ranks have enqueued their parts, its stream waits for all of them.
+/// 3. When all ranks have enqueued their parts, each rank's stream waits for all parts.
 ///
 /// The next collective of the group starts step 2 only after step 3. A message is enqueued by its receiver.
 ///
@@ -43,9 +43,9 @@ class Group {
   [[nodiscard]] const std::shared_ptr<Rank>& shared_owner() const { return owner_; }
   [[nodiscard]] int rank_in_world(int rank) const { return ranks_[as_size(rank)]; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; }
-  /// Returns the number of collectives that were started.
+  /// Returns the number of collectives that have been started.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  /// Scratch memory for the beginnings of shards while a call is checked.
+  /// Returns scratch memory for the offsets of shards, used while a call is checked.
   [[nodiscard]] std::array<CallChecks::Begins, 2>& begins() { return begins_; }
 
   /// Throws ConfigError for pageable host memory and for memory of another GPU.
@@ -54,10 +54,10 @@ class Group {
   [[nodiscard]] Call& fresh(const Envelope& envelope);
   Call& start(Call& call);
   Call& start_message(Call& call);
-  /// Gathers `mine` of all ranks into `all`, in the order of ranks, and waits until that is complete. Both lie in host memory.
+  /// Gathers `mine` of all ranks into `all`, in the order of ranks. Both lie in host memory. Blocks until the call is complete.
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
 
-  /// Moves all calls as far as possible without waiting. Returns whether any moved.
+  /// Advances all calls as far as possible without waiting. Returns whether any advanced.
   bool advance();
   /// Returns whether a call is complete. Polls the event of a closed call.
   [[nodiscard]] bool look(Call& call);
@@ -70,21 +70,27 @@ class Group {
   [[nodiscard]] World& world() const { return owner_->world(); }
   [[nodiscard]] World::Seat& seat(int rank) const { return world().seat(rank_in_world(rank)); }
 
+  /// Publishes a call to the other ranks.
   void show(Call& call);
   bool advance_collective(Call& call);
   bool advance_message(Call& call);
   /// Returns the call of rank `other` that belongs to the same collective, or null if it is not published yet.
   [[nodiscard]] Call* find(const Call& call, int other) const;
+  /// Finds the calls of all ranks that belong to the same collective. Returns whether all are published.
   [[nodiscard]] bool find_all(Call& call);
   void find_messages();
+  /// Ends the world with a mismatch if the call of rank `other` differs from this rank's.
   void compare(const Call& call, const Call& theirs, int other);
   /// Calls f to enqueue work on this rank's stream. If the world has failed, throws its failure instead.
   template <class F>
   void give(const Call& call, const F& f);
   void follow(cudaEvent_t event) { cuda::check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, event, 0)); }
   void mark(cudaEvent_t event) { cuda::check("cudaEventRecord", cudaEventRecord(event, stream_)); }
-  /// Throws PeerLost if a rank that the call waits for has left without doing its part. First looks once more for what that rank published.
+  /// Throws PeerLost if a rank that the call waits for has left without doing its part. First looks once more for a call that the other
+  /// rank may have published.
   void check_peers(const Call& call);
+  /// Returns whether rank `other` has taken its next step in this collective: published its call or, if this rank has found that call,
+  /// enqueued its part.
   [[nodiscard]] bool has_shown(const Call& call, int other) const;
 
   std::shared_ptr<Rank> owner_;

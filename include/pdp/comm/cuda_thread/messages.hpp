@@ -25,7 +25,7 @@ inline Call& Group::start_message(Call& call) {
   return call;
 }
 
-/// Matches all receives under one lock, so that messages of one pair and tag keep their order.
+/// Matches all receives under one lock, so that messages between two ranks with the same tag keep their order.
 inline void Group::find_messages() {
   const std::lock_guard lock{world().mutex()};
   for (Call* call : messages_) {
@@ -58,7 +58,7 @@ inline bool Group::advance_message(Call& call) {
       Parts{call, rank_, owner_->device(), stream_}.copy(call.out, theirs.in);
       mark(call.end);
     });
-    theirs.taken.store(&call, std::memory_order_release);  // this rank no longer reads it
+    theirs.taken.store(&call, std::memory_order_release);  // this rank no longer reads `theirs`
     seat(call.from).bell.ring();
     call.has_received = moved = true;
   }

@@ -12,11 +12,12 @@
 namespace pdp::comm::cuda_thread {
 
 /// One rank's part of a collective, enqueued on its stream. In a reduction, the rank combines its share of all ranks' values and writes the
-/// result to each destination. In other collectives, the receiver copies.
+/// result to each destination. In other collectives, each receiver copies from the memory of the senders.
 class Parts {
  public:
   Parts(const Call& call, int rank, int device, cudaStream_t stream) : call_{call}, rank_{rank}, device_{device}, stream_{stream} {}
 
+  /// Enqueues this rank's part. A barrier has none.
   void give() {
     const int size = as_int(call_.all.size()), root = call_.envelope.root;
     switch (call_.envelope.verb) {
@@ -54,6 +55,7 @@ class Parts {
     }
   }
 
+  /// Enqueues a copy, unless both spans are the same memory.
   void copy(const ErasedSpan& to, const ErasedSpan& from) {
     if (to.data == from.data || to.count == 0) return;
     cuda::check("cudaMemcpyAsync", cudaMemcpyAsync(to.data, from.data, to.bytes(), cudaMemcpyDefault, stream_));

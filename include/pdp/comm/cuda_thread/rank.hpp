@@ -19,8 +19,8 @@
 
 namespace pdp::comm::cuda_thread {
 
-/// The state that all groups of one rank share. A wait for one call moves the calls of all groups, so ranks may wait for them in different
-/// orders.
+/// The state that all groups of one rank share. Waiting for one call advances the calls of all groups, so ranks may wait for calls of
+/// different groups in different orders.
 class Rank {
  public:
   Rank(std::shared_ptr<World> world, int number) : world_{std::move(world)}, number_{number} {}
@@ -60,13 +60,16 @@ class Rank {
 
   void abort(const std::string& reason) { end({Failure::Kind::lost, number_, reason}); }
   void progress() { advance(); }
-  /// Moves all calls as far as possible without waiting. Returns whether any moved. Throws the failure of the world, if it has failed.
+  /// Advances all calls as far as possible without waiting. Returns whether any advanced. Throws the failure of the world, if it has
+  /// failed.
   bool advance();
-  /// Waits until a call reaches `state`, which is closed or complete. Throws Timeout at the deadline.
+  /// Waits until a call reaches `state`, which must be closed or complete. Throws Timeout at the deadline.
   void wait(Call& call, Call::State state);
   /// Returns whether finish() would return or throw at once.
   [[nodiscard]] bool done(Call& call);
+  /// Waits until the call is complete, and takes it back.
   void finish(Call& call);
+  /// Makes `stream` wait for the call. Takes the call back once it is closed.
   void finish_on(Call& call, cudaStream_t stream);
   /// Takes back a call that its owner does not wait for. Ends the world if the call is not complete.
   void abandon(Call& call) noexcept;

@@ -60,7 +60,8 @@ inline cuda::Reduce* kernel_of(DType type, Reduction reduction) {
   return nullptr;
 }
 
-/// Enqueues a reduction on the stream. It must have a kernel (see kernel_of).
+/// Enqueues a reduction: combines `elements` elements of all sources, in their order, and writes the result to each destination. The type
+/// and reduction must have a kernel (see kernel_of).
 inline void reduce(DType type, Reduction reduction, int device, cuda::Stream stream, std::span<const std::byte* const> sources,
                    std::span<std::byte* const> destinations, std::size_t elements) {
   const int divisor = reduction == Reduction::average ? as_int(sources.size()) : 1;

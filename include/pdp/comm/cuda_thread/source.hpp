@@ -47,7 +47,7 @@ inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t byte
   return {static_cast<std::byte*>(memory), bytes, std::move(owner)};
 }
 
-/// Returns the group of the ranks that give the same colour. Every rank of `group` must call it.
+/// Returns the group of the ranks that pass the same colour. Every rank of `group` must call it.
 inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int color, int key) {
   std::vector<ColorAndKey> all(as_size(group->size()));
   const ColorAndKey mine{color, key};
@@ -59,7 +59,7 @@ inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int
   return std::make_shared<Group>(group->shared_owner(), channel, std::move(in_world), place_among(members, group->rank()));
 }
 
-/// Lets GPU `from` access the memory of GPU `to`. Throws ConfigError if it cannot.
+/// Enables GPU `from` to access the memory of GPU `to`. Throws ConfigError if that is not possible. The ranks are named in the error.
 inline void open(int rank, int from, int other_rank, int to) {
   if (from == to) return;
   int can = 0;

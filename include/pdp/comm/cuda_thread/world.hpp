@@ -22,7 +22,7 @@ namespace pdp::comm::cuda_thread {
 class Group;
 
 /// A call of one rank. The other ranks of its group read it in place, so it never moves and lasts as long as the world. It is reused with
-/// its events, so a call like an earlier one allocates nothing.
+/// its events, so repeating a call allocates nothing.
 struct Call {
   enum class State : std::uint8_t {
     made,      // visible to the other ranks
@@ -37,35 +37,35 @@ struct Call {
   // Read by the other ranks, so not written after the call is published.
   Envelope envelope;  // contains the channel of its group, and its number there
   ErasedSpan in, out;
-  std::array<CallChecks::Begins, 2> begins;  // of the shards, if the call has counts; of all_to_all: sent, received
+  std::array<CallChecks::Begins, 2> begins;  // offsets of the shards, if the call has counts; for all_to_all: sent, received
   Shards cut, received;
-  int to = no_peer, from = no_peer;  // of a message: ranks of the group
-  bool on_host = false;              // the records lie in host memory, and are copied at once
+  int to = no_peer, from = no_peer;  // for a message: ranks of the group
+  bool on_host = false;              // `in` and `out` are records in host memory, which the host copies itself
   cudaEvent_t ready = nullptr;       // marks the earlier work of the caller's stream
   cudaEvent_t end = nullptr;         // marks the end of this rank's part
 
   cudaEvent_t through = nullptr;  // marks the end of all parts
 
   std::vector<Call*> all;                   // the calls of all ranks of the group in this collective, this one included
-  Call* found = nullptr;                    // of a receive: the sender's call
+  Call* found = nullptr;                    // for a receive: the sender's call
   bool has_received = false, sent = false;  // whether each half of a message is done
   std::atomic<bool> is_given{false};
-  std::atomic<Call*> taken{nullptr};  // of a send: the receiver's call
+  std::atomic<Call*> taken{nullptr};  // for a send: the receiver's call
   std::atomic<int> users{0};          // the number of other ranks that may still read the call
 };
 
 /// The state that all ranks share.
 class World {
  public:
-  /// One rank's entry, in the order of ranks.
+  /// The entry of one rank.
   struct Seat {
     int device = 0;
     Doorbell bell;
     std::atomic<bool> is_gone{false};
     std::vector<Call*> shown;           // calls that the rank's peers may still look for, in order; guarded by the world's mutex
     std::mutex giving;                  // held while the rank enqueues work on its streams
-    std::vector<cudaStream_t> streams;  // of its groups, and busy ones of destroyed groups
-    FreeList<Call> calls;               // all calls that the rank has made
+    std::vector<cudaStream_t> streams;  // the streams of its groups, and those of destroyed groups that were still busy
+    FreeList<Call> calls;               // all Call objects of the rank, idle or in use
   };
 
   explicit World(const std::vector<int>& devices) : seats_(devices.size()) {
@@ -102,13 +102,14 @@ class World {
   }
   [[nodiscard]] const Failure* failure() const { return has_failed_.load(std::memory_order_acquire) ? &failure_ : nullptr; }
 
+  /// Marks a rank as gone, and wakes all ranks.
   void leave(int rank) {
     seat(rank).is_gone.store(true, std::memory_order_release);
     ring();
   }
 
-  /// Returns the channel of a new group, which a call of the parent group and a colour identify. It is the same on all ranks of the new
-  /// group.
+  /// Returns the channel of a new group. The group is identified by its parent's channel, the number of the split in the parent, and a
+  /// colour, so all its ranks get the same channel.
   [[nodiscard]] std::uint64_t channel(std::uint64_t parent, std::uint64_t call, int color) {
     const std::lock_guard lock{mutex_};
     const auto [found, is_new] = channels_.try_emplace({parent, call, color}, Envelope::world + 1 + channels_.size());

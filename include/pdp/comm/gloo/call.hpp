@@ -22,8 +22,8 @@ class Call {
   enum class State : unsigned char { in_flight, complete, broken };
 
   Collective collective;
-  std::array<CallChecks::Begins, 2> begins;    // of the shards
-  std::unique_ptr<Buffer> sending, receiving;  // of messages
+  std::array<CallChecks::Begins, 2> begins;    // offsets of the shards
+  std::unique_ptr<Buffer> sending, receiving;  // of a message; null for a direction that it does not have
   std::atomic<State> state{State::complete};
   Call* next = nullptr;  // in the queue of its group
 
@@ -78,7 +78,7 @@ class Looker {
     }
     return call.ended();
   }
-  /// Stops the wait for a call. After that, only its owner uses it.
+  /// Stops the wait for a call. After that, this object does not use the call any more.
   void leave(Call& call) {
     std::unique_lock lock{mutex_};
     if (wanted_ == &call) wanted_ = nullptr;
@@ -89,7 +89,7 @@ class Looker {
   }
 
  private:
-  /// How long the thread waits for one message before it may turn to another: long enough for the wait to begin.
+  /// How long the thread waits for one message before a poll of another one may interrupt it: long enough for the wait to begin.
   static constexpr std::chrono::milliseconds patience{1};
 
   static void interrupt(Call& call) {
@@ -97,6 +97,7 @@ class Looker {
     if (call.sending) call.sending->interrupt();
   }
 
+  /// Makes the thread wait for this call next.
   void want(Call& call) {
     if (call.ended() || current_ == &call) return;
     if (!thread_.joinable()) thread_ = std::jthread{[this](const std::stop_token& stop) { look(stop); }};

@@ -28,9 +28,9 @@ namespace pdp::comm::gloo {
 /// A checked request for a collective.
 struct Collective {
   Envelope envelope;
-  std::uint64_t fingerprint = 0;  // hash of what all ranks must agree on; calls with different hashes never match
+  std::uint64_t fingerprint = 0;  // hash of everything that all ranks must agree on; calls with different hashes never match
   ErasedSpan in, out;
-  Shards shards, received;  // of the whole; of all_to_all: sent, received
+  Shards shards, received;  // shards of the whole; for all_to_all: those sent, and those received
   Reducer reducer;
 };
 
@@ -79,7 +79,7 @@ class Collectives {
     made.setTimeout(no_timeout);
     return made;
   }
-  /// Calls f with a pointer to a type that has the size of an element, from which Gloo takes the size.
+  /// Calls f with the memory as a pointer to unsigned integers of the size of an element. Gloo derives the element size from the type.
   template <class F>
   static void as_elements(const ErasedSpan& memory, F&& f) {
     switch (memory.element) {
@@ -93,6 +93,7 @@ class Collectives {
         return f(reinterpret_cast<std::uint64_t*>(memory.data));
     }
   }
+  /// Returns a reduction in the form that Gloo calls: combines `left` and `right` into `into`, which may be the memory of either.
   static auto function(const Reducer& reducer, std::size_t element) {
     return [combine = reducer.combine, element](void* into, const void* left, const void* right, std::size_t count) {
       if (into == right) std::swap(left, right);
@@ -197,7 +198,8 @@ class Collectives {
     transfers.wait();
   }
 
-  /// A ring. Each block starts at the right neighbour of its destination, and each rank that it passes adds its values.
+  /// Runs a ring algorithm. Each shard starts at the right neighbour of its destination and travels to the right. Each rank on its way adds
+  /// its own values.
   void reduce_scatter(const Collective& call) {
     const ErasedSpan &whole = call.in, &shard = call.out;
     const std::size_t element = whole.element, room = (call.shards.largest(size_) * element + 63) / 64 * 64;
@@ -227,7 +229,7 @@ class Collectives {
     if (shard.count > 0) divide(call, shard);
   }
 
-  /// The messages of one rank that send parts of one span and receive parts of another.
+  /// Messages of one rank that send parts of one span and receive into parts of another.
   class Transfers {
    public:
     Transfers(const Collectives& group, const ErasedSpan& out, const ErasedSpan& in)
@@ -266,8 +268,8 @@ class Collectives {
     in->waitRecv(no_timeout);
   }
 
-  /// The highest byte of a slot, before a group's channel is mixed in: below 0x10 for Gloo's collectives, 0xf0 for these, 0xf1 for
-  /// messages, 0xfe and 0xff for the World.
+  /// Returns the slot of a collective's messages. Before a group's channel is mixed in, the highest byte of a slot tells its uses apart:
+  /// below 0x10 for Gloo's collectives, 0xf0 for this class, 0xf1 for the user's messages, 0xfe and 0xff for the World.
   static std::uint64_t slot_of(const Collective& call, std::size_t count) { return (mix(call.fingerprint, count) >> 8) | 0xf0ULL << 56; }
   [[nodiscard]] GlooBuffer buffer(const ErasedSpan& memory) const { return context_->createUnboundBuffer(memory.data, memory.bytes()); }
   /// Returns memory that is aligned for any element. Earlier contents may be lost.

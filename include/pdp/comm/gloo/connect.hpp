@@ -26,23 +26,24 @@
 
 namespace pdp::comm::gloo {
 
-/// Connects one rank to all others in two steps. It listens at a separate address for each other rank, and connects when all addresses are
-/// known.
+/// Connects one rank to all others in two steps. It first listens at a separate address for each other rank. It connects when all addresses
+/// are known.
 class Connecting {
  public:
+  /// `time`: how long connecting to a rank may take.
   Connecting(::gloo::transport::Device& device, int rank, int size, std::chrono::milliseconds time)
       : rank_{rank}, size_{size}, connections_{device.createContext(rank, size)} {
-    // A pair waits up to five times this timeout for its connection. All ranks have started by then.
+    // Gloo may wait up to five times this timeout for a connection, hence the fifth. All ranks have started by the time of connect().
     connections_->setTimeout(std::max(time / 5, std::chrono::milliseconds{1}));
     for (int other = 0; other < size_; ++other)
       if (other != rank_) connections_->createPair(other);
   }
 
-  /// Returns the address at which this rank listens for another one. All addresses have the same size.
+  /// Returns the address at which this rank listens for another rank. All addresses have the same size.
   [[nodiscard]] std::vector<char> address_for(int other) const { return connections_->getPair(other)->address().bytes(); }
   [[nodiscard]] std::size_t bytes_of_address() const { return address_for(rank_ == 0 ? 1 : 0).size(); }
 
-  /// Throws PeerLost if the rank cannot be reached or does not connect.
+  /// Connects to a rank. Throws PeerLost if that rank cannot be reached or does not connect.
   void connect(int other, const std::vector<char>& address) {
     try {
       connections_->getPair(other)->connect(address);
@@ -53,6 +54,7 @@ class Connecting {
           .raise();
     }
   }
+  /// Returns the connections. Waits on them no longer time out.
   [[nodiscard]] std::shared_ptr<::gloo::transport::Context> connections() {
     connections_->setTimeout(no_timeout);
     return connections_;
@@ -68,13 +70,14 @@ inline std::chrono::milliseconds milliseconds_until(TimePoint deadline) {
   return std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds{1}, no_timeout);
 }
 
-/// The addresses of a world's ranks in the store. A store serves several worlds in sequence, so each rank counts its worlds.
+/// The addresses of a world's ranks in the store. A store may serve several worlds in sequence. So each rank counts its worlds, and the
+/// keys contain this count.
 class Directory {
  public:
   Directory(const StoreView& store, int rank, int size)
       : store_{store}, prefix_{text("gloo/", store.add(text("gloo/worlds/", rank), 1), '/')}, size_{size} {}
 
-  /// Publishes the addresses of a rank. Values of a store are small, so a rank with many peers needs several.
+  /// Publishes the addresses of a rank. A value of a store is small, so a rank with many peers publishes several values.
   void publish(int rank, const Connecting& connecting) const {
     const std::vector<char> none(connecting.bytes_of_address());
     std::string value;
@@ -87,7 +90,7 @@ class Directory {
       }
     }
   }
-  /// Waits for the address at which `rank` listens for `reader`. Throws Timeout at the deadline.
+  /// Waits for the address at which `rank` listens for `reader`. `bytes`: the size of an address. Throws Timeout at the deadline.
   [[nodiscard]] std::vector<char> look_up(int rank, int reader, std::size_t bytes, TimePoint deadline) const {
     const std::string value = store_.wait(key(rank, reader), deadline);
     const std::size_t begin = as_size(reader % addresses_in_value) * bytes;
@@ -96,7 +99,7 @@ class Directory {
                              " in the job's store that is too short; do all ranks run the same build, with the same Gloo?")};
     return {value.begin() + static_cast<std::ptrdiff_t>(begin), value.begin() + static_cast<std::ptrdiff_t>(begin + bytes)};
   }
-  /// Names the ranks that have not published anything yet.
+  /// Returns the names of the ranks that have not published anything yet.
   [[nodiscard]] std::string absent() const {
     std::string names;
     for (int rank = 0; rank < size_; ++rank)
@@ -113,7 +116,7 @@ class Directory {
   int size_;
 };
 
-/// Creates a Gloo device, which starts Gloo's thread. The thread inherits a blocked SIGPIPE from its creator (see Quiet). Throws
+/// Creates a Gloo device, which starts Gloo's thread. Call this with SIGPIPE blocked, because the thread inherits that (see Quiet). Throws
 /// ConfigError if it cannot listen at the address.
 inline std::shared_ptr<::gloo::transport::Device> listen_at(const std::string& address, int rank) try {
   ::gloo::transport::tcp::attr own;
@@ -123,6 +126,8 @@ inline std::shared_ptr<::gloo::transport::Device> listen_at(const std::string& a
   throw ConfigError{text("rank ", rank, " cannot listen at ", address, ": ", error.what())};
 }
 
+/// Finds the other ranks through the store and connects to them. Returns null in a world of one rank. Throws Timeout, which names the
+/// missing ranks, if they do not come before the deadline. Throws PeerLost if a rank cannot be reached.
 inline std::shared_ptr<::gloo::transport::Context> connect(const StoreView& store, int rank, int size, TimePoint deadline) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
   if (size == 1) return nullptr;
@@ -157,7 +162,8 @@ inline std::string address_of(::gloo::Context& context) {
   return words.data();
 }
 
-/// Connects the ranks of a connected context a second time, by a Gloo thread and connections of pdp's own.
+/// Connects the ranks of a connected context a second time, by a Gloo thread and connections of pdp's own. Returns null for a context of
+/// one rank. Throws ConfigError if the context cannot be used, and PeerLost if connecting fails.
 inline std::shared_ptr<::gloo::transport::Context> connect_beside(const std::shared_ptr<::gloo::Context>& context) {
   if (!context) throw ConfigError{"expected a Gloo context, found null"};
   const int rank = context->rank, size = context->size;

@@ -18,8 +18,8 @@
 
 namespace pdp::comm::gloo {
 
-/// The waits of one rank, none of which may outlast the deadline. One thread checks all of them. It wakes once per slice of the clock, so a
-/// wait that ends in time costs no system call.
+/// The waits of one rank, none of which may outlast the deadline. One thread checks all of them. It wakes by itself at least once per
+/// Clock::slice. So a wait need not wake it, and costs no system call if it ends in time.
 class Deadlines {
  public:
   /// `rank`: this rank in the world.
@@ -32,7 +32,8 @@ class Deadlines {
     changed_.notify_all();
   }
 
-  /// A wait that lasts as long as this object. `awaited`: the only world rank that it can be for, or -1.
+  /// A wait that lasts as long as this object. `call`: borrowed. `awaited`: the world rank that is waited for, or -1 if several are
+  /// possible.
   class Wait {
    public:
     Wait(Deadlines& all, const Envelope& call, int awaited) : all_{all}, call_{call}, awaited_{awaited}, since_{Clock::now()} {
@@ -58,13 +59,13 @@ class Deadlines {
     Wait* next_ = nullptr;
   };
 
-  /// Returns the first wait that outlasts the deadline, as a Failure, or nothing after a stop request.
+  /// Blocks until a wait outlasts the deadline, and returns its timeout. Returns nothing after a stop request.
   [[nodiscard]] std::optional<Failure> watch(const std::stop_token& stop) {
     std::unique_lock lock{mutex_};
     while (!stop.stop_requested()) {
       const Duration deadline = deadline_;
       const TimePoint now = Clock::now();
-      Duration next = std::min<Duration>(deadline, Clock::slice);  // a wait that begins later ends later
+      Duration next = std::min<Duration>(deadline, Clock::slice);  // a wait that begins in this time cannot time out in it
       for (const Wait* wait = first_; wait != nullptr; wait = wait->next_) {
         if (wait->since_ + deadline <= now) return timeout_of(*wait);
         next = std::min(next, wait->since_ + deadline - now);

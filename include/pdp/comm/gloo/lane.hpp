@@ -22,11 +22,11 @@
 namespace pdp::comm::gloo {
 
 /// One rank's calls in one group. Collectives run one after another, in the order of the calls. A blocking call runs on the caller's thread
-/// if no collective is in flight. All others run on a thread of the group, which starts with the first of them. Each group has a thread of
-/// its own, so ranks may wait for calls of different groups in different orders. Messages need no thread: Gloo moves them.
+/// if no collective is in flight. Other collectives run on a thread of the group, which is started for the first of them. Each group has a
+/// thread of its own, so ranks may wait for calls of different groups in different orders. Messages need no thread: Gloo moves them.
 class Lane {
  public:
-  /// `group`: null if this rank is alone.
+  /// `group`: null if this rank is alone in it.
   Lane(std::shared_ptr<World> world, std::shared_ptr<Context> group) : world_{std::move(world)}, group_{std::move(group)} {
     if (group_) collectives_.emplace(group_);
   }
@@ -37,15 +37,17 @@ class Lane {
   [[nodiscard]] int rank() const { return group_ ? group_->rank : 0; }
   [[nodiscard]] int size() const { return group_ ? group_->size : 1; }
 
-  /// Starts a call. Returns null if it is complete: a blocking collective runs on this thread if no other is in flight.
+  /// Starts a call. Returns null for a blocking collective that is already complete. Throws ConfigError or ShapeError if the request is
+  /// invalid.
   Call* start(const Request& request);
   [[nodiscard]] bool done(Call& call);
-  /// Waits until the call has ended, and takes it back.
+  /// Waits until the call has ended, and takes it back. Throws the failure of the world if the call has failed.
   void finish(Call& call);
-  /// Takes back a call that its owner does not wait for. Ends the world unless the call has ended, or a message ends within `looking`.
+  /// Takes back a call that its owner does not wait for. First waits for a message up to `looking`. Ends the world unless the call has
+  /// ended.
   void abandon(Call& call) noexcept;
 
-  /// Returns the group of some members. `members`: their ranks in this group, in the order of the new one.
+  /// Returns a new group of some members of this one. `members`: their ranks in this group, in the order of the new group.
   [[nodiscard]] std::unique_ptr<Lane> part(const std::vector<int>& members, int color) const;
 
  private:
@@ -54,7 +56,7 @@ class Lane {
   /// Fills in the collective of a call and its fingerprint.
   void identify(Call& call, const Request& request, const CheckedRequest& checked);
   void enqueue(Call& call);
-  /// Sends a message, receives one, or both.
+  /// Starts to send a message, to receive one, or both.
   Call& exchange(const Request& request, const Envelope& envelope);
   void alone(const Collective& call) const;
   void carry_out(const Collective& call);
@@ -71,10 +73,10 @@ class Lane {
   std::shared_ptr<World> world_;
   std::shared_ptr<Context> group_;
   std::optional<Collectives> collectives_;
-  std::uint64_t made_ = 0;  // the number of collectives that were started
+  std::uint64_t made_ = 0;  // the number of collectives that have been started
 
   FreeList<Call> calls_;
-  std::array<CallChecks::Begins, 2> begins_;  // of the shards of a request while it is checked
+  std::array<CallChecks::Begins, 2> begins_;  // offsets of the shards of a request while it is checked
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -116,7 +118,7 @@ inline Call* Lane::start(const Request& request) {
 }
 
 inline void Lane::identify(Call& call, const Request& request, const CheckedRequest& checked) {
-  std::swap(call.begins, begins_);  // keeps the buffers that the shards borrow
+  std::swap(call.begins, begins_);  // the checked shards borrow these buffers
   Collective& collective = call.collective;
   collective.in = request.in;
   collective.out = request.out;
@@ -208,7 +210,7 @@ inline void Lane::abandon(Call& call) noexcept {
     looker_.leave(call);
   } else {
     std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return call.ended(); });  // at once, because the world has ended
+    changed_.wait(lock, [&] { return call.ended(); });  // returns at once, because the world has ended
   }
   take_back(call);
 }
@@ -248,7 +250,7 @@ inline void Lane::await(Call& call) {
     if (call.ended()) return;
   const Deadlines::Wait wait{world_->deadlines(), call.collective.envelope, awaited(call)};
   std::unique_lock lock{mutex_};
-  changed_.wait(lock, [&] { return call.ended(); });  // at the deadline at the latest, as the world ends then
+  changed_.wait(lock, [&] { return call.ended(); });  // returns at the deadline at the latest, because the world ends then
 }
 
 inline void Lane::work(const std::stop_token& stop) {

@@ -37,13 +37,13 @@ constexpr std::uint64_t mix(std::uint64_t state, std::uint64_t part) {
 
 class Buffer;
 
-/// The buffers of a world, including those that Gloo makes within its collectives. When a connection closes, Gloo ends only the waits of
-/// which no byte has moved yet. So code that closes connections also interrupts all waits.
+/// The buffers of a world, including those that Gloo makes within its collectives. When a connection closes, Gloo ends only the waits for
+/// messages of which no byte has moved yet. So code that closes connections also interrupts all waits.
 class Buffers {
  public:
   void add(Buffer& buffer);
   void remove(Buffer& buffer);
-  /// Ends the current wait of each buffer, else its next one, without a result.
+  /// Interrupts the current wait of each buffer, or its next wait if it has none now.
   void interrupt();
 
  private:
@@ -51,10 +51,11 @@ class Buffers {
   Buffer* first_ = nullptr;
 };
 
-/// The connections of a world as one of its groups sees them: with the group's ranks and with slots of its own.
+/// The connections of a world, for one of its groups. Translates the group's ranks and slots into those of the world. A slot is Gloo's tag
+/// of a message.
 class Links final : public ::gloo::transport::Context {
  public:
-  static constexpr std::uint64_t world = 0;  // the channel of the group of all ranks, which keeps its slots unchanged
+  static constexpr std::uint64_t world = 0;  // the channel of the group of all ranks, which uses slots unchanged
 
   /// `ranks`: the world ranks of the members, in the order of the group. `channel`: the same on all members.
   Links(std::shared_ptr<::gloo::transport::Context> connections, std::shared_ptr<Buffers> buffers, std::vector<int> ranks, int own,
@@ -94,7 +95,7 @@ class Buffer final : public ::gloo::transport::UnboundBuffer {
   Buffer(Buffer&&) = delete;
   ~Buffer() override { links_.buffers()->remove(*this); }
 
-  /// Waits for a message. Returns false if the wait was interrupted.
+  /// Waits until a message has been received, or sent. Returns false if the wait was interrupted.
   [[nodiscard]] bool received() { return inner_->waitRecv(nullptr, no_timeout); }
   [[nodiscard]] bool sent() { return inner_->waitSend(nullptr, no_timeout); }
   void interrupt() {

@@ -7,8 +7,8 @@
 
 namespace pdp::comm::gloo {
 
-/// Blocks SIGPIPE in this thread. Gloo's writes raise it if the peer is gone, and by default it ends the process. A thread that is started
-/// meanwhile keeps it blocked.
+/// Blocks SIGPIPE in the current thread while this object exists. Gloo's writes raise SIGPIPE if the peer is gone, and by default it ends
+/// the process. A thread that is started meanwhile inherits the block for its whole life.
 class Quiet {
  public:
   /// Blocks SIGPIPE until the thread ends. For threads of pdp.
@@ -27,7 +27,8 @@ class Quiet {
     if (::sigismember(&before_, SIGPIPE) == 0) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  /// Discards a pending SIGPIPE. Called after an exception of Gloo was caught: a call that does not throw has not raised it.
+  /// Discards a pending SIGPIPE. Call this after catching an exception of Gloo. A call of Gloo that does not throw has not raised the
+  /// signal.
   void take() const {
     const sigset_t pipe = only_pipe();
     const timespec at_once{};

@@ -21,12 +21,12 @@
 
 namespace pdp::comm::gloo {
 
-/// The connections of one rank to all others, and how they end. Gloo's errors name no rank and reach only the users of the connection that
-/// breaks. So each rank has a receive posted for the final message of every other rank. Two threads sleep until something is wrong: one in
-/// a Gloo wait that any broken connection ends, one until the earliest deadline of a call.
+/// The connections of one rank to all others, and how they end. Gloo's errors name no rank, and reach only the waits on the connection that
+/// breaks. So each rank posts a receive for the final message (Record) of every other rank. Two threads sleep until something is wrong: one
+/// in a Gloo wait that ends when any connection breaks, one until the earliest deadline of a call.
 class World {
  public:
-  /// `connections`: to all other ranks, by rank; null in a world of one rank.
+  /// `connections`: to all other ranks, by rank; null in a world of one rank. `deadline`: how long a call may wait.
   World(std::shared_ptr<::gloo::transport::Context> connections, int rank, int size, Duration deadline);
   World(World&&) = delete;
   /// Sends a goodbye, so that the other ranks do not treat the closed connections as a failure.
@@ -45,15 +45,15 @@ class World {
   /// Ends the world for all ranks: sends the failure to each rank that can be reached, closes all connections and interrupts all waits.
   /// Only the first failure is kept.
   void fail(Failure failure) noexcept;
-  /// Ends the world after Gloo has thrown in a call of a group, and throws the failure. First waits up to `settling` for a cause that names
-  /// a rank.
+  /// Ends the world because Gloo has thrown in a call of a group, and throws the failure. First waits up to `settling` for a cause that
+  /// names a rank. `thrown`: Gloo's message.
   [[noreturn]] void explain(const Envelope& call, const Links& group, const char* thrown);
 
  private:
   using GlooBuffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
   struct Peer {
-    Record said;
-    GlooBuffer hears;
+    Record said;       // its final message, once it has arrived
+    GlooBuffer hears;  // receives into `said`
     bool closed = false;
     bool left = false;  // it has sent a goodbye
   };
@@ -108,7 +108,7 @@ inline World::World(std::shared_ptr<::gloo::transport::Context> connections, int
     try {
       each.hears->recv(other, last_words, 0, sizeof each.said);
     } catch (const std::exception&) {
-      quiet.take();  // already gone; the watcher will notice
+      quiet.take();  // the peer is already gone; the watcher will notice
     }
   });
   watcher_ = std::jthread{[this] { watch(); }};
@@ -187,7 +187,8 @@ inline void World::tell(const Record& record) noexcept {
   quiet.take();
 }
 
-/// Lets a Gloo wait time out, which closes all connections and ends all waits except those within a message. Then interrupts all waits.
+/// Lets a Gloo wait time out, which closes all connections and ends the waits for messages of which no byte has moved yet. Then interrupts
+/// all waits.
 inline void World::close() noexcept {
   const Quiet quiet;
   try {
@@ -222,7 +223,8 @@ inline std::optional<Failure> World::inspect() {
   return told ? told : lost;
 }
 
-/// Posts the receives that a closing connection ends. Returns false if a connection is already closed, or if this rank leaves.
+/// Prepares the wait of the watcher: posts a receive from each peer, which fails when the connection closes. Returns false if a connection
+/// has closed already, or if this rank leaves.
 inline bool World::arm() {
   const std::lock_guard lock{peers_mutex_};
   if (leaving_) return false;

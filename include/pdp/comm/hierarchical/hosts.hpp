@@ -17,9 +17,9 @@ namespace pdp::comm::hierarchical {
 /// The host of each rank of a world, as a number. Hosts count from 0, in the order of their first ranks.
 using Hosts = std::vector<int>;
 
-/// Finds out which ranks share a host. Every rank writes `host` to the store, and rank 0 publishes the resulting numbers. `host`: the same
-/// for ranks that share memory, and for no others. Throws Timeout, which names the missing ranks, if they do not arrive before the
-/// deadline. Throws ConfigError if the numbers in the store are invalid.
+/// Finds out which ranks share a host. Every rank writes `host` to the store, and rank 0 publishes the number of each rank's host. `host`:
+/// a text that is the same for ranks that share memory, and for no others. Throws Timeout, which names the missing ranks, if they do not
+/// arrive before the deadline. Throws ConfigError if the numbers in the store are invalid.
 inline Hosts find_hosts(const StoreView& store, int rank, int size, const std::string& host, TimePoint deadline) {
   const RollCall roll_call{store, "hierarchical/host/", "hierarchical/hosts", rank, size, deadline};
   roll_call.say(host);

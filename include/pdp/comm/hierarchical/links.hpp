@@ -18,13 +18,13 @@
 
 namespace pdp::comm::hierarchical {
 
-/// The streams of one rank in a world of several hosts: rings to the ranks of its own host, sockets to all others. The ranks are one world,
-/// whatever connects two of them: one failure, one order of messages, one comparison of calls.
+/// The streams of one rank in a world of several hosts: rings to the ranks of its own host, sockets to all others. All ranks form one
+/// world: failures, the order of messages and the comparison of calls do not depend on what connects two ranks.
 class HostLinks {
  public:
   using Meetings = shm::Rings::Meetings;
 
-  /// `rings`: to the ranks of this host; empty if this rank is alone there. `sockets`: to all others, by their ranks in the world.
+  /// `rings`: to the ranks of this host; empty if this rank is alone there. `sockets`: to all other ranks, indexed by world rank.
   HostLinks(std::optional<shm::Rings> rings, tcp::Sockets sockets) : rings_{std::move(rings)}, sockets_{std::move(sockets)} {
     for (int peer = 0; peer < size(); ++peer) seats_.push_back(rings_ ? rings_->seat_of(peer) : -1);
     if (rings_) near_.resize(as_size(rings_->size()));
@@ -102,7 +102,7 @@ class HostLinks {
   tcp::Sockets sockets_;
   Meetings none_;
   bool all_near_ = false;
-  std::vector<int> seats_;  // seat of each rank of the world; -1 if it is on another host
+  std::vector<int> seats_;  // the seat of each world rank in the rings' segment; -1 if the rank is on another host
   std::vector<stream::Interest> near_;
   std::vector<pollfd> polled_;
 };

@@ -20,12 +20,14 @@ class HostLinks;
 /// A transport that uses shared memory between ranks of one host, and TCP between hosts. Defined in pdp/comm/hierarchical/source.hpp.
 class HierarchicalTransport : public stream::StreamTransport<hierarchical::HostLinks> {
  public:
-  /// `hosts`: the number of each rank's host.
+  /// `hosts`: the number of each rank's host, indexed by world rank.
   HierarchicalTransport(int rank, hierarchical::HostLinks links, std::vector<int> hosts);
-  /// Finds the other ranks through the store. `host`: the same for ranks that share memory, and for no others; this_host() except in tests.
-  /// Throws ConfigError if there is no such rank. Throws Timeout, which names the missing ranks, if they do not arrive before the deadline.
+  /// Finds the other ranks through the store. `host`: a text that is the same for ranks that share memory, and for no others;
+  /// shm::this_host() except in tests. Throws ConfigError if there is no such rank. Throws Timeout, which names the missing ranks, if they
+  /// do not arrive before the deadline.
   static HierarchicalTransport connect(StoreView store, int rank, int size, TimePoint deadline, const std::string& host);
 
+  // Required by HostTransport and ArenaTransport.
   [[nodiscard]] int host_of(int rank) const { return hosts_[as_size(rank)]; }
   [[nodiscard]] bool near(const std::vector<int>& ranks) const;
 

@@ -23,8 +23,9 @@ class MpiCalls {
  public:
   using Work = WorkHandle<mpi::Group, mpi::Call>;
 
-  /// Duplicates `comm`; all its ranks must do so at once. `most`: the most elements to pass to one MPI function. Larger calls are made in
-  /// pieces, or as messages of datatypes that hold `most` elements. Throws ConfigError for MPI_COMM_NULL and for an inter-communicator.
+  /// Duplicates `comm`, so all its ranks must call this together. `most`: the most elements to pass to one MPI function. A larger call is
+  /// made in pieces, or as a message of one derived datatype (see LargeType). Throws ConfigError for MPI_COMM_NULL and for an
+  /// inter-communicator.
   MpiCalls(mpi::Session session, MPI_Comm comm, int most = INT_MAX);
 
   [[nodiscard]] int rank() const { return group_->rank(); }
@@ -122,7 +123,8 @@ inline mpi::Call& MpiCalls::begin_message(const Request& request, const CheckedR
   return call;
 }
 
-/// Returns MPI_OP_NULL if the call does not reduce. Throws ConfigError if MPI has no such reduction of the type.
+/// Returns MPI's operation for a request; MPI_OP_NULL if the request does not reduce. Throws ConfigError if there is no such operation for
+/// the element type.
 inline MPI_Op MpiCalls::operation_of(const Request& request) const {
   const Verb verb = request.verb;
   if (!reduces(verb)) return MPI_OP_NULL;
@@ -133,8 +135,8 @@ inline MPI_Op MpiCalls::operation_of(const Request& request) const {
   return found;
 }
 
-/// Returns the group of the ranks that give the same colour. MPI's colours are 0 or more, so the first rank of the group is its colour
-/// there.
+/// Returns the group of the ranks that pass the same colour. MPI's colours must be 0 or more. So MPI receives the lowest rank of the new
+/// group as its colour.
 inline MpiCalls MpiCalls::split(int color, int key) {
   std::vector<std::int32_t> colors(as_size(size()));
   colors[as_size(rank())] = color;

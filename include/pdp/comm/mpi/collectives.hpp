@@ -10,7 +10,7 @@
 
 namespace pdp::comm::mpi {
 
-/// Makes the MPI calls of one collective: one function of MPI, or several calls if there are more elements than MPI can count.
+/// Makes the MPI calls of one collective: one call, or several if there are more elements than MPI can count.
 class Maker {
  public:
   /// `reduction` is used by reductions only.
@@ -63,7 +63,8 @@ class Maker {
   void reduce() {
     const ErasedSpan &in = request_.in, &out = request_.out;
     if (at_root_) copy(out, in);
-    // MPICH 4.0 reads from the address MPI_IN_PLACE if the root is not rank 0 and has 16 KiB. Every library reads from a copy.
+    // MPICH 4.0 reads from the address MPI_IN_PLACE if the root is not rank 0 and has 16 KiB of values. So such a root reduces from a copy,
+    // whatever the library.
     const bool from_copy = at_root_ && request_.root != 0 && in.count > 0;
     if (from_copy) copy(call_.scratch_for(in), in);
     in_pieces(at_root_ ? out : in, [&](std::byte* values, int count) {
@@ -80,7 +81,7 @@ class Maker {
     });
   }
 
-  /// Always in place: MPI requires the same choice on all ranks, and this rank's shard must go there anyway.
+  /// Gathers in place: MPI requires the same choice on all ranks, and this rank's shard must be copied into the whole anyway.
   void all_gather() {
     const ErasedSpan &whole = request_.out, &shard = request_.in;
     copy(part(whole, cut_, group_.rank()), shard);

@@ -35,7 +35,7 @@ class Group {
     if (found != 0) own_tag_ = *largest;
   }
   Group(Group&&) = delete;
-  /// Frees the communicator, unless the world has failed or MPI is finalised: all ranks would have to take part.
+  /// Frees the communicator, which all ranks must do together. Does not free it if the world has failed or MPI is finalised.
   ~Group() {
     if (!world_->failure && is_running()) MPI_Comm_free(&comm_);
   }
@@ -45,7 +45,7 @@ class Group {
   [[nodiscard]] MPI_Comm comm() const { return comm_; }
   [[nodiscard]] World& world() const { return *world_; }
   [[nodiscard]] const std::shared_ptr<World>& shared_world() const { return world_; }
-  /// Throws ConfigError or ShapeError if a request is invalid. The returned shards are borrowed until the next check.
+  /// Checks a request. Throws ConfigError or ShapeError if it is invalid. The returned shards are valid until the next check.
   [[nodiscard]] CheckedRequest check(const Request& request) { return CallChecks{rank_, size_}.check(request, begins_); }
   /// Returns the tag of messages that belong to a collective: the largest tag of MPI. Users' tags are below it.
   [[nodiscard]] int own_tag() const { return own_tag_; }
@@ -58,7 +58,8 @@ class Group {
     return call;
   }
 
-  /// Calls one of two MPI functions: one that returns when the call is complete on this rank, or one that returns a request.
+  /// Calls one of two MPI functions: `blocking`, which returns when the call is complete on this rank, or `in_flight`, which returns a
+  /// request.
   template <class Blocking, class InFlight, class... Arguments>
   void carry_out(Call& call, const char* function, Blocking blocking, InFlight in_flight, Arguments... arguments) {
     check(call, function,
@@ -73,9 +74,10 @@ class Group {
   void finish(Call& call);
   /// Returns whether finish() would return or throw at once.
   bool done(Call& call);
-  /// Takes back a call that its owner does not wait for. If it is not complete, ends the job; while an exception is in flight, ends only
+  /// Takes back a call that its owner does not wait for. If the call is not complete, ends the job. If an exception is in flight, ends only
   /// the world.
   void abandon(Call& call) noexcept;
+  /// Prints the reason and ends all ranks of the job with exit code 1.
   [[noreturn]] void end_job(const std::string& reason) const;
 
   void check(const Call& call, const char* function, int code) {
@@ -102,7 +104,7 @@ class Group {
   MPI_Comm comm_;
   int rank_ = 0;
   int size_ = 1;
-  int own_tag_ = 32767;  // the least that MPI guarantees
+  int own_tag_ = 32767;  // MPI guarantees tags up to this one
   std::array<CallChecks::Begins, 2> begins_;
 };
 
@@ -149,7 +151,7 @@ inline bool Group::look(Call& call) {
   return true;
 }
 
-/// Does pdp's part after MPI's: copies the result from scratch memory, and divides the sum of an average.
+/// Completes a call that MPI has carried out: copies the result from scratch memory, and divides the sum of an average.
 inline void Group::conclude(Call& call) {
   call.complete = true;
   if (call.in_scratch) std::memcpy(call.result.data, call.scratch.data(), call.result.bytes());
@@ -183,7 +185,8 @@ inline void Group::abandon(Call& call) noexcept {
   if (done(call)) return world_->recycle(call);
   const std::string reason = text("rank ", rank_, " gave up ", describe(call.envelope),
                                   " while it was in flight, so its buffer could be written after it is freed");
-  // If an exception is in flight, the user must see that error, and its handler ends the job. Until then no call is made.
+  // If an exception is in flight, the user must see it, and the code that handles it ends the job. Until then every call on this rank
+  // throws.
   if (std::uncaught_exceptions() == 0) end_job(reason);
   world_->failure = std::make_exception_ptr(CommunicationError{reason});
 }
@@ -215,7 +218,8 @@ inline void Group::fail_in_flight(const Call& call, int code) {
   fail(call, call.requests.size() > 1 ? "MPI_Testall" : "MPI_Test", error);
 }
 
-/// `found`: the length in bytes; the expected length if the message is longer but MPI does not say by how much.
+/// Ends the world because a message has another length than expected. `found`: its length in bytes; the expected length if the message is
+/// longer but MPI does not say by how much.
 inline void Group::fail_length(const Call& call, const Call::Expected& expected, MPI_Count found) {
   const auto wanted = static_cast<MPI_Count>(expected.bytes);
   const std::string length = found != wanted ? text("has ", found) : std::string{"is longer"};
@@ -226,7 +230,8 @@ inline void Group::fail_length(const Call& call, const Call::Expected& expected,
 
 inline void Group::time_out(Call& call) {
   const double seconds = std::chrono::duration<double>(world_->deadline).count();
-  // Cancels receives, so that no message arrives in memory after its owner has caught the Timeout. A collective cannot be cancelled.
+  // Cancels receives, so that no message arrives in memory that its owner may have freed after the Timeout. A collective cannot be
+  // cancelled.
   for (const Call::Expected& message : call.expected) MPI_Cancel(&call.requests[message.request]);
   int ignored = 0;
   for (int look = 0; look < 100 && ignored == 0; ++look)

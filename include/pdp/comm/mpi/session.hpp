@@ -46,7 +46,7 @@ inline bool is_running() {
 /// because MPICH's launcher drops output that is written right before the end.
 [[noreturn]] inline void abort_job(int exit_code) {
   std::this_thread::sleep_for(std::chrono::milliseconds{100});
-  MPI_Abort(MPI_COMM_WORLD, exit_code);  // in MPICH, aborting another communicator waits for its ranks
+  MPI_Abort(MPI_COMM_WORLD, exit_code);  // MPI_COMM_WORLD: in MPICH, to abort another one waits for its ranks
   std::terminate();                      // MPI_Abort does not return
 }
 
@@ -81,8 +81,8 @@ class Session {
 
   Session(Session&& other) noexcept : owns_{std::exchange(other.owns_, false)}, exceptions_{other.exceptions_} {}
   Session& operator=(Session&&) = delete;
-  /// Finalises MPI if this object owns it. MPI_Finalize waits for all ranks, so a rank that has failed must skip it. The launcher then sees
-  /// a process that ends without it, and ends the others.
+  /// Finalises MPI if this object owns it. MPI_Finalize waits for all ranks, so a rank that has failed does not call it. The launcher then
+  /// ends the other ranks, because a process has ended without MPI_Finalize.
   ~Session() {
     if (!owns_ || !is_running()) return;
     int ranks = 1;
@@ -90,6 +90,7 @@ class Session {
     if (ranks == 1 || (!failed_ && std::uncaught_exceptions() <= exceptions_)) MPI_Finalize();
   }
 
+  /// Records that the world has failed, so that the destructor does not finalise MPI.
   void failed() { failed_ = true; }
 
  private:

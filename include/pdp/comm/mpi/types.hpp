@@ -10,7 +10,7 @@
 
 namespace pdp::comm::mpi {
 
-/// Returns MPI's name of an element type. MPI has none for 16-bit floats, which are sent as 16-bit integers.
+/// Returns MPI's datatype for an element type. MPI has none for 16-bit floats, which are sent as 16-bit integers.
 inline MPI_Datatype type_of(DType type) {
   switch (type) {
     case DType::byte:
@@ -33,7 +33,7 @@ inline MPI_Datatype type_of(DType type) {
 }
 
 /// The MPI operations that combine elements. pdp adds its own for 16-bit floats, which MPI lacks, and for min and max of floating-point
-/// numbers, because MPI does not define the result for NaN. They are created once.
+/// numbers, because MPI does not define the result for NaN. Each world creates its own operations once.
 class Operations {
  public:
   Operations() {
@@ -51,7 +51,7 @@ class Operations {
         if (operation != MPI_OP_NULL) MPI_Op_free(&operation);
   }
 
-  /// Returns MPI_OP_NULL if there is no such operation.
+  /// Returns the operation for an element type, or MPI_OP_NULL if there is none. An average is a sum here: pdp divides it.
   [[nodiscard]] MPI_Op of(DType type, Reduction reduction) const {
     if (reduction == Reduction::average) reduction = Reduction::sum;
     const MPI_Op own = own_[as_size(type)][as_size(reduction)];

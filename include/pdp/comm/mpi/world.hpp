@@ -15,8 +15,7 @@
 
 namespace pdp::comm::mpi {
 
-/// A call that MPI carries out, and pdp's work after it. It is reused and keeps its memory, so pdp allocates nothing for a call like an
-/// earlier one.
+/// A call that MPI carries out, and pdp's work after it. It is reused with its memory, so pdp allocates nothing if a call is repeated.
 struct Call {
   /// A message that must have the expected length.
   struct Expected {
@@ -26,7 +25,7 @@ struct Call {
   };
 
   Envelope envelope;  // describes the call in errors
-  int peer = -1;      // of a message
+  int peer = -1;      // of a message, else -1
   bool blocking = false;
   bool complete = false;
 
@@ -34,10 +33,10 @@ struct Call {
   std::vector<MPI_Status> statuses;   // of each request
   std::vector<Expected> expected;     // the receives among the requests
 
-  std::vector<std::byte> scratch;  // for values that MPI cannot read or write in place
-  ErasedSpan result;               // the destination of a result that is in scratch memory, or a sum to be divided
-  bool in_scratch = false;
-  void (*divide)(std::byte*, std::size_t, int) = nullptr;
+  std::vector<std::byte> scratch;                          // for values that MPI cannot read or write in place
+  ErasedSpan result;                                       // the destination of the result
+  bool in_scratch = false;                                 // the result is in scratch memory until it is copied to its destination
+  void (*divide)(std::byte*, std::size_t, int) = nullptr;  // for an average: divides the complete sum
 
   // Read by MPI while the call is in flight: the size and the beginning of each shard, in elements.
   std::array<std::vector<int>, 2> tables;
@@ -69,7 +68,7 @@ struct World {
   void check() const {
     if (failure) std::rethrow_exception(failure);
   }
-  /// Ends the world on this rank. The other ranks notice it when this process ends.
+  /// Ends the world on this rank, and throws the error. The other ranks notice it when this process ends.
   template <class E>
   [[noreturn]] void fail(const E& error) {
     if (!failure) failure = std::make_exception_ptr(error);
@@ -83,7 +82,7 @@ struct World {
   Operations operations;
   int most;  // the most elements to pass to an MPI function
   Duration deadline = default_deadline;
-  int ranks = 1;  // of the world
+  int ranks = 1;  // the number of ranks of the world
   std::exception_ptr failure;
   FreeList<Call> calls;
 };

@@ -11,7 +11,7 @@
 
 namespace pdp::comm::nccl {
 
-/// Makes the NCCL calls of one request. If NCCL has no call for it, makes several as one group call.
+/// Makes the NCCL calls of one request: one call, or several as one group call if NCCL has no function for the verb.
 class Maker {
  public:
   /// `reduction` is used by reductions only.
@@ -148,6 +148,7 @@ class Maker {
   ncclRedOp_t reduction_;
 };
 
+/// Returns NCCL's operation for a request; ncclNumOps if the request does not reduce. Throws ConfigError if NCCL has no such operation.
 inline ncclRedOp_t operation(const Group& group, const Request& request) {
   if (!reduces(request.verb)) return ncclNumOps;
   // The average of one rank's values is these values, but NCCL before 2.29.7 does not write all of them (NVIDIA/nccl issue 1950).

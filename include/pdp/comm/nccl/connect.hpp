@@ -26,14 +26,14 @@ struct Appointment {
 };
 
 /// The rendezvous of a world's ranks in the job's store. Each rank reports to rank 0, which answers with the rank's device and the id for
-/// NCCL. A store serves several worlds in sequence, so each rank counts its worlds.
+/// NCCL. A store may serve several worlds in sequence. So each rank counts its worlds, and the keys contain this count.
 class Meeting {
  public:
   Meeting(const StoreView& store, int rank, int size)
       : store_{store}, prefix_{text("nccl/", store.add(text("nccl/worlds/", rank), 1), '/')}, rank_{rank}, size_{size} {}
 
-  /// Reports to rank 0 and returns its answer. Every rank throws ConfigError if a rank has no GPU, or if several would share one. Throws
-  /// Timeout at the deadline; that of rank 0 names the missing ranks.
+  /// Reports to rank 0 and returns its answer. Every rank throws ConfigError if a rank has no GPU, or if several ranks would share a GPU.
+  /// Throws Timeout at the deadline; the Timeout of rank 0 names the missing ranks.
   [[nodiscard]] Appointment attend(const Report& own, TimePoint deadline) const {
     store_.set(report_key(rank_), own.encode());
     if (rank_ == 0) appoint(deadline);
@@ -41,7 +41,7 @@ class Meeting {
     try {
       answer = store_.wait(answer_key(rank_), deadline);
     } catch (const Timeout&) {
-      if (Clock::now() < deadline) throw;  // that of another rank, which it has reported to all
+      if (Clock::now() < deadline) throw;  // the Timeout of another rank, which has reported it to all ranks
       throw Timeout{text("rank ", rank_, " of ", size_,
                          " ranks was not assigned a GPU by rank 0 before the deadline for the start (PDP_TIMEOUT); a rank was not started, "
                          "has failed, or cannot reach the job's store")};

@@ -31,8 +31,8 @@ struct Report {
   static Report decode(std::string_view words);
 };
 
-/// Returns the device of each rank: the one that its user has chosen, else its local rank modulo the number of GPUs, else the one that the
-/// fewest ranks use. Throws ConfigError with the problem of the first rank that has one, or if two ranks share a GPU and `shared_gpus` is
+/// Returns the device of each rank: the device that its user has chosen; else its local rank modulo the number of its GPUs; else the GPU
+/// that the fewest ranks of its host use. Throws ConfigError if a rank has a problem, or if two ranks share a GPU and `shared_gpus` is
 /// false.
 inline std::vector<int> place(const std::vector<Report>& ranks, bool shared_gpus) {
   std::vector<int> devices;

@@ -46,12 +46,13 @@ class Group {
   /// Throws ConfigError for pageable host memory and for memory of another device.
   void check_memory(Verb verb, const ErasedSpan& memory) const;
 
-  /// Makes a call: `start` makes its NCCL calls on stream(), after the earlier work of the caller's stream. `peer`: of a message, else -1.
+  /// Starts a call: `start(call)` makes its NCCL calls on stream(), after the earlier work of the caller's stream. `peer`: of a message, a
+  /// rank of the group; else -1.
   template <class F>
   Call& call(const Envelope& envelope, int peer, F&& start);
-  /// Gathers `mine` of all ranks into `all`, in the order of ranks, and waits until that is complete. Both lie in host memory.
+  /// Gathers `mine` of all ranks into `all`, in the order of ranks. Both lie in host memory. Blocks until the call is complete.
   void exchange_records(std::span<const std::byte> mine, std::span<std::byte> all, Verb verb);
-  /// Returns the communicator of the ranks that give the same colour, which must be 0 or more.
+  /// Returns a new communicator of the ranks that pass the same colour, which must be 0 or more.
   [[nodiscard]] Handle split(int color, int key);
 
   /// Checks the result of an NCCL function that was called for `call`. An error ends the world and is thrown.
@@ -66,7 +67,7 @@ class Group {
       fail(call, function, result);
   }
 
-  /// Throws the error that NCCL reports for the calls in flight, if any. It ends the world.
+  /// Throws the error that NCCL reports for the calls in flight, if any. Such an error ends the world.
   void check_in_flight();
   /// Returns whether the call is complete. Throws if it has failed, which ends the world.
   [[nodiscard]] bool look(Call& call);
@@ -76,36 +77,39 @@ class Group {
   [[nodiscard]] bool done(Call& call);
   /// Waits until the call is complete, and takes it back.
   void finish(Call& call);
-  /// Lets `stream` wait until the call is complete, and takes it back.
+  /// Makes `stream` wait for the call. Takes the call back once it is on the group's stream.
   void finish_on(Call& call, cudaStream_t stream);
   /// Takes back a call that its owner does not wait for. Ends the world if the call is not complete.
   void abandon(Call& call) noexcept;
 
-  /// Waits until NCCL has enqueued all calls of this group. It accepts no other call before that.
+  /// Waits until NCCL has enqueued all calls of this group. NCCL accepts no other call before that. Throws ConfigError inside grouped().
   void synchronise();
   /// Notes that NCCL is still enqueuing calls that were started together.
   void in_progress() { in_progress_ = !launching_.empty(); }
-  /// Returns whether NCCL has enqueued all calls of this group. If so, marks their ends.
+  /// Returns whether NCCL has enqueued all calls of this group. If so, records their `end` events.
   bool is_synchronised();
+  /// Begins to abort the calls in flight. The group cannot be used afterwards.
   void abort() noexcept {
     launching_.clear();
     in_progress_ = false;
     handle_.abort();
   }
 
-  /// Registers memory with NCCL until the group ends. Returns null if NCCL does not register it.
+  /// Registers memory with NCCL until withdraw(), or until the group ends. Returns the registration; null if NCCL does not register the
+  /// memory.
   [[nodiscard]] void* enroll(void* memory, std::size_t bytes);
   void withdraw(void* registration) noexcept;
 
  private:
   Call& fresh(const Envelope& envelope, int peer = -1);
-  /// Marks the earlier work of the caller's stream.
+  /// Records the call's `ready` event after the earlier work of the caller's stream.
   void mark_ready(const Call& call);
   void synchronise(const Call& call) {
     wait(call, [this] { return is_synchronised(); });
   }
   template <class Look>
   void wait(const Call& call, const Look& look);
+  /// Throws ConfigError inside grouped(), in which no call can be waited for.
   void refuse_together(const Envelope& envelope) const;
 
   /// Returns the world rank that a call waits for, if only one is possible, else -1.
@@ -125,9 +129,9 @@ class Group {
   Handle handle_;
   std::vector<int> ranks_;
   int rank_;
-  std::unique_ptr<ncclComm_t> made_;  // NCCL's thread writes the communicator of a split here, even after a wait for it has been given up
+  std::unique_ptr<ncclComm_t> made_;  // NCCL's thread writes the result of a split here, even after this rank's wait has timed out
   cudaStream_t stream_ = nullptr;
-  std::vector<Call*> launching_;  // calls that are issued
+  std::vector<Call*> launching_;  // the calls in the state `issued`
   bool in_progress_ = false;
   std::vector<void*> registrations_;
   int exceptions_ = std::uncaught_exceptions();
@@ -147,7 +151,7 @@ inline Group::~Group() {
   while (!registrations_.empty()) withdraw(registrations_.back());
   world_->remove(*this);
   handle_.close(world_->patience());
-  const bool is_through = handle_.join();  // then NCCL is also done with calls that it was enqueuing, and with a split
+  const bool is_through = handle_.join();  // if true, NCCL has also finished enqueuing calls, and a split
   if (!is_through) world_->lose_patience();
   if (made_ && (!is_through || world_->may_be_at_work()))
     static_cast<void>(made_.release());

@@ -11,13 +11,13 @@
 
 namespace pdp::comm::nccl {
 
-/// An NCCL communicator: pdp's own, or one that a host program lends. A lent one is neither aborted nor destroyed.
+/// An NCCL communicator, which belongs to pdp or to the program. One that belongs to the program is neither aborted nor destroyed.
 ///
 /// NCCL frees a communicator only when the connected ranks of the host free theirs, too, and when no graph holds calls of it. So a separate
 /// thread frees it. If that takes too long, the thread is detached: another rank may hang, or have more work to do.
 class Handle {
  public:
-  /// `device`: the device of the communicator.
+  /// `device`: of the communicator. `own`: the communicator belongs to pdp.
   Handle(ncclComm_t comm, int device, bool own) : comm_{comm}, device_{device}, own_{own} {}
   Handle(Handle&& other) noexcept
       : comm_{std::exchange(other.comm_, nullptr)},
@@ -47,7 +47,7 @@ class Handle {
   }
   /// Begins to free the communicator after its calls in flight. If these take longer than `patience`, aborts them.
   void close(Duration patience) noexcept {
-    if (comm_ == nullptr) return;                                           // aborted: join() keeps its shorter limit
+    if (comm_ == nullptr) return;                                           // already aborted: join() keeps its shorter limit
     patience = std::min<Duration>(patience, std::chrono::hours{24 * 365});  // within the range of the clock
     patience_ = patience + grace;
     end([until = Clock::now() + patience](ncclComm_t comm) {

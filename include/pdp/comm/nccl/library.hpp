@@ -18,7 +18,7 @@
 
 namespace pdp::comm::nccl {
 
-/// Returns NCCL's name of an element type.
+/// Returns the ncclDataType_t of an element type.
 inline ncclDataType_t type_of(DType type) {
   switch (type) {
     case DType::int8:
@@ -41,7 +41,7 @@ inline ncclDataType_t type_of(DType type) {
   return ncclUint8;
 }
 
-/// Returns NCCL's name of a reduction, or ncclNumOps if it has none.
+/// Returns NCCL's operation for a reduction, or ncclNumOps if NCCL has none.
 inline ncclRedOp_t operation_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum:

@@ -53,7 +53,8 @@ class Piece {
       memory_ = nullptr;
   }
   Piece(Piece&&) = delete;
-  /// Keeps the memory if a program's own communicator has failed: calls that only the program can abort may still use it.
+  /// Frees the memory, unless the communicator belongs to the program and has failed. Its calls in flight, which only the program can
+  /// abort, may still use the memory.
   ~Piece() {
     withdraw();
     if (memory_ != nullptr && !world_->may_be_at_work()) ncclMemFree(memory_);
@@ -63,6 +64,7 @@ class Piece {
   [[nodiscard]] void* memory() const { return memory_; }
   [[nodiscard]] ncclResult_t result() const { return result_; }
   [[nodiscard]] bool is_registered() const { return registration_ != nullptr; }
+  /// Ends the registration. The memory stays allocated.
   void withdraw() {
     if (const auto alive = group_.lock(); alive && is_registered()) alive->withdraw(registration_);
     registration_ = nullptr;
@@ -75,8 +77,9 @@ class Piece {
   ncclResult_t result_;
 };
 
-/// Allocates zeroed memory for the calls of a group. NCCL requires that all ranks pass registered memory to a call, or none, so the ranks
-/// first exchange what they have. Throws DeviceError if a rank has no room, and ConfigError if the sizes differ.
+/// Allocates zeroed memory for the calls of a group. NCCL requires that all ranks pass registered memory to a call, or none. So the ranks
+/// first tell each other whether theirs is registered. Throws DeviceError if a rank has too little memory, and ConfigError if the sizes
+/// differ.
 inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t bytes) {
   enum class Has : std::uint64_t { nothing, memory, registered };
   struct Record {

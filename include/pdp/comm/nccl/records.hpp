@@ -44,7 +44,8 @@ inline Handle Group::split(int color, int key) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   made_ = std::make_unique<ncclComm_t>(nullptr);
-  // Without a config, the new communicator blocks if the program's own does: NCCL takes no blocking and non-blocking calls together.
+  // A split of the program's communicator passes no config. Then the new communicator blocks if that one does: NCCL does not allow a mix of
+  // blocking and non-blocking communicators.
   if (const ncclResult_t result = ncclCommSplit(comm(), color, key, made_.get(), world_->is_own() ? &config : nullptr);
       result != ncclSuccess && result != ncclInProgress)
     fail(call, "ncclCommSplit", result);
@@ -64,8 +65,8 @@ inline Handle Group::split(int color, int key) {
   return part;
 }
 
-/// Returns the group of the ranks that give the same colour. NCCL's colours are 0 or more, so it gets the group's lowest rank as its
-/// colour.
+/// Returns the group of the ranks that pass the same colour. NCCL's colours must be 0 or more. So NCCL receives the lowest rank of the new
+/// group as its colour.
 inline std::shared_ptr<Group> split_off(const std::shared_ptr<Group>& group, int color, int key) {
   std::vector<ColorAndKey> all(as_size(group->size()));
   const ColorAndKey mine{color, key};

@@ -8,7 +8,7 @@
 namespace pdp::comm::nccl {
 
 /// Scratch memory of a device and pinned host memory, in which ranks exchange records. It is allocated once for a world: freeing device
-/// memory waits for all work of the device, and that may wait for other ranks.
+/// memory waits for all work of the device, and that work may wait for other ranks.
 class Staging {
  public:
   static constexpr std::size_t record = 64;  // bytes of one rank's record
@@ -32,7 +32,7 @@ class Staging {
     if (host_ != nullptr) cudaFreeHost(host_);
   }
 
-  /// Never frees the memory.
+  /// Gives up the memory: the destructor does not free it.
   void leave() noexcept { device_ = host_ = nullptr; }
 
   [[nodiscard]] std::byte* device() const { return device_; }

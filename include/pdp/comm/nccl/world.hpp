@@ -17,7 +17,7 @@ namespace pdp::comm::nccl {
 
 class Group;
 
-/// A call of one rank. It never moves, and is reused with its events, so a call like an earlier one allocates nothing.
+/// A call of one rank. It never moves, and is reused with its events, so repeating a call allocates nothing.
 struct Call {
   enum class State : std::uint8_t {
     issued,   // passed to NCCL, but perhaps not on the stream yet
@@ -26,11 +26,11 @@ struct Call {
   };
 
   Envelope envelope;  // describes the call in errors
-  int peer = -1;      // of a message: a rank of the group
+  int peer = -1;      // for a message: a rank of the group; else -1
   State state = State::complete;
 
   cudaEvent_t ready = nullptr;  // marks the earlier work of the caller's stream
-  cudaEvent_t end = nullptr;
+  cudaEvent_t end = nullptr;    // marks the end of the call on its stream
 };
 
 /// The state that all groups of one rank share: its device, its calls, and the error that has ended the world, if any.
@@ -59,14 +59,14 @@ class World {
   void lose_patience() { is_patient_ = false; }
 
   [[nodiscard]] bool failed() const { return failure_ != nullptr; }
-  /// Returns whether calls may be in flight that can be neither waited for nor aborted.
+  /// Returns whether calls may be in flight that pdp can neither wait for nor abort.
   [[nodiscard]] bool may_be_at_work() const { return failed() && !own_; }
   /// Throws the error that has ended the world, if any.
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
   }
-  /// Throws the error that has ended the world, or that NCCL reports for calls in flight. For calls that a stream waits for, nothing else
-  /// polls NCCL.
+  /// Throws the error that has ended the world, or an error that NCCL reports for calls in flight. Nothing else polls NCCL for calls that a
+  /// stream waits for (Work::wait_on).
   void progress();
   void abort(const std::string& reason) { end(std::make_exception_ptr(PeerLost{rank_, reason})); }
   /// Ends the world on this rank and aborts its calls in flight. Only the first error is kept.
@@ -83,17 +83,17 @@ class World {
   void add(Group& group) { groups_.push_back(&group); }
   void remove(Group& group) { std::erase(groups_, &group); }
 
-  /// Open and close a group call of NCCL.
+  /// Open and close a group call of NCCL (ncclGroupStart, ncclGroupEnd).
   void open();
   ncclResult_t close();
-  /// The same for calls of several groups, at the user's request. May be nested.
+  /// Begin and end the calls of BasicCommunicator::grouped(), which may be of several groups. May be nested.
   void begin_together();
   void end_together();
   [[nodiscard]] bool together() const { return depth_ > 0; }
 
  private:
-  /// Waits for aborted calls, 5 s at most, because a caller that catches the failure may free their memory. Replayed calls run on the
-  /// stream of their graph; a caller waits for that stream before it frees their memory.
+  /// Waits for aborted calls, 5 s at most, because a caller that catches the failure may free their memory. Does not wait for replayed
+  /// calls: these run on the stream of their graph, and the caller must wait for that stream before it frees their memory.
   void quiesce() const noexcept;
 
   int rank_, size_, device_;

@@ -14,11 +14,11 @@
 
 namespace pdp::comm::shm {
 
-/// Memory of equal size on each rank of a group, all of it mapped by all of these ranks.
+/// Memory of equal size on each rank of a group. Each of these ranks maps the memory of all.
 class Arena {
  public:
   /// `number`: identifies the arena; not zero, and the same on all ranks of the group. `ranks`: the world ranks of the group. `memories`:
-  /// one for each rank of the group. `rank`: this rank in the group.
+  /// one for each rank, in the order of the group. `rank`: this rank in the group.
   Arena(std::uint64_t number, std::vector<int> ranks, int rank, std::vector<Memory> memories)
       : number_{number}, ranks_{std::move(ranks)}, memories_{std::move(memories)}, rank_{rank} {}
 
@@ -30,6 +30,7 @@ class Arena {
     for (const Memory& each : memories_) parts.push_back(each.data());
     return parts;
   }
+  /// Returns whether the values lie in this rank's memory.
   [[nodiscard]] bool holds(const std::byte* values, std::size_t bytes) const {
     return values >= own().data() && values + bytes <= own().data() + own().size();
   }
@@ -45,10 +46,11 @@ class Arena {
   int rank_;
 };
 
-/// The arenas of one rank. The user's Regions own them; this is the list in which they are found.
+/// A list of the arenas of one rank. The user's Regions own the arenas.
 class Arenas {
  public:
-  /// Returns this rank's memory of the arena. The returned Region keeps the arena alive.
+  /// Adds an arena, and returns this rank's memory in it. The arena is destroyed and removed from the list when the returned Region is
+  /// destroyed.
   Region add(Arena made) {
     const std::shared_ptr<Arena> arena{new Arena{std::move(made)}, [list = list_](Arena* gone) {
                                          std::erase(*list, gone);
@@ -58,6 +60,7 @@ class Arenas {
     return {arena->own().data(), arena->own().size(), arena, arena->parts()};
   }
 
+  // Required by together::Sources.
   [[nodiscard]] together::Source find(const std::byte* values, std::size_t bytes) const {
     for (const Arena* each : *list_)
       if (each->holds(values, bytes)) return {each->number(), static_cast<std::uint64_t>(values - each->own().data())};

@@ -17,10 +17,10 @@ namespace pdp::comm::shm {
 /// A bell by which this rank wakes another one.
 class Bell {
  public:
-  /// `pipe`: the write end of the other rank's pipe, if that rank may sleep in a poll.
+  /// `parking`: of the other rank; borrowed. `pipe`: the write end of that rank's Pipe, if it may sleep in a poll.
   explicit Bell(Parking& parking, Descriptor pipe = {}) : parking_{&parking}, pipe_{std::move(pipe)} {}
 
-  /// Wakes the other rank if it sleeps. Call this after a sequentially consistent store of the value that it waits for.
+  /// Wakes the other rank if it sleeps. Call this after a sequentially consistent store of the value that the other rank waits for.
   void ring() {
     switch (parking_->rouse()) {
       case Parking::awake:
@@ -28,7 +28,7 @@ class Bell {
       case Parking::on_word:
         return parking_->wake();
       case Parking::on_pipe:
-        static_cast<void>(::write(pipe_.get(), "", 1));  // a full pipe wakes it as well
+        static_cast<void>(::write(pipe_.get(), "", 1));  // if the pipe is full, its bytes wake the rank as well
     }
   }
 
@@ -37,7 +37,7 @@ class Bell {
   Descriptor pipe_;
 };
 
-/// A pipe on which a rank sleeps. Other ranks of its host open it as a file of its process.
+/// A pipe that wakes a rank from a poll. Other ranks of its host open it as a file of its process.
 class Pipe {
  public:
   Pipe() {
@@ -48,10 +48,10 @@ class Pipe {
   }
 
   [[nodiscard]] int descriptor() const { return read_.get(); }
-  /// Returns the end that other ranks open.
+  /// Returns the write end, which other ranks open.
   [[nodiscard]] int file() const { return write_.get(); }
-  /// Opens another rank's pipe; empty if its process has ended. Also opens it for reading: a write to a pipe without readers raises
-  /// SIGPIPE.
+  /// Opens another rank's pipe. Returns an empty Descriptor if that rank's process has ended; throws ConfigError if the pipe cannot be
+  /// opened. Opens it for reading, too: a write to a pipe without readers raises SIGPIPE.
   static Descriptor open(const SharedAddress& address) {
     Descriptor end{::open(path_of(address).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};
     if (!end && errno != ENOENT) fail_to("open a pipe beside the", errno);

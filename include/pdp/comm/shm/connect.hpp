@@ -27,8 +27,8 @@
 
 namespace pdp::comm::shm {
 
-/// The address of the memory that rank 0 has made, which others open as a file of its process. Its form in the store: "process file host",
-/// a newline and the nonce.
+/// The address of a Segment, which other ranks open as a file of its creator's process. Its form in the store: "process file host", a
+/// newline and the nonce.
 struct Address {
   pid_t process = 0;
   int file = -1;
@@ -38,7 +38,7 @@ struct Address {
   [[nodiscard]] std::string to_string() const {
     return text(process, ' ', file, ' ', host, '\n') + std::string{reinterpret_cast<const char*>(nonce.data()), nonce.size()};
   }
-  /// Throws ConfigError if the words are not an address.
+  /// Reads an address from its form in the store. Throws ConfigError if it is malformed.
   static Address parse(std::string_view words) {
     const std::size_t line = words.find('\n');
     const char* const end = words.data() + std::min(line, words.size());
@@ -68,8 +68,8 @@ inline Nonce draw_nonce() {
       .raise();
 }
 
-/// Opens the memory of the rank in the first seat. `first`, `rank`: the world ranks of that rank and of this one. Throws ConfigError if
-/// this rank cannot open it, and PeerLost if the first rank is gone.
+/// Opens the segment that the rank in the first seat has created. `first`, `rank`: the world ranks of that rank and of this one. `size`:
+/// the number of seats. Throws ConfigError if this rank cannot open the segment, and PeerLost if the first rank is gone.
 inline Segment open_segment(const Address& address, int rank, int size, int first = 0) {
   if (const std::string here = this_host(); address.host != here)
     throw ConfigError{text("rank ", rank, " is on another host than rank ", first, ", or in another container there (", here, ", rank ",
@@ -84,11 +84,11 @@ inline Segment open_segment(const Address& address, int rank, int size, int firs
   return Segment::open(std::move(file), address.nonce, size);
 }
 
-/// Takes this rank's seat, and waits until all other ranks have taken theirs.
+/// The start of one rank in a segment: takes this rank's seat, and waits until all other ranks have taken theirs.
 class Entrance {
  public:
-  /// `pipe`: the descriptor to which others may write to wake this rank, or 0. `world_ranks`: the world ranks of the seats in a world of
-  /// several hosts; empty if the seats are the world. Throws ConfigError if the seat is taken.
+  /// `rank`: its seat. `pipe`: the descriptor to which others may write to wake this rank, or 0. `world_ranks`: the world rank of each
+  /// seat, in a world of several hosts; empty if seats are world ranks. Throws ConfigError if the seat is taken.
   Entrance(const Segment& segment, int rank, int pipe = 0, std::vector<int> world_ranks = {})
       : segment_{segment}, rank_{rank}, world_ranks_{std::move(world_ranks)}, processes_{segment.size()} {
     std::int32_t process = 0;
@@ -104,10 +104,10 @@ class Entrance {
   }
 
   /// Waits until all ranks are ready. Throws PeerLost, or Timeout, which names the missing ranks. `look_elsewhere`: called every 500 ms
-  /// meanwhile; throws if a rank has failed that never came here.
+  /// meanwhile; throws if a rank has failed before it took its seat.
   Processes wait(
       TimePoint deadline, const std::function<void()>& look_elsewhere = [] {}) {
-    // A rank that is ready has seen all ranks join, and watches them. Its own readiness shows that it was alive while it was watched.
+    // A rank that is ready has seen all ranks join, and watches them. So all ranks watch each other after the second wait.
     wait_for(Seat::joined, deadline, look_elsewhere);
     advance(Seat::ready);
     wait_for(Seat::ready, deadline, look_elsewhere);
@@ -142,7 +142,7 @@ class Entrance {
       processes_.look();
       const TimePoint now = Clock::now();
       if (now >= deadline) missing(wanted);
-      // A rank gives up because of another one, which this rank will also find gone or missing.
+      // A rank fails here because another rank is gone or missing. This rank gets some time to find that rank itself.
       if (failed >= 0) given_up = std::min(given_up, now + time_to_find);
       if (now >= given_up) somebody_is_absent() ? missing(Seat::joined) : lost_at_start(in_world(failed));
       if (now >= next_look) {
@@ -181,8 +181,10 @@ class Entrance {
   bool complete_ = false;
 };
 
-/// Connects the ranks of one host. `world_ranks`: their ranks in a world of several hosts, in which they also wait for other things; empty
-/// if they are the world. Throws ConfigError if they cannot share memory, PeerLost, or Timeout, which names the missing ranks.
+/// Connects the ranks of one host. `rank`, `size`: this rank's seat, and the number of seats. `key`: of the segment's address in the store.
+/// `world_ranks`: the world rank of each seat, in a world of several hosts; empty if seats are world ranks. If it is not empty, this rank
+/// gets a Pipe, because it must also wait for sockets. Throws ConfigError if the ranks cannot share memory, PeerLost if one of them is
+/// gone, and Timeout, which names the missing ranks, at the deadline.
 inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadline, const std::string& key = "shm/segment",
                      std::vector<int> world_ranks = {}) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
@@ -198,7 +200,7 @@ inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadl
     try {
       words = store.wait(key, deadline);
     } catch (const Timeout&) {
-      if (Clock::now() < deadline) throw;  // that of another rank, which it has reported to all
+      if (Clock::now() < deadline) throw;  // the Timeout of another rank, which has reported it to all ranks
       throw Timeout{
           text("rank ", own, " has not heard from rank ", first, " (of ", size,
                " ranks) before the deadline for the start (PDP_TIMEOUT); it was not started, has failed, or cannot reach the job's store")};

@@ -22,10 +22,10 @@
 
 namespace pdp::comm::shm {
 
-/// A thread that sleeps nearly always, and increments a rank's heartbeat counter while its process runs.
+/// A thread that sleeps nearly always. It increments a rank's heartbeat counter once per Heartbeat::interval while the process runs.
 class Heart {
  public:
-  /// Throws ConfigError if the system cannot start a thread.
+  /// `beats`: the counter; borrowed. Throws ConfigError if the system cannot start a thread.
   explicit Heart(std::atomic<std::uint32_t>& beats) {
     try {
       thread_ = std::jthread{[&beats](const std::stop_token& stop) { run(stop, beats); }};
@@ -47,8 +47,8 @@ class Heart {
   std::jthread thread_;
 };
 
-/// How long each rank of a world on one host has shown no heartbeat, as seen by a waiting rank. At most 200 ms count between two looks: if
-/// more time has passed, the observer may have been stopped itself.
+/// The time for which each rank of a world on one host has shown no heartbeat, as observed by a rank that waits. At most 200 ms are counted
+/// between two looks: if more time has passed, the observer may have been stopped itself.
 class Silence {
  public:
   explicit Silence(int size) : peers_(as_size(size)) {}
@@ -57,7 +57,8 @@ class Silence {
   void patience(Duration heartbeat) { patience_ = heartbeat; }
   [[nodiscard]] Duration patience() const { return patience_; }
 
-  /// Returns the first rank that has been silent for too long, if any. `excused(rank)`: whether the rank need not show heartbeats.
+  /// Returns the first rank that has been silent for too long, if any. Looks at most once per 100 ms. `excused(rank)`: whether the rank
+  /// need not show heartbeats.
   template <class Excused>
   [[nodiscard]] std::optional<int> look(const Segment& segment, const Excused& excused) {
     const TimePoint now = Clock::now();

@@ -21,13 +21,14 @@
 
 namespace pdp::comm::shm {
 
+/// Throws ConfigError: "cannot VERB memory that the ranks of this host share", and the cause. `reason`: an errno.
 [[noreturn]] inline void fail_to(const char* verb, int reason) {
   throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", describe_system_error(reason),
                          reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp" : "")};
 }
 
-/// Makes an unnamed file that holds `bytes` zeros: a name could clash or be left behind. It is sealed, so that no process can change its
-/// size.
+/// Creates a file of `bytes` zeros in memory. It has no name, because a name could clash or be left behind. It is sealed, so that no
+/// process can change its size. Throws ConfigError if the system cannot create it.
 inline Descriptor make_file(std::size_t bytes) {
   Descriptor file = create_memory_file("pdp");
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
@@ -36,12 +37,12 @@ inline Descriptor make_file(std::size_t bytes) {
   return file;
 }
 
-/// Returns the path of another process's file, from the numbers of the process and of its descriptor. Opening it fails with errno if there
-/// is no such process, or if it belongs to another user.
+/// Returns the path of another process's file. `address`: the process id and the number of the descriptor there. Opening the path fails if
+/// there is no such process (ENOENT), or if it belongs to another user.
 inline std::string path_of(const SharedAddress& address) { return text("/proc/", address.space, "/fd/", address.place); }
 inline Descriptor open_file(const SharedAddress& address) { return Descriptor{::open(path_of(address).c_str(), O_RDWR | O_CLOEXEC)}; }
 
-/// Memory of one rank that other ranks of its host open. Their mappings outlive this object.
+/// Memory of one rank that other ranks of its host can open. Their mappings may outlive this object.
 class Memory {
  public:
   /// Creates zeroed memory. Throws ConfigError if the system has none.
@@ -73,8 +74,9 @@ class Memory {
   }
   void close() { file_.close(); }
 
-  /// Allocates all pages now, instead of one by one on first access, and large pages for large memory. Pages of new memory lie near the
-  /// processor that calls this. On systems that cannot do so (before Linux 6.1), pages are allocated on first access.
+  /// Allocates all pages now, instead of one by one on first access, and large pages for memory of 1 MiB or more. New pages lie on the NUMA
+  /// node of the calling thread. Linux before 5.14 allocates pages on first access, and Linux before 6.1 does not make large pages on
+  /// request.
   void populate() {
 #ifdef MADV_POPULATE_WRITE
     ::madvise(data_, mapped(bytes_), MADV_POPULATE_WRITE);

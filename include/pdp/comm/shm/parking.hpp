@@ -11,19 +11,20 @@
 
 namespace pdp::comm::shm {
 
-/// A word on which a rank sleeps until a rank of any process wakes it. While it is awake, other ranks only read a cache line that is not
-/// written. The protocol is Dekker's: the sleeper announces its sleep, then checks once more; the other rank publishes its data, then
-/// checks for a sleeper. Both use sequentially consistent order, or each could miss the other.
+/// A word of shared memory on which a rank sleeps until another process wakes it. While the rank is awake, a wake-up only reads a cache
+/// line that no rank writes meanwhile. The protocol is Dekker's: the sleeper announces its sleep, then checks once more; the other rank
+/// publishes its data, then checks for a sleeper. Both use sequentially consistent order, or each could miss the other.
 class Parking {
  public:
-  /// How the rank sleeps: in the kernel, on this word; or in a poll on its pipe and other descriptors (see Bell).
+  /// How the rank sleeps: on this word, by a futex; or in a poll of its Pipe and other descriptors (see bell.hpp).
   enum State : std::uint32_t { awake, on_word, on_pipe };
 
-  /// Marks the rank awake and returns how it slept. Call this after a sequentially consistent store of the value that it waits for.
+  /// Marks the rank awake and returns how it slept. Call this after a sequentially consistent store of the value that the rank waits for.
   State rouse() {
     if (state_.load(std::memory_order_seq_cst) == awake) return awake;
     return static_cast<State>(state_.exchange(awake, std::memory_order_seq_cst));
   }
+  /// Wakes a rank that slept on_word.
   void wake() { syscall(SYS_futex, address(), FUTEX_WAKE, 1, nullptr, nullptr, 0); }
 
   /// Sleeps until the rank is woken or until the given time, unless ready() is true. May wake up early.
@@ -36,7 +37,7 @@ class Parking {
     }
     get_up();
   }
-  /// Begin and end a sleep elsewhere. After lie_down(), check once more before sleeping.
+  /// Begin and end a sleep of another kind. After lie_down(), check once more for the awaited value before sleeping.
   void lie_down(State how) { state_.store(how, std::memory_order_seq_cst); }
   void get_up() { state_.store(awake, std::memory_order_relaxed); }
 

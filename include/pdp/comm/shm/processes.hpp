@@ -19,8 +19,8 @@
 
 namespace pdp::comm::shm {
 
-/// Watches whether the processes of other ranks live. The system may reuse the number of an ended process, so a watch is valid only if the
-/// rank shows that it is alive after watch().
+/// Detects the end of other ranks' processes. The system may reuse the id of an ended process. So a watch is reliable only if the rank
+/// shows after watch() that it is alive.
 class Processes {
  public:
   explicit Processes(int size) : watched_(as_size(size), pollfd{.fd = -1, .events = POLLIN, .revents = 0}) {
@@ -28,8 +28,8 @@ class Processes {
     ended_.resize(watched_.size());
   }
 
-  /// Watches a rank's process. Skips this process itself, because its end also ends the watcher. Throws ConfigError if the system does not
-  /// allow it.
+  /// Begins to watch a rank's process. Ignores the current process, because its end also ends the watcher. Throws ConfigError if the system
+  /// does not allow it.
   void watch(int rank, pid_t process) {
     if (process == ::getpid()) return;
     const auto r = as_size(rank);

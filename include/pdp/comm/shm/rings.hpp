@@ -24,15 +24,15 @@
 
 namespace pdp::comm::shm {
 
-/// A ring in shared memory to each other rank and one from it, as the streams of messages. A sender copies into the ring. The receiver
-/// reads values in place.
+/// The streams of messages between one rank and the others of its host: a ring in shared memory to each of them, and one from each. A
+/// sender copies into the ring. The receiver reads values in place.
 class Rings {
  public:
   using Meetings = together::Meetings<Arenas, Bell, Memory>;
 
-  /// `segment`: has this rank's rings mapped, and all ranks have taken their seats in it. `rank` and all peers are seat numbers.
-  /// `world_ranks`: the world ranks of the seats in a world of several hosts; empty if the seats are the world. `pipe`: this rank sleeps on
-  /// it when it also waits for other things.
+  /// `segment`: this rank's rings are mapped, and all ranks have taken their seats. `rank` and all peers are seat numbers. `world_ranks`:
+  /// the world rank of each seat, in a world of several hosts; empty if seats are world ranks. `pipe`: wakes this rank when it also waits
+  /// for other descriptors.
   Rings(std::shared_ptr<const Segment> segment, int rank, Processes processes, std::vector<int> world_ranks = {},
         std::optional<Pipe> pipe = std::nullopt)
       : segment_{std::move(segment)},
@@ -67,7 +67,7 @@ class Rings {
     const int rank = *std::exchange(silent_, std::nullopt);
     return {.failure = stream::Heartbeat::lost(rank, rank_, silence_.patience(), "its process is stopped")};
   }
-  void tell(const Failure&) {}  // nothing to do: every rank has a stream from here
+  void tell(const Failure&) {}  // nothing to do: every rank has a stream from this one
   void heartbeat(Duration duration) { silence_.patience(duration); }
 
   [[nodiscard]] Meetings& meetings() { return meetings_; }
@@ -94,7 +94,7 @@ class Rings {
     In& in = in_[as_size(peer)];
     bool moved = false;
     for (int pieces = 0; pieces < pieces_at_once && !inbox.fault() && !inbox.ended(); ++pieces) {
-      const bool ended = gone(peer);  // checked first, so that all bytes that it wrote before its end are seen
+      const bool ended = gone(peer);  // checked first, so that all bytes that the peer wrote before its end are seen
       in.seen = in.counters->written.load(std::memory_order_acquire);
       if (in.seen - in.taken > ring_bytes_) {
         inbox.garbled();
@@ -108,7 +108,7 @@ class Rings {
       }
       moved = true;
       in.taken += taken;
-      // A misaligned value is moved down by a few bytes before it is used, so the sender must not overwrite these bytes yet.
+      // The inbox moves a misaligned value down by a few bytes before it uses it. So the sender must not overwrite these bytes yet.
       in.counters->read.store(in.taken / alignment * alignment, std::memory_order_seq_cst);
       bells_[as_size(peer)].ring();
     }
@@ -161,8 +161,8 @@ class Rings {
     }
     return any;
   }
-  /// Begin and end a sleep in a poll, which `descriptor()` ends early. After lie_down(), check once more before polling. A sleep must not
-  /// last longer than Processes::pulse.
+  /// Begin and end a sleep in a poll. The poll must include descriptor(), by which other ranks wake this one. After lie_down(), check once
+  /// more for events before polling. A sleep must not last longer than Processes::pulse.
   void lie_down() { segment_->seat(rank_).parking.lie_down(Parking::on_pipe); }
   void get_up() {
     segment_->seat(rank_).parking.get_up();
@@ -195,7 +195,7 @@ class Rings {
     std::uint64_t read = 0;  // the value of `read` at the last look
   };
   static constexpr int pieces_at_once = 8;
-  static constexpr std::uint64_t alignment = 8;  // of any DType
+  static constexpr std::uint64_t alignment = 8;  // of the largest DType
 
   [[nodiscard]] together::Partner<Bell> partner(int seat, together::Board& board) {
     const auto s = as_size(seat);
@@ -221,7 +221,7 @@ class Rings {
   std::vector<Out> out_;
   Silence silence_;
   std::optional<int> silent_;
-  std::optional<Heart> heart_;  // if these ranks are the world
+  std::optional<Heart> heart_;  // if all ranks of the world are on this host
 };
 
 static_assert(stream::Links<Rings>);

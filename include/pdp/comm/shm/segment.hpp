@@ -47,16 +47,16 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-/// The public state of one rank.
+/// The state of one rank that all ranks of the host can access.
 struct alignas(64) Seat {
   /// `failed`: the rank gave up while the job was starting.
   enum Stage : std::uint32_t { absent, joined, ready, left, failed };
 
   std::atomic<std::uint32_t> stage{absent};
-  std::atomic<std::int32_t> process{0};  // valid from `joined` on
+  std::atomic<std::int32_t> process{0};  // the process id; valid from `joined` on
   std::atomic<std::int32_t> pipe{0};     // the descriptor to which others write to wake the rank, or 0; valid from `joined` on
   alignas(64) Parking parking;
-  alignas(64) std::atomic<std::uint32_t> beats{0};  // heartbeats
+  alignas(64) std::atomic<std::uint32_t> beats{0};  // the number of heartbeats so far
 };
 
 /// How many bytes of a ring have been written and read since the beginning.
@@ -78,7 +78,8 @@ class Segment {
     return segment;
   }
 
-  /// Opens the memory that another rank has made, as `file`. Throws ConfigError if its nonce, size or version is not the expected one.
+  /// Maps the memory that another rank has created. `file`: an open descriptor of it. Throws ConfigError if its nonce, size or version is
+  /// not the expected one.
   static Segment open(Descriptor file, const Nonce& nonce, int size) {
     Header header;
     const Header expected{.nonce = nonce, .size = size, .ring_bytes = ring_bytes_for(size)};
@@ -149,8 +150,9 @@ class Segment {
     std::size_t ring_bytes, seats = 0, counters = 0, boards = 0, rings = 0, bytes = 0;
   };
 
-  /// Returns the size of a ring. It is large enough for some whole messages: the rest of a longer one waits until its sender looks again,
-  /// and that rank may be computing. It is small enough that all rings of a large world together stay modest.
+  /// Returns the size of a ring in bytes, a power of two from 64 KiB to 2 MiB. Larger rings hold more whole messages: the rest of a longer
+  /// message waits until its sender makes progress, and that rank may be computing. With up to 32 ranks, all rings together take at most 64
+  /// MiB.
   static std::uint32_t ring_bytes_for(int size) {
     constexpr std::size_t most = 2048 * 1024, least = 64 * 1024, of_all = 64 * 1024 * 1024;
     const auto ranks = as_size(size);
@@ -161,7 +163,7 @@ class Segment {
     void* const base = ::mmap(nullptr, layout_.rings, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (base == MAP_FAILED) fail_to("map", errno);
     base_ = static_cast<std::byte*>(base);
-    // Reserves addresses only; map_rings_of() maps each ring to its two places.
+    // Only reserves addresses; map_rings_of() maps each ring there twice.
     void* const room = ::mmap(nullptr, layout_.ring_span(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) {
       const int reason = errno;

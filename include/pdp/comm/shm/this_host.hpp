@@ -16,7 +16,7 @@
 
 namespace pdp::comm::shm {
 
-/// Returns a text that identifies this host, and this container on it: the kernel's boot id and the name space of process numbers. Throws
+/// Returns a text that identifies this host, and this container on it: the kernel's boot id and the namespace of process ids. Throws
 /// ConfigError if the boot id cannot be read.
 inline std::string this_host() {
   constexpr const char* path = "/proc/sys/kernel/random/boot_id";

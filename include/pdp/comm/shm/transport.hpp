@@ -15,17 +15,19 @@ namespace shm {
 class Rings;
 }
 
-/// Messages through memory that the ranks of one host share: a ring of bytes for each ordered pair. Defined in pdp/comm/shm/source.hpp.
+/// A transport through memory that the ranks of one host share: a ring of bytes for each ordered pair of ranks. Defined in
+/// pdp/comm/shm/source.hpp.
 class ShmTransport : public stream::StreamTransport<shm::Rings> {
  public:
   using StreamTransport::StreamTransport;
-  /// Finds the other ranks through the store. Throws ConfigError if they are not on one host, and Timeout, which names the missing ranks,
-  /// if they are not there before the deadline.
+  /// Finds the other ranks through the store. Throws ConfigError if they are not on one host. Throws Timeout, which names the missing
+  /// ranks, if they do not come before the deadline.
   static ShmTransport connect(StoreView store, int rank, int size, TimePoint deadline);
 
   using StreamTransport::post;
   void post(GroupRequest& request);
 
+  // Required by ArenaTransport.
   using Shared = shm::Memory;
   static constexpr std::size_t board_bytes = sizeof(together::Board);
   static Shared share(std::size_t bytes);

@@ -41,7 +41,7 @@ inline std::unique_ptr<Mesh> connect(const StoreView& store, int rank, int size,
   if (token.size() != sizeof(Token))
     throw ConfigError{text("rank ", rank, " found a token of ", token.size(), " bytes in the job's store; it should have ", sizeof(Token))};
   mesh->open(handshake::Key{membership, handshake::Purpose::data, token});
-  // No rank needs the store after this.
+  // The store is not used after this call.
   const std::string all = roll_call.hear([](const std::vector<std::string>& words) {
     std::string lines;
     for (const std::string& each : words) lines += each + '\n';

@@ -22,7 +22,7 @@ using Executor = asio::io_context::executor_type;
 using Socket = asio::basic_stream_socket<asio::ip::tcp, Executor>;
 using Endpoint = asio::ip::tcp::endpoint;
 
-/// A connection that is being made.
+/// A line: a connection that is being made.
 struct Line {
   enum class Stage { accepting, dialling, greeting, waiting, closed };
 
@@ -36,6 +36,7 @@ struct Line {
   TimePoint until = TimePoint::max();  // the deadline of a stranger's handshake, or the time of the next attempt
   std::variant<std::monostate, handshake::Server, handshake::Client> handshake;
 
+  /// Returns the memory for the next bytes of the handshake. Call this only after the handshake has begun.
   [[nodiscard]] std::span<char> space() {
     if (auto* const server = std::get_if<handshake::Server>(&handshake)) return server->space();
     return std::get<handshake::Client>(handshake).space();

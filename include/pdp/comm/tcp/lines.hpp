@@ -33,20 +33,21 @@
 
 namespace pdp::comm::tcp {
 
-/// The connections of one rank that are being made: it dials other ranks and accepts connections. On each connection, both ends prove that
-/// they belong to the job, and which rank they are (see comm/join/handshake/). A connection that does not do so within a few seconds is
-/// dropped, without effect on the job. All of it happens on the thread that runs the context, and needs regular calls of look_at_clock().
+/// The connections of one rank that are being made (lines). Dials other ranks, and accepts connections. On each connection, both ends prove
+/// that they belong to the job, and which rank they are (see comm/join/handshake/). An accepted connection without this proof is dropped
+/// after 5 s, without effect on the job. All work is done on the thread that runs the asio::io_context. That thread must call
+/// look_at_clock() regularly.
 class Lines {
  public:
   using Purpose = handshake::Purpose;
   using Verdict = handshake::Verdict;
 
-  /// Callbacks for the results. A line is dialled again until it is connected, its owner drops it, no process listens there any more, or
-  /// the other rank says that it dials this one itself.
+  /// Callbacks for the results. A line is dialled again until it is connected, its owner drops it, no process listens at its address any
+  /// more, or the other rank says that it dials this one itself.
   struct Events {
-    std::function<Verdict(int rank, Purpose)> judge;  // decides about a rank that has proved its identity and asks to be let in
+    std::function<Verdict(int rank, Purpose)> judge;                      // decides whether to accept a rank that has proved its identity
     std::function<void(int rank, Purpose, bool dialled, Socket)> joined;  // both ends have proved their identity
-    std::function<void(int rank, Purpose, std::string where)> absent;     // no process listens there any more
+    std::function<void(int rank, Purpose, std::string where)> absent;     // no process listens at the rank's address any more
     std::function<void(std::string why)> misfit;                          // a rank of the job that cannot belong to this world
     std::function<void(std::string why)> exhausted;                       // the system has no more sockets
   };
@@ -70,6 +71,7 @@ class Lines {
     const Endpoint endpoint = acceptor_.local_endpoint();
     return text(endpoint.address().to_string(), ' ', endpoint.port());
   }
+  /// Parses the address that a rank has published. Throws ConfigError if it does not begin with an IP address and a port.
   [[nodiscard]] Endpoint endpoint_of(int rank, const std::string& address) const {
     const std::size_t space = std::min(address.find(' '), address.size());
     std::error_code error;
@@ -86,19 +88,20 @@ class Lines {
     key_ = key;
     accept();
   }
+  /// Begins to connect to a rank.
   void dial(int rank, Purpose purpose, const Endpoint& endpoint) {
     lines_.push_back(std::make_shared<Line>(io_, rank));
     lines_.back()->purpose = purpose;
     lines_.back()->endpoint = endpoint;
     dial(lines_.back());
   }
-  /// Stops dialling that rank.
+  /// Stops dialling a rank.
   void drop(int rank, Purpose purpose) {
     const auto found = find(rank, purpose);
     if (found != lines_.end()) dismiss(**found);
   }
   [[nodiscard]] bool dials(int rank, Purpose purpose) { return find(rank, purpose) != lines_.end(); }
-  /// Returns why the last line that was dialled has failed; empty if none has.
+  /// Returns the reason of the last failure to connect; empty if there was none.
   [[nodiscard]] const std::string& why() const { return why_; }
 
   /// Handles timeouts and retries. Call it once per `tick` unless idle().
@@ -184,7 +187,7 @@ class Lines {
     }
   }
 
-  /// Ends the world if a shortage of descriptors or memory lasts. One that is short or affects only strangers passes.
+  /// Calls `exhausted` if a shortage of descriptors or memory has lasted for patience_with_shortage. A shorter one has no effect.
   void suffer_shortage(std::error_code error) {
     const TimePoint now = Clock::now();
     short_since_ = std::min(short_since_, now);
@@ -205,7 +208,7 @@ class Lines {
   }
 
   void welcome_stranger(const std::shared_ptr<Line>& line) {
-    // Drops the stranger that has been silent for longest. If it is a rank, it dials again.
+    // If there are too many strangers, drops the one that was accepted first. If it is a rank, it dials again.
     const auto strange = [](const std::shared_ptr<Line>& each) { return each->rank < 0; };
     if (std::count_if(lines_.begin(), lines_.end(), strange) == strangers_at_once + own_.size)
       dismiss(**std::find_if(lines_.begin(), lines_.end(), strange));
@@ -279,7 +282,7 @@ class Lines {
   std::string why_;
   Acceptor acceptor_;
   TimePoint accept_at_ = TimePoint::max();
-  TimePoint short_since_ = TimePoint::max();  // the first failure of the current shortage, which no success has followed
+  TimePoint short_since_ = TimePoint::max();  // the first failure of the current shortage; no success has followed it
 };
 
 }  // namespace pdp::comm::tcp

@@ -37,9 +37,9 @@
 
 namespace pdp::comm::tcp {
 
-/// The connections of one rank to others, made when either side first wants them. One thread, which sleeps nearly always, makes them,
-/// exchanges heartbeats with the neighbours in the ring of ranks (see Pulses), and receives the world's failure there. The owner, the
-/// rank's own thread, takes the results when news() is true.
+/// The connections of one rank to others, made when either side first wants them. A helper thread, which sleeps nearly always, makes them.
+/// It also exchanges heartbeats with the neighbours in the ring of ranks (see Pulses), and receives the world's failure from them. The
+/// owner, which is the rank's own thread, takes the results when news() is true.
 class Mesh {
  public:
   using Purpose = handshake::Purpose;
@@ -83,8 +83,9 @@ class Mesh {
       throw ConfigError{text("rank ", own_.rank, " cannot start its connection thread: ", describe_system_error(error.code().value()))};
     }
   }
-  /// Waits until this rank has its place in the ring. `addresses`: of all ranks, as they published them. Throws Timeout, which names the
-  /// missing neighbours, ConfigError if a rank of the job is of another build or was started twice, and PeerLost if a rank is gone.
+  /// Waits until this rank is connected to its neighbours in the ring. Call this once, after open(). `addresses`: of all ranks, as they
+  /// published them. Throws Timeout, which names the missing neighbours, ConfigError if a rank of the job is of another build or was
+  /// started twice, and PeerLost if a rank is gone.
   void take_place(const std::vector<std::string>& addresses, TimePoint deadline) {
     for (int rank = 0; rank < own_.size; ++rank) endpoints_.push_back(lines_.endpoint_of(rank, addresses[as_size(rank)]));
     const auto process_of = [&](int rank) { return process_here(addresses[as_size(rank)]); };
@@ -105,7 +106,7 @@ class Mesh {
     }
     if (in_place_) return;
     lock.unlock();
-    stop();  // the state of the other thread may be read after this
+    stop();  // the state of the helper thread may be read after this
     throw Timeout{
         text("no connection between rank ", own_.rank, " and ", pulses_.missing(), " (of ", own_.size,
              " ranks) was made before the deadline for the start (PDP_TIMEOUT); the peer has failed, or cannot be reached from here",
@@ -144,7 +145,7 @@ class Mesh {
     return std::exchange(arrivals_, {});
   }
 
-  /// Says goodbye to the neighbours, and waits until they have received it, until the given time at most.
+  /// Says goodbye to the neighbours, and waits until they have received it, or until the given time.
   void leave(TimePoint until) noexcept {
     if (!thread_.joinable()) return;
     asio::post(io_, [this] { pulses_.leave(); });
@@ -190,7 +191,7 @@ class Mesh {
     using Verdict = handshake::Verdict;
     if (purpose == Purpose::pulse) return pulses_.judge(rank);
     if (state(rank) == State::joined) return Verdict::duplicate;
-    // If two ranks dial each other, the line of the higher rank is kept.
+    // If two ranks dial each other, the line that the higher rank dials is kept.
     return lines_.dials(rank, purpose) && rank < own_.rank ? Verdict::crossed : Verdict::welcome;
   }
   void dial(int rank, Purpose purpose) { lines_.dial(rank, purpose, endpoints_[as_size(rank)]); }
@@ -233,7 +234,7 @@ class Mesh {
   }
 
   asio::io_context io_{1};  // first, because its users must not outlive it
-  // Without it, the context stops for good when no operation is pending, as when a shortage of descriptors prevents accepting.
+  // Without this, the context stops for good when no operation is pending, for example while a shortage of descriptors prevents accepting.
   asio::executor_work_guard<Executor> work_{io_.get_executor()};
   handshake::Self own_;
   std::vector<State> states_;  // of data connections
@@ -243,7 +244,7 @@ class Mesh {
   Pulses pulses_;
   Descriptor bell_;
 
-  // Shared by the two threads.
+  // Shared by the two threads. `mutex_` guards the members up to `in_place_`.
   std::mutex mutex_;
   std::condition_variable stands_;
   std::vector<Arrival> arrivals_;

@@ -16,7 +16,7 @@
 
 namespace pdp::comm::tcp {
 
-/// Returns a text that identifies the processes that share a loopback device: the kernel's boot id and the name space of network devices.
+/// Returns a text that identifies the processes that share a loopback device: the kernel's boot id and the network namespace.
 inline std::string this_network() {
   std::ifstream file{"/proc/sys/kernel/random/boot_id"};
   std::string boot;
@@ -29,7 +29,7 @@ inline std::string this_network() {
 /// Throws UsageError, the same on all ranks, if a rank listens at a loopback address that a rank on another host cannot reach. `places`:
 /// one text for each rank, which begins with its address and ends with its this_network(), separated by blanks.
 inline void check_loopback(const std::vector<std::string>& places) {
-  // Empty if the rank has not given it.
+  // Returns a rank's this_network(); empty if its text lacks one.
   const auto network = [](const std::string& place) {
     const std::size_t last = place.rfind(' ');
     return last == place.find(' ') ? std::string_view{} : std::string_view{place}.substr(last);

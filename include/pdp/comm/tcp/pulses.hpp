@@ -28,9 +28,10 @@
 
 namespace pdp::comm::tcp {
 
-/// The ring of a world's ranks, each connected to the one before and the one after it. Neighbours exchange heartbeats and pass the world's
-/// failure on, both ways, so every rank hears of it, whatever connections it has. It costs a rank two sockets and a few wake-ups a second,
-/// whatever the size of the world. All of it happens on the thread that runs the context.
+/// One rank's two connections in the ring of a world's ranks: to the rank before it, and to the rank after it. Neighbours exchange
+/// heartbeats, and pass the world's failure on in both directions. So every rank hears of a failure, whatever other connections it has. The
+/// ring costs a rank two sockets and a few wake-ups a second, whatever the size of the world. All work is done on the thread that runs the
+/// asio::io_context.
 class Pulses {
  public:
   /// `failed`: called once, with the first failure of the world.
@@ -39,7 +40,8 @@ class Pulses {
 
   [[nodiscard]] int before() const { return (rank_ + size_ - 1) % size_; }
   [[nodiscard]] int after() const { return (rank_ + 1) % size_; }
-  /// Each rank dials the one before it. In a world of two ranks, one connection is enough.
+  /// Returns whether this rank dials the rank before it. Every rank does, except rank 0 in a world of two ranks, for which one connection
+  /// is enough.
   [[nodiscard]] bool dials() const { return size_ > 2 || rank_ == 1; }
   [[nodiscard]] bool is_dialled() const { return size_ > 2 || (size_ == 2 && rank_ == 0); }
   [[nodiscard]] bool complete() const { return (!dials() || pulses_[0]) && (!is_dialled() || pulses_[1]); }
@@ -47,7 +49,7 @@ class Pulses {
     const bool one = dials() && !pulses_[0], other = is_dialled() && !pulses_[1];
     return text(one ? text("rank ", before()) : "", one && other ? " and " : "", other ? text("rank ", after()) : "");
   }
-  /// Accepts a rank if it is the one after this rank and is not connected yet.
+  /// Returns `welcome` for the rank after this one, unless it is connected already.
   [[nodiscard]] handshake::Verdict judge(int rank) const {
     if (!is_dialled() || rank != after()) return handshake::Verdict::no_such_rank;
     return pulses_[1] ? handshake::Verdict::duplicate : handshake::Verdict::welcome;
@@ -61,15 +63,15 @@ class Pulses {
     hear(place);
   }
 
-  /// Sets the processes of the rank before and of the rank after; 0 if on another host. The end of a process is noticed even if a child
-  /// that it has forked keeps its connections open.
+  /// Sets the process ids of the rank before and of the rank after; 0 for a rank on another host. Then the end of their processes is
+  /// noticed even if a forked child keeps the connections open.
   void watch(pid_t before, pid_t after) { processes_ = {before, after}; }
 
   /// Sets how long a rank may be silent, rounded up to whole intervals; zero means for ever.
   void patience(Duration heartbeat) { patience_ = (heartbeat + interval - Duration{1}) / interval; }
 
-  /// Sends a heartbeat to the neighbours, and counts how long they have been silent. Intervals in which this process did not run count as
-  /// one.
+  /// Sends a heartbeat to the neighbours, and counts how long they have been silent. Call this once per Heartbeat::interval. Intervals in
+  /// which this process did not run count as one.
   void beat() {
     for (std::size_t i = 0; i < pulses_.size(); ++i) {
       const auto& each = pulses_[i];
@@ -108,7 +110,7 @@ class Pulses {
       each->socket.shutdown(asio::socket_base::shutdown_send, ignored);
     }
   }
-  /// Returns the two sockets, or -1, so that a caller can wait until the last data is acknowledged.
+  /// Returns the two sockets, so that a caller can wait until the last data is acknowledged. A missing one is -1.
   [[nodiscard]] std::array<int, 2> sockets() const {
     std::array<int, 2> handles{-1, -1};
     for (std::size_t i = 0; i < pulses_.size(); ++i)
@@ -128,7 +130,7 @@ class Pulses {
     std::string out;  // not sent yet
     Frame frame;
     std::string in;            // the text of a failure, which follows its frame
-    std::size_t received = 0;  // of the frame and its text
+    std::size_t received = 0;  // bytes of the frame and its text
     long silence = 0;          // intervals
     bool ended = false;
     Descriptor process{};     // of the other rank, if it is on this host
@@ -140,13 +142,13 @@ class Pulses {
     void operator()(std::error_code error, std::size_t bytes) const { pulses->resume(pulse, error, bytes); }
   };
 
-  /// Returns whether the process of the rank at the other end has ended, and all that it sent has been read. If the system has reused its
-  /// number, the watched process is another one. Its end is no false alarm, as the rank has ended before.
+  /// Returns whether the process of the rank at the other end has ended, and all data that it sent has been read. If the system has reused
+  /// the process id, this watches another process. A report may then be late, but is still true.
   static bool has_ended(Pulse& pulse, pid_t process) {
     if (process == 0) return false;
     if (!pulse.process) {
       pulse.process = Descriptor{as_int(::syscall(SYS_pidfd_open, process, 0))};
-      if (!pulse.process && errno != ESRCH) return false;  // the system lacks it: the connection or the silence shows the end
+      if (!pulse.process && errno != ESRCH) return false;  // no pidfd_open: the end shows as a closed connection or as silence
     }
     pollfd polled{.fd = pulse.process.get(), .events = POLLIN, .revents = 0};
     const bool ended = !pulse.process || (::poll(&polled, 1, 0) == 1 && polled.revents != 0);
@@ -159,7 +161,8 @@ class Pulses {
             .envelope = {.tag = as_int(failure.kind), .root = failure.rank}};
   }
 
-  /// Queues a frame and its text, and sends as much as fits. A neighbour that reads nothing until the connection is full is also silent.
+  /// Queues a frame and its text, and sends as much as the connection takes. A neighbour that does not read is also silent, which beat()
+  /// reports.
   static void say(Pulse& pulse, const Frame& frame, std::string_view text) {
     pulse.out.append(reinterpret_cast<const char*>(&frame), sizeof frame).append(text);
     flush(pulse);
@@ -220,7 +223,7 @@ class Pulses {
 
   int rank_, size_;
   std::function<void(const Failure&)> failed_;
-  std::array<std::shared_ptr<Pulse>, 2> pulses_;  // with the rank before, and with the one after
+  std::array<std::shared_ptr<Pulse>, 2> pulses_;  // to the rank before, and to the rank after
   std::array<pid_t, 2> processes_{};              // of these ranks; 0 if on another host
   long patience_ = stream::Heartbeat::patience / interval;
   std::optional<Failure> told_;

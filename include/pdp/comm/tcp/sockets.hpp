@@ -24,14 +24,14 @@
 
 namespace pdp::comm::tcp {
 
-/// TCP connections to other ranks, as the streams that messages travel on.
+/// TCP connections to other ranks, as streams of messages.
 class Sockets {
  public:
-  /// Uses open connections: one for each other rank, in the order of ranks, and an empty one at this rank's own place.
+  /// Uses open connections: one for each other rank, in the order of ranks, and an empty Descriptor at the index of this rank.
   explicit Sockets(std::vector<Descriptor> sockets) : Sockets{sockets.size(), nullptr} {
     for (std::size_t rank = 0; rank < sockets.size(); ++rank) lines_[rank].socket = std::move(sockets[rank]);
   }
-  /// Uses connections that the mesh makes when they are first wanted. Without a mesh there are none.
+  /// Uses connections that the mesh makes when they are first wanted; none if `mesh` is null.
   Sockets(std::size_t size, std::unique_ptr<Mesh> mesh) : lines_(size), mesh_{std::move(mesh)} {
     polled_.reserve(size + 1);
     if (size > 1) staging_ = std::make_unique<Staging>();
@@ -126,7 +126,7 @@ class Sockets {
  private:
   using Frame = stream::Frame;
   static constexpr int reads_at_once = 4;
-  static constexpr std::size_t small_read = 16 * 1024;  // if the next message may be short, or may not need staging
+  static constexpr std::size_t small_read = 16 * 1024;  // bytes; used if the next message may be short, or may not need staging
 
   /// Scratch memory for bytes that cannot be received in place. All connections of a rank share it: it is empty between two reads, because
   /// a remainder that is too short to use is kept with its connection.
@@ -139,7 +139,8 @@ class Sockets {
     std::size_t carried = 0;
   };
 
-  /// Returns the most bytes that staging may hold after the next read, those carried included. `straight`: the bytes received in place.
+  /// Returns how many bytes staging may hold after the next read, including those carried over. `straight`: the bytes that can be received
+  /// in place.
   static std::size_t staged_bytes(const stream::Inbox& inbox, std::size_t straight) {
     if (straight > 0) return inbox.more_follows() ? sizeof(Frame) : small_read;
     return std::max(small_read, inbox.frame_left() + sizeof(Frame));

@@ -12,13 +12,13 @@ namespace tcp {
 class Sockets;
 }
 
-/// Messages over TCP connections, which are made when they are first wanted. Defined in pdp/comm/tcp/source.hpp.
+/// A transport over TCP connections, which are made when they are first wanted. Defined in pdp/comm/tcp/source.hpp.
 class TcpTransport : public stream::StreamTransport<tcp::Sockets> {
  public:
-  /// Uses open connections: one for each other rank, in the order of ranks, and an empty one at this rank's own place.
+  /// Uses open connections: one for each other rank, in the order of ranks, and an empty Descriptor at the index of this rank.
   TcpTransport(int rank, std::vector<Descriptor> sockets);
-  /// Finds the other ranks through the store, and takes this rank's place in their ring. Throws Timeout, which names the missing ranks, if
-  /// they are not there before the deadline.
+  /// Finds the other ranks through the store, and connects to the neighbours in their ring (see tcp::Pulses). Throws Timeout, which names
+  /// the missing ranks, if they do not come before the deadline.
   static TcpTransport connect(StoreView store, int rank, int size, TimePoint deadline);
 
  private:

@@ -8,7 +8,8 @@
 
 namespace pdp::comm::thread {
 
-/// Memory that threads open by its address. It is freed when its last owner is gone. The system provides a page when it is first touched.
+/// Memory that other threads open by its address. It is freed when its last owner is gone. It is zeroed, and the system allocates each page
+/// on first access.
 class Memory {
  public:
   static Memory create(std::size_t bytes);

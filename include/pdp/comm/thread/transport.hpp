@@ -43,6 +43,7 @@ class ThreadTransport {
   void post(ReceiveRequest& receive);
   void post(GroupRequest& request);
 
+  // Required by ArenaTransport.
   using Shared = thread::Memory;
   static constexpr std::size_t board_bytes = sizeof(together::Board);
   static Shared share(std::size_t bytes);
@@ -65,28 +66,28 @@ class ThreadTransport {
   using Mailbox = thread::Mailbox;
   using World = thread::World;
 
-  static constexpr Duration patience = std::chrono::milliseconds{100};
+  static constexpr Duration patience = std::chrono::milliseconds{100};  // how long a rank sleeps before compare_calls()
 
   ThreadTransport(std::shared_ptr<World> world, int rank);
 
   [[nodiscard]] Mailbox& mailbox(int rank) const;
 
-  /// Advances the collectives that need no messages. When the world has failed, ranks withdraw the memory that they have lent, once no rank
-  /// is accessing it. So this rank first announces that it may access values, and then checks whether the world has failed.
+  /// Advances the collectives that need no messages. When the world has failed, each rank withdraws its values, and waits until no other
+  /// rank is accessing them. So this rank first announces that it may access values, and then checks whether the world has failed.
   bool meet();
   /// Takes the messages that have arrived for this rank and are expected.
   bool receive();
 
-  /// Returns the mismatch with an earlier call, if another rank has sent a message of one that this rank does not expect. It explains more
-  /// than a mismatch with the call itself.
+  /// Returns a mismatch if another rank has sent a message of an earlier collective of the same group, which this rank has not received. It
+  /// explains more than a mismatch with `call` itself.
   [[nodiscard]] std::optional<Failure> find_earlier(const Envelope& call);
   /// Ends the world if this rank waits for a rank that has left, which can neither send nor take messages any more.
   void check_peers();
   /// Returns the envelope of the first message from one rank in the mailbox of another.
   [[nodiscard]] std::optional<Envelope> has_message(int of, int from) const;
-  /// Publishes the calls of this rank, and compares them with those that the others have published. A rank does so after a long wait. If
-  /// calls differ, all ranks may wait for messages that are never sent or never taken. Then no message reaches a receive that would show
-  /// the mismatch.
+  /// Publishes the calls of this rank, and compares them with those that the others have published. A rank does so when it has slept for
+  /// `patience`. If calls differ, all ranks may wait for messages that are never sent or never taken. Then no message reaches a receive
+  /// that would show the mismatch.
   void compare_calls();
 
   [[noreturn]] void end(Failure failure);
@@ -96,9 +97,9 @@ class ThreadTransport {
 
   std::shared_ptr<World> world_;
   int rank_ = 0;
-  std::vector<std::uint64_t> sent_;  // messages sent, by receiver
+  std::vector<std::uint64_t> sent_;  // number of messages sent, by receiver
   std::vector<ReceiveRequest*> receives_;
-  std::vector<Envelope> calls_;  // memory of compare_calls()
+  std::vector<Envelope> calls_;  // scratch memory of compare_calls()
   std::unique_ptr<thread::Meetings> meetings_;
   std::uint32_t seen_ = 0;  // rings of the bell at the beginning of the last progress()
 };

@@ -21,7 +21,7 @@
 
 namespace pdp::comm::thread {
 
-/// The sources of values that threads see: every thread can access all memory.
+/// Finds values for ranks that are threads: every thread can access all memory, so the offset is the address.
 struct OneSpace {
   [[nodiscard]] static together::Source find(const std::byte* values, std::size_t) {
     return {.memory = 1, .offset = reinterpret_cast<std::uintptr_t>(values)};
@@ -31,16 +31,16 @@ struct OneSpace {
 };
 static_assert(together::Sources<OneSpace>);
 
-/// The number of messages that a mailbox has room for from the start. How many are in flight at once depends on timing, and a later step
-/// must not allocate.
+/// The number of messages for which a mailbox allocates memory at the start. How many are in flight at once depends on timing, and a later
+/// step must not allocate.
 inline constexpr std::size_t in_flight = 64;
 
 /// Messages in flight to one rank, each with its sender, and the state of that rank that others access.
 struct Mailbox {
   std::mutex mutex;
   std::vector<std::pair<int, SendRequest*>> sends;
-  std::vector<std::uint64_t> taken;   // messages that the owner has received, by sender
-  std::vector<ReceivedProbe> probes;  // that the owner has not taken yet
+  std::vector<std::uint64_t> taken;   // number of messages that the owner has received, by sender
+  std::vector<ReceivedProbe> probes;  // probes that the owner has not taken yet
   std::vector<Envelope> calls;        // collectives that the owner was waiting for in its last compare_calls()
   std::atomic<bool> probed{false};    // there may be probes
   std::atomic<bool> gone{false};
@@ -70,7 +70,7 @@ struct World {
     }
   }
   std::vector<Mailbox> mailboxes;
-  Memory boards;             // of the group of all ranks, one for each
+  Memory boards;             // together::Board of each rank, for the group of all ranks
   std::atomic<int> left{0};  // ranks that have left
   std::mutex failing;
   std::atomic<bool> failed{false};

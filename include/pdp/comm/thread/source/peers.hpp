@@ -70,7 +70,7 @@ PDP_INLINE void ThreadTransport::compare_calls() {
   const auto compare = [&](const Envelope& theirs, int other) {
     for (Envelope mine : calls_) {
       if (mine.channel != theirs.channel || mine.sequence != theirs.sequence) continue;
-      mine.bytes = theirs.bytes;  // differ between messages of one call
+      mine.bytes = theirs.bytes;  // messages of one call may have different lengths
       if (mine != theirs) wrong = mismatch(mine, rank_, theirs, other);
     }
   };

@@ -27,7 +27,7 @@ PDP_INLINE void ThreadTransport::send_probe(Probe probe, int peer, const SendReq
       if (from != sender) continue;
       const bool expected = sent->envelope.channel == probe.call.channel && sent->envelope.tag == probe.call.tag;
       found = found || (send != nullptr ? sent == send : expected);
-      if (send == nullptr) ++probe.received;  // it has arrived, so this rank does not wait for it
+      if (send == nullptr) ++probe.received;  // this message has arrived, so this rank does not wait for it
     }
     if (probe.kind != Probe::Kind::meeting && found != (send != nullptr)) return;  // the awaited event has just happened
   }
