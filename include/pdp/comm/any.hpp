@@ -82,7 +82,7 @@ class AnyCalls {
 
  public:
   using Work = AnyWork;
-  /// Whether a backend's Work fits into Any's Work.
+  /// Whether the Work type W of a backend fits into Any's Work.
   template <class W>
   static constexpr bool holds = AnyWork::fits<W>;
 
@@ -169,7 +169,7 @@ class AnyCalls {
 };
 static_assert(Calls<AnyCalls>);
 
-/// A communicator of any backend whose calls take host memory, chosen at run time: Any{std::move(world)}.
+/// A communicator of host memory with a backend that is chosen at run time: Any{std::move(world)}.
 class Any : public BasicCommunicator<AnyCalls> {
  public:
   template <class Comm>
@@ -180,7 +180,8 @@ class Any : public BasicCommunicator<AnyCalls> {
                   "kinds must call launch::run for each");
   }
   Any(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
-  /// Borrows a communicator. Calls through either of the two are calls of the same group.
+  /// Borrows a communicator, which must outlive the returned Any. Calls through the communicator and through the Any are calls of the same
+  /// group.
   template <class Comm>
   requires Calls<typename Comm::Erased> &&(!HasDeviceBuffers<Comm>)static Any borrow(Comm& world) {
     return Any{BasicCommunicator{AnyCalls{std::ref(world.erased()), traits_of<Comm>.name}}};

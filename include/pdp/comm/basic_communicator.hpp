@@ -19,9 +19,10 @@ namespace pdp::comm {
 template <class R>
 concept Elements =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
+/// A range of elements that a call can write to.
 template <class R>
 concept WritableElements = Elements<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
-/// Whether the type guarantees that its elements are in host memory. A span, or a container with an allocator of its own, does not.
+/// Whether a range type guarantees that its elements are in host memory. A span, or a container with an allocator of its own, does not.
 template <class R>
 inline constexpr bool lies_on_host = false;
 template <class T>
@@ -32,10 +33,13 @@ inline constexpr bool lies_on_host<std::array<T, N>> = true;
 template <class O, class R>
 concept CombinesElements = Combines<O, std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
-/// The typed verbs of any backend: one rank of a group. Not shared between threads.
+/// One rank of a group, with the typed verbs of any backend. Use it in one thread only.
 ///
-/// A blocking call is an asynchronous call and a wait. A Work must not outlive its communicator. `counts[r]` is the number of elements in
-/// the shard of rank r; every rank passes the same counts. Without counts, all shards have the same size.
+/// A blocking verb such as send() is its asynchronous form, send_async(), and a wait. A Work must not outlive its communicator. `counts[r]`
+/// is the number of elements in the shard of rank r; every rank passes the same counts. Without counts, all shards have the same size.
+///
+/// A verb throws ConfigError or ShapeError if its arguments are invalid on this rank; the group stays usable. Once the world has failed,
+/// every verb throws a CommunicationError: PeerLost, Timeout or MismatchedCollective.
 template <Calls C>
 class BasicCommunicator {
  public:
@@ -54,22 +58,27 @@ class BasicCommunicator {
   /// duration. A rank sends its heartbeats while it computes, too, so the duration may be shorter than a step.
   void heartbeat(Duration duration) requires requires(C& calls) { calls.heartbeat(duration); }
   { calls_.heartbeat(duration); }
+  /// Advances calls in flight without waiting.
   void progress() { calls_.progress(); }
-  /// Ends the world. Every rank throws PeerLost with this rank and this reason from its next call on. Over NCCL only this rank does; MPI
-  /// ends the job.
+  /// Ends the world. Every rank throws PeerLost with this rank and this reason from its next call on. Over NCCL only this rank throws. Over
+  /// MPI the whole job ends.
   void abort(const std::string& reason) { calls_.abort(reason); }
 
+  /// Sends values to rank `peer` of this group. Tags are 0 or more.
   Work send_async(Elements auto&& values, int peer, int tag = 0) {
     return calls_.start({.verb = Verb::send, .in = memory(values), .to = peer, .tag = tag});
   }
+  /// Receives values from rank `peer` of this group, which must send as many values of the same type with the same tag.
   Work recv_async(WritableElements auto&& values, int peer, int tag = 0) {
     return calls_.start({.verb = Verb::send, .out = memory(values), .from = peer, .tag = tag});
   }
-  /// Sends and receives at once, so that ranks can exchange messages without an agreed order.
+  /// Sends and receives at once, so that ranks can exchange messages without an agreed order. `to` or `from` may be no_peer, which skips
+  /// that half.
   Work send_recv_async(Elements auto&& out, int to, WritableElements auto&& in, int from, int tag = 0) {
     return calls_.start({.verb = Verb::send, .in = memory(out), .out = memory(in), .to = to, .from = from, .tag = tag});
   }
 
+  /// Starts a barrier, which is complete once all ranks of this group have started it.
   Work barrier_async() { return calls_.start({.verb = Verb::barrier}); }
   /// Copies the values of the root to all ranks.
   Work broadcast_async(WritableElements auto&& values, int root) { return calls_.start(in_place(Verb::broadcast, values, root)); }
@@ -83,7 +92,7 @@ class BasicCommunicator {
   Work all_reduce_async(R&& values, CombinesElements<R> auto operation) {
     return calls_.start(in_place(Verb::all_reduce, values, no_root, reducer(values, operation)));
   }
-  /// Reduces `whole` and leaves this rank's shard of the result in `shard`, which may be its part of `whole`.
+  /// Reduces `whole` and writes this rank's shard of the result to `shard`, which may be this rank's part of `whole`.
   template <WritableElements R>
   Work reduce_scatter_async(Elements auto&& whole, R&& shard, CombinesElements<R> auto operation) {
     return reduce_scatter_async(whole, shard, Counts{}, operation);
@@ -106,13 +115,14 @@ class BasicCommunicator {
   Work scatter_async(Elements auto&& whole, WritableElements auto&& shard, Counts counts, int root) {
     return calls_.start(in_shards(Verb::scatter, whole, shard, counts, root));
   }
-  /// Sends shard p of `in` to rank p, and receives shard p of `out` from rank p. Throws ConfigError if the two overlap.
+  /// Sends shard p of `in` to rank p, and receives shard p of `out` from rank p. Throws ConfigError if `in` and `out` overlap.
   Work all_to_all_async(Elements auto&& in, WritableElements auto&& out) { return all_to_all_async(in, Counts{}, out, Counts{}); }
   /// The same with shards of different sizes: `sent[p]` of this rank must equal `received[rank()]` of rank p.
   Work all_to_all_async(Elements auto&& in, Counts sent, WritableElements auto&& out, Counts received) {
     return calls_.start(from_each_to_each(in, sent, out, received));
   }
 
+  /// The blocking verbs: each starts the asynchronous call of the same name and waits for it.
   void send(Elements auto&& values, int peer, int tag = 0) { send_async(values, peer, tag).wait(); }
   void recv(WritableElements auto&& values, int peer, int tag = 0) { recv_async(values, peer, tag).wait(); }
   void send_recv(Elements auto&& out, int to, WritableElements auto&& in, int from, int tag = 0) {
@@ -152,9 +162,9 @@ class BasicCommunicator {
     complete(calls_, from_each_to_each(in, sent, out, received));
   }
 
-  /// Starts all calls that `start` makes together. Wait for their Works after grouped() returns: a backend may start no call before it
-  /// knows the last. If two ranks group the same messages, these may go in both directions, even on a backend that queues messages
-  /// (QueuesMessages).
+  /// Starts together all calls that `start` makes. Wait for their Works after grouped() returns: a backend may start no call before it
+  /// knows the last. If two ranks group the same messages, the messages may go in both directions, even on a backend that queues messages
+  /// (QueuesMessages). An exception from `start` may end the world.
   template <std::invocable F>
   void grouped(F&& start) {
     if constexpr (GroupsCalls<C>) {
@@ -178,11 +188,11 @@ class BasicCommunicator {
     return Registered<T, traits.device_buffers>{allocate_region(calls_, count * sizeof(T))};
   }
 
-  /// Returns whether every rank of this group can access the memory that allocate() returns to the others. True if there are several ranks,
-  /// all on one host, which are threads of one process or use shared memory. The same on all ranks.
+  /// Returns whether every rank of this group can access the memory that allocate() returns to the others. True over Thread, Shm and
+  /// Default if the group has several ranks and all are on one host. Otherwise false. The result is the same on all ranks.
   [[nodiscard]] bool shares_memory() const { return comm::shares_memory(calls_); }
 
-  /// Returns the group of the ranks that give the same colour, ordered by key and then by rank. Every rank of this group must call it.
+  /// Returns the group of the ranks that pass the same color, ordered by key and then by rank. Every rank of this group must call it.
   [[nodiscard]] BasicCommunicator split(int color, int key) { return BasicCommunicator{calls_.split(color, key)}; }
 
   /// Moves the type-erased calls out, for a wrapper. This communicator is empty afterwards.

@@ -22,7 +22,7 @@ namespace pdp::comm {
 
 namespace detail {
 
-/// A comparison of the descriptions that the ranks of one group give of each of their collectives.
+/// A comparison of the collectives of the ranks of one group. Each rank describes its next collective, and all descriptions must be equal.
 class CallComparison {
  public:
   /// `failure`: the failure that has ended the world, if there is one. All groups of the world share it.
@@ -42,19 +42,19 @@ class CallComparison {
   void compare();
 
  private:
-  std::shared_ptr<std::optional<Failure>> failure_;  // of the world: its groups end with it
+  std::shared_ptr<std::optional<Failure>> failure_;  // shared by all groups of the world
   std::vector<int> ranks_;
-  std::vector<Envelope> calls_;  // of all ranks
+  std::vector<Envelope> calls_;  // descriptions of one collective, by rank
   std::uint64_t sequence_ = 0;
 };
 
 }  // namespace detail
 
-/// Calls that compare the collectives of all ranks, for a backend that does not. Before each collective, all ranks exchange its
-/// description. If these differ, every rank throws MismatchedCollective, in this call and in every later one. Messages between two ranks
-/// are not compared.
+/// Calls that compare the collectives of all ranks, for a backend that does not compare them itself. Before each collective, each rank
+/// sends a description of its call to all others. If the descriptions differ, every rank throws MismatchedCollective, in this call and in
+/// every later one. Messages between two ranks are not compared.
 ///
-/// Every start of a collective waits for all ranks, even that of an asynchronous call, so use this to find a fault.
+/// The start of a collective waits for all ranks, even if the call is asynchronous. So use this only to find a fault.
 template <Calls C>
 class CheckedCalls : public WrappedCalls<C> {
   using WrappedCalls<C>::inner_;
@@ -99,7 +99,8 @@ class CheckedCalls : public WrappedCalls<C> {
   detail::CallComparison comparison_;
 };
 
-/// A communicator that compares collectives before they run: Checked{std::move(world)}. For backends that do not compare them themselves.
+/// A communicator that compares collectives before they run: Checked{std::move(world)}. For backends that do not compare collectives
+/// themselves; see CheckedCalls.
 template <class Comm>
 class Checked : public BasicCommunicator<CheckedCalls<typename Comm::Erased>> {
   using Base = BasicCommunicator<CheckedCalls<typename Comm::Erased>>;

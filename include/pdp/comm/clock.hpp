@@ -35,7 +35,7 @@ class RunningTime {
 /// scontrol suspend) does not time out. Meets the requirements of a Clock of the standard library.
 ///
 /// Code that waits must read it at least once per `slice`: use time_left() for the timeout of a system call and wait_until() for a
-/// condition variable. While no thread of the process waits, it advances by at most RunningTime::longest_gap from one reading to the next.
+/// condition variable. If no thread reads the clock for longer than RunningTime::longest_gap, the clock advances by this gap only.
 class Clock {
  public:
   using duration = RunningTime::Duration;
@@ -63,8 +63,8 @@ constexpr TimePoint later(TimePoint time, Duration by) {
   return by > TimePoint::max() - std::max(time, TimePoint{}) ? TimePoint::max() : time + by;
 }
 
-/// Returns how long to sleep before reading the clock again: the time that is left, at most one slice; zero after `until`. In the form that
-/// ppoll and futex take.
+/// Returns how long to sleep before reading the clock again, in the form that ppoll and futex take. This is the time left until `until`,
+/// but at most one slice; zero after `until`.
 timespec time_left(TimePoint until);
 
 static_assert(std::chrono::is_clock_v<Clock>);

@@ -13,18 +13,19 @@
 
 namespace pdp::comm {
 
-/// A group of ranks 0 .. size() - 1, of which this process (or thread) is rank().
+/// One rank of a group of ranks 0 .. size() - 1. This process (or thread) is rank().
 ///
-/// Every rank of a group calls the same collectives in the same order, with the same sizes and types. If one does not, ranks throw
-/// MismatchedCollective, which shows both calls; over MPI, Gloo and NCCL only Checked finds that reliably. A group that has thrown a
-/// CommunicationError stays aborted: every later call throws the error again.
+/// Every rank of a group calls the same collectives in the same order, with the same sizes and types. If calls differ, ranks throw
+/// MismatchedCollective, which shows both calls. Over MPI, Gloo and NCCL, only the wrapper Checked detects this reliably. A group that has
+/// thrown a CommunicationError stays aborted: every later call throws the error again.
 template <class C>
 concept Group = std::movable<C> && requires(const C& group) {
   { group.rank() } -> std::same_as<int>;
   { group.size() } -> std::same_as<int>;
 };
 
-/// Point-to-point messages. Messages between two ranks with the same tag (0 or more) arrive in the order in which they were sent.
+/// Point-to-point messages. Messages between two ranks with the same tag (0 or more) arrive in the order in which they were sent. A Work
+/// borrows the span of its call; see Waitable.
 template <class C, class T = float>
 concept PointToPoint = Group<C> && requires(C& group, std::span<const T> out, std::span<T> in, int peer, int tag) {
   { group.send_async(out, peer, tag) } -> std::same_as<typename C::Work>;
@@ -40,7 +41,7 @@ concept HasReduceScatter = Group<C> && requires(C& group, std::span<const T> who
 };
 
 /// Everything that a Trainer and its engine use, and so everything that a strategy may rely on. After all_reduce all ranks hold the same
-/// bits. Calls of one group run in the order in which they were made; progress() advances those in flight without waiting.
+/// bits. Calls of one group run in the order in which they were made. progress() advances calls in flight without waiting.
 ///
 /// Besides values of T, ranks exchange integers, bytes and times.
 template <class C, class T = float>
@@ -62,13 +63,13 @@ concept Communicator = PointToPoint<C, T> && HasReduceScatter<C, T> &&
   group.progress();
 };
 
-/// A communicator that reports whether its ranks can access and work in the memory of each other; see Registered::of.
+/// A communicator that reports whether its ranks can access each other's memory; see Registered::of.
 template <class C, class T = float>
 concept HasCommonMemory = Communicator<C, T> && requires(const C& group) {
   { group.shares_memory() } -> std::same_as<bool>;
 };
 
-// Properties that a communicator declares; see Traits.
+/// A communicator that declares a property. Each concept from here on tests one member of Traits, which describes the property.
 template <class C>
 concept FailsFast = Group<C> && traits_of<C>
 .fails_fast&& requires(const C& group) {

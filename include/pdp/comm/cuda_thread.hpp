@@ -23,8 +23,8 @@ void drop(Group& group, Call& call) noexcept;
 
 extern template class DeviceCalls<cuda_thread::Group, cuda_thread::Call>;
 
-/// One rank of a group of threads with a GPU each. Calls run on a stream of their group, after the work that the stream of each rank's
-/// caller held when the call was made. Defined in pdp/comm/cuda_thread/source.hpp.
+/// One rank of a group of threads with a GPU each. A call runs on streams of its group, after the work that the caller's stream of each
+/// rank held when that rank made the call. Defined in pdp/comm/cuda_thread/source.hpp.
 class CudaThreadCalls : public DeviceCalls<cuda_thread::Group, cuda_thread::Call> {
  public:
   static constexpr bool rank_ordered = true;
@@ -37,14 +37,15 @@ class CudaThreadCalls : public DeviceCalls<cuda_thread::Group, cuda_thread::Call
 static_assert(AllocatesRegions<CudaThreadCalls> && ExchangesRecords<CudaThreadCalls>);
 
 /// Ranks that are threads of one process with a GPU each. Several ranks may use the same GPU; each has its own streams there. A program
-/// links CMake's pdp::cuda, or has one source that includes pdp/comm/cuda_thread/source.hpp beside pdp's kernels.
+/// links CMake's target pdp::cuda. Without CMake, one source of the program includes pdp/comm/cuda_thread/source.hpp, and the program
+/// compiles pdp's kernels.
 ///
 /// - Values are in memory of the rank's GPU: from world.allocate<T>(count), a cuda::Memory, or cudaMalloc. The GPUs must be able to access
 ///   each other's memory.
-/// - A call runs after the work that the caller's stream holds. A blocking verb returns when it is complete; its values may be read then.
-///   An asynchronous verb returns at once. Work::wait() blocks the thread until the call is complete; Work::wait_on(stream) blocks a stream
-///   instead.
-/// - Each group has a stream of its own on each rank. Its calls advance while a rank makes, polls or waits for any call of its world, or
+/// - A call runs after the work that the caller's stream holds when the call is made. A blocking verb returns when the call is complete;
+///   its values may be read then. An asynchronous verb returns at once. Work::wait() blocks the thread until the call is complete;
+///   Work::wait_on(stream) blocks a stream instead.
+/// - Each group has a stream of its own on each rank. Its calls advance while the rank makes, polls or waits for any call of the world, or
 ///   calls progress().
 /// - Reductions are in the order of ranks: the results are bitwise equal to those of comm::Thread.
 /// - A rank throws if its calls differ from those of its peers, or if a peer has left or failed. No wait exceeds the deadline.
@@ -57,16 +58,18 @@ class CudaThread : public BasicCommunicator<CudaThreadCalls> {
   CudaThread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] CudaThread split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// Creates all ranks of a new world, and assigns the GPUs to them in turn. Move each rank to a thread of its own. Throws ConfigError if
-  /// there is no driver or no GPU, or if two GPUs cannot access the memory of each other.
+  /// Creates all ranks of a new world, and assigns the GPUs to them in turn. `size`: 1 to 64. Move each rank to a thread of its own. Throws
+  /// ConfigError if `size` is not allowed, if there is no driver or no GPU, or if two GPUs cannot access the memory of each other.
   static std::vector<CudaThread> world(int size);
-  /// The same with one rank on each of these GPUs.
+  /// The same with one rank for each item of `devices`, on the GPU with that number. Several ranks may have the same GPU.
   static std::vector<CudaThread> world_on(const std::vector<int>& devices);
 
+  /// Returns the number of this rank's CUDA device.
   [[nodiscard]] int device() const { return erased().device(); }
-  /// Returns the stream after whose work each call runs; null: the default stream of the rank's GPU.
+  /// Returns the caller's stream. Each call runs after the work that this stream holds. Null stands for the default stream of the rank's
+  /// GPU.
   [[nodiscard]] cuda_thread::Stream caller() const { return erased().caller(); }
-  /// Sets that stream, for all groups of this world.
+  /// Sets the caller's stream, for all groups of this world.
   void caller(cuda_thread::Stream stream) { erased().caller(stream); }
 };
 

@@ -15,18 +15,18 @@ namespace pdp::comm {
 /// The header of every message: its group and call, and its length. It is sent as it is in memory; ranks of another byte order are rejected
 /// when they connect.
 ///
-/// A receive takes the first message of its peer with its channel and tag. All other fields must be equal too. If they are not, the two
-/// ranks have made different calls.
+/// A receive takes the first message from its peer that has the same channel and tag. All other fields must be equal, too. If one differs,
+/// the two ranks have made different calls.
 struct Envelope {
   static constexpr std::int32_t collective = -1;  // the tag of messages of a collective; tags of users are not negative
   static constexpr std::uint64_t world = 1;       // the channel of the group of all ranks
 
-  std::uint64_t channel = 0;   // of the group
+  std::uint64_t channel = 0;   // identifies the group
   std::uint64_t sequence = 0;  // number of the collective in its group; 0 for a send
   std::uint64_t count = 0;     // elements of the whole call
   std::uint64_t bytes = 0;     // of the message that follows
   std::int32_t tag = collective;
-  std::int32_t root = -1;
+  std::int32_t root = -1;  // -1: the call has no root
   Verb verb = Verb::send;
   DType type = DType::byte;
   Reduction reduction = Reduction::none;
@@ -53,7 +53,7 @@ constexpr std::uint32_t digest(const Envelope& call) {
 /// Describes a call: "all_reduce of 8 float32", "broadcast of 3 int64 with root 2", "send of 2 float32 with tag 7".
 std::string describe(const Envelope& call);
 
-/// Returns the failure of two ranks that have made different calls, now or earlier.
+/// Returns the failure of two ranks that have made different calls, now or earlier. `one`, `other`: their present calls.
 Failure mismatch(const Envelope& one, int rank_of_one, const Envelope& other, int rank_of_other);
 
 }  // namespace pdp::comm

@@ -11,9 +11,10 @@ struct Failure {
   enum class Kind : unsigned char { lost, mismatch, timeout };
 
   Kind kind = Kind::lost;
-  int rank = -1;  // in the world: the rank that is lost, or that found the fault
+  int rank = -1;  // rank in the world: the lost rank, or the rank that found the fault
   std::string message;
 
+  /// Throws PeerLost, MismatchedCollective or Timeout, according to `kind`.
   [[noreturn]] void raise() const;
 };
 

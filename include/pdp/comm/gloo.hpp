@@ -28,8 +28,8 @@ void drop(Lane& lane, Call& call) noexcept;
 }  // namespace gloo
 
 /// One rank of a group that Gloo connects. Gloo's collectives block their caller until they are complete. A blocking collective runs on the
-/// caller's thread if the group has no other in flight. All others run on a thread of their group, one after another. Messages need no
-/// thread. Defined in pdp/comm/gloo/source.hpp.
+/// caller's thread if the group has no other collective in flight. All other collectives run on a thread of their group, one after another.
+/// Messages need no thread. Defined in pdp/comm/gloo/source.hpp.
 class GlooCalls {
  public:
   static constexpr bool fails_fast = true;
@@ -61,7 +61,7 @@ class GlooCalls {
 };
 
 /// Ranks that are processes, connected by Gloo over TCP. For programs that already use Gloo, and for comparisons. A program links CMake's
-/// pdp::gloo, or Gloo and libcrypto.
+/// target pdp::gloo, or Gloo and libcrypto if it is built without CMake.
 class Gloo : public BasicCommunicator<GlooCalls> {
  public:
   /// The name for the command line: --comm gloo.

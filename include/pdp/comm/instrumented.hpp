@@ -22,7 +22,7 @@ namespace pdp::comm {
 /// The calls of one verb that a rank has made, and their cost.
 struct Traffic {
   std::uint64_t calls = 0;
-  std::uint64_t bytes = 0;  // of the caller's memory that the calls worked on; the whole, if there are shards
+  std::uint64_t bytes = 0;  // of the caller's memory that the calls worked on; for calls with shards, of the whole
   Duration time{};          // spent in the calls and in their waits
 };
 
@@ -34,7 +34,7 @@ namespace detail {
 /// Returns the bytes of the caller's memory that a call works on, in a group of `ranks` ranks.
 std::size_t bytes_of(const Request& request, int ranks);
 
-/// A timer that adds the time from its construction to its destruction.
+/// A timer that adds the time from its construction to its destruction to `traffic`.
 class Stopwatch {
  public:
   explicit Stopwatch(Traffic& traffic);
@@ -108,8 +108,9 @@ class Instrumented : public BasicCommunicator<InstrumentedCalls<typename Comm::E
   Instrumented(Base&& group) : Base{std::move(group)} {}
   [[nodiscard]] Instrumented split(int color, int key) { return Base::split(color, key); }
 
-  /// Returns the traffic of this rank, that of groups split from this one included. A received message counts as Verb::send.
+  /// Returns the traffic of this rank, including that of groups split from this one. A received message counts as Verb::send.
   [[nodiscard]] const Traffic& traffic(Verb verb) const { return this->erased().table()[as_size(verb)]; }
+  /// Sets all counters to zero, including those of groups split from this one.
   void clear_traffic() { this->erased().clear(); }
 };
 

@@ -12,9 +12,10 @@ namespace pdp::comm {
 /// by the launcher of the MPI library that it was built with (mpirun, or srun).
 ///
 /// - All ranks must use the same form of a collective, blocking or asynchronous: MPI does not match one form with the other.
-/// - A deadline holds for asynchronous calls and for messages. MPI's blocking collectives cannot be interrupted. If a rank dies, the
+/// - The deadline applies to asynchronous calls and to messages. MPI's blocking collectives cannot be interrupted. If a rank dies, the
 ///   launcher ends the job.
-/// - Calls that differ between ranks are found only if they lead to messages of different lengths. Checked<Mpi> compares collectives.
+/// - Calls that differ between ranks are detected only if they lead to messages of different lengths. Checked<Mpi> compares all
+///   collectives.
 /// - After all_reduce all ranks hold the same bits. MPI only recommends this, but Open MPI and MPICH do it.
 /// - After a Timeout, MPI may still write to the memory of the collective: end the process.
 /// - Tags must be below MPI's largest (MPI_TAG_UB).
@@ -25,15 +26,16 @@ class Mpi : public BasicCommunicator<MpiCalls> {
   /// The program that starts its ranks.
   static constexpr std::string_view launcher{"mpirun"};
 
-  /// Constructs a world of the ranks of a communicator that the program has. pdp works on a duplicate of it, so all its ranks must call
-  /// this together. The program initialises MPI, and finalises it after this object and everything made from it are gone. Throws
-  /// ConfigError if MPI is not running.
+  /// Constructs a world from a communicator of the program. pdp works on a duplicate of it, so all ranks of the communicator must call this
+  /// together. The program initialises MPI, and finalises it after this object and everything made from it are gone. Throws ConfigError if
+  /// MPI is not running.
   explicit Mpi(MPI_Comm comm) : BasicCommunicator{MpiCalls{mpi::Session::adopt(), comm}} {}
   Mpi(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Mpi split(int color, int key) { return BasicCommunicator::split(color, key); }
 
-  /// Returns the world of all ranks that the launcher has started; one rank without a launcher. Initialises MPI unless it is running. If
-  /// this has initialised MPI, MPI is finalised when the last object made from this is gone. Throws ConfigError if MPI does not start.
+  /// Returns the world of all ranks that the launcher has started; without a launcher, a world of one rank. If MPI is not running,
+  /// initialises it, and finalises it when the returned world and everything made from it are gone. Throws ConfigError if MPI does not
+  /// start.
   static Mpi start() {
     mpi::Session session = mpi::Session::start();
     return BasicCommunicator{MpiCalls{std::move(session), MPI_COMM_WORLD}};

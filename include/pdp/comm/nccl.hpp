@@ -22,9 +22,12 @@ using Stream = DeviceStream;
 
 /// Options of one rank. Unset fields keep their defaults.
 struct Options {
-  std::optional<int> device{};      // the CUDA device to use; default: by local_rank
-  std::optional<int> local_rank{};  // uses device local_rank % devices; default: the device that the fewest ranks of the host use
-  Stream caller = nullptr;          // calls run after the work of this stream; null: the default stream
+  /// The CUDA device to use; by default it follows from local_rank.
+  std::optional<int> device{};
+  /// Selects device local_rank modulo the number of devices; by default, the device that the fewest ranks of the host use.
+  std::optional<int> local_rank{};
+  /// Calls run after the work of this stream; null: the default stream.
+  Stream caller = nullptr;
 };
 
 // The functions that WorkHandle calls.
@@ -36,8 +39,8 @@ void drop(Group& group, Call& call) noexcept;
 
 extern template class DeviceCalls<nccl::Group, nccl::Call>;
 
-/// One rank of a group that NCCL connects. Calls run on a stream of their group, after the work that the caller's stream held when they
-/// were made. Defined in pdp/comm/nccl/source.hpp.
+/// One rank of a group that NCCL connects. A call runs on a stream of its group, after the work that the caller's stream held when the call
+/// was made. Defined in pdp/comm/nccl/source.hpp.
 class NcclCalls : public DeviceCalls<nccl::Group, nccl::Call> {
  public:
   static constexpr bool records_calls = true;
@@ -51,28 +54,28 @@ class NcclCalls : public DeviceCalls<nccl::Group, nccl::Call> {
 };
 static_assert(AllocatesRegions<NcclCalls> && GroupsCalls<NcclCalls> && ExchangesRecords<NcclCalls>);
 
-/// Ranks with a GPU each, connected by NVIDIA's NCCL. A program links CMake's pdp::nccl, or has one source that includes
-/// pdp/comm/nccl/source.hpp, and links NCCL and the CUDA runtime.
+/// Ranks with a GPU each, connected by NVIDIA's NCCL. A program links CMake's target pdp::nccl. Without CMake, one source of the program
+/// includes pdp/comm/nccl/source.hpp, and the program links NCCL and the CUDA runtime.
 ///
 /// - Values are in memory of the rank's GPU, from cudaMalloc or world.allocate<T>(count). The host can access neither.
-/// - A call runs after the work that the caller's stream holds. A blocking verb returns when it is complete; its values may be read then.
-///   An asynchronous verb returns at once. Work::wait() blocks the thread until the call is complete; Work::wait_on(stream) blocks a stream
-///   instead.
+/// - A call runs after the work that the caller's stream holds when the call is made. A blocking verb returns when the call is complete;
+///   its values may be read then. An asynchronous verb returns at once. Work::wait() blocks the thread until the call is complete;
+///   Work::wait_on(stream) blocks a stream instead.
 /// - Each group has a stream of its own, on which its calls and messages run one after another (QueuesMessages). Calls of two groups may
 ///   overlap. If ranks make two calls in different orders, the calls must be in two groups, for example from world.split(). The engine
 ///   creates such groups for the messages of a strategy.
-/// - If two ranks send messages to each other, both start theirs together: by send_recv, or by world.grouped() with the same messages on
-///   both. Otherwise each waits for the other until the deadline.
+/// - If two ranks send messages to each other, each rank must start its send and its receive together: by send_recv, or by world.grouped()
+///   with the same messages on both ranks. Otherwise each rank waits for the other until the deadline.
 /// - Tags do not distinguish messages: those between two ranks arrive in the order in which they were sent.
-/// - Reductions are NCCL's. An average of floating-point values is a sum of quotients. Min and max of a NaN and a number are undefined.
-///   Bitwise reductions throw ConfigError.
-/// - Calls whose Work is passed to a stream by wait_on may be captured in a CUDA graph, together with the stream that is their caller.
-///   Either all ranks of the group capture a call or none, and they launch together the graphs that they captured together. Destroy the
-///   graph before the communicator and everything split from it: their destructors wait for that until the deadline. NCCL's manual
-///   recommends one process per GPU in this case.
-/// - No wait exceeds the deadline. NCCL reports the death of a rank that is connected by a network (PeerLost, mostly without its number);
-///   otherwise the deadline finds it (Timeout). Either error aborts the calls in flight on this rank, and its world stays aborted. NCCL
-///   does not inform the other ranks.
+/// - Reductions are NCCL's. An average of floating-point values is a sum of quotients: values are divided before they are added. Min and
+///   max of a NaN and a number are undefined. Bitwise reductions throw ConfigError.
+/// - Calls that a stream waits for (wait_on) may be captured in a CUDA graph, together with the caller's stream. Either all ranks of the
+///   group capture a call, or none does. Graphs that were captured together must be launched together. Destroy the graph before the
+///   communicator and everything split from it: their destructors wait for that until the deadline. NCCL's manual recommends one process
+///   per GPU in this case.
+/// - No wait exceeds the deadline. NCCL reports the death of a rank that a network connects (PeerLost, mostly without the number of the
+///   rank). Otherwise calls throw Timeout at the deadline. Either error aborts the calls in flight on this rank, and its world stays
+///   aborted. NCCL does not inform the other ranks.
 /// - Only Checked<Nccl> finds calls that differ between ranks.
 class Nccl : public BasicCommunicator<NcclCalls> {
  public:
@@ -82,7 +85,7 @@ class Nccl : public BasicCommunicator<NcclCalls> {
 
   /// Uses a communicator that the program already has. pdp never aborts or destroys it, so the program must do so after a failure. The
   /// program keeps it alive until this object and everything made from it are gone, and makes no other calls on it while one is in flight.
-  /// `caller`: the stream of the program. If the communicator is a blocking one, pdp's calls that need the other ranks block, too, whatever
+  /// `caller`: the stream of the program. If `comm` is a blocking communicator, pdp's calls that need the other ranks block, too, whatever
   /// the deadline.
   Nccl(ncclComm* comm, nccl::Stream caller);
   Nccl(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
@@ -96,10 +99,11 @@ class Nccl : public BasicCommunicator<NcclCalls> {
   /// Returns whether ranks may share a GPU: NCCL 2.30 and newer allow it if NCCL_MULTI_RANK_GPU_ENABLE=1 is set.
   [[nodiscard]] static bool shares_gpus();
 
+  /// Returns the number of this rank's CUDA device.
   [[nodiscard]] int device() const { return erased().device(); }
-  /// Returns the stream after whose work each call runs.
+  /// Returns the caller's stream. Each call runs after the work that this stream holds.
   [[nodiscard]] nccl::Stream caller() const { return erased().caller(); }
-  /// Sets that stream, for all groups of this world.
+  /// Sets the caller's stream, for all groups of this world.
   void caller(nccl::Stream stream) { erased().caller(stream); }
 };
 

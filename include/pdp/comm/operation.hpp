@@ -29,8 +29,10 @@ enum class Verb : std::uint8_t {
   split
 };
 
+/// The number of verbs.
 inline constexpr std::size_t verbs = as_size(Verb::split) + 1;
 
+/// Returns the name of a verb, for messages.
 constexpr const char* name(Verb verb) {
   switch (verb) {
     case Verb::send:
@@ -62,6 +64,7 @@ constexpr const char* name(Verb verb) {
 /// How a reduction combines two values; `none` for calls that only move values. The values are part of the wire format.
 enum class Reduction : std::uint8_t { none, sum, product, min, max, average, bit_and, bit_or };
 
+/// Returns the name of a reduction, for messages.
 constexpr const char* name(Reduction reduction) {
   switch (reduction) {
     case Reduction::none:
@@ -86,8 +89,8 @@ constexpr const char* name(Reduction reduction) {
 
 namespace detail {
 
-/// Returns the result of Min or Max for two values, neither of which is greater: NaN if one is NaN, otherwise either of two equal values.
-/// Of a zero and a negative zero, returns the one with the given sign.
+/// Returns the result of Min or Max for two values if neither is greater: NaN if one is NaN, otherwise either of the equal values. If the
+/// values are 0 and -0, returns -0 if `negative` is true, else 0.
 template <class T>
 constexpr T of_equals(T left, T right, bool negative) {
   const auto a = static_cast<float>(left), b = static_cast<float>(right);
@@ -97,8 +100,8 @@ constexpr T of_equals(T left, T right, bool negative) {
 
 }  // namespace detail
 
-/// The operations of a reduction, as types: `world.all_reduce(gradients, Sum{})`. A byte is an unsigned number of eight bits. Integer sums
-/// and products wrap around on overflow; those of 16-bit floats are rounded after each rank.
+/// The operations of a reduction are types: `world.all_reduce(gradients, Sum{})`. A std::byte counts as an unsigned number of eight bits.
+/// Sums and products of integers wrap around on overflow. Sums and products of 16-bit floats are rounded after each rank.
 struct Sum {
   static constexpr Reduction reduction = Reduction::sum;
   template <class T>
@@ -109,6 +112,7 @@ struct Sum {
       return static_cast<T>(left + right);
   }
 };
+/// The product, with overflow and rounding as in Sum.
 struct Product {
   static constexpr Reduction reduction = Reduction::product;
   template <class T>
@@ -119,7 +123,7 @@ struct Product {
       return static_cast<T>(left * right);
   }
 };
-/// The smaller value; NaN if one is NaN. -0 is smaller than 0, so the order of combining does not matter.
+/// The smaller value; NaN if one is NaN. -0 counts as smaller than 0, so the order of combining does not matter.
 struct Min {
   static constexpr Reduction reduction = Reduction::min;
   template <class T>
@@ -129,6 +133,7 @@ struct Min {
     return right < left ? right : left;
   }
 };
+/// The larger value; NaN if one is NaN. 0 counts as larger than -0.
 struct Max {
   static constexpr Reduction reduction = Reduction::max;
   template <class T>
@@ -138,8 +143,8 @@ struct Max {
     return left < right ? right : left;
   }
 };
-/// The sum as Sum computes it, divided by the number of ranks once it is complete. Integers are rounded towards zero; 16-bit floats are
-/// divided as floats. A call throws ConfigError if the element type cannot represent the number of ranks (see most_averaged).
+/// The sum, as Sum computes it. Once the sum is complete, it is divided by the number of ranks. Integers are rounded towards zero; 16-bit
+/// floats are divided as floats. A call throws ConfigError if the element type cannot represent the number of ranks (see most_averaged).
 struct Average : Sum {
   static constexpr Reduction reduction = Reduction::average;
 };
@@ -160,6 +165,7 @@ struct BitOr {
   }
 };
 
+/// An operation of a reduction, such as Sum.
 template <class O>
 concept Operation = requires {
   { O::reduction } -> std::convertible_to<Reduction>;
@@ -197,10 +203,11 @@ concept Combines = Operation<O> && Element<T> && requires(typename detail::Arith
   { O::combine(value, value) } -> std::same_as<typename detail::Arithmetic<T>::type>;
 };
 
-/// Combines `bytes` bytes of elements at `from` into those at `into`. Both must be aligned for their element. The type-erased form of an
-/// operation, for schedules.
+/// The type-erased form of an operation, for schedules. Combines the elements at `from` into the elements at `into`: `bytes` bytes each,
+/// aligned for the element type.
 using Combine = void (*)(std::byte* into, const std::byte* from, std::size_t bytes);
 
+/// Combines elements of type T by the operation O; see Combine.
 template <Element T, Combines<T> O>
 void combine(std::byte* into, const std::byte* from, std::size_t bytes) {
   using A = typename detail::Arithmetic<T>::type;
@@ -210,7 +217,7 @@ void combine(std::byte* into, const std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < count; ++i) sums[i] = O::combine(sums[i], values[i]);
 }
 
-/// Divides the sums of an Average by the number of ranks.
+/// Divides the sums of an Average by the number of ranks. `bytes`: the size of all sums.
 template <Element T>
 void divide(std::byte* values, std::size_t bytes, int ranks) {
   using A = typename detail::Arithmetic<T>::type;

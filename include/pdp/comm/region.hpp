@@ -13,7 +13,7 @@
 
 namespace pdp::comm {
 
-/// Memory that a communicator has allocated for the values of its calls, aligned as a Buffer and zeroed.
+/// Memory that a communicator has allocated for the values of its calls. It is zeroed, and aligned to `alignment` bytes (core/buffer.hpp).
 class Region {
  public:
   Region() = default;
@@ -38,9 +38,9 @@ class Region {
   std::size_t size_ = 0;
 };
 
-/// Values in memory that a communicator has allocated for its calls, returned by world.allocate<T>(count). Calls take it, or a part of it,
-/// like any other span, and are as fast with it as the backend allows: ranks that share memory reduce in place. `of_device`: the values are
-/// in device memory, which the host cannot access.
+/// Values in memory that a communicator has allocated for its calls, returned by world.allocate<T>(count). Calls take the values, or a part
+/// of them, like any other span. They are as fast with this memory as the backend allows: for example, ranks that share memory reduce in
+/// place. `of_device`: the values are in device memory, which the host cannot access.
 template <Element T, bool of_device = false>
 class Registered {
  public:
@@ -64,10 +64,10 @@ class Registered {
   [[nodiscard]] std::span<T> span() { return {data(), size()}; }
   [[nodiscard]] std::span<const T> span() const { return {data(), size()}; }
 
-  /// Returns whether this rank can access the values of all ranks of the group. Only then may of(rank) be called, which returns those of
-  /// one rank. The ranks must agree on who accesses which values when. They need a barrier between the write of one rank and an access of
-  /// another.
+  /// Returns whether this rank can access the values of all ranks of the group, by of(rank).
   [[nodiscard]] bool is_common() const { return !region_.parts().empty(); }
+  /// Returns the values of another rank of the group, or of this one. Call it only if is_common() returns true. Ranks must agree on which
+  /// rank accesses which values, and need a barrier between a write of one rank and an access by another.
   [[nodiscard]] std::span<T> of(int rank) { return {reinterpret_cast<T*>(region_.parts()[as_size(rank)]), size()}; }
 
  private:

@@ -13,7 +13,7 @@
 
 namespace pdp::comm {
 
-/// The transport of a world of one rank, which has no peers.
+/// The transport of a world of one rank. It carries no messages.
 class SelfTransport {
  public:
   [[nodiscard]] int rank() const { return 0; }
@@ -34,7 +34,7 @@ static_assert(Transport<SelfTransport>);
 extern template class Member<SelfTransport>;
 #endif
 
-/// A world of one rank. Every collective copies values, or does nothing.
+/// A world of one rank. A collective copies its input to its output, or does nothing if both are the same memory.
 class Self : public BasicCommunicator<Member<SelfTransport>> {
  public:
   /// The name for the command line: --comm self.

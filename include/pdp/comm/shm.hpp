@@ -14,12 +14,14 @@ namespace pdp::comm {
 extern template class Member<ShmTransport>;
 #endif
 
-/// Ranks that are processes of one user on one host, connected by shared memory. A program links CMake's pdp::shm, or libcrypto.
+/// Ranks that are processes of one user on one host, connected by shared memory. A program links CMake's target pdp::shm, or libcrypto if
+/// it is built without CMake.
 class Shm : public BasicCommunicator<Member<ShmTransport>> {
  public:
   /// The name for the command line: --comm shm.
   static constexpr std::string_view name{"shm"};
 
+  /// Constructs this rank of the world of all ranks of the transport.
   explicit Shm(ShmTransport transport);
   Shm(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Shm split(int color, int key) { return BasicCommunicator::split(color, key); }

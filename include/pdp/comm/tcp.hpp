@@ -14,12 +14,14 @@ namespace pdp::comm {
 extern template class Member<TcpTransport>;
 #endif
 
-/// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's pdp::tcp, or libcrypto.
+/// Ranks that are processes, on one host or on several, connected by TCP. A program links CMake's target pdp::tcp, or libcrypto if it is
+/// built without CMake.
 class Tcp : public BasicCommunicator<Member<TcpTransport>> {
  public:
   /// The name for the command line: --comm tcp.
   static constexpr std::string_view name{"tcp"};
 
+  /// Constructs this rank of the world of all ranks of the transport.
   explicit Tcp(TcpTransport transport);
   Tcp(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Tcp split(int color, int key) { return BasicCommunicator::split(color, key); }

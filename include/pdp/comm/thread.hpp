@@ -21,6 +21,7 @@ class Thread : public BasicCommunicator<Member<ThreadTransport>> {
   /// The name for the command line: --comm thread.
   static constexpr std::string_view name{"thread"};
 
+  /// Constructs this rank of the world of all ranks of the transport.
   explicit Thread(ThreadTransport transport);
   Thread(BasicCommunicator&& group) : BasicCommunicator{std::move(group)} {}
   [[nodiscard]] Thread split(int color, int key) { return BasicCommunicator::split(color, key); }

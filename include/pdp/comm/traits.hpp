@@ -5,7 +5,8 @@
 
 namespace pdp::comm {
 
-/// The properties that a communicator declares, by static constants of these names. Those that it does not declare are false, or empty.
+/// The properties that a communicator declares, by static constants with the names of these members. A property that it does not declare is
+/// false, or empty.
 struct Traits {
   /// No call outlasts the deadline of the group, and a dead peer is reported as PeerLost{rank}.
   bool fails_fast = false;
@@ -14,12 +15,12 @@ struct Traits {
   bool rank_ordered = false;
   /// The spans of calls are in device memory, which the host cannot access.
   bool device_buffers = false;
-  /// Asynchronous calls that a stream waits for (wait_on) can be captured with it, and run again on every replay. Either all ranks of a
-  /// group capture a call or none, and they replay together what they have captured together.
+  /// Asynchronous calls that a stream waits for (wait_on) can be captured in a graph with that stream, and run again on every replay.
+  /// Either all ranks of a group capture a call, or none does. Graphs that were captured together must be replayed together.
   bool records_calls = false;
   /// A group carries out messages one after another, like collectives: a message that is late delays all later calls of the rank in that
-  /// group. So the ranks must make the messages between them in the same order, whatever their tags. Messages in both directions start
-  /// together (see grouped and send_recv). Messages that may overtake others need a group of their own.
+  /// group. So two ranks must start the messages between them in the same order, whatever their tags. Messages in both directions must
+  /// start together (see grouped and send_recv). Messages that may overtake others need a group of their own.
   bool queues_messages = false;
   /// Every group has one rank, so a call in place does nothing, in any kind of memory.
   bool alone = false;
@@ -69,8 +70,8 @@ consteval Traits declared_traits() {
 
 }  // namespace detail
 
-/// The traits of a communicator, or of the calls of a backend. A type that is built on another one adopts the traits of that one as its own
-/// `traits`. Constants that it declares itself take precedence.
+/// The traits of a communicator, or of the calls of a backend. A type that wraps another type copies its traits to a constant `traits` of
+/// its own. Other constants that the wrapper declares take precedence.
 template <class C>
 inline constexpr Traits traits_of = detail::declared_traits<C>();
 

@@ -8,7 +8,7 @@
 
 namespace pdp::comm {
 
-/// Waits on a condition variable until ready() is true. Returns false if `until` comes first.
+/// Waits on a condition variable until ready() is true. Calls ready() with `lock` held. Returns false if `until` comes first.
 template <class Ready>
 bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, TimePoint until, const Ready& ready) {
   while (!ready()) {

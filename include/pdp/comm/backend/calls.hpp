@@ -20,7 +20,7 @@ inline constexpr Duration default_deadline = std::chrono::minutes{5};
 /// BasicCommunicator builds the typed verbs on it.
 ///
 /// start(request) checks the request and starts the call, which is in flight when start returns. The request itself may be destroyed then.
-/// The memory that it names is borrowed until the Work has been waited for.
+/// The memory that the request names is borrowed until the Work has been waited for.
 template <class C>
 concept Calls = std::movable<C> &&
     requires(C& calls, const C& observed, const Request& request, int number, Duration duration, const std::string& reason) {
@@ -47,6 +47,7 @@ template <class C>
 concept AllocatesRegions = Calls<C> && requires(C& calls, std::size_t bytes) {
   { calls.allocate(bytes) } -> std::same_as<Region>;
 };
+/// Allocates memory of the backend, or ordinary memory if the backend has none of its own.
 template <Calls C>
 Region allocate_region(C& calls, std::size_t bytes) {
   if constexpr (AllocatesRegions<C>)
@@ -70,6 +71,7 @@ template <class C>
 concept ExchangesRecords = Calls<C> && requires(C& calls, std::span<const std::byte> mine, std::span<std::byte> all) {
   calls.exchange_records(mine, all);
 };
+/// Gathers the bytes `mine` of each rank in `all`, in the order of ranks. All ranks pass the same number of bytes.
 template <Calls C>
 void exchange_records(C& calls, std::span<const std::byte> mine, std::span<std::byte> all) {
   if constexpr (ExchangesRecords<C>)

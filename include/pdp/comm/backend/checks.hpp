@@ -10,7 +10,7 @@
 
 namespace pdp::comm {
 
-/// A request that has passed the checks of its rank.
+/// The result of the checks of a request on its rank.
 struct CheckedRequest {
   Envelope envelope;  // without the fields that the group adds: channel, number and digest
   Shards shards;      // of the whole; all_to_all: of the values that this rank sends

@@ -16,8 +16,9 @@ namespace pdp::comm {
 
 using DeviceStream = CUstream_st*;  // cudaStream_t
 
-/// Calls that take device memory and run on a stream of their group, after the work that the caller's stream held when they were made.
-/// Group and Call need not be complete here: the source of a backend instantiates this (see extern template).
+/// Calls that take device memory. Each call runs on a stream of its group, after the work that the caller's stream held when the call was
+/// made. Group and Call need not be complete types here: the source of a backend instantiates this template, and its header declares that
+/// (extern template).
 ///
 /// The backend declares, in the namespace of Group:
 /// - Group::rank(), size(), exchange_records(mine, all, verb), and common(), which returns the state shared by the groups of one rank, with
@@ -39,7 +40,7 @@ class DeviceCalls {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] int device() const;
-  /// Returns the stream after whose work calls run.
+  /// Returns the caller's stream.
   [[nodiscard]] DeviceStream caller() const;
   void caller(DeviceStream stream);
   [[nodiscard]] Duration deadline() const;
@@ -54,6 +55,7 @@ class DeviceCalls {
 
  protected:
   [[nodiscard]] Group& group() const { return *group_; }
+  /// Returns the group of the ranks that pass the same color; see BasicCommunicator::split.
   [[nodiscard]] std::shared_ptr<Group> part(int color, int key);
 
  private:

@@ -7,12 +7,12 @@
 
 namespace pdp::comm {
 
-/// A pool of objects that are reused and keep their memory, so taking one like an earlier one allocates nothing. Objects never move, and
-/// live as long as the pool.
+/// A pool of objects that are reused and keep their memory. So an object that is reused for the same purpose allocates nothing. Objects
+/// never move, and live as long as the pool.
 template <class T>
 class FreeList {
  public:
-  /// Returns an object that is not in use and satisfies `is_free`, or a new one after prepare(object).
+  /// Returns an object that is not in use and satisfies `is_free`. If there is none, makes a new object and calls prepare(object).
   template <class Prepare, class IsFree>
   [[nodiscard]] T& take(const Prepare& prepare, const IsFree& is_free) {
     const auto found = std::find_if(idle_.rbegin(), idle_.rend(), [&](const T* each) { return is_free(*each); });

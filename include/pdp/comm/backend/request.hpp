@@ -9,7 +9,7 @@
 
 namespace pdp::comm {
 
-/// A span of elements with an erased type. Calls never write through a span that they only read.
+/// A span of elements with an erased type. `data` is not const, but a call writes only to its outputs.
 struct ErasedSpan {
   std::byte* data = nullptr;
   std::size_t count = 0;    // elements
@@ -43,26 +43,26 @@ inline constexpr int no_peer = std::numeric_limits<int>::min();
 /// The root of a call that has none.
 inline constexpr int no_root = -1;
 
-/// Whether a call combines values of several ranks.
+/// Returns whether a call combines values of several ranks.
 constexpr bool reduces(Verb verb) { return verb == Verb::reduce || verb == Verb::all_reduce || verb == Verb::reduce_scatter; }
-/// Whether a call cuts the whole of its input into shards, one for each rank.
+/// Returns whether the input of a call is a whole, which is cut into one shard for each rank.
 constexpr bool spreads(Verb verb) { return verb == Verb::reduce_scatter || verb == Verb::scatter; }
-/// Whether a call has a whole and a shard for each rank.
+/// Returns whether a call cuts a whole into one shard for each rank, or joins the shards to a whole.
 constexpr bool has_shards(Verb verb) { return spreads(verb) || verb == Verb::all_gather || verb == Verb::gather; }
-/// Whether only the root of a call with shards has the whole.
+/// Returns whether only the root of a call with shards has the whole.
 constexpr bool has_rooted_whole(Verb verb) { return verb == Verb::gather || verb == Verb::scatter; }
 
 /// One call of a group. Fields that its verb does not use keep their defaults.
 ///
-/// - broadcast, reduce, all_reduce: `in` and `out` have the same number of elements on every rank, and may be the same memory.
+/// - broadcast, reduce, all_reduce: `in` and `out` are the same memory, with the same number of elements on every rank.
 /// - reduce_scatter, scatter: `in` is the whole, `out` this rank's shard. all_gather, gather: the other way round.
 /// - all_to_all: `in` has a shard for each rank, `out` a shard from each.
-/// - send: a message of `in` to rank `to`, one from rank `from` into `out`, or both.
+/// - send: a message from `in` to rank `to`, a message from rank `from` into `out`, or both.
 struct Request {
   Verb verb = Verb::barrier;
   ErasedSpan in{};             // read
   ErasedSpan out{};            // written
-  Counts counts{};             // of the shards; all_to_all: of those that this rank sends
+  Counts counts{};             // of the shards; all_to_all: of the shards that this rank sends
   Counts received{};           // all_to_all: of the shards that this rank receives
   int root = no_root;          // of broadcast, reduce, gather and scatter
   int to = no_peer;            // of a message

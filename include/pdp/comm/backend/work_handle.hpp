@@ -36,8 +36,9 @@ class [[nodiscard]] WorkHandle {
   void wait() {
     if (Call* const call = std::exchange(call_, nullptr)) finish(*owner_, *call);
   }
-  /// Makes the stream wait instead of this thread: work that it is given from now on runs after the call. Nothing is pending then. If an
-  /// error occurs later, a later call of the world throws it. Use the memory of the call only on that stream, or after it.
+  /// Makes the stream wait instead of this thread: work that is enqueued on the stream from now on runs after the call. Afterwards
+  /// pending() is false. If an error occurs later, a later call of the world throws it. Use the memory of the call only in that work, or
+  /// after it.
   template <class Stream>
   void wait_on(const Stream& stream) requires requires(Owner& owner, Call& call) {
     finish_on(owner, call, stream);

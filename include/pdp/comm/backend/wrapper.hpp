@@ -9,7 +9,7 @@
 
 namespace pdp::comm {
 
-/// A base of Calls that wrap those of another backend. Forwards these operations unchanged.
+/// A base class for Calls that wrap the Calls of another backend. Forwards the operations below unchanged.
 template <Calls C>
 class WrappedCalls {
  public:

@@ -9,15 +9,16 @@
 
 namespace pdp::comm {
 
-/// The start of a world: every rank publishes a word about itself in the store. Rank 0 reads all words and publishes the result, so each of
-/// the others reads one value only. If a rank is missing, rank 0 publishes which one. So no rank reports rank 0 as lost only because rank 0
-/// has given up a moment earlier. Borrows the store.
+/// The start of a world: every rank publishes a string about itself, its word, in the store. Rank 0 reads all words, combines them and
+/// publishes the result. So each other rank reads one value only. If ranks are missing, rank 0 publishes their numbers. So other ranks
+/// report those ranks as missing, and not rank 0, which has only given up earlier. Borrows the store.
 class RollCall {
  public:
   /// `each`: the prefix of the keys of the words. `all`: the key of the result, which must not begin with an exclamation mark.
   RollCall(const StoreView& store, std::string each, std::string all, int rank, int size, TimePoint deadline)
       : store_{store}, each_{std::move(each)}, all_{std::move(all)}, rank_{rank}, size_{size}, deadline_{deadline} {}
 
+  /// Publishes the word of this rank.
   void say(const std::string& word) const { store_.set(key(rank_), word); }
 
   /// Returns put_together(words), which rank 0 computes from the words of all ranks. Throws Timeout, which names the missing ranks.

@@ -18,15 +18,15 @@ namespace pdp::comm {
 ///
 /// - set() stores a value, which never changes afterwards.
 /// - wait() returns the value of a key as soon as some rank has set it, or throws Timeout at the deadline.
-/// - get() returns the value if it is there now.
+/// - get() returns the value of a key, or nothing if no rank has set it yet.
 /// - add() adds to a counter, which begins at 0, and returns its new value. The value of its key is that number as text.
 ///
 /// A store may have a fail(failure), by which a rank tells all others why the job cannot start. From then on every call of every rank
 /// throws the first such failure, even a wait() that has begun before.
 ///
-/// A store may authenticate ranks itself, by a secret that is not in it. Then its membership() returns what its ranks prove to each other.
-/// Any other store is trusted as a whole: a process that can read it can join the job. Examples are memory of this process and a folder of
-/// the user.
+/// A store may authenticate ranks itself, by a secret that is not in the store. Then its membership() returns the credentials that its
+/// ranks prove to each other. If a store does not authenticate ranks, every process that can read it can join the job. Examples of such
+/// stores are memory of this process and a folder of the user.
 template <class S>
 concept Store = requires(S& store, std::string_view key, std::string_view value, TimePoint deadline) {
   store.set(key, value);
@@ -40,7 +40,7 @@ std::string encode(const Failure& failure);
 /// Returns the failure in such a value. A value of another form becomes the message.
 Failure decode_failure(std::string_view value);
 
-/// A type-erased reference to a store, so that code that uses one is compiled once. Does not own the store.
+/// A type-erased reference to a store, so that code that uses stores is compiled once. Does not own the store.
 class StoreView {
  public:
   template <Store S>
@@ -67,7 +67,8 @@ class StoreView {
   void fail(const Failure& failure) const {
     if (fail_ != nullptr) fail_(store_, failure);
   }
-  /// Returns the address at which the other ranks reach this process: that of its own connection to the store, if it has one.
+  /// Returns the address at which the other ranks reach this process: the local address of its connection to the store, or 127.0.0.1 if
+  /// there is no such connection. reached_at() changes it.
   [[nodiscard]] const std::string& local_address() const { return local_address_; }
   /// Returns a view of the same store, for a process that others reach at that address.
   [[nodiscard]] StoreView reached_at(std::string address) const {
@@ -75,7 +76,7 @@ class StoreView {
     view.local_address_ = std::move(address);
     return view;
   }
-  /// Returns what the ranks of the store prove to each other; null if they trust the store itself.
+  /// Returns the credentials that the ranks of the store prove to each other; null if the store does not authenticate ranks.
   [[nodiscard]] const Membership* membership() const { return membership_; }
 
  private:

@@ -23,7 +23,7 @@ class Call {
  public:
   Schedule schedule;               // to be written before begin()
   Envelope envelope;               // of every message of the call, except for `bytes`
-  std::uint64_t meeting = 0;       // channel of the ranks in its shared-memory rendezvous
+  std::uint64_t meeting = 0;       // channel of the ranks that share memory, for a rendezvous
   Buffers buffers;                 // input and output belong to the caller, scratch memory to the group
   Combine combine = nullptr;       // for a call that reduces
   std::size_t element = 1;         // bytes of an element

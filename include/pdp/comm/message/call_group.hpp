@@ -20,7 +20,7 @@ template <Transport T>
 struct CallGroup {
   CallQueue<T>* queue = nullptr;  // the queue that it is attached to
   std::vector<int> ranks;         // of the world, in the order of the group
-  std::uint64_t channel = 0;      // equal on all ranks of the group, and of no other group
+  std::uint64_t channel = 0;      // equal on all ranks of the group; differs from that of every other group
   std::uint64_t calls = 0;        // number of collectives so far
   std::uint32_t made = 0;         // digest of these collectives
   Call* first = nullptr;          // collectives in flight; the first one is running

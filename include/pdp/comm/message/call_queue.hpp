@@ -46,12 +46,13 @@ class CallQueue {
     retired_[next_retired_++ % retired_.size()] = group.channel;
   }
 
-  /// Returns a call to fill in and pass to start(). A reused call was a collective before, so it already has the memory of one. Throws if
-  /// the world has failed.
+  /// Returns a call to fill in and pass to start(). A reused call was a collective before, so it already has the memory that a collective
+  /// needs. Throws if the world has failed.
   Call& fresh() { return fresh(collectives_); }
   /// Returns a call to fill in and pass to start_message(). Throws if the world has failed.
   Call& fresh_message() { return fresh(messages_); }
 
+  /// Starts a collective, or queues it if earlier collectives of its group are in flight.
   void start(Group& group, Call& call) {
     call.envelope.channel = group.channel;
     call.envelope.sequence = ++group.calls;
@@ -64,6 +65,7 @@ class CallQueue {
     if (group.first == &call) run(group);
   }
 
+  /// Starts a message at once.
   void start_message(Group& group, Call& call) {
     call.envelope.channel = group.channel;
     call.begin();
@@ -194,7 +196,8 @@ class CallQueue {
     if (waiting == nullptr || probe.initiator < 0 || probe.initiator >= size) return;
     if (probe.initiator == rank && !probes_.is_valid(probe)) return;
     if (probe.initiator == rank && waiting == &call) {
-      // If both ranks wait in the same collective, the calls of two other neighbours in the cycle differ. One of these reports both calls.
+      // If this rank and the sender of the probe wait in the same collective, the calls of two other neighbours in the cycle differ. One of
+      // those neighbours reports both calls.
       const bool same = probe.call.tag == Envelope::collective && probe.call.channel == call.envelope.channel &&
                         probe.call.sequence == call.envelope.sequence;
       if (const auto failure = same ? std::nullopt : describe_deadlock(received, call)) transport_.fail(*failure);
@@ -203,8 +206,8 @@ class CallQueue {
       ask(probe, *waiting);
     }
   }
-  /// Returns the call that this rank must complete before it does what the probe asks for. Returns null if it has done it already, or will
-  /// do it by itself.
+  /// Returns the call that this rank must complete before it does what the probe asks for. Returns null if this rank has done that already,
+  /// or will do it without completing another call.
   const Call* what_holds_up(const Probe& probe, const Call& call) const {
     if (probe.call.tag != Envelope::collective) return &call;  // messages start as soon as they are called
     const auto found = std::ranges::find(groups_, probe.call.channel, &Group::channel);

@@ -14,12 +14,12 @@ namespace pdp::comm {
 /// A probe for deadlock detection. It travels along ranks that wait for each other, to find out whether they form a cycle.
 ///
 /// The algorithm is that of Chandy, Misra and Haas (Distributed Deadlock Detection, 1983), for processes that wait for all of several
-/// events. A rank that has waited for some time sends a probe to each rank that it waits for. A rank that receives a probe forwards it if
-/// it waits itself and has not yet done what the probe asks for. A probe that returns to its initiator has gone through a cycle, in which
-/// no rank can continue.
+/// events. A rank that has waited for some time sends a probe to each rank that it waits for. A rank that receives a probe forwards it in
+/// the same way, if this rank itself waits and has not yet done what the probe asks for. A probe that returns to its initiator has gone
+/// through a cycle, in which no rank can continue.
 struct Probe {
-  /// The event that the sender of the probe waits for: a message from the receiver of the probe, its receive of a message, or its part in a
-  /// rendezvous.
+  /// The event that the sender of the probe waits for: a message from the receiver of the probe, the receiver's receive of a message, or
+  /// the receiver's part in a shared-memory rendezvous.
   enum class Kind : std::uint8_t { receive, send, meeting };
 
   Kind kind = Kind::receive;
@@ -27,7 +27,7 @@ struct Probe {
   std::uint32_t attempt = 0;   // number of the initiator's attempt, from 1
   std::uint32_t ranks = 1;     // number of ranks that the probe has gone through, including the initiator
   Envelope call{};             // the call in which the sender of the probe waits
-  std::uint64_t received = 0;  // messages received between the two ranks so far; used by the transport
+  std::uint64_t received = 0;  // messages received so far in the awaited direction; set and compared by the transport
 };
 
 /// A probe and the rank that sent it.
@@ -40,7 +40,8 @@ struct ReceivedProbe {
 ///
 /// - send_probe(probe, peer, send): sends the probe. Sends nothing if this rank can continue without a further call of the peer. `send`:
 ///   the send that a probe of Kind::send is about; otherwise null.
-/// - take_probe(): returns the next probe that has arrived. Drops it if what it asks for has been sent or received meanwhile.
+/// - take_probe(): returns the next probe that has arrived. Drops a probe if the message that it asks for has been sent or received
+///   meanwhile.
 template <class T>
 concept CarriesProbes = Transport<T> && requires(T& transport, const Probe& probe, int peer, const SendRequest* send) {
   transport.send_probe(probe, peer, send);

@@ -19,7 +19,8 @@ class ProbeLog {
   /// `ranks`: the size of the world.
   explicit ProbeLog(int ranks) : passed_(as_size(ranks)) {}
 
-  /// Starts a new wait. To be called when a wait begins or a call has advanced in it. Earlier probes of this rank are then invalid.
+  /// Starts a new wait. Call it when a wait begins, or when a call has advanced during the wait. Earlier probes of this rank then become
+  /// invalid.
   void begin(TimePoint now) {
     first_ = attempts_ + 1;
     pause_ = first_pause;
@@ -28,8 +29,8 @@ class ProbeLog {
 
   /// Returns the time of the next attempt.
   [[nodiscard]] TimePoint next() const { return next_; }
-  /// Returns the number of a new attempt if one is due. Pauses double, because only the last rank that joins a cycle needs to send a probe
-  /// soon.
+  /// Returns the number of a new attempt if one is due. The pause doubles with each attempt, because only the last rank that joins a cycle
+  /// needs to send a probe soon.
   [[nodiscard]] std::optional<std::uint32_t> due(TimePoint now) {
     if (now < next_) return std::nullopt;
     pause_ *= 2;
@@ -39,8 +40,8 @@ class ProbeLog {
   /// Returns whether a probe of this rank belongs to the current wait.
   [[nodiscard]] bool is_valid(const Probe& own) const { return own.attempt >= first_ && own.attempt <= attempts_; }
 
-  /// Returns whether a probe has not been forwarded for this call before, and records that it is now. Returns false for an attempt older
-  /// than the last.
+  /// Returns whether to forward a probe for this call, and records that it is forwarded. Returns false if it has been forwarded for this
+  /// call before, or if it belongs to an attempt older than the last one of its initiator.
   [[nodiscard]] bool passes(const Probe& probe, const void* call) {
     Passed& last = passed_[as_size(probe.initiator)];
     if (probe.attempt < last.attempt) return false;

@@ -13,9 +13,10 @@ namespace pdp::comm {
 /// call's buffers. Offsets and counts are in elements.
 ///
 /// Steps of one round are in flight together. A round begins when the previous one is complete on this rank. An algorithm lists the copies
-/// and reductions of a round before its messages; they run one after another.
+/// and reductions of a round before its messages. These copies and reductions run one after another.
 struct Step {
-  enum class Action : std::uint8_t { copy, add, send, receive, combine, together };  // combine: receive and add
+  /// `combine` receives values and adds them to those in the buffer. `together`: see Schedule::together.
+  enum class Action : std::uint8_t { copy, add, send, receive, combine, together };
   enum class Buffer : std::uint8_t { input, output, scratch };
 
   Action action = Action::copy;
@@ -42,7 +43,7 @@ class Schedule {
   constexpr void copy(Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset, std::size_t count) {
     local(Step::Action::copy, to, offset, from, from_offset, count);
   }
-  /// Reduces values of this rank into other values of this rank.
+  /// Adds a reduction of values of this rank into other values of this rank.
   constexpr void add(Step::Buffer to, std::size_t offset, Step::Buffer from, std::size_t from_offset, std::size_t count) {
     local(Step::Action::add, to, offset, from, from_offset, count);
   }

@@ -28,7 +28,7 @@ struct SendRequest {
 
 /// An expected message from a peer. The request must not move until it is done or the transport has failed.
 struct ReceiveRequest {
-  /// Takes the bytes in the order in which they arrive, in pieces of whole elements that are aligned for them.
+  /// Processes the bytes of a message in the order of arrival, in pieces of whole elements, aligned for the element type.
   using Consume = void (*)(std::byte* into, const std::byte* from, std::size_t bytes);
 
   Envelope envelope;          // must be equal to the peer's envelope
@@ -51,8 +51,8 @@ struct GroupRequest {
   int missing = -1;  // a rank of the world that the request waits for while it is not done
 };
 
-/// Moves messages between the ranks of a world. A transport has no thread of its own: messages move while its owner calls progress() or
-/// wait().
+/// Moves messages between the ranks of a world. A transport has no thread of its own: messages move while the owner of the transport calls
+/// progress() or wait().
 ///
 /// - Messages between two ranks with equal channel and tag arrive in the order in which they were sent; others may overtake. A message
 ///   without a receive never blocks another message.
@@ -60,8 +60,8 @@ struct GroupRequest {
 /// - progress() moves everything that can move at once and returns whether anything moved. wait() sleeps until there may be something to
 ///   do, or until the given time. Both throw the Failure, once there is one.
 /// - If the envelope of a message is not equal to that of its receive, the transport fails with Kind::mismatch and a text from mismatch().
-/// - fail() ends the world. It tells every peer that it can reach. Afterwards the transport accesses no request of its owner any more. The
-///   first failure stays. fail() never throws and never blocks for long.
+/// - fail() ends the world. It tells every peer that it can reach. Afterwards the transport accesses no request of its owner any more.
+///   Later failures are ignored. fail() never throws and never blocks for long.
 /// - The destructor sends a goodbye, so that peers do not report this rank as lost. It never hangs.
 template <class T>
 concept Transport = std::movable<T> &&
@@ -102,8 +102,9 @@ struct GroupPlace {
 /// - near(ranks): returns whether these ranks of the world share memory.
 /// - share(bytes): returns new, zeroed memory of this rank, which other ranks can open while this rank keeps it. open(address, bytes):
 ///   opens the memory of another rank.
-/// - add_group(place, memories): enables rendezvous of these ranks. `memories`: board_bytes from each of them, in the order of the group.
-///   remove_group(channel) undoes that. The group of all ranks needs neither if all ranks share memory.
+/// - add_group(place, memories): enables rendezvous of these ranks. `memories`: one memory of board_bytes from each of them, in the order
+///   of the group. remove_group(channel) undoes add_group(). If all ranks of the world share memory, the group of all ranks needs neither
+///   call.
 template <class T>
 concept GroupTransport = Transport<T> &&
     requires(T& transport, const T& observed, GroupRequest& request, const GroupPlace& place, SharedAddress address, std::size_t bytes,
@@ -126,9 +127,9 @@ concept HostTransport = GroupTransport<T> && requires(const T& observed, int ran
   { observed.host_of(rank) } -> std::same_as<int>;
 };
 
-/// A transport that also provides memory for its users' values, which all ranks of a group can access. add_arena() returns the Region of
-/// this rank's own part. `number`: equal on all ranks of the group, and of no other such memory. populate() requests all pages of a memory
-/// at once.
+/// A transport that also provides memory for values of the program, which all ranks of a group can access (an arena). add_arena() returns
+/// the Region of this rank's own part. `number`: equal on all ranks of the group; differs from that of every other arena. populate()
+/// requests all pages of a memory at once.
 template <class T>
 concept ArenaTransport = GroupTransport<T> &&
     requires(T& transport, const GroupPlace& place, std::uint64_t number, std::vector<typename T::Shared> memories) {

@@ -13,9 +13,9 @@
 
 namespace pdp::comm {
 
-/// A wake-up signal on which a rank sleeps until another one has something for it. A waiter first spins, which suits ranks on cores of
-/// their own. Then it yields, which suits more ranks than cores, and then it sleeps in the kernel. It sleeps on a futex since
-/// std::atomic::wait has no timeout.
+/// A wake-up signal: a rank sleeps on it until another rank has something for it. A waiter first spins, which suits ranks on cores of their
+/// own. Then it yields, which suits more ranks than cores, and then it sleeps in the kernel. It sleeps on a futex since std::atomic::wait
+/// has no timeout.
 class Doorbell {
  public:
   /// Returns the number of rings so far. Read it before looking for work, and pass it to wait().

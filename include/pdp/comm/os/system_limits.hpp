@@ -12,7 +12,7 @@
 namespace pdp::comm {
 
 /// Raises the soft limit of open files to the hard limit, as far as the system allows. Shells and systemd set a soft limit of 1024 for
-/// programs that use select(). pdp does not use it, and a rank needs a descriptor for each rank that it is connected to.
+/// programs that use select(). pdp does not use select(), and a rank needs a descriptor for each rank that it is connected to.
 inline void raise_descriptor_limit() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;

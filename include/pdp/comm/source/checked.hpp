@@ -54,10 +54,10 @@ PDP_INLINE void CallComparison::compare() {
     if (first != same_counts) {
       *failure_ = mismatch(first, ranks_.front(), theirs, ranks_[other]);
     } else {
-      *failure_ = Failure{Failure::Kind::mismatch, ranks_.front(),
-                          text("ranks of one group passed different counts to one call: ", describe(first), " on rank ", ranks_.front(),
-                               " and on rank ", ranks_[other], " (call ", first.sequence,
-                               " of its group); pass the same list of counts on all ranks")};
+      *failure_ = Failure{
+          Failure::Kind::mismatch, ranks_.front(),
+          text("ranks of one group passed different counts to one call: ", describe(first), " on rank ", ranks_.front(), " and on rank ",
+               ranks_[other], " (call ", first.sequence, " of its group); pass the same list of counts on all ranks")};
     }
   }
   check();

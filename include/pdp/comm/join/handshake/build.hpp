@@ -28,9 +28,9 @@ constexpr std::uint64_t digest_of_element_types() {
 
 }  // namespace detail
 
-/// The properties that must be equal on two ranks for them to communicate. Its place in the handshake never changes.
+/// The properties that must be equal on two ranks for them to communicate. Its position in the messages of the handshake never changes.
 struct Build {
-  static constexpr std::uint32_t this_protocol = 5;  // of what follows the handshake, to the store and between ranks
+  static constexpr std::uint32_t this_protocol = 5;  // version of all that follows the handshake: with the store, and between ranks
   static constexpr std::uint32_t this_byte_order = 0x01020304;
 
   std::array<char, 16> version{};
@@ -54,7 +54,7 @@ struct Build {
 static_assert(sizeof(Build) == 48 && std::has_unique_object_representations_v<Build>);
 
 /// Describes a build: "pdp 0.1.0 (protocol 5, addresses of 8 bytes, headers of 64 bytes)". A build may come from an unauthenticated peer,
-/// so letters that cannot be printed are replaced.
+/// so characters that cannot be printed are replaced by question marks.
 inline std::string describe(const Build& build) {
   std::string version;
   for (const char letter : build.version)

@@ -13,8 +13,8 @@
 namespace pdp::comm::handshake {
 
 /// The handshake of one connection, on the side of the client, which has opened it. It does no input or output itself. The owner of the
-/// connection reads into space(), sends the result of introduce(), and closes the connection after a timeout of its own. Until the
-/// handshake ends in `welcome`, messages of the server can only make the client leave.
+/// connection reads into space(), reports the bytes by took(), sends the result of introduce(), and closes the connection after a timeout
+/// of its own. Until the handshake ends in `welcome`, messages of the server can only make the client leave.
 class Client {
  public:
   enum class Stage {
@@ -42,6 +42,7 @@ class Client {
         return {};
     }
   }
+  /// Processes bytes that were read into space().
   void took(std::size_t bytes) {
     received_ += bytes;
     if (stage_ == Stage::greeted)

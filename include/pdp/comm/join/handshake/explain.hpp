@@ -14,8 +14,8 @@ inline std::string explain_builds(const Build& own, int rank, const Build& their
               "; all ranks must run the same build of the program on machines of one kind");
 }
 
-/// Explains why a client was refused, or has left. `whom`: the server that it had called: "rank 3", "the job's store at 10.0.0.1, port
-/// 29500".
+/// Explains why a client was refused, or has left. `whom`: the server that the client has called: "rank 3", "the job's store at 10.0.0.1,
+/// port 29500".
 inline std::string explain(const Client& client, std::string_view whom) {
   const Self& self = client.self();
   const Greeting& greeting = client.greeting();

@@ -10,7 +10,8 @@
 
 namespace pdp::comm::handshake {
 
-/// The key of connections for one purpose in one attempt of one job. Each side proves that it knows the key.
+/// The key of connections for one purpose in one attempt of one job, derived from the secret of the job. Each side of a connection proves
+/// that it knows the key.
 class Key {
  public:
   /// `salt`: distinguishes several worlds of one job. Throws Error if the key cannot be computed.
@@ -28,8 +29,8 @@ class Key {
   Key& operator=(const Key&) = default;
   ~Key() { ::OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
-  /// Returns the tag of all messages so far, for the client or for the server. Tags of the two differ, so a tag that is sent back to its
-  /// sender proves nothing.
+  /// Returns the tag of `transcript`, all messages so far, for the client or for the server. Tags of the two differ, so a tag that is sent
+  /// back to its sender proves nothing.
   [[nodiscard]] Tag sign(std::string_view speaker, std::string_view transcript) const {
     return hmac(view(bytes_), std::string{"pdp: handshake, said by the "}.append(speaker).append(transcript));
   }
@@ -38,6 +39,7 @@ class Key {
   Tag bytes_;
 };
 
+/// Returns the mark of a name. `kind`: distinguishes names of jobs from names of attempts.
 inline Mark mark_of(std::string_view kind, std::string_view name) {
   const Tag tag = hmac(kind, name);
   Mark mark;
@@ -45,7 +47,7 @@ inline Mark mark_of(std::string_view kind, std::string_view name) {
   return mark;
 }
 
-/// One end of connections, as it introduces itself.
+/// The identity of a process, as it introduces itself on a connection.
 struct Self {
   Purpose purpose{};
   std::int32_t rank = no_rank;

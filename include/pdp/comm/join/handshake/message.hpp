@@ -40,7 +40,7 @@ enum class Verdict : std::uint32_t {
   other_size = 4,     // the client expects another size of the world
   no_such_rank = 5,   // there is no such rank, or it does not belong on this connection
   duplicate = 6,      // the rank has joined already
-  other_job = 7,      // the client finds this and the next three; they are never sent
+  other_job = 7,      // found by the client, like the next three; never sent
   other_attempt = 8,  // another attempt of the same job
   other_format = 9,   // another format of the handshake itself
   stranger = 10,      // the peer is not pdp; the server may find this, too
@@ -70,6 +70,7 @@ static_assert(sizeof(Greeting) == 136 && std::has_unique_object_representations_
 /// zeros.
 using Credential = std::array<char, 1024>;
 
+/// Returns whether a credential follows a greeting with these grounds.
 constexpr bool has_credential(Grounds grounds) { return grounds == Grounds::this_host || grounds == Grounds::munge; }
 
 /// The reply of the client.
@@ -99,6 +100,7 @@ struct Answer {
 };
 static_assert(sizeof(Answer) == 48 && std::has_unique_object_representations_v<Answer>);
 
+/// Returns a view of the bytes of a message.
 template <class Message>
 std::string_view bytes_of(const Message& message) {
   static_assert(std::is_trivially_copyable_v<Message>);

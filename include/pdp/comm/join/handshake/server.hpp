@@ -12,16 +12,17 @@
 namespace pdp::comm::handshake {
 
 /// The handshake of one connection, on the side of the server, which has accepted it. It does no input or output itself. The owner of the
-/// connection sends the results of greeting() and answer(), reads into space(), and closes the connection after a timeout of its own.
+/// connection sends the results of greeting() and answer(), reads into space(), reports the bytes by took(), and closes the connection
+/// after a timeout of its own.
 class Server {
  public:
   enum class Stage {
-    hearing,
-    asked,   // a member of the job asks to join; the owner may still refuse it
-    refused  // send answer(verdict()), unless the verdict is `stranger`
+    hearing,  // waits for the introduction
+    asked,    // a member of the job asks to join; the owner may still refuse it
+    refused   // send answer(verdict()), unless the verdict is `stranger`
   };
 
-  /// `credential`: what the grounds need, or nothing. Draws a nonce.
+  /// `credential`: the bytes of the Credential if the grounds require one, else empty. Draws a nonce.
   Server(const Self& self, const Key& key, Grounds grounds, std::string_view credential = {})
       : key_{key},
         greeting_{.purpose = self.purpose,
@@ -47,6 +48,7 @@ class Server {
   [[nodiscard]] std::span<char> space() {
     return {reinterpret_cast<char*>(&theirs_) + received_, stage_ == Stage::hearing ? sizeof theirs_ - received_ : 0};
   }
+  /// Processes bytes that were read into space().
   void took(std::size_t bytes) {
     received_ += bytes;
     if (std::memcmp(&theirs_, Introduction::pdp.data(), std::min(received_, Introduction::pdp.size())) != 0)

@@ -8,14 +8,15 @@
 
 namespace pdp::comm::algorithm {
 
-/// All-reduce for large messages, in place on the output. Pairs at decreasing distance halve the block that each rank sums; then they
-/// exchange their blocks in the reverse order. This takes 2 log2(size) rounds and, for powers of two, as few bytes as a ring. Each block is
-/// summed in one place, so all ranks end with the same bits. Ranks beyond the largest power of two first send their values to a neighbour,
-/// and receive the result last. Rabenseifner, "Optimization of collective reduction operations", 2004.
+/// All-reduce for large messages, in place on the output. Pairs at decreasing distance halve the block that each rank sums. Then pairs
+/// exchange the summed blocks in the reverse order. This takes 2 log2(size) rounds and, for powers of two, as few bytes as a ring. Each
+/// block is summed on one rank, so all ranks end with the same bits. If the number of ranks is not a power of two, some even ranks first
+/// send their values to the odd rank after them, and receive the result last. Rabenseifner, "Optimization of collective reduction
+/// operations", 2004.
 constexpr void rabenseifner_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
   const int power = as_int(std::bit_floor(static_cast<unsigned>(size)));
-  const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd rank of each takes part for both
+  const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd rank of each pair takes part for both
   const bool in_pair = rank < 2 * folded;
   if (in_pair && rank % 2 == 0) {
     schedule.send(rank + 1, output, 0, count);

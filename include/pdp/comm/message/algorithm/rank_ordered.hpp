@@ -7,7 +7,7 @@
 namespace pdp::comm::algorithm {
 
 /// Reduction in the order of ranks, in place on the root, which receives the values of one rank after another. For ranks of one host,
-/// between which a message costs little.
+/// because messages between them cost little.
 constexpr void rank_ordered_reduce(Schedule& schedule, int rank, int size, int root, std::size_t count) {
   using enum Step::Buffer;
   if (rank != root) return schedule.send(root, output, 0, count);

@@ -8,12 +8,13 @@
 namespace pdp::comm::algorithm {
 
 /// All-reduce for small messages, in place on the output: in round k, pairs at distance 2^k exchange and add their values. Both ranks of a
-/// pair add the same two values, so all ranks end with the same bits. Ranks beyond the largest power of two first send their values to a
-/// neighbour, and receive the result last. Thakur, Rabenseifner, Gropp, 2005.
+/// pair add the same two values, so all ranks end with the same bits. If the number of ranks is not a power of two, some even ranks first
+/// send their values to the odd rank after them, and receive the result last. Thakur, Rabenseifner, Gropp, "Optimization of collective
+/// communication operations in MPICH", 2005.
 constexpr void recursive_doubling_all_reduce(Schedule& schedule, int rank, int size, std::size_t count) {
   using enum Step::Buffer;
   const int power = as_int(std::bit_floor(static_cast<unsigned>(size)));
-  const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd rank of each takes part for both
+  const int folded = size - power;  // pairs (0, 1), (2, 3), ...: the odd rank of each pair takes part for both
   const bool in_pair = rank < 2 * folded;
   if (in_pair && rank % 2 == 0) {
     schedule.send(rank + 1, output, 0, count);

@@ -23,6 +23,7 @@ struct Extent {
   Shards received{};
 };
 
+/// Writes the steps of one rank for an all-reduce of `count` elements by the given algorithm.
 constexpr void all_reduce(Schedule& schedule, AllReduce algorithm, int rank, int size, std::size_t count) {
   switch (algorithm) {
     case AllReduce::one_shot:
@@ -36,7 +37,7 @@ constexpr void all_reduce(Schedule& schedule, AllReduce algorithm, int rank, int
   }
 }
 
-/// The order of a reduction: the fastest, or the order of ranks.
+/// The order in which a reduction combines values: any order, so that the fastest algorithm is used, or the order of ranks.
 enum class Order : unsigned char { any, of_ranks };
 
 /// Clears the schedule and writes the steps of one rank for a collective.

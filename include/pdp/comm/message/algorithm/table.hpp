@@ -23,8 +23,8 @@ struct Choice {
 inline constexpr int any_ranks = std::numeric_limits<int>::max();
 inline constexpr std::size_t any_bytes = std::numeric_limits<std::size_t>::max();
 
-/// The first matching row is used. Rows are sorted by ranks, then by bytes. `tune --write` (bench/tune.cpp) measures the algorithms on the
-/// network at hand and writes new rows. All ranks of a job must have the same rows; the handshake checks this.
+/// The table. The first matching row is used. Rows are sorted by ranks, then by bytes. `tune --write` (bench/tune.cpp) measures the
+/// algorithms on the network at hand and writes new rows. All ranks of a job must have the same rows; the handshake checks this.
 inline constexpr std::array all_reduce_choices{
     Choice{2, 256 * 1024, AllReduce::one_shot},
     Choice{2, any_bytes, AllReduce::ring},
@@ -36,6 +36,7 @@ inline constexpr std::array all_reduce_choices{
     Choice{any_ranks, any_bytes, AllReduce::ring},
 };
 
+/// Returns the algorithm for an all-reduce of `bytes` bytes on `ranks` ranks.
 constexpr AllReduce choose(int ranks, std::size_t bytes) {
   for (const Choice& each : all_reduce_choices)
     if (ranks <= each.ranks && bytes <= each.bytes) return each.algorithm;

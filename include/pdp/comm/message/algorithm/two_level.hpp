@@ -18,7 +18,7 @@ struct Levels {
   std::vector<int> local;    // the ranks on this host, in order
   std::vector<int> acting;   // leader of each host in the current call; if the call has a root, the root leads its host
 
-  /// `host_of`: the host of every rank, counted from 0 in the order of first ranks. `rank`: this rank.
+  /// `host_of`: the host of every rank. Hosts are numbered from 0, in the order of their first ranks. `rank`: this rank.
   static constexpr Levels of(std::vector<int> host_of, int rank) {
     Levels levels;
     for (std::size_t each = 0; each < host_of.size(); ++each) {
@@ -44,6 +44,7 @@ class TwoLevel {
     return verb == Verb::barrier || verb == Verb::all_reduce || verb == Verb::broadcast || verb == Verb::reduce;
   }
 
+  /// Clears the schedule and writes the steps of this rank. `root`: negative if the verb has none.
   constexpr void select(Verb verb, int root, std::size_t count, std::size_t element_bytes) {
     const int hosts = as_int(levels_.leaders.size());
     const int home = root < 0 ? -1 : levels_.host_of[as_size(root)];

@@ -14,7 +14,7 @@
 
 namespace pdp::comm::stream {
 
-/// The connections of one rank, one for each other rank, and all that a transport does with them. The owner's thread reads and writes the
+/// The connections of one rank, one for each other rank, and the operations of a transport on them. The owner's thread reads and writes the
 /// streams.
 template <class L>
 class Connections {
@@ -100,7 +100,7 @@ class Connections {
     flush_all(Clock::now() + telling);
   }
 
-  /// Sends no probe for a send, because a waiting rank reads everything that it is sent.
+  /// Sends no probe for a send, because a waiting rank reads everything that is sent to it.
   void send_probe(Probe probe, int peer, const SendRequest* send) {
     if (failure_ || send != nullptr) return;
     Connection& to = connection(peer);
@@ -198,8 +198,8 @@ class Connections {
     if (ended) links_.meetings().remove_ended();
     return moved;
   }
-  /// Ends the world if a peer has sent a message of an earlier collective that has no receive. Such a message explains more than `call`
-  /// itself.
+  /// Ends the world if a peer has sent a message of an earlier collective that has no receive. Such a message is closer to the cause than a
+  /// mismatch in `call` itself.
   void find_earlier(const Envelope& call) requires GroupLinks<L>;
   /// Records which rank each rendezvous waits for. Ends the world if that rank has said goodbye, as it takes part in no further calls.
   void check_meetings() requires GroupLinks<L>;
@@ -211,7 +211,7 @@ class Connections {
   /// report. If there is no stream yet to an awaited peer, this rank requests one, because the peer may have left.
   void compare_calls();
 
-  /// Sleeps until a stream can be read, or written if there is something to write, and does so. Returns whether anything moved.
+  /// Sleeps until a stream can be read, or written if there is something to write. Then reads and writes. Returns whether anything moved.
   bool sleep(TimePoint until) {
     for (const Connection* each : open_) interest(*each) = {.read = !each->inbox.ended(), .write = !each->outbox.empty()};
     if (!links_.wait(interests_, until)) return false;

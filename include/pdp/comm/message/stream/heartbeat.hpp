@@ -11,8 +11,8 @@
 
 namespace pdp::comm::stream {
 
-/// Heartbeats, which a rank sends whatever its own thread does. A rank that computes for an hour is not silent. A rank is silent if its
-/// process is stopped or its machine is out of reach.
+/// The heartbeats of ranks. A rank sends them from a helper thread, so a rank that computes for an hour is not silent. A rank is silent if
+/// its process is stopped or its machine is out of reach.
 struct Heartbeat {
   /// The time between two heartbeats of a rank.
   static constexpr std::chrono::milliseconds interval{250};
@@ -26,7 +26,7 @@ struct Heartbeat {
     ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   }
 
-  /// Returns the failure of a world in which a rank has been silent for too long. `why`: a likely cause.
+  /// Returns the failure of a world in which rank `silent` has been silent for the duration `time`. `why`: a likely cause.
   static Failure lost(int silent, int found_by, Duration time, std::string_view why) {
     return {Failure::Kind::lost, silent,
             text("rank ", silent, " is gone: rank ", found_by, " has received no heartbeat from it for ",

@@ -26,10 +26,11 @@ class Inbox {
  public:
   Inbox(int rank, int peer) : rank_{rank}, peer_{peer} { probes_.reserve(probes_at_first); }
 
-  /// Returns whether a read is worth its system call: a message is expected.
+  /// Returns whether a message is expected, so that a read is worth its system call.
   [[nodiscard]] bool expects() const { return posted_.front() != nullptr || receive_ != nullptr; }
   /// Returns whether the stream has ended after the peer's goodbye.
   [[nodiscard]] bool ended() const { return ended_; }
+  /// Returns whether the peer has said goodbye. The stream may still be open.
   [[nodiscard]] bool said_bye() const { return said_bye_; }
   /// Returns the failure found on this connection, if any.
   [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
@@ -43,11 +44,13 @@ class Inbox {
   }
   /// Compares the expected collectives with what is known of another rank: the collective in which it reports a long wait, and its
   /// unexpected messages. If `other` is this inbox and its peer waits in a later collective, the calls differ, because the peer sends no
-  /// more messages of earlier ones.
+  /// more messages of earlier collectives.
   void compare(const Inbox& other);
-  /// Compares a call that uses no messages with the peer's unexpected messages, and with the collective in which it reports a long wait.
+  /// Compares `mine`, a call that uses shared memory and no messages, with the peer's unexpected messages, and with the collective in which
+  /// the peer reports a long wait.
   void compare(const Envelope& mine);
-  /// Finds unexpected messages of collectives before `mine`, in which the peer takes part, too. They should have been received by then.
+  /// Finds unexpected messages of collectives before `mine`, a collective of this rank and the peer. Such messages should have been
+  /// received before `mine` began.
   void compare_earlier(const Envelope& mine);
   /// Returns the number of messages that have arrived completely.
   [[nodiscard]] std::uint64_t received() const { return received_; }
@@ -56,6 +59,7 @@ class Inbox {
   /// Returns whether fault() is a failure of the world that the peer has reported.
   [[nodiscard]] bool told() const { return was_told_; }
 
+  /// Delivers an unexpected message to the receive if one matches. Otherwise the receive waits for its message.
   void post(ReceiveRequest& receive, Strays& pool) {
     Stray* const stray = strays_.take_matching(receive.envelope);
     if (stray != nullptr)
@@ -115,10 +119,11 @@ class Inbox {
   }
   /// Records that the peer ended its part before a stream to it was requested.
   void left() { said_bye_ = ended_ = true; }
-  /// Records that the stream is not one that a rank of pdp would write.
+  /// Records that the stream contains data that no rank of pdp writes.
   void garbled() {
     lost(text("rank ", rank_, " received malformed data from rank ", peer_, "; the connection or that rank's memory is damaged"));
   }
+  /// Records that the peer has said goodbye although this rank still has a call with it.
   void lost_after_bye(const Envelope& call) {
     lost(text("rank ", peer_, " has finished while rank ", rank_, " still has a call with it (", describe(call),
               "); all ranks must make the same calls"));
@@ -174,7 +179,7 @@ class Inbox {
   }
 
   static bool is_same_call(Envelope one, const Envelope& other);
-  /// Records as the fault the first of the peer's calls that is known to differ.
+  /// Records the mismatch of two calls as the fault, or an earlier mismatch with the peer if one is known.
   void refuse(const Envelope& mine, const Envelope& theirs) {
     compare_earlier(mine);
     if (!fault_) fault_ = mismatch(mine, rank_, theirs, peer_);
@@ -193,7 +198,7 @@ class Inbox {
     if (message_left_ == 0) complete();
   }
 
-  /// Delivers bytes of a frame to their destination. Returns their number: all except a part of an element at the end.
+  /// Delivers bytes of a frame to their destination. Returns the number of bytes delivered: all except a part of an element at the end.
   std::size_t deliver(std::byte* from, std::size_t size) {
     if (told_) {
       told_->message.append(reinterpret_cast<const char*>(from), size);
@@ -212,7 +217,7 @@ class Inbox {
       }
     } else {
       size -= size % receive_->element;
-      // Misaligned values are moved to a lower, aligned address. The header before them has left room for that.
+      // Misaligned values are moved to a lower, aligned address. There is space for that, because a header precedes them.
       std::byte* const aligned = from - reinterpret_cast<std::uintptr_t>(from) % std::bit_ceil(receive_->element);
       if (aligned != from) std::memmove(aligned, from, size);
       if (size > 0) receive_->consume(receive_->data + offset_, aligned, size);

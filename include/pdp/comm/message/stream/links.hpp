@@ -28,17 +28,18 @@ struct News {
 /// The byte streams between one rank and each other rank, in both directions: sockets, or rings in shared memory. They belong to the thread
 /// that reads and writes them.
 ///
-/// - open(peer): returns whether there is a stream; there is none to this rank itself. want(peer): requests one if there is none.
-/// - news(): returns whether there are events from outside the streams. take_news(): opens the streams that have been made since, and
-///   returns the other events; to be called only if news() is true. tell(failure): reports the failure to all ranks, including those
-///   without a stream from this rank.
+/// - open(peer): returns whether there is a stream to this peer; there is none to this rank itself. want(peer): requests a stream if there
+///   is none.
+/// - news(): returns whether there are events from outside the streams. take_news(): opens the streams that have been connected meanwhile,
+///   and returns the other events. Call it only if news() is true. tell(failure): reports the failure to all ranks, including those without
+///   a stream from this rank.
 /// - heartbeat(duration): sets how long a rank may be silent before the world fails; zero means for ever.
 /// - read(peer, inbox, strays): passes available data to the inbox, up to a bounded number of bytes, and returns whether anything moved.
-///   Calls inbox.closed() once everything has been read of a stream that its peer has ended.
+///   Calls inbox.closed() once the peer has ended the stream and everything in it has been read.
 /// - write(peer, parts): writes as much of the two parts as the stream takes at once. Returns the number of bytes, or `gone` if the stream
 ///   will never take any.
 /// - wait(interests, until): sleeps until one of the events occurs, and marks the streams that are ready. Returns false if none is ready,
-///   at the given time or some time before it.
+///   at the given time or earlier.
 /// - leave(until): called after the last frames are written. Ends the streams such that everything written still arrives. Never throws.
 template <class L>
 concept Links = std::movable<L> && requires(L& links, const L& observed, int peer, Inbox& inbox, Strays& strays, std::span<iovec, 2> parts,
@@ -57,8 +58,8 @@ concept Links = std::movable<L> && requires(L& links, const L& observed, int pee
   noexcept;
 };
 
-/// Links whose ranks share memory and carry out some collectives there. meetings() holds the rendezvous in flight (see together::Meeting).
-/// wait() also returns if one of them can advance. unread(peer): returns whether the peer's stream may hold new data.
+/// Links of ranks that share memory and carry out some collectives there. meetings() holds the rendezvous in flight (see
+/// together::Meeting). wait() also returns if one of them can advance. unread(peer): returns whether the peer's stream may hold new data.
 template <class L>
 concept GroupLinks = Links<L> && requires(L& links, const L& observed, GroupRequest& request, int peer) {
   { observed.unread(peer) } -> std::same_as<bool>;

@@ -21,7 +21,7 @@ namespace pdp::comm::stream {
 /// The result of a write to a stream if the peer takes no more data.
 inline constexpr std::size_t gone = std::numeric_limits<std::size_t>::max();
 
-/// The sending half of a connection. Messages are sent in the order in which they were posted, as far as the stream takes them at once.
+/// The sending half of a connection. Messages are sent in the order in which they were posted.
 class Outbox {
  public:
   Outbox() { notes_.reserve(notes_at_first); }
@@ -39,8 +39,8 @@ class Outbox {
     if (noted_ && noted_->channel == call.channel && noted_->sequence == call.sequence) return;
     if (note({.kind = Frame::Kind::waiting, .envelope = call})) noted_ = call;
   }
-  /// Queues a frame without a payload, to be sent before the next frame of a message. Drops it and returns false if many are queued
-  /// already, because the peer then does not read.
+  /// Queues a frame without a payload, to be sent before the next frame of a message. If many frames are queued already, the peer does not
+  /// read: drops the frame and returns false.
   bool note(const Frame& frame) {
     if (notes_.size() == most_notes) return false;
     notes_.push_back(frame);

@@ -7,7 +7,8 @@
 
 namespace pdp::comm::stream {
 
-/// Returns a probe as a frame without a payload. Fields of the frame and its envelope that a probe does not use hold its other members.
+/// Returns a probe as a frame without a payload. The frame's envelope is `probe.call`. The other members of the probe are stored in fields
+/// that are otherwise unused in such a frame.
 inline Frame frame_of(const Probe& probe) {
   Frame frame{.kind = Frame::Kind::probe, .envelope = probe.call};
   frame.envelope.bytes = probe.received;

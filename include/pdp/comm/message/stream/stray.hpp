@@ -31,8 +31,8 @@ struct Stray {
   }
 };
 
-/// A free list of strays. It starts with `count` of them, with capacity for 1 MiB each, which the system provides only when it is written.
-/// So a rank that is late for the first time at step 1000 allocates nothing.
+/// A free list of strays. It starts with `count` strays of 1 MiB of memory each, which the system provides only when it is written. So a
+/// rank that is late for the first time at step 1000 allocates nothing.
 class Strays {
  public:
   explicit Strays(std::size_t count) {
@@ -42,7 +42,7 @@ class Strays {
     }
   }
 
-  /// Returns a stray, with or without memory. A new one has none, because many small messages that are never received would use up the
+  /// Returns a stray, with or without memory. A new stray has none. Otherwise many small messages that are never received would use up the
   /// address space.
   Stray& take() {
     if (free_ == nullptr) return fresh();

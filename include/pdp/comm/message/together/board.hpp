@@ -19,7 +19,7 @@ struct Source {
 struct Slot {
   static constexpr std::size_t capacity = 64 * 1024;  // bytes; a multiple of every element size
 
-  alignas(64) std::atomic<std::uint64_t> piece{0};  // its number; numbers of a group start at 1
+  alignas(64) std::atomic<std::uint64_t> piece{0};  // number of the piece in this slot; the first piece of a group is 1
   Envelope envelope;                                // of the call that the piece belongs to
   std::array<std::byte, 8> few;
   Source source;  // in the first piece of a call: location of the values; if set, the slot holds no values
@@ -31,8 +31,8 @@ static_assert(offsetof(Slot, source) == 64 && offsetof(Slot, many) == 128);
 struct Board {
   static constexpr std::uint64_t slot_count = 8;
 
-  alignas(64) std::atomic<std::uint64_t> summed{0};  // the last piece of which this rank has summed its share
-  alignas(64) std::atomic<std::uint64_t> taken{0};   // the last piece that this rank has finished with
+  alignas(64) std::atomic<std::uint64_t> summed{0};  // this rank has summed its share of the pieces up to this one
+  alignas(64) std::atomic<std::uint64_t> taken{0};   // this rank has finished with the pieces up to this one
   std::array<Slot, slot_count> slot;
 };
 

@@ -25,14 +25,14 @@ namespace pdp::comm::together {
 /// piece. There are three ways to sum:
 /// - Whole pieces, if values are short or there are two ranks: every rank sums the whole piece. This takes one exchange.
 /// - Shares: each rank sums its share of the piece, writes the sum to its own slot, and copies the other shares from the other slots. Each
-///   byte crosses twice, however many ranks there are.
+///   rank reads about twice the size of a piece from the slots of others, however many ranks there are.
 /// - In place, if all ranks can access the values of all: each rank sums its share there, and nothing is copied to slots.
 ///
 /// All three add values in the order of ranks, so all ranks and all runs get the same bits.
 template <Sources S, class Bell>
 class Meeting {
  public:
-  /// `partners`: all ranks of the group, including this one. `sources`: of this rank; borrowed.
+  /// `partners`: all ranks of the group, including this one. `sources`: finds values of this rank; borrowed.
   Meeting(std::uint64_t channel, std::vector<Partner<Bell>> partners, int rank, const S& sources)
       : channel_{channel},
         partners_{std::move(partners)},
@@ -46,6 +46,7 @@ class Meeting {
   /// Returns the failure that this rank has found, if any.
   [[nodiscard]] std::optional<Failure>& fault() { return fault_; }
 
+  /// Starts a call. `request` is borrowed until its `done` is set, or until drop().
   void begin(GroupRequest& request) {
     request_ = &request;
     const std::size_t bytes = request.envelope.bytes;
@@ -56,6 +57,7 @@ class Meeting {
     copied_ = summed_ = taken_ = 0;
     arrived_ = 0;
   }
+  /// Forgets the call in flight, after a failure.
   void drop() { request_ = nullptr; }
 
   /// Moves everything that can move and returns whether anything moved.
@@ -110,8 +112,8 @@ class Meeting {
       if (rank != rank_ && (board(rank).*counter).load(std::memory_order_seq_cst) < piece) return rank;
     return -1;
   }
-  /// Returns whether all ranks have finished with the piece in the slot of the next one. Piece numbers start at 1, so the first slots are
-  /// free.
+  /// Returns whether the slot for this rank's next piece is free: all ranks have finished with the earlier piece in it. The first piece of
+  /// a group has number 1, so all slots are free at first.
   [[nodiscard]] bool may_copy() const {
     const std::uint64_t next = number(copied_);
     return next <= all_took_ + Board::slot_count || behind(&Board::taken, next - Board::slot_count) < 0;
@@ -255,7 +257,7 @@ class Meeting {
   void took(std::uint64_t number) { board(rank_).taken.store(number, std::memory_order_seq_cst); }
   void took_piece() {
     took(number(taken_));
-    if (pieces_ >= Board::slot_count) wake();  // with fewer pieces no rank sleeps until a slot is free
+    if (pieces_ >= Board::slot_count) wake();  // with fewer pieces, no rank waits for a free slot
     ++taken_;
   }
 

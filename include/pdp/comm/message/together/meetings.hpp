@@ -40,10 +40,12 @@ class Meetings {
   void remove_ended() {
     std::erase_if(active_, [](const auto* each) { return each->request() == nullptr; });
   }
+  /// Drops all rendezvous in flight, after a failure.
   void drop() {
     for (auto* each : active_) each->drop();
     active_.clear();
   }
+  /// Returns whether a rendezvous in flight can advance.
   [[nodiscard]] bool ready() const {
     return std::ranges::any_of(active_, [](const auto* each) { return each->ready(); });
   }

@@ -10,8 +10,8 @@ namespace pdp::comm::together {
 /// Finds values in memory that all ranks of a group can access.
 ///
 /// - find(values, bytes): returns the location of the values.
-/// - at(source, world_rank): returns the same location in the memory of that rank. This rank knows that memory, because its own values lie
-///   there, too.
+/// - at(source, world_rank): returns the address of the values that rank `world_rank` has published as `source`. The memory is known here,
+///   because this rank's own values lie in it, too.
 template <class S>
 concept Sources = requires(const S& sources, const std::byte* values, std::size_t bytes, const Source& source, int world_rank) {
   { sources.find(values, bytes) } -> std::same_as<Source>;
