@@ -27,6 +27,7 @@ class Graph {
   }
   ~Graph();
 
+  /// Runs the operations in the order of the device's stream. Does not wait for them.
   void launch(const Device& device) const;
 
  private:
@@ -40,7 +41,7 @@ class Recording {
   explicit Recording(const Device& device);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
-  /// Does not throw. Without finish(), discards the record.
+  /// Does not throw. Without finish(), discards the recording.
   ~Recording();
 
   /// Ends the recording and returns its graph.
@@ -51,6 +52,7 @@ class Recording {
   bool finished_ = false;
 };
 
+/// The recorded graphs of a device, by key; see replay().
 class Device::Recordings {
  public:
   /// Returns whether there is a graph for a key.
@@ -58,13 +60,13 @@ class Device::Recordings {
     const std::optional<Graph>* const graph = find(key);
     return graph != nullptr && graph->has_value();
   }
-  /// Returns the entry for a key's graph, which is empty at first, or null if there is none.
+  /// Returns the entry for a key, or null if there is none. An entry is empty until its graph is recorded.
   [[nodiscard]] std::optional<Graph>* find(std::span<const Index> key) {
     const auto found = graphs_.find(key);
     return found == graphs_.end() ? nullptr : &found->second;
   }
-  /// Adds an entry for a key, unless the limit is reached. Each graph holds memory of the device, and batches of ever new sizes must not
-  /// fill it.
+  /// Adds an entry for a key, unless there are 64 already. Each graph takes memory of the device, and batches of ever new sizes must not
+  /// fill that memory.
   void add(std::span<const Index> key) {
     if (graphs_.size() < most) graphs_.try_emplace({key.begin(), key.end()});
   }
@@ -87,7 +89,7 @@ void replay(const Device& device, Device::Recordings& recordings, std::span<cons
   std::optional<Graph>* const graph = device.records() ? recordings.find(key) : nullptr;
   if (graph == nullptr) {
     body();
-    if (device.records()) recordings.add(key);  // not earlier, as a first run does work that must not be recorded
+    if (device.records()) recordings.add(key);  // only now, as a first run does work that must not be recorded
     return;
   }
   if (!*graph) {

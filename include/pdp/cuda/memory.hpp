@@ -17,11 +17,11 @@
 
 namespace pdp::cuda {
 
-/// Owns bytes of a GPU's memory, allocated from its pool, zero at first. They are freed in the order of the device's stream.
+/// Owned bytes of a GPU's memory, zero at first. They come from the device's pool and are freed in the order of its stream.
 class Block {
  public:
   Block() = default;
-  /// Throws DeviceError if there is no room.
+  /// Throws DeviceError if too little memory is free.
   Block(const Device& device, std::size_t bytes);
   Block(Block&& other) noexcept
       : state_{std::move(other.state_)}, memory_{std::exchange(other.memory_, nullptr)}, bytes_{std::exchange(other.bytes_, 0)} {}
@@ -46,7 +46,7 @@ template <class T>
 class Memory {
  public:
   Memory() = default;
-  /// Throws DeviceError if there is no room, and ShapeError if the count of elements is impossible.
+  /// Throws DeviceError if too little memory is free, and ShapeError if the number of elements is negative or too large.
   Memory(const Device& device, Index elements) : block_{device, bytes_of(elements)}, size_{as_size(elements)} {}
 
   [[nodiscard]] T* data() { return static_cast<T*>(block_.data()); }
@@ -73,6 +73,7 @@ class ReadBytes {
  public:
   static constexpr std::size_t most = 128;
 
+  /// Starts the copy. `bytes`: at most `most`.
   ReadBytes(const Device& device, const void* value, std::size_t bytes);
   ReadBytes(ReadBytes&& other) noexcept : state_{std::move(other.state_)}, reading_{std::exchange(other.reading_, nullptr)} {}
   ReadBytes& operator=(ReadBytes&& other) noexcept {
@@ -82,8 +83,10 @@ class ReadBytes {
   }
   ~ReadBytes();
 
+  /// Returns whether the copy is complete.
   [[nodiscard]] bool is_there() const;
-  /// Waits for the copy. is_there() and get() throw DeviceError if work of the device has failed.
+  /// Waits for the copy and returns its bytes, which live as long as this object. is_there() and get() throw DeviceError if work of the
+  /// device has failed.
   [[nodiscard]] const void* get() const;
 
  private:
@@ -127,15 +130,15 @@ void zero(const Device& device, std::span<T> values) {
   zero_bytes(device, values.data(), values.size_bytes());
 }
 
-/// Copies from the host through pinned memory, so `from` may change on return. The copy comes before operations called later. The host
-/// waits only until the pinned memory has room.
+/// Copies from the host through pinned memory, so `from` may change as soon as the call returns. The copy comes before operations called
+/// later. The host waits only if no pinned memory is free.
 template <class T>
 void upload(const Device& device, std::span<const T> from, T* to) {
   upload_bytes(device, from.data(), to, from.size_bytes());
 }
 
-/// Makes room for uploads of these sizes, in bytes. takes_at_once() then returns whether they can start without a wait for earlier work of
-/// the device. Uploads of more than some 64 MB together always wait.
+/// reserve_uploads() allocates pinned memory for uploads of these sizes, in bytes. takes_at_once() then returns whether they can start
+/// without a wait for earlier work of the device. Uploads of more than some 64 MB together always wait.
 void reserve_uploads(const Device& device, std::initializer_list<std::size_t> bytes);
 [[nodiscard]] bool takes_at_once(const Device& device, std::initializer_list<std::size_t> bytes);
 
@@ -153,13 +156,13 @@ template <class T>
   return copied;
 }
 
-/// Starts a copy of a value to the host, and waits for nothing.
+/// Starts a copy of a value to the host. Does not wait.
 template <class T>
 [[nodiscard]] Read<T> read_later(const Device& device, const T* value) {
   return {device, value};
 }
 
-/// Writes a value, which travels as an argument of a kernel launch.
+/// Writes a value to GPU memory. The value is an argument of a kernel launch, so it may change as soon as the call returns.
 template <class T>
 void store(const Device& device, const T& value, T* to) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 128);

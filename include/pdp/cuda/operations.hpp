@@ -12,8 +12,9 @@
 #include <pdp/core/step_state.hpp>
 #include <pdp/cuda/handle.hpp>
 
-/// The operations that core/device.hpp requires of a device. Those for a CPU in pdp/cpu/ document what each computes. All of them give
-/// their work to the device's stream and return. They throw DeviceError if that fails; if the work fails later, a later call throws.
+/// The operations that core/device.hpp requires of a device. The comments of the same operations for a CPU, in pdp/cpu/, say what each
+/// computes. All of them give their work to the device's stream and return. They throw DeviceError if that fails; if the work fails later,
+/// a later call throws.
 ///
 /// Elements are floats or 16-bit types. With 16 bits, each operation computes in float and rounds its result once.
 namespace pdp::cuda {
@@ -29,7 +30,7 @@ void gemm_nt(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<
 template <Computed T>
 void gemm_tn(const Device& device, Matrix<const T> a, Matrix<const T> b, Matrix<Accumulated<T>> c, bool accumulate);
 
-/// Runs one kernel if cuBLASLt has one, with the activation in it if DeviceOptions::fused_relu allows it.
+/// Runs one kernel for the product and the bias if cuBLASLt has one. Includes the activation if DeviceOptions::fused_relu allows that.
 template <Computed T>
 void affine(const Device& device, Matrix<const T> x, Matrix<const T> weight, const T* bias, Matrix<T> y, Activation activation);
 bool fuses_activations(const Device& device);
@@ -55,7 +56,8 @@ void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requi
 template <Computed T>
 void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requires(sizeof(T) == 2);
 
-/// If a class has no logit, the loss is NaN. The host throws instead if the classes lie in host memory.
+/// If a class has no logit, the loss is NaN. If the classes come from host memory, the engine checks them before this call and throws
+/// LabelError.
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
                            Matrix<T> gradient, LossSums* sums);
@@ -72,7 +74,7 @@ void squared_error(const Device& device, Matrix<const T> output, Matrix<const Ac
 void sum_of_squares(const Device& device, Matrix<const float> values, double* sum);
 void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history);
 void apply_gradient_rule(const Device& device, StepNumbers* numbers, StepHistory* history, const GradientRule& rule);
-/// Gives the same bits as on the host; 16-bit types are rounded.
+/// Gives the same bits as on the host; rounds them for 16-bit types.
 template <Computed T>
 void fill_uniform(const Device& device, random::Key key, double bound, const random::Elements& elements, T* values, Index count);
 template <Computed T>

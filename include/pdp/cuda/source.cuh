@@ -104,7 +104,7 @@ Block::~Block() {
   if (memory_ == nullptr) return;
   const OnDevice on{state_->options().index, std::nothrow};
   try {
-    state_->pool().give_back(memory_, bytes_, state_->stream());  // after gradients of weights in flight, which may write there
+    state_->pool().give_back(memory_, bytes_, state_->stream());  // after gradients of weights in flight, which may write to it
   } catch (const Error&) {
     state_->forget();
     state_->pool().give_back(memory_, bytes_, state_->stream_as_it_is());

@@ -13,8 +13,8 @@ template <class Input, class Target>
 struct Batch {
   Matrix<const Input> x;
   std::span<const Target> targets;
-  Index global_rows = 0;   // over all ranks; every rank's share must follow from it. 0: not known, the ranks count their rows
-  bool on_device = false;  // whether it lies in device memory, not in host memory
+  Index global_rows = 0;   // over all ranks; each rank's share must follow from it. 0: not known, so the ranks count their rows
+  bool on_device = false;  // whether x and targets lie in device memory, not in host memory
 };
 
 /// Values that are known when a step begins.
@@ -30,13 +30,13 @@ struct Totals {
   double rows = 0;
   double gradient_norm = 0;  // before clipping; 0 if not computed
   bool skipped = false;      // the gradient was not finite, and was not applied
-  double loss_scale = 1;     // factor of its gradients (see LossScaling)
+  double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
 
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : 0; }
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : 0; }
 };
 
-/// The sizes that an engine is made for.
+/// The largest share and the seed that an engine is made for.
 struct Limits {
   Index rows = 0;  // of the largest share of a step
   std::uint64_t seed = 0;

@@ -11,14 +11,14 @@
 
 namespace pdp::engine {
 
-/// The memory of a batch that a device computes with. It is the caller's memory if the device can read it, else memory that is allocated
-/// here. `Input` is the caller's element type, T that of the layers.
+/// Brings batches into memory that a device can read. If the device cannot read the caller's memory, the batch is copied to memory that is
+/// allocated here. `Input` is the caller's element type, T that of the layers.
 template <class Input, class T, class Target, class D>
 class BatchInput {
   static constexpr bool rounds = !std::same_as<T, Input>;
 
  public:
-  /// `width`: values of a sample. `targets`: target elements of a sample.
+  /// `rows`: the largest number of rows of a batch. `width`: values of a sample. `targets`: target elements of a sample.
   BatchInput(const D& device, Index rows, Index width, Index targets) {
     if constexpr (!D::uses_host_memory) {
       input_ = allocate<Input>(device, rows * width);
@@ -28,10 +28,10 @@ class BatchInput {
     }
   }
 
-  /// From now on, copies batches that lie on the device to the same place, too.
+  /// From now on, also copies batches that already lie on the device. So the device reads all batches at one address.
   void copy_always() { places_[0].is_left = places_[1].is_left = true; }
 
-  /// Returns the rows in memory that the device reads.
+  /// Returns the batch in memory that the device can read. Copies and rounds it if necessary.
   [[nodiscard]] Batch<T, Target> bring(const D& device, Batch<Input, Target> batch, bool training) {
     if constexpr (!D::uses_host_memory) {
       if (!batch.on_device || is_elsewhere(batch, places_[training ? 0 : 1])) {
@@ -54,14 +54,14 @@ class BatchInput {
   }
 
  private:
-  /// The place of a caller's batches on the device.
+  /// The address of the caller's batches on the device.
   struct Place {
     const Input* x = nullptr;
     const Target* targets = nullptr;
-    bool is_left = false;  // some batches were in other places
+    bool is_left = false;  // some batches were at other addresses
   };
-  /// Returns whether a batch must be copied. Recorded work reads a batch at a fixed place. So batches of steps, or of evaluations, are
-  /// copied to one place once they have come from several.
+  /// Returns whether a batch must be copied. Recorded work reads a batch at a fixed address. So when batches of steps, or of evaluations,
+  /// have come at several addresses, all later ones are copied to one address.
   static bool is_elsewhere(const Batch<Input, Target>& batch, Place& place) {
     if (batch.x.rows == 0) return place.is_left;
     if (place.x == nullptr) place = {batch.x.data, batch.targets.data(), place.is_left};

@@ -14,7 +14,8 @@
 
 namespace pdp::engine {
 
-/// The memory of tensors at boundaries, and of what layers save, for the micro-batches of a step and of an evaluation. Borrows the outline.
+/// The memory of the tensors at boundaries and of the tensors that layers save, for the micro-batches of a step and of an evaluation.
+/// Borrows the outline.
 template <class D, class T>
 class BoundaryMemory {
  public:

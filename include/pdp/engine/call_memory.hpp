@@ -17,8 +17,8 @@
 
 namespace pdp::engine {
 
-/// Memory for the values of calls, allocated by the communicators of the groups that make them. It is zero at first, and aligned like a
-/// Buffer. The memory of a group is one piece, with the same offsets on each rank.
+/// Memory for the values that calls of groups read and write. The communicators of the groups allocate it. It is zero at first, and aligned
+/// like a Buffer. The memory of a group is one piece, with the same offsets on each rank.
 ///
 /// A communicator's memory is freed at once, unlike a device's own memory, which is freed in the order of the device's stream. So the
 /// destructor first waits until the device has finished its work, for 5 s at most. Memory that is still in use then is never freed.
@@ -30,7 +30,7 @@ class CallMemory {
     int group = -1;  // -1: no group
     Index elements = 0;
 
-    /// Adds a use by a group, in turn with earlier uses. Memory that several groups use is not allocated by any of them.
+    /// Adds a use by a group, at another time than earlier uses. Memory that several groups use is not allocated by any of them.
     void share(int with, Index needed) {
       constexpr int several = -2;
       group = elements == 0 || group == with ? with : several;
@@ -63,6 +63,7 @@ class CallMemory {
   [[nodiscard]] std::size_t begin(std::size_t need) const { return places_[need].begin; }
   /// Returns whether this rank sees the memory of the other ranks for the same need.
   [[nodiscard]] bool is_common(std::size_t need) { return memory_of(need).is_common(); }
+  /// Returns the memory of another rank of the group for the same need. Call it only if is_common(need).
   [[nodiscard]] std::span<E> of(int rank, std::size_t need) {
     return memory_of(need).of(rank).subspan(places_[need].begin, places_[need].size);
   }

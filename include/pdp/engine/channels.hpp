@@ -17,7 +17,7 @@
 
 namespace pdp::engine {
 
-/// The messages of steps that carry one kind of tensor from one rank of a group to another.
+/// A channel: the messages of a step that carry one kind of tensor from one rank of a group to another.
 struct Channel {
   int from = 0, to = 0;
   plan::Tensor tensor = plan::Tensor::activation;
@@ -31,8 +31,8 @@ struct Channel {
 /// Returns the messages that one end of a channel starts in a step, in their order: the micro-batch and the boundary of each.
 [[nodiscard]] std::vector<std::int32_t> messages_on(const Channel& channel, const plan::Plan& plan, int rank, int group);
 
-/// Distributes channels over few rounds. In each round a rank has at most one channel, so that one split can make the groups of all of
-/// them. A chain of ranks needs four rounds, since a rank has two neighbours and messages go both ways.
+/// Distributes channels over few rounds. In each round a rank has at most one channel, so one split of the group makes the pairs of all
+/// channels of the round. A chain of ranks needs four rounds, since a rank has two neighbours and messages go both ways.
 [[nodiscard]] std::vector<std::vector<Channel>> rounds_of(std::vector<Channel> channels);
 
 /// One end of a channel: from, to, tensor, and a hash of the order of its messages. All are -1 if there is no channel.
@@ -41,8 +41,8 @@ using ChannelEnd = std::array<std::int64_t, 4>;
 /// Returns the ends of channels that a rank has in a group.
 [[nodiscard]] std::vector<ChannelEnd> channel_ends_of(const plan::Plan& plan, int rank, int group);
 
-/// Returns the channels whose ends the ranks of a group have. Throws PlanError if the two ends of a channel have its messages in different
-/// orders.
+/// Returns the channels of a group. `ends`: the ends that all its ranks have. Throws PlanError if the two ends of a channel have its
+/// messages in different orders.
 [[nodiscard]] std::vector<Channel> channels_with(std::vector<ChannelEnd> ends, int group);
 
 /// The route of a message: a group, and the other rank in it.
@@ -52,7 +52,7 @@ struct Way {
   int peer;
 };
 
-/// The groups that carry the messages of a plan: those that the plan names.
+/// The groups that carry the messages of a plan. Messages use the groups that the plan names.
 template <comm::Communicator C>
 class Channels {
  public:
@@ -67,9 +67,10 @@ class Channels {
   const Groups<C>& groups_;
 };
 
-/// If a group runs its messages one after another, a receive that is started early would hold back all messages that the rank starts after
-/// it. So each channel of steps has a group of its two ranks, on which both have the same order. Messages on no channel, such as those of
-/// an evaluation, are waited for as soon as they are started. They use the group that the plan names.
+/// The same for communicators that run the messages of a group one after another. There, a receive that is started early would hold back
+/// all messages that the rank starts after it. So each channel has a group of its own, with two ranks that start its messages in the same
+/// order. Messages outside of steps, such as those of an evaluation, have no channel and use the group that the plan names. They are waited
+/// for as soon as they are started.
 template <comm::Communicator C>
 requires comm::QueuesMessages<C>
 class Channels<C> {

@@ -31,15 +31,16 @@ class Contributions {
     Index at = 0;                   // offset in the values collected from all ranks, in rank order
   };
 
-  /// `plans`: of all ranks. `sliced_from`: the first kind of sharding for which a rank contributes its slice only.
+  /// `plans`: the plans of all ranks. `sliced_from`: for this kind of sharding and the kinds after it, a rank contributes only its slice.
   Contributions(const plan::Outline& model, const std::vector<plan::Plan>& plans, plan::Sharding sliced_from = plan::Sharding::parameters);
 
   [[nodiscard]] const std::vector<Part>& parts() const { return parts_; }
-  /// counts(): elements of each rank; elements(): of all ranks.
+  /// counts() returns the number of elements of each rank, elements() that of all ranks.
   [[nodiscard]] const std::vector<std::size_t>& counts() const { return counts_; }
   [[nodiscard]] Index elements() const { return elements_; }
 
-  /// Copies elements of a layer's parameters, or of its part `which`, from `offset` on, out of the collected values of all ranks.
+  /// Copies to.size() elements of a layer's parameters, from number `offset` on, out of the values collected from all ranks. `which`: the
+  /// part, if the layer is divided.
   template <class T>
   void copy(std::span<const T> all, int layer, int which, Index offset, std::span<T> to) const {
     for (const Part& part : parts_) {
@@ -57,7 +58,8 @@ class Contributions {
   Index elements_ = 0;
 };
 
-/// Collects the parameters of a model on rank 0, from the ranks that keep them; returns nothing on the others. Every rank makes this call.
+/// Collects the parameters of a model on rank 0, from the ranks that keep them. Returns an empty vector on the other ranks. Every rank
+/// makes this call.
 template <comm::Communicator C, class D, class T>
 [[nodiscard]] std::vector<Accumulated<T>> collect(C& world, nn::StageParameters<D, T>& stage, const Contributions& from) {
   using Master = Accumulated<T>;

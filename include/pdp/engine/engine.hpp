@@ -29,8 +29,8 @@
 
 namespace pdp::engine {
 
-/// Executes a plan, independent of the strategy that made it. The constructor allocates all memory that the plan needs; a step allocates
-/// nothing. Borrows the communicator.
+/// Executes a plan, independent of the strategy that made it. The constructor allocates all memory that the plan needs, so a step allocates
+/// none for tensors. Borrows the communicator.
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32, class D = cpu::Cpu>
 class Engine {
   static_assert(comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
@@ -49,7 +49,8 @@ class Engine {
   static constexpr bool has_masters = Worker::Stage::has_masters;
   static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
-  /// `policy`: if it needs the norm of the gradient, the plan must take it (plan_for), else the constructor throws PlanError.
+  /// Every rank of the world makes this call. Throws PlanError if the policy needs the norm of the gradient and the plan does not take it
+  /// (see plan_for).
   Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const plan::GradientPolicy& policy = {}, D device = {})
       : plan_{(check_device(world, device), adapted(world, std::move(plan), world.rank()))},
@@ -86,7 +87,8 @@ class Engine {
         throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
                                device.index(), "; make both for the same one")};
   }
-  /// Returns the plan that the engine executes: the one that it was given, unless the ranks see each other's memory.
+  /// Returns the plan that the engine executes: the plan that it was given, or in_common_memory() of it if the ranks see each other's
+  /// memory.
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   /// Returns a rank's plan as its engine executes it.
   static plan::Plan adapted(const C& world, plan::Plan plan, int rank) {
@@ -104,20 +106,21 @@ class Engine {
   /// Returns the maximum number of rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
 
-  /// Turns tracing of steps on or off. A traced step records when it executes each of its instructions. It begins with a barrier, so that
-  /// the times of all ranks have one origin. On a device it waits for each instruction, so it takes longer. All ranks make this call.
+  /// Turns tracing of steps on or off. All ranks make this call. A traced step records the times of its instructions. It begins with a
+  /// barrier, so that the times of all ranks have one origin. On a device it waits for each instruction, so it takes longer.
   void trace(bool on) { trace_.trace(on, plan_.step.size()); }
   /// Returns the times of the last traced step.
   [[nodiscard]] std::span<const Timed> times() const { return trace_.times(); }
 
-  /// Runs one step of training on all ranks, each of which makes this call. Returns the totals over all ranks, from before the update.
+  /// Runs one step of training. Every rank makes this call. Returns the totals over all ranks, with the loss from before the update. Throws
+  /// ShapeError or LabelError if the batch is not valid. `lr_factor`: factor of the optimizer's learning rate.
   Totals step(const StepBatch& batch, float lr_factor = 1) {
     start(batch, lr_factor);
     return finish();
   }
-  /// start() and finish() are the two halves of a step. start() may return before the device has finished. The batch may change then,
-  /// unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if such a
-  /// gradient ends the training.
+  /// start() and finish() are the two halves of a step. start() may return before the device has finished. After that the caller may change
+  /// the batch, unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if
+  /// a gradient that is not finite ends the training (NonFinite::stop).
   void start(const StepBatch& batch, float lr_factor = 1) {
     executor_.begin_call(Purpose::training);
     worker_.check(batch, true);
@@ -128,7 +131,7 @@ class Engine {
     }
     rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows);
     if constexpr (!D::uses_host_memory)
-      if (!rows_.is_known()) ask_for_rows(batch.x.rows);  // first, as the host cannot read a number in the middle of a replayed list
+      if (!rows_.is_known()) ask_for_rows(batch.x.rows);  // first, as the host cannot read a number in the middle of a replay
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });
@@ -142,7 +145,8 @@ class Engine {
     else
       carry_out(List::step, batch.x.rows, step_);
   }
-  /// Counts a step that this rank could not start, though others may have: their messages of that step do not match its next one.
+  /// Counts a step that this rank could not start, though other ranks may have started it. So their messages of that step do not match this
+  /// rank's next step.
   void miss_step() { executor_.begin_call(Purpose::training); }
   Totals finish() {
     const StepNumbers found = numbers();
@@ -150,8 +154,8 @@ class Engine {
     return totals_of(found, rows_.global());
   }
 
-  /// The totals of the last started step, on their way to the host, so that another step may be started before they are read. If a gradient
-  /// that is not finite ends the training, finish() must come before the next step.
+  /// The totals of the last started step, on their way to the host. Another step may be started before they are read. Not for
+  /// NonFinite::stop: it needs finish() without arguments before the next step.
   class Pending {
     friend Engine;
     Pending(DeviceRead<D, StepNumbers> numbers, Index rows, std::int64_t steps)
@@ -161,13 +165,14 @@ class Engine {
     std::int64_t steps_;  // steps started so far
   };
   [[nodiscard]] Pending pending() { return {worker_.read_numbers(), rows_.global(), steps()}; }
+  /// Returns the totals of an earlier step.
   Totals finish(const Pending& of) {
     in_flight_.wait_until([&] { return of.numbers_.is_there(); });
     if (of.steps_ == steps()) in_flight_.synchronise();  // it was the last step, so nothing else is in flight
     return totals_of(of.numbers_.get(), of.rows_);
   }
 
-  /// Returns loss and accuracy of the rows whose loss this rank computes; of a tensor-parallel group, the rows count on its first rank.
+  /// Returns the totals of the rows for which this rank computes the loss. In a tensor-parallel group, only the first rank counts them.
   /// Changes no parameters. Sends messages only if the plan says so.
   Totals evaluate(const StepBatch& batch) {
     if (evaluate_.has_calls) executor_.begin_call(Purpose::evaluation);
@@ -181,7 +186,7 @@ class Engine {
     return {found.loss, found.correct, evaluates_loss_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
-  /// Returns the model's output for this rank's rows. It is valid until the next call.
+  /// Returns the model's output for this rank's rows: [rows, in] -> [rows, out]. It is valid until the next call.
   Matrix<const Input> predict(Matrix<const Input> x) {
     if (evaluate_.has_calls) executor_.begin_call(Purpose::evaluation);
     in_flight_.synchronise();
@@ -200,16 +205,16 @@ class Engine {
   /// The lists that a device records.
   enum class List : std::uint8_t { step, evaluation, prediction };
 
-  /// Runs a list, which a device may replay from a record if no other rank takes part.
+  /// Runs a list. A device may replay a recording of it if no other rank takes part.
   void carry_out(List list, Index rows, const Program& program) {
     if (comm::HasDeviceBuffers<C> && program.has_calls) return executor_.run(program);
     const auto place = [](const void* memory) { return Index{reinterpret_cast<std::intptr_t>(memory)}; };
     const auto [x, targets] = worker_.where();
     graphs_.replay_alone({as_index(list), rows, place(x), place(targets)}, [&] { executor_.run(program); });
   }
-  /// Decides whether all ranks record their steps. Messages that wait on the device for each other must run there concurrently. CUDA
-  /// promises this of the branches of a graph even less than of streams, so a plan with such messages is not recorded. If all ranks record,
-  /// nothing in a record may depend on one rank alone, such as the place of its batch.
+  /// Decides whether all ranks record their steps. Messages that wait for each other on the device must run concurrently. CUDA guarantees
+  /// this even less for branches of a graph than for streams, so a plan with such messages is not recorded. If all ranks record, a
+  /// recording must not depend on anything that one rank alone knows, such as the address of its batch.
   void agree_on_records() {
     Index records = worker_.device().records() && channels_.empty() ? 1 : 0;
     host_calls().all_reduce(std::span{&records, 1}, comm::Min{});
@@ -236,7 +241,7 @@ class Engine {
   Channels<C> channels_;
   UnitMemory<C, D, T, Reduced> memory_;
   Worker worker_;
-  bool takes_loss_, evaluates_loss_, counts_;  // computes the loss in steps; in evaluations; counts rows as the first of a tensor group
+  bool takes_loss_, evaluates_loss_, counts_;  // this rank computes the loss in steps; in evaluations; counts its rows
   RowCount<C> rows_;                           // of a step
   Program setup_, step_, evaluate_;
   StepTrace trace_;

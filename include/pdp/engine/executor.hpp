@@ -19,8 +19,8 @@
 
 namespace pdp::engine {
 
-/// Executes lists of instructions, in one loop for all strategies. The worker computes. Other ranks are reached by calls, whose Work the
-/// executor keeps. Borrows everything that it is made of.
+/// Executes lists of instructions, in one loop for all strategies. The worker computes. Calls of groups exchange data with other ranks; the
+/// executor owns their Work. Borrows all arguments of the constructor.
 template <comm::Communicator C, class W, class Reduced>
 class Executor {
   using T = typename W::T;
@@ -43,7 +43,7 @@ class Executor {
         units_{groups, plan, memory, worker},
         messages_(messages) {}
 
-  /// Assigns the messages from now on to another call of the engine.
+  /// Begins a call of the engine, from which the tags of later messages follow.
   void begin_call(Purpose purpose) { tags_.begin_call(purpose); }
   /// Begins a step. `counts_rows`: the caller does not know the number of rows on all ranks.
   void begin_step(bool counts_rows) { counts_rows_ = counts_rows; }
@@ -51,7 +51,7 @@ class Executor {
   void run(const Program& program) {
     for (std::size_t at = 0; at < program.list->size(); at += program.joined_count[at]) carry_out(program, at);
   }
-  /// Runs a list and records the times of its instructions. On a device it waits for each of them.
+  /// Runs a list and records the times of its instructions. Waits for each instruction that runs on a device.
   void run(const Program& program, StepTrace& trace) {
     for (std::size_t at = 0; at < program.list->size(); at += program.joined_count[at]) {
       trace.begin(at);
@@ -140,8 +140,8 @@ class Executor {
     }
   }
 
-  /// Computes layer by layer, with progress on the calls in flight in between. An evaluation has none in flight, and other ranks may have
-  /// left.
+  /// Computes layer by layer. In a step, makes progress on the calls in flight after each layer. In an evaluation no call is in flight, and
+  /// other ranks may have left.
   void compute(plan::Instruction i, bool in_a_step) {
     while (i.first < i.last) {
       if (i.op == plan::Op::forward) {
@@ -168,7 +168,7 @@ class Executor {
     if (i.op == plan::Op::receive_start) return group.recv_async(worker_.boundary(i), peer, tags_(i));
     return group.send_async(std::span<const T>{worker_.boundary(i)}, peer, tags_(i));
   }
-  /// Waits until a call is complete, or orders later work of the device after it.
+  /// Waits until a call is complete. If calls take device memory, orders later work of the device after the call instead.
   void wait(Work&& work) { wait(work); }
   void wait(Work& work) {
     if constexpr (comm::HasDeviceBuffers<C>) {
@@ -187,7 +187,7 @@ class Executor {
   MessageTags tags_;
   bool counts_rows_ = false;
   UnitCalls<C, W, Reduced> units_;
-  // Work in flight comes last, as in units_, so that it is destroyed before the memory that it borrows.
+  // Work in flight is declared last, as in units_, so that it is destroyed before the memory that it borrows.
   std::vector<Work> messages_;
   Work norming_, totalling_;
 };

@@ -28,25 +28,26 @@ class GradientNorm {
 
  public:
   GradientNorm() = default;
-  /// `counts`: for each unit, whether this rank adds its part; of the ranks that hold the same unit, one does. Throws ConfigError if the
-  /// policy is not valid, and PlanError if the plan lacks a norm that the policy needs.
+  /// `counts`: for each unit, whether this rank adds its part (see Groups::counted_units). Throws ConfigError if the policy is not valid,
+  /// and PlanError if the plan lacks a norm that the policy needs.
   GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
                const std::vector<bool>& counts);
 
+  /// Begins a step.
   void begin(const D& device);
-  /// Records the squares of a unit's gradients for culprit(), before a reduction overwrites them. Only if a step may end the training.
+  /// Records the squares of a unit's gradients for culprit(), before a reduction overwrites them. Does nothing unless the policy is
+  /// NonFinite::stop.
   void watch(const D& device, int unit);
   /// Adds this rank's part of the squared norm to *sum. All gradients must be complete.
   void add_squares(const D& device, double* sum);
-  /// Scales the loss. The step's number of rows must be known.
+  /// Scales the loss if the policy scales losses. The step's number of rows must be known.
   void scale_loss(const D& device, StepNumbers* numbers);
-  /// Applies the policy to the gradient. The square must be that of all ranks.
+  /// Applies the policy to the gradient. The squared norm must be the sum over all ranks.
   void apply_gradient_rule(const D& device, StepNumbers* numbers);
 
-  /// Returns whether a skipped step ends the training.
+  /// Returns whether a gradient that is not finite ends the training.
   [[nodiscard]] bool stops() const { return policy_.non_finite == plan::NonFinite::stop; }
-  /// The tensor of this rank's own gradient that was not finite and is nearest to the loss, where backward begins. The layer is -1 if all
-  /// were finite.
+  /// The tensor nearest to the loss among those whose gradient on this rank was not finite. The layer is -1 if all were finite.
   struct Culprit {
     int layer = -1;
     std::string name{};
@@ -69,7 +70,7 @@ class GradientNorm {
 
   plan::GradientPolicy policy_;
   std::vector<Unit> units_;
-  DeviceMemory<D, double> watched_;       // [tensor]: its square, if a step may end the training
+  DeviceMemory<D, double> watched_;       // [tensor]: its square; only for NonFinite::stop
   DeviceMemory<D, StepHistory> history_;  // only if the policy needs the norm
 };
 
@@ -147,9 +148,9 @@ typename GradientNorm<D, T>::Culprit GradientNorm<D, T>::culprit(const D& device
   return found == nullptr ? Culprit{} : Culprit{found->layer, found->parameter.full_name()};
 }
 
-/// Throws NonFiniteGradient, with the same text on every rank; every rank of the world makes this call. The error names the tensor whose
-/// gradient was not finite and its rank. Of several it names the tensor nearest to the loss, on its lowest rank. Names are cut to 64
-/// letters.
+/// Throws NonFiniteGradient, with the same text on every rank; every rank of the world makes this call. The error names a tensor whose
+/// gradient was not finite, and its rank. Of several such tensors it names the one nearest to the loss, on the lowest rank. Names are cut
+/// to 64 letters.
 template <comm::Communicator C, class D, class T>
 [[noreturn]] void throw_non_finite_gradient(C& world, const D& device, const GradientNorm<D, T>& norm, std::int64_t step) {
   HostCalls calls{world, device};

@@ -22,7 +22,8 @@ class Groups {
   [[nodiscard]] int size() const { return as_int(all_.size()); }
   /// Returns the number of ranks of each group.
   [[nodiscard]] std::vector<int> sizes() const;
-  /// Returns for each unit whether this rank counts in a sum over all ranks. Of the ranks that hold the same unit, one does.
+  /// Returns for each unit whether this rank adds its values in a sum over all ranks. Each rank adds its slice of a sharded unit. Of the
+  /// ranks that hold the same whole unit, only the first adds it.
   [[nodiscard]] std::vector<bool> counted_units(const plan::Plan& plan) const;
   [[nodiscard]] C& world() const { return *all_.front(); }
   [[nodiscard]] C& operator[](int number) const { return *all_[as_size(number)]; }
@@ -54,15 +55,15 @@ std::vector<bool> Groups<C>::counted_units(const plan::Plan& plan) const {
   return counted;
 }
 
-/// Orders the device's computations on these values before the next call of a communicator that takes device memory. Other communicators
-/// are called only when the values are complete.
+/// If calls take device memory, orders the device's computations on these values before the next call. Otherwise does nothing, since the
+/// values are complete when a call is made.
 template <comm::Communicator C, class D, class... E>
 void order_before_call(const D& device, std::span<E>... values) {
   if constexpr (comm::HasDeviceBuffers<C>) (device.join(std::as_bytes(values)), ...);
 }
 
-/// Starts a call of a group. The group and the spans are borrowed until the Work is waited for. In a group of one rank, nothing is sent:
-/// the device copies the rank's own values. The Work is empty then, which counts as complete.
+/// Starts a call of a group. The group and the spans are borrowed until the Work is waited for. A group of one rank sends nothing: the
+/// device copies the rank's own values, and the Work is empty, which counts as complete.
 template <comm::Communicator C, class D, class E>
 [[nodiscard]] typename C::Work start_all_reduce(C& group, const D& device, std::span<E> values) {
   if (group.size() == 1) return {};
@@ -88,7 +89,7 @@ template <comm::Communicator C, class D, class E>
   return {};
 }
 
-/// A guard. While it lives, each call of a device communicator comes after the work that the device was given before the call. The
+/// A guard. During its lifetime, each call of a device communicator comes after the work that the device was given before the call. The
 /// destructor restores the previous stream, since a world may serve several models, each with a stream of its own. Does nothing if calls
 /// take host memory.
 template <comm::Communicator C, class D>
@@ -116,7 +117,7 @@ class AfterDevice<C, D> {
 template <comm::Communicator C, class D>
 class HostCalls {
  public:
-  /// Borrows both.
+  /// Borrows the group and the device.
   HostCalls(C& group, const D& device) : group_{group}, device_{device} {}
 
   template <class E, class Operation>

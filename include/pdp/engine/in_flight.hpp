@@ -8,9 +8,9 @@
 
 namespace pdp::engine {
 
-/// Device work that the host has not synchronised with yet. If ranks on devices call each other, a list of instructions may hold calls that
-/// wait for ranks that never come. So the host polls the device, the world and the clock, and frees no memory that the device still uses.
-/// Borrows the world and the device. Waits for nothing if calls take host memory, or if the rank is alone (comm::Self).
+/// Device work that the host has not synchronised with yet. It may contain calls that wait for ever, for a rank that has failed. So the
+/// host does not block: it polls the device, the world and the clock. It frees no memory that the device still uses. Borrows the world and
+/// the device. If calls take host memory, or if the rank is alone (comm::Self), only synchronise_so_far() waits.
 template <comm::Communicator C, class D>
 class InFlight {
  public:
@@ -41,7 +41,7 @@ class InFlight {
       device_.synchronize();
   }
   /// Waits until look() returns true. At the deadline, aborts the world and throws Timeout. If other ranks take part in the work in flight,
-  /// also throws when the world has failed.
+  /// also throws the world's error when the world has failed.
   template <class Look>
   void wait_until(const Look& look) {
     if constexpr (comm::HasDeviceBuffers<C>) {

@@ -22,8 +22,7 @@
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
 
-/// The template instances that src/core compiles: for the CPU, for the communicator through which engines call, and for pdp's own
-/// optimizers.
+/// The template instances that src/core compiles: for the CPU, for the communicator comm::Any, and for pdp's own optimizers.
 #ifdef PDP_SEPARATE_CORE
 
 namespace pdp::nn {

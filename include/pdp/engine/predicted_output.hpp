@@ -17,6 +17,7 @@ class PredictedOutput {
   /// `ranks`: size of the group that the columns of the output may be divided over.
   explicit PredictedOutput(int ranks) : ranks_{ranks} {}
 
+  /// Returns the output if this rank has all of its columns.
   [[nodiscard]] Matrix<const Input> whole(const D& device, Matrix<const T> own) {
     if constexpr (D::uses_host_memory) {
       return own;
@@ -27,7 +28,7 @@ class PredictedOutput {
     }
   }
 
-  /// Returns the same if each rank of a group has some columns of it: `gather(own, all)` collects them.
+  /// Returns the output if each rank of a group has some of its columns. gather(own, all) collects the columns of all ranks.
   template <class Gather>
   [[nodiscard]] Matrix<const Input> join(const D& device, Matrix<const T> own, const Gather& gather) {
     const Index size = own.size(), count = ranks_;

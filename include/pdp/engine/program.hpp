@@ -13,7 +13,7 @@ struct Program {
   const plan::Instructions* list = nullptr;
   std::vector<std::size_t> message_of{};  // [instruction]: index of the message that it starts or waits for; no meaning for others
   std::size_t message_count = 0;
-  std::vector<std::size_t> joined_count{};  // [instruction]: how many are executed together, itself included
+  std::vector<std::size_t> joined_count{};  // [instruction]: number of instructions, this one included, that are executed together
   bool has_calls = false;                   // other ranks take part
 };
 

@@ -28,14 +28,16 @@ class RoundedGradients {
   /// Every rank of each group makes this call if calls take device memory.
   RoundedGradients(Stage& stage, const plan::Plan& plan, const Groups<C>& groups);
 
-  /// Returns the whole gradient of a unit, rounded.
+  /// Rounds the whole gradient of a unit, and returns the result.
   std::span<Reduced> round(Stage& stage, int unit);
   /// Returns the memory for the sum of this rank's slice of a unit.
   std::span<Reduced> own(Stage& stage, int unit);
-  /// Converts a sum back. `to`: the gradients, or scratch memory that is added to the gradients of earlier micro-batches.
+  /// Converts a sum to the type of gradients. `to`: the gradients, or scratch memory that is added to the gradients of earlier
+  /// micro-batches.
   void spread(Stage& stage, std::span<const Reduced> sum, std::span<Gradient> to) {
     convert(stage.device(), view<const Reduced>(sum), view<Gradient>(to));
   }
+  /// Returns the memory for the whole rounded gradient of a unit, or for its sum.
   [[nodiscard]] std::span<Reduced> whole(int unit, std::size_t elements) { return memory(unit).first(elements); }
 
  private:

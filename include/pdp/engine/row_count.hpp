@@ -23,13 +23,13 @@ class RowCount {
   }
   [[nodiscard]] bool is_known() const { return global_ > 0; }
   [[nodiscard]] Index global() const { return global_; }
-  /// Returns the split of the rows over ranks, as far as all ranks know it.
+  /// Returns the split of the rows over ranks, as far as all ranks know it (see RecordedSplits).
   [[nodiscard]] std::span<const Index> split() const {
     return counted_.empty() ? std::span{&global_, 1} : std::span<const Index>{counted_};
   }
 
-  /// Exchanges with all ranks how many rows each has, and how many of them it counts. Waits for the result. Throws ConfigError if there are
-  /// none. `calls`: of the world, with host values.
+  /// Exchanges with all ranks how many rows each has, and how many of them it counts. Waits for the result. Throws ConfigError if no rank
+  /// has rows. `calls`: the HostCalls of the world.
   template <class Calls>
   void ask(Calls calls, int ranks, Index rows) {
     const std::array<Index, 2> own{rows, own_};
@@ -39,7 +39,7 @@ class RowCount {
     check();
   }
 
-  /// start() and wait() sum the counted rows of all ranks while the rank computes. wait() throws ConfigError if there are none.
+  /// start() and wait() sum the counted rows of all ranks while this rank computes. wait() throws ConfigError if no rank has rows.
   void start(C& group);
   void wait();
 

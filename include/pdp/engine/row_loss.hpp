@@ -13,8 +13,8 @@
 
 namespace pdp::engine {
 
-/// The loss of a rank's rows. If each rank of a group has some columns of the output, the ranks first exchange what each computes from its
-/// own columns. Borrows the outline.
+/// The loss of a rank's rows. If each rank of a group has some columns of the output, the ranks first exchange partial results, which each
+/// computes from its own columns. Borrows the outline.
 template <class Loss, class T, class D>
 class RowLoss {
   using Gradient = Accumulated<T>;
@@ -35,18 +35,18 @@ class RowLoss {
 
   /// Returns the number of target elements of a sample.
   [[nodiscard]] Index target_elements() const { return loss_.target_elements(model_.output_width()); }
-  /// Throws LabelError if a target is none of the model's outputs. Does so only for devices that cannot report this themselves.
+  /// Throws LabelError if a target is none of the model's outputs. Does nothing on a CPU: there the loss itself throws.
   void check(std::span<const Target> targets) const {
     if constexpr (!D::uses_host_memory && requires { loss_.check(targets, Index{}); }) loss_.check(targets, model_.output_width());
   }
 
-  /// own_parts(): what this rank computed from its columns for the last shared rows. all_parts(): memory for the results of all ranks of
+  /// own_parts(): the partial results of this rank for the last shared rows. all_parts(): memory for the partial results of all ranks of
   /// the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(as_size(part_elements_)); }
   [[nodiscard]] std::span<Gradient> all_parts() {
     return parts_.span().subspan(as_size(part_limit_), as_size(part_elements_ * part_.count));
   }
-  /// Clears the parts: without rows there is nothing to exchange.
+  /// share() computes this rank's partial results for some rows. share_nothing() clears them, for a micro-batch without rows.
   void share_nothing() { part_elements_ = 0; }
   void share(const D& device, Matrix<const T> output, std::span<const Target> targets) {
     if constexpr (takes_shards) {
@@ -74,7 +74,7 @@ class RowLoss {
   const nn::Outline& model_;
   DeviceMemory<D, LossSums> uncounted_;
   DeviceMemory<D, Gradient> parts_;           // this rank's, then those of all ranks
-  Index part_elements_ = 0, part_limit_ = 0;  // of this rank: now, at most
+  Index part_elements_ = 0, part_limit_ = 0;  // elements of this rank's part: for the last shared rows; the maximum
 };
 
 }  // namespace pdp::engine

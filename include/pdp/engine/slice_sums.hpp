@@ -13,8 +13,8 @@
 
 namespace pdp::engine {
 
-/// Memory for sums of slices of units that are added to those of earlier micro-batches. Each gradient buffer has one piece, which its units
-/// use in turn. Pieces that are lent take the place of own ones.
+/// Memory for the sums of units' slices, before they are added to the sums of earlier micro-batches. Each gradient buffer has one piece,
+/// which its units use in turn. `lent`: pieces that another object owns; the others are allocated here.
 template <class D, class T>
 class SliceSums {
  public:

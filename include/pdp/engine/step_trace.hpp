@@ -19,10 +19,11 @@ class StepTrace {
   /// Returns the times of the last traced step.
   [[nodiscard]] std::span<const Timed> times() const { return times_; }
 
-  /// Begins a step, whose times count from now on.
+  /// begin() without arguments begins a step; its times are measured from this moment. begin(at) records the begin of an instruction.
   void begin();
   void begin(std::size_t at) { times_[at].begin = now(); }
-  /// `count`: number of instructions that are executed together. All but the first begin and end when the first ends.
+  /// Records the end of an instruction. `count`: number of instructions that were executed together. All but the first begin and end when
+  /// the first ends.
   void end(std::size_t at, std::size_t count);
 
  private:

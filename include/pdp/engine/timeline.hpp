@@ -29,7 +29,8 @@ struct Timeline {
 /// Returns the timeline of all ranks. `times`: begin and end of each instruction, rank after rank.
 [[nodiscard]] Timeline timeline_of(const std::vector<plan::Plan>& plans, std::span<const double> times);
 
-/// Collects the times of all ranks on rank 0; returns an empty timeline on the others. Every rank makes this call. `plans`: of all ranks.
+/// Collects the times of all ranks on rank 0; returns an empty timeline on the others. Every rank makes this call. `plans`: the plans of
+/// all ranks.
 template <comm::Communicator C, class D>
 [[nodiscard]] Timeline collect_timeline(C& world, const D& device, const std::vector<plan::Plan>& plans, std::span<const Timed> own) {
   std::vector<std::size_t> counts;

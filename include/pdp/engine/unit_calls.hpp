@@ -17,15 +17,15 @@
 
 namespace pdp::engine {
 
-/// The collective operations on units of a worker's parameters: reducing gradients, updating slices and gathering parameters. They are
-/// calls of a group. If the ranks see each other's memory, each is a rendezvous only: the update reads the gradients of all ranks and
-/// writes the parameters of all ranks.
+/// The collective operations on units of a worker's parameters: reducing gradients, updating slices and gathering parameters. Reducing and
+/// gathering are collectives of a group. If the ranks see each other's memory, each of the two is only a rendezvous: the update reads the
+/// gradients of all ranks and writes the parameters of all ranks.
 ///
-/// A reduction or a gathering has three parts: the start, the wait for its Work, and the end. Borrows everything that it is made of.
+/// A reduction or a gathering has three parts: the start, the wait for its Work, and the end. Borrows all arguments of the constructor.
 template <comm::Communicator C, class W, class Reduced>
 class UnitCalls {
   using T = typename W::T;
-  using Gradient = typename W::Gradient;  // of a parameter, as it is computed and applied; sent as Reduced
+  using Gradient = typename W::Gradient;  // the type in which gradients are computed and applied; they are sent as Reduced
   using Stage = typename W::Stage;
   using Memory = UnitMemory<C, typename Stage::Device, T, Reduced>;
   using Work = typename C::Work;
@@ -64,11 +64,11 @@ class UnitCalls {
   /// Starts to gather all of a unit's parameters on each rank, from the slices of all ranks of the group.
   void start_gathering(C& group, const plan::Instruction& i) { gathering_work(i) = gather(group, i); }
   [[nodiscard]] Work& gathering_work(const plan::Instruction& i) { return gathers_[as_size(i.unit)]; }
-  /// Throws PlanError if the ranks were at different units in the rendezvous. Nothing else is left to do.
+  /// Throws PlanError if the ranks were at different units in the rendezvous. Does nothing else.
   void end_gathering(const plan::Instruction& i) const { check_met(i); }
 
-  /// Updates this rank's slice of a unit. In common memory it adds up the gradients of all ranks, unless they were added up before for the
-  /// norm.
+  /// Updates this rank's slice of a unit. In common memory it adds up the gradients of all ranks, unless end_reduction() has already added
+  /// them up for the norm.
   void update(int unit) {
     worker_.apply(unit, takes_norm_ ? std::span<const Gradient* const>{} : memory_.gradients(unit), memory_.others_values(unit));
   }
@@ -102,8 +102,8 @@ class UnitCalls {
     return i.accumulate ? worker_.scratch(i.unit) : stage().own_gradients(i.unit);
   }
 
-  /// Starts a rendezvous of the ranks of a group, which must all be at the same unit. Every rank learns the smallest and the largest mark.
-  /// If these differ, no rank goes on to read memory that another one still writes.
+  /// Starts a rendezvous of the ranks of a group, which must all be at the same unit. A mark identifies the unit (see UnitMemory::mark).
+  /// Every rank learns the smallest and the largest mark. If these differ, no rank goes on to read memory that another one still writes.
   Work meet(C& group, const plan::Instruction& i) {
     std::array<std::int64_t, 2>& marks = marks_[as_size(i.unit)];
     marks = {mark_of(i), -mark_of(i)};
@@ -120,7 +120,7 @@ class UnitCalls {
   const plan::Plan& plan_;
   Memory& memory_;
   W& worker_;
-  bool takes_norm_;  // of the whole gradient, before it is applied
+  bool takes_norm_;  // whether the plan takes the norm of the whole gradient before updates
   RoundedGradients<C, typename Stage::Device, T, Reduced> rounded_;
   std::vector<std::array<std::int64_t, 2>> marks_;  // [unit]: the largest mark, and the smallest negated
   std::vector<Work> reductions_, gathers_;          // [unit]; last, so that they are destroyed before what they borrow

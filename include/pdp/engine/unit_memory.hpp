@@ -16,7 +16,7 @@
 
 namespace pdp::engine {
 
-/// Whether ranks may see each other's memory over a communicator, by its type, if gradients are sent as `Reduced`.
+/// Whether the type of a communicator permits that its ranks see each other's memory. `Reduced`: the element type of gradients in messages.
 template <class C, class T, class Reduced = Accumulated<T>>
 inline constexpr bool may_see_memory =
     comm::HasCommonMemory<C, T> && !comm::HasDeviceBuffers<C> && std::same_as<T, Accumulated<T>> && std::same_as<Reduced, Accumulated<T>>;
@@ -37,18 +37,18 @@ class UnitMemory {
 
   /// Returns the memory that a Stage borrows.
   [[nodiscard]] nn::Lent<T> lent();
-  /// Returns the memory that a Worker borrows for sums of slices, which are added to those of earlier micro-batches.
+  /// Returns the memory that a Worker borrows for sums of slices (see SliceSums).
   [[nodiscard]] std::vector<std::span<Gradient>> lent_scratch();
 
-  /// Returns whether this rank sees a unit's memory on all ranks of its group, which keep slices of the optimizer state.
+  /// Returns whether this rank sees a unit's memory on all ranks of its group. Each rank then keeps a slice of the optimizer state.
   [[nodiscard]] bool is_common(int unit) const { return !gradients(unit).empty(); }
 
-  /// Returns a number that identifies a unit and its place: equal on ranks with equal plans and memory.
+  /// Returns a number that identifies a unit and its offset in memory. It is equal on ranks with equal plans and memory.
   [[nodiscard]] std::int64_t mark(int unit) const { return at(unit).mark; }
 
-  /// Returns the gradients of all ranks, in their order, each at this rank's slice.
+  /// Returns pointers to the gradients of all ranks, in rank order, each at the beginning of this rank's slice.
   [[nodiscard]] std::span<const Gradient* const> gradients(int unit) const { return at(unit).gradients_of_all; }
-  /// Returns the parameters of all other ranks, each at this rank's slice.
+  /// Returns pointers to the parameters of all other ranks, each at the beginning of this rank's slice.
   [[nodiscard]] std::span<T* const> others_values(int unit) const { return at(unit).values_of_others; }
 
   /// Writes the sum over the group to this rank's slice of its own gradients, added up in the order of ranks. All gradients must be
@@ -61,7 +61,7 @@ class UnitMemory {
     std::vector<T*> values_of_others;               // of all other ranks, at this rank's slice
     std::int64_t mark = 0;
   };
-  static constexpr std::size_t block = 4 * 1024;  // elements that fit in a core's nearest cache
+  static constexpr std::size_t block = 4 * 1024;  // elements; few enough for the L1 cache of a core
 
   [[nodiscard]] const Unit& at(int unit) const { return units_[as_size(unit)]; }
 

@@ -67,19 +67,19 @@ class Worker {
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
-  /// Throws ShapeError if a batch does not fit, and LabelError if a target does not.
+  /// Throws ShapeError if a batch does not fit, and LabelError if a target is none of the model's outputs.
   void check(const StepBatch& batch, bool training) const {
     check_rows(batch.x, training ? limits_.rows : micro_rows_);
     check_targets(batch.x.rows, as_index(batch.targets.size()), loss_.target_elements());
     if (!batch.on_device) loss_.check(batch.targets);
   }
 
-  /// Returns whether begin() does not wait for earlier work of the device.
+  /// Returns whether begin() can return without a wait for earlier work of the device.
   [[nodiscard]] bool begins_at_once(const StepBatch& batch) const {
     return batch.on_device || takes_at_once(device(), {batch.x.values().size_bytes(), batch.targets.size_bytes()});
   }
 
-  /// From now on, copies batches that lie on the device to the same place, too.
+  /// From now on, also copies batches that already lie on the device. So the device reads all batches at one address.
   void copy_batches() { input_.copy_always(); }
 
   /// Begins a step or an evaluation on this rank's rows. Call check() first.
@@ -94,7 +94,7 @@ class Worker {
     if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
     bind(batch);
   }
-  /// Returns the place in device memory of the current inputs and targets.
+  /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the number of rows on all ranks, by which the loss is divided.
   void set_global_rows(Index rows) {
@@ -107,6 +107,7 @@ class Worker {
     bind({x, {}, 0});
   }
 
+  /// Executes share_loss, loss, backward_input or backward_weight.
   void run(const plan::Instruction& i) {
     switch (i.op) {
       case plan::Op::share_loss:
@@ -127,9 +128,9 @@ class Worker {
     return plan::compute(i.op, i.micro_batch, stage_.forward_next(slot(i), i.first, i.last), i.last);
   }
 
-  /// Updates this rank's slice of a unit, by its own gradients, or by the sum of those at `gradients` if any are given. Also writes the new
-  /// values to `copies`, unless the step is skipped. `gradients` must be empty if the norm of the gradient is taken, since that is a norm
-  /// of sums.
+  /// Updates this rank's slice of a unit with its own gradients, or with the sum of the gradients at `gradients` if there are any. Also
+  /// writes the new values to `copies`. Changes nothing if the step is skipped. If the plan takes the norm of the gradient, `gradients`
+  /// must be empty: the gradients are summed before their norm is taken.
   void apply(int unit, std::span<const Gradient* const> gradients = {}, std::span<T* const> copies = {}) {
     const Gradient* const own = stage_.own_gradients(unit).data();
     if (gradients.empty()) gradients = {&own, 1};
@@ -139,7 +140,7 @@ class Worker {
                                            optimizer_state_[as_size(unit)].span(), copies);
   }
 
-  /// Executes an instruction and those that follow it, `count` in all, whose rows may be computed together (see joined). Calls between()
+  /// Executes `count` instructions, the first of which is `i`. Their rows may be computed together (see plan::joined). Calls between()
   /// after each product.
   template <class Between>
   void run_joined(const plan::Instruction& i, int count, Between&& between) {
@@ -167,13 +168,13 @@ class Worker {
   }
   /// Returns the model's output for the rows of a prediction, in host memory.
   [[nodiscard]] Matrix<const Input> output() { return output_.whole(device(), device_output()); }
-  /// Returns the same if each rank of a group has some columns of it: `gather(own, all)` collects them.
+  /// Returns the same output if each rank of a group has some of its columns. gather(own, all) collects the columns of all ranks.
   template <class Gather>
   [[nodiscard]] Matrix<const Input> join_output(const Gather& gather) {
     return output_.join(device(), device_output(), gather);
   }
-  /// own_parts(): what this rank computed from its columns of the output for a micro-batch's loss. all_parts(): memory for the results of
-  /// all ranks of the group.
+  /// The partial results for a micro-batch's loss if the output's columns are divided. own_parts(): those of this rank. all_parts(): memory
+  /// for those of all ranks of the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return loss_.own_parts(); }
   [[nodiscard]] std::span<Gradient> all_parts() { return loss_.all_parts(); }
 
@@ -187,7 +188,7 @@ class Worker {
   }
 
   /// The norm of the gradient, if the plan takes it. watch() runs before the reduction of each unit. add_squares() adds this rank's part of
-  /// the square. apply_gradient_rule() runs when the square is that of all ranks.
+  /// the square. apply_gradient_rule() runs when the square is the sum over all ranks.
   void watch(int unit) { norm.watch(device(), unit); }
   void add_squares() { norm.add_squares(device(), &numbers_.data()->square); }
   void apply_gradient_rule() { norm.apply_gradient_rule(device(), numbers_.data()); }
@@ -197,7 +198,7 @@ class Worker {
   [[nodiscard]] std::span<double> square() { return {&numbers_.data()->square, 1}; }
   /// Returns all numbers of a step, after the device has finished it.
   [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }
-  /// Starts to read the same numbers, as of the device's work so far.
+  /// Starts to read the same numbers, as they are after the device's work so far.
   [[nodiscard]] DeviceRead<D, StepNumbers> read_numbers() const { return read_later(device(), numbers_.data()); }
 
   GradientNorm<D, T> norm;

@@ -7,8 +7,8 @@
 
 namespace pdp::engine {
 
-/// Whether an engine calls a communicator through comm::Any: true for those whose calls take host memory. So an engine is compiled once,
-/// whatever connects the ranks. The cost is one indirect jump a call: some nanoseconds, of the microsecond or more that a rendezvous takes.
+/// Whether an engine calls a communicator through comm::Any: true if its calls take host memory. So an engine is compiled once for all
+/// these communicators. The cost is one indirect jump a call: some nanoseconds, while a rendezvous takes a microsecond or more.
 template <class C, class D>
 inline constexpr bool calls_through_any = false;
 template <comm::Communicator C, class D>
@@ -17,7 +17,7 @@ requires(D::uses_host_memory && !comm::HasDeviceBuffers<C> && !comm::QueuesMessa
   requires comm::AnyCalls::holds<typename C::Work>;
 }) inline constexpr bool calls_through_any<C, D> = true;
 
-/// A trainer's world, in the type that its engine calls. Borrows the communicator.
+/// A trainer's world, as the communicator type that its engine calls. Borrows the communicator.
 template <comm::Communicator C, class D>
 class World {
  public:

@@ -37,9 +37,9 @@ class Cuts {
 /// and written count as well, so that layers without parameters are not free.
 constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters + (layer.is_view ? 0 : layer.in + layer.out); }
 
-/// Cuts the layers into `stages` non-empty stages. Minimises the cost of the most expensive stage, then the sum of the squared costs, which
-/// makes the others as equal as possible. Returns the first layer of each stage, followed by the number of layers. Throws ConfigError
-/// unless 1 <= stages <= layers.
+/// Cuts the layers into `stages` non-empty stages. Minimises the cost of the most expensive stage, then the sum of the squared costs. So
+/// the costs of the other stages are as equal as possible. Returns the first layer of each stage, followed by the number of layers. Throws
+/// ConfigError unless 1 <= stages <= layers.
 constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const int layers = model.size();
   if (stages < 1 || stages > layers)
@@ -49,7 +49,7 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const auto range = [&](int first, int last) { return before[as_size(last)] - before[as_size(first)]; };
   const auto at = [&](int stage, int layer) { return as_size(stage * (layers + 1) + layer); };
   constexpr double never = std::numeric_limits<double>::max();
-  // least[s][l]: the smallest value that `join` makes of the costs of s + 1 stages over the first l layers. from[s][l]: the first layer of
+  // least[s][l]: the least combined cost of s + 1 stages over the first l layers; `join` combines two costs. from[s][l]: the first layer of
   // the last of these stages.
   std::vector<int> from(at(stages, 0), 0);
   const auto minimize = [&](auto&& of_stage, auto&& join) {

@@ -12,6 +12,7 @@ namespace pdp::plan {
 enum class Kind : std::uint8_t { activation, gradient, saved };
 constexpr Kind kind_of(Tensor tensor) { return tensor == Tensor::activation ? Kind::activation : Kind::gradient; }
 
+/// The kind of access of an instruction to a tensor.
 enum class Access : std::uint8_t {
   read,
   write,   // replaces the old value

@@ -13,7 +13,7 @@ namespace pdp::plan {
 
 namespace detail {
 
-/// Rewrites a list of instructions and adds the exchanges of divided layers over a group.
+/// Rewrites a list of instructions and adds the exchanges of divided layers (nn::Exchange) over a group.
 ///
 /// Waits for the sum of an activation at once. Starts the sum of a gradient as soon as its terms are computed, and waits for it before the
 /// first instruction that needs it. So the sum overlaps with the gradients of parameters.
@@ -109,8 +109,8 @@ class ExchangeWriter {
 
 }  // namespace detail
 
-/// Returns a plan in which the rank computes its part of each divided layer, with the exchanges over the group. Accepts the plan of any
-/// strategy.
+/// Returns a plan in which the rank computes its part of each divided layer and exchanges tensors with the group. Accepts the plan of any
+/// strategy. `model`: the outline of the divided model. `group`: number of the tensor-parallel group in the plan.
 constexpr Plan with_exchanges(const Outline& model, Plan plan, nn::Part part, int group) {
   plan.tensor = part;
   plan.tensor_group = group;

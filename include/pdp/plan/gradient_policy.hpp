@@ -24,9 +24,9 @@ enum class NonFinite : std::uint8_t {
 /// The treatment of the whole gradient before it is applied, independent of the strategy. check() throws ConfigError if a field is out of
 /// range.
 struct GradientPolicy {
-  double clip_norm = 0;  // maximum norm over all parameters; a longer gradient is scaled down to it. 0: no limit
+  double clip_norm = 0;  // maximum norm over all parameters; a gradient with a larger norm is scaled down to it. 0: no limit
   NonFinite non_finite = NonFinite::ignore;
-  std::optional<LossScaling> loss_scaling{};  // for 16-bit gradients; skips steps whose gradient is not finite
+  std::optional<LossScaling> loss_scaling{};  // for models in float16; skips steps whose gradient is not finite
 
   [[nodiscard]] constexpr bool needs_norm() const { return clip_norm != 0 || skips(); }
   [[nodiscard]] constexpr bool skips() const { return non_finite != NonFinite::ignore || loss_scaling; }
@@ -38,10 +38,10 @@ struct GradientPolicy {
 };
 
 /// Adds the norm of the whole gradient to each step of a plan. The norm comes after all gradients. Updates, and the gathers that follow
-/// them, come after the norm. All else comes before it, so that nothing is in flight if a step ends there.
+/// them, come after the norm. All other instructions come before it, so nothing is in flight if the step ends there.
 Plan with_norm(Plan plan);
 
-/// Adds to a plan what a policy needs: the norm if policy.needs_norm().
+/// Returns with_norm(plan) if the policy needs the norm, else the plan itself.
 Plan plan_for(const GradientPolicy& policy, Plan plan);
 
 static_assert(!GradientPolicy{}.needs_norm());

@@ -12,6 +12,7 @@
 
 namespace pdp::plan {
 
+/// The two tensors of a boundary.
 enum class Tensor : std::uint8_t { activation, gradient };
 constexpr const char* name(Tensor tensor) { return tensor == Tensor::activation ? "activation" : "gradient"; }
 

@@ -20,9 +20,10 @@ std::vector<nn::Run> runs(const Plan& plan);
 /// Sizes in elements of the memory that a rank needs for parameters, for gradients and for their reduction. The engine allocates this
 /// memory; describe() adds it up.
 struct Layout : nn::Layout {
-  /// [buffer]: sums of slices, before they are added to those of earlier micro-batches.
+  /// [buffer]: the sum of a slice over the ranks, before it is added to the sum of earlier micro-batches.
   std::vector<Index> scratch{};
-  /// [place]: a rounded gradient, followed by the sum of this rank's slice. Units that use the same gradient buffer share one place.
+  /// [place]: a unit's gradient rounded to 16 bits, followed by the rounded sum of this rank's slice. Used only if messages carry 16-bit
+  /// gradients. Units that use the same gradient buffer share one place.
   std::vector<Index> rounded{};
   std::vector<std::size_t> rounded_place{};  // [unit]: its place in `rounded`
 
@@ -31,6 +32,7 @@ struct Layout : nn::Layout {
   }
 };
 
+/// Returns the sizes for a plan of a model.
 Layout layout(const Plan& plan, const Outline& model);
 
 }  // namespace pdp::plan

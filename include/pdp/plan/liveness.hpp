@@ -46,11 +46,13 @@ class Liveness {
     int micro_batches = 1;      // number of consecutive micro-batches stored from this offset on
     bool follows = false;       // lies behind the rows of the previous micro-batch
   };
+  /// Returns whether the lifetimes of two tensors overlap.
   static bool meet(const Tensor& a, const Tensor& b);
 
   [[nodiscard]] Index tensors_per_micro_batch() const { return 3 * Index{model_->size() + 1}; }
 
-  enum class Shares : std::uint8_t { nothing, its_output, all };  // shared with the input: nothing, the activation, also its gradient
+  /// The memory that a layer's output shares with its input: none, that of the activation, also that of the gradient.
+  enum class Shares : std::uint8_t { nothing, its_output, all };
 
   /// Returns the memory that a layer's output shares with its input.
   [[nodiscard]] Shares shares(int layer, const Instructions& list, int micro_batches, bool keep_output) const;
@@ -67,8 +69,8 @@ class Liveness {
 
   void follow(const Instruction& i, Index at);
 
-  /// Assigns offsets by first fit, largest first. Each tensor gets the lowest offset that is free for its whole lifetime, together with the
-  /// rows that follow its own.
+  /// Assigns offsets by first fit, largest first. Each tensor gets the lowest offset that is free for its whole lifetime. The rows of
+  /// joined micro-batches are placed together.
   void place();
 
   static Index end(const Tensor& tensor) { return padded<float>(tensor.offset + tensor.size); }
@@ -84,7 +86,7 @@ class Liveness {
   Index size_ = 0;
 };
 
-/// The offsets of a rank's tensors in steps and in evaluations, which use the same buffer in turn.
+/// The offsets of a rank's tensors in steps and in evaluations. Both use the same buffer, one after the other.
 struct Boundaries {
   Liveness step, evaluation;
 

@@ -23,10 +23,10 @@ enum class Op : std::uint8_t {
   send_wait,
   receive_start,
   receive_wait,
-  // All-reduce of a boundary's activation or gradient of a micro-batch, of which each rank of a group has one term.
+  // All-reduce of a boundary's activation or gradient of a micro-batch. Each rank of a group has one term of the sum.
   sum_start,
   sum_wait,
-  // All-gather, before the loss, of what each rank of a group computes from its own output columns for a micro-batch's loss.
+  // All-gather before the loss of a micro-batch: each rank of a group sends the numbers that it has computed from its own output columns.
   share_loss,
   // Reduction of a unit's gradients over its group: each rank gets the sum, or its slice of it.
   reduce_start,
@@ -61,6 +61,7 @@ enum class OpKind : std::uint8_t {
 /// An operation may be whole, or one of two halves: the start, which returns at once, and the wait for the end.
 enum class Half : std::uint8_t { none, start, wait };
 
+/// The properties of an operation.
 struct OpInfo {
   Op op;
   const char* name;
@@ -117,7 +118,8 @@ constexpr bool is_message(Op op) { return info(op).kind == OpKind::send || info(
 constexpr bool moves_boundary(Op op) { return is_message(op) || info(op).kind == OpKind::sum; }
 /// Returns whether an operation names a unit of parameters.
 constexpr bool is_of_unit(Op op) { return info(op).kind == OpKind::unit_call || info(op).kind == OpKind::update; }
-/// Returns whether the group of an operation is that of the strategy, and not the whole world: messages, and calls on units.
+/// Returns whether an operation uses a group that the strategy chooses. True for messages and for calls on units. The group of the other
+/// calls is the world, or the tensor-parallel group.
 constexpr bool is_between_ranks_of_a_strategy(Op op) { return is_message(op) || info(op).kind == OpKind::unit_call; }
 
 static_assert([] {

@@ -36,7 +36,7 @@ struct Unit {
   int group = -1;  // its ranks share the parameters and sum their gradients; -1: this rank alone
   Sharding sharding = Sharding::none;
   int slices = 1, slice = 0;  // if sharded: number of ranks in the group, and this rank's index among them
-  int buffer = 0;             // if this rank keeps a slice only: the buffer for the whole while it is needed
+  int buffer = 0;             // if this rank keeps only a slice: the buffer that holds the whole unit while it is needed
 };
 
 /// A group other than the world, as the arguments of split(color, key).
@@ -59,7 +59,7 @@ struct Plan {
 /// Returns the rows of a full micro-batch if a rank's share of a step has `rows` rows.
 constexpr Index micro_batch_rows(const Plan& plan, Index rows) { return (rows + plan.micro_batches - 1) / plan.micro_batches; }
 
-/// Returns the ranks of the world that are in a group of `rank`, in the group's order. `plans`: of all ranks.
+/// Returns the members of a group of `rank` as ranks of the world, in the order of the group. `plans`: the plans of all ranks.
 constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int group) {
   std::vector<std::pair<int, int>> found;
   for (int other = 0; other < as_int(plans.size()); ++other) {

@@ -26,7 +26,7 @@ struct Action {
   friend constexpr bool operator==(const Action&, const Action&) = default;
 };
 
-/// A rank's place in a pipeline, for which a schedule lists actions.
+/// The position of a rank in a pipeline, and the size of both the pipeline and the step. A schedule lists the actions of this rank.
 struct PipelinePlace {
   int rank = 0;
   int ranks = 1;
@@ -42,8 +42,8 @@ concept Schedule = std::copyable<S> && requires(const S& schedule, PipelinePlace
   { schedule.actions(at) } -> std::same_as<std::vector<Action>>;
 };
 
-/// Returns the same work, with the gradients of a stage's parameters computed for `micro_batches` micro-batches in a row, as soon as the
-/// last of these is ready. The last run of a stage may be shorter.
+/// Returns the same work in another order: a rank computes the gradients of a stage's parameters for `micro_batches` micro-batches in a
+/// row, as soon as the last of these is ready. The last such run of a stage may be shorter.
 constexpr std::vector<Action> join_weights(const std::vector<Action>& actions, int micro_batches) {
   std::vector<Action> list, waiting;  // waiting: delayed actions of all stages
   const auto is_of = [](int chunk) { return [chunk](const Action& each) { return each.chunk == chunk; }; };
@@ -101,8 +101,8 @@ struct OneForwardOneBackward {
 };
 
 /// Several stages on each rank, so that the pipeline fills and drains in shorter steps, at the cost of more messages. Micro-batches pass
-/// through the stages of a rank in groups of as many as there are ranks. The last group may be short. Narayanan et al., "Efficient
-/// large-scale language model training on GPU clusters using Megatron-LM", SC 2021.
+/// through the stages of a rank in groups of `ranks` micro-batches. The last group may be smaller. Narayanan et al., "Efficient large-scale
+/// language model training on GPU clusters using Megatron-LM", SC 2021.
 struct Interleaved {
   int chunks = 2;
 
@@ -124,7 +124,7 @@ struct Interleaved {
 };
 
 /// OneForwardOneBackward with backward in two halves. The gradients of the parameters, which no other rank waits for, are computed later,
-/// when the rank would be idle. Every rank holds the activations of as many micro-batches as the first one. Qi et al., "Zero bubble
+/// when the rank would be idle. Every rank holds the activations of as many micro-batches as the first rank. Qi et al., "Zero bubble
 /// pipeline parallelism", ICLR 2024: schedule ZB-H1.
 struct ZeroBubble {
   static constexpr int chunks = 1;

@@ -9,8 +9,8 @@
 
 namespace pdp::strategy {
 
-/// A strategy that is chosen at run time: AnyStrategy{Zero{.stage = 2}}. A step costs the same, since only plans are made through it. The
-/// strategy may divide layers, so a trainer is compiled for that as well.
+/// A strategy that is chosen at run time: AnyStrategy{Zero{.stage = 2}}. A step costs the same as with the strategy itself, since
+/// AnyStrategy only makes plans. The strategy may divide layers, so a trainer is compiled for that as well.
 class AnyStrategy {
  public:
   template <class S>
@@ -19,6 +19,7 @@ class AnyStrategy {
     if constexpr (Divides<S>) part_ = [held = std::move(strategy)](RankInWorld at) { return held.part(at); };
   }
 
+  /// Returns a rank's part of the divided layers. Returns the only part if the strategy divides no layers.
   [[nodiscard]] nn::Part part(RankInWorld at) const { return part_ ? part_(at) : nn::Part{}; }
   [[nodiscard]] Plan plan(const Outline& model, RankInWorld at) const { return plan_(model, at); }
 

@@ -51,8 +51,8 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   return plan;
 }
 
-/// Returns a plan for one axis of a mesh, with the group numbers of the mesh: the axis' group takes the place of the world. Counts and
-/// totals stay with the world.
+/// Moves a plan for a whole world to one axis of a mesh: messages and units use the group of that axis instead of the world. Counts and
+/// totals still use the world.
 constexpr Plan along(Plan plan, int group) {
   for (Instructions* list : {&plan.setup, &plan.step, &plan.evaluate})
     for (Instruction& i : *list)
@@ -65,18 +65,19 @@ constexpr Plan along(Plan plan, int group) {
 }  // namespace detail
 
 /// Data, pipeline and tensor parallelism combined, one on each axis of a mesh. Layers are divided over the tensor axis and cut into stages
-/// along the pipeline axis. The data axis holds one replica of this for each share of a batch. Narayanan et al., "Efficient large-scale
-/// language model training on GPU clusters using Megatron-LM", SC 2021.
+/// along the pipeline axis. Along the data axis there is one replica of all stages for each share of a batch. Narayanan et al., "Efficient
+/// large-scale language model training on GPU clusters using Megatron-LM", SC 2021.
 template <Schedule S = OneForwardOneBackward>
 struct Hybrid {
   Mesh mesh{};
   int micro_batches = 1;           // of a rank's share of a batch
-  S schedule{};                    // of the pipeline; without one, micro-batches run one after another, as in DataParallel
+  S schedule{};                    // of the pipeline; without a pipeline, micro-batches run one after another, as in DataParallel
   Cuts cuts{};                     // in layers of nn::Divided, which counts each exchange as a layer
-  bool recompute = false;          // see Pipeline
-  int join_weights = 1;            // see Pipeline; used if there is one
+  bool recompute = false;          // see Pipeline; used if there is a pipeline
+  int join_weights = 1;            // see Pipeline; used if there is a pipeline
   Index unit_elements = 8 * 1024;  // see DataParallel; used if there is no pipeline
 
+  /// Returns a rank's part of the divided layers. Throws ConfigError if the mesh does not fit the world.
   [[nodiscard]] constexpr nn::Part part(RankInWorld at) const {
     mesh.check(at.size);
     return {mesh.coordinates(at.rank).tensor, mesh.tensor};

@@ -24,7 +24,7 @@ struct Mesh {
     return {rank / tensor / pipeline, rank / tensor % pipeline, rank % tensor};
   }
 
-  /// Numbers, in a plan with the groups below, of the groups whose ranks differ along one axis only.
+  /// The numbers of a rank's groups in a plan. The ranks of such a group differ in their position on one axis only.
   static constexpr int data_group = 1, pipeline_group = 2, tensor_group = 3;
   /// Returns a rank's groups, in the order of their numbers. Ranks of a group are ordered by their position on the axis.
   [[nodiscard]] constexpr std::vector<GroupSpec> groups(int rank) const {

@@ -15,7 +15,7 @@ namespace pdp::strategy {
 
 namespace detail {
 
-/// Writes the lists of one rank of a pipeline: the actions of a schedule, and the messages between stages.
+/// Writes the instruction lists of one rank of a pipeline: the actions of a schedule, and the messages between stages.
 ///
 /// Posts a receive one action before it is needed, so that the message arrives while the rank computes. Waits for a send as late as
 /// possible, when its memory is needed again.
@@ -59,8 +59,8 @@ class PipelineWriter {
   [[nodiscard]] constexpr int last(int chunk) const { return firsts_[as_size(stage(chunk)) + 1]; }
   [[nodiscard]] constexpr bool is_last(int chunk) const { return stage(chunk) + 1 == stages(); }
   /// before() and after() return the rank of the previous or next stage, with which a stage of this rank exchanges messages. They return
-  /// nullopt if there is no such stage, or if this rank holds it. They also do if the batch itself crosses the boundary, since every rank
-  /// has the batch.
+  /// nullopt if there is no such stage, or if this rank holds it. They also return nullopt if the batch itself crosses the boundary, since
+  /// every rank has the batch.
   [[nodiscard]] constexpr std::optional<int> before(int chunk) const {
     return model_.is_input(first(chunk)) ? std::nullopt : other(stage(chunk) - 1);
   }
@@ -100,7 +100,7 @@ class PipelineWriter {
     if (action.kind == Action::Kind::forward) return forward(m, chunk);
     const bool backward = action.kind == Action::Kind::backward;
     if (action.kind != Action::Kind::backward_weight) {
-      // Either the gradient is here, so the peer has received the activation, or no gradient ever comes back.
+      // Either the gradient has arrived, so the peer has received the activation, or no gradient ever comes back.
       if (const auto peer = after(chunk)) wait_for(message(Op::send_start, Tensor::activation, m, last(chunk), *peer));
       if (!needs_gradient(chunk)) return;
       if (recompute_ && !is_last(chunk)) put(compute(Op::forward, m, first(chunk), last(chunk)));
@@ -149,7 +149,7 @@ class PipelineWriter {
   [[nodiscard]] constexpr Instruction backward_weight(int m, int chunk, int first, int last) const {
     return compute(Op::backward_weight, m, first, last, backward_weighted_[as_size(chunk)] != 0);
   }
-  /// Keeps at most one gradient in flight.
+  /// Sends a stage's gradient to the previous stage. Keeps at most one such message in flight.
   constexpr void send_back(int m, int chunk) {
     const auto peer = before(chunk);
     if (!peer || !returns(first(chunk))) return;
@@ -202,16 +202,17 @@ class PipelineWriter {
 /// With one micro-batch it is model parallelism: a rank computes while the others wait.
 template <Schedule S = OneForwardOneBackward>
 struct Pipeline {
-  int stages = 0;         // must be the number that the ranks hold together; 0: that number
-  int micro_batches = 1;  // of a step's batch; the last ones may be short or empty
+  int stages = 0;         // 0, or the number of stages on all ranks together: ranks * schedule.chunks
+  int micro_batches = 1;  // in a step's batch; the last ones may be short or empty
   S schedule{};
   Cuts cuts{};
   /// Keeps only the input of a stage for each micro-batch, and computes the other activations again before backward. This saves memory for
-  /// micro-batches in flight, for a third more work. The last stage goes backward at once and keeps everything. Chen et al., "Training deep
-  /// nets with sublinear memory cost", arXiv:1604.06174.
+  /// micro-batches in flight, at the cost of a third more computation. The last stage goes backward at once and keeps everything. Chen et
+  /// al., "Training deep nets with sublinear memory cost", arXiv:1604.06174.
   bool recompute = false;
   /// The number of micro-batches for which the gradients of a stage's parameters are computed together: a few large products instead of
-  /// many small ones. Each product adds to gradients that may be larger than its operands. The operands are kept until then.
+  /// many small ones. Fewer products save time, since each one reads and writes gradients that may be larger than its operands. The
+  /// operands are kept until the joint product.
   int join_weights = 1;
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {

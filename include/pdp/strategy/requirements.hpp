@@ -19,7 +19,7 @@ template <class S>
 struct StrategyRequirements {
   static constexpr int plan = pdp::detail::wrong_argument<MakePlan<S>>(pdp::detail::Types<const Outline&, RankInWorld&>{},
                                                                        pdp::detail::Types<Outline&, int, RankInWorld&>{});
-  /// Whether the type is meant to be a strategy.
+  /// Whether the type is probably meant to be a strategy: it has a member `plan`.
   static constexpr bool resembles = plan >= 0 || requires { &S::plan; };
   static constexpr bool any = !resembles || Strategy<S>;
 

@@ -7,7 +7,7 @@ namespace pdp::strategy {
 
 /// One rank holds the whole model and takes the whole batch: the reference for all other strategies.
 struct Single {
-  int accumulate = 1;  // micro-batches that a step's gradient is made from
+  int accumulate = 1;  // micro-batches in a step
 
   [[nodiscard]] constexpr Plan plan(const Outline& model, RankInWorld at) const {
     check_accumulate(accumulate);

@@ -11,7 +11,8 @@ namespace pdp::strategy {
 // Strategies are written with the names of pdp::plan.
 using namespace plan;
 
-/// A way to spread training over ranks: a spec of sizes, without a communicator. Its plan is a pure function.
+/// A way to spread training over ranks: a spec of sizes, without a communicator. plan(model, at) is a pure function that returns the plan
+/// of one rank. pdp's strategies throw ConfigError if an option is not valid, or does not fit the model or the world.
 template <class S>
 concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline& model, RankInWorld at) {
   { strategy.plan(model, at) } -> std::same_as<Plan>;
@@ -27,7 +28,7 @@ constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int r
 
 }  // namespace pdp::strategy
 
-/// The old name of pdp::strategy and pdp::plan.
+/// An older name of pdp::strategy. It contains the names of pdp::plan as well.
 namespace pdp {
 namespace parallel = strategy;
 }

@@ -36,7 +36,7 @@ class StrategyRef {
 
 static_assert(Strategy<StrategyRef>);
 
-/// Returns the plans of a strategy for all ranks of a world, with what a gradient policy needs.
+/// Returns the plans of a strategy for all ranks of a world. Adds the norm of the gradient if the policy needs it.
 [[nodiscard]] std::vector<Plan> plans_for(const GradientPolicy& policy, StrategyRef strategy, const Outline& model, int ranks);
 
 }  // namespace pdp::strategy

@@ -8,11 +8,11 @@
 
 namespace pdp::strategy {
 
-/// Tensor parallelism: every rank takes the whole batch and computes its part of each layer; sums combine the parts. nn::Divided says how
-/// layers are divided. Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model parallelism",
-/// arXiv:1909.08053.
+/// Tensor parallelism: every rank takes the whole batch and computes its part of each divided layer; sums over the ranks combine the
+/// results. nn::Divided says how layers are divided. Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using
+/// model parallelism", arXiv:1909.08053.
 struct TensorParallel {
-  int accumulate = 1;  // micro-batches that a step's gradient is made from
+  int accumulate = 1;  // micro-batches in a step
 
   [[nodiscard]] constexpr nn::Part part(RankInWorld at) const { return {at.rank, at.size}; }
   /// `model`: the outline of the divided model.

@@ -12,7 +12,7 @@ namespace pdp::strategy {
 
 namespace detail {
 
-/// Writes the lists of one rank of Zero. All ranks have the same lists.
+/// Writes the instruction lists of one rank of Zero. All ranks have the same lists.
 ///
 /// Neighbouring units use different buffers. While one unit is in use, the next one is gathered, and the gradients of the previous one are
 /// reduced.
@@ -84,7 +84,8 @@ class ZeroWriter {
     put(collective(Op::totals_wait));
   }
 
-  /// Writes the forward pass of all units. `after`: the unit that is needed next and is prefetched; none: no prefetch.
+  /// Writes the forward pass of all units. `after`: the unit that is needed after the pass, and that is prefetched during it; none: no
+  /// prefetch.
   constexpr void forward(int m, int after) {
     for (int u = units() - 1; u >= 0; --u) {
       need(u, u > 0 ? u - 1 : after);
@@ -137,9 +138,9 @@ class ZeroWriter {
 
 }  // namespace detail
 
-/// Data parallelism without equal copies: each rank keeps one slice of the optimizer state (stage 1), also of the gradients (stage 2), also
-/// of the parameters (stage 3). Parameters in slices are gathered unit by unit when they are needed. Rajbhandari et al., "ZeRO: memory
-/// optimizations toward training trillion parameter models", SC 2020.
+/// Data parallelism without redundant copies: each rank keeps one slice of the optimizer state (stage 1), also of the gradients (stage 2),
+/// also of the parameters (stage 3). In stage 3, parameters are gathered unit by unit when they are needed. Rajbhandari et al., "ZeRO:
+/// memory optimizations toward training trillion parameter models", SC 2020.
 struct Zero {
   int stage = 1;
   int accumulate = 1;              // micro-batches in a rank's share of a step

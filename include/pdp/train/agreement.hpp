@@ -43,7 +43,7 @@ class Agreement {
   void call(TrainerCall value);
   /// Adds a computed number, which may differ in its last bits between processors that round differently.
   void rough(std::string_view name, double value);
-  /// Adds a list of numbers, of which the ranks compare a hash only.
+  /// Adds a list of numbers. The ranks compare only a hash of it.
   void all(std::string_view name, const std::vector<std::int64_t>& values);
 
   /// Throws ConfigError with the same message on every rank if a rank has a value that differs from that of rank 0. Every rank makes this
@@ -103,7 +103,7 @@ namespace detail {
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const nn::Outline& model, const std::vector<const char*>& names);
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const plan::Plan& plan);
 
-/// Returns everything that ranks compare before they train.
+/// Returns everything that ranks compare when they make a trainer, and for a call on it.
 [[nodiscard]] Agreement agreement_of(const TrainerArguments& given, const TrainerOptions& options);
 [[nodiscard]] Agreement agreement_of(const CallArguments& given);
 
@@ -148,7 +148,7 @@ void check_agreement(C& world, const D& device, const TaskType& task, strategy::
   given.model = detail::if_any([&] { return detail::numbers_of(task.model, input); });
   given.strategy = detail::if_any([&] { return detail::numbers_of(strategy.plan(nn::outline(placed, input), {0, world.size()})); });
   std::size_t at = 0;
-  for (const float lr_factor : {1.0f, 1000.0f}) {  // large steps make weight decay visible beside the gradient's part
+  for (const float lr_factor : {1.0f, 1000.0f}) {  // large steps make weight decay visible beside the gradient
     given.optimizer[at++] = detail::probe(task.optimizer, lr_factor, 0, 0.5f, -0.25f);
     given.optimizer[at++] = detail::probe(task.optimizer, lr_factor, 1, 0, 0);
   }

@@ -10,9 +10,9 @@
 
 namespace pdp::detail {
 
-/// Returns whether to verify the plans of all ranks. That takes time quadratic in the number of ranks, and memory for each boundary of each
-/// rank. Up to 64 ranks are always verified, up to 1,024 if it takes at most about a second and 100 MB. Otherwise each rank checks only the
-/// numbers in its own plan.
+/// Returns whether to verify the plans of all ranks. Verification takes time quadratic in the number of ranks, and memory for each boundary
+/// of each rank. Up to 64 ranks are always verified, up to 1,024 ranks if that takes at most about a second and 100 MB. Otherwise each rank
+/// checks only the numbers in its own plan.
 [[nodiscard]] bool verifies_all(int ranks, const plan::Plan& own, const nn::Outline& model);
 
 /// Returns the plan of rank `at.rank`. Throws PlanError if this plan, or the plans of all ranks together, cannot run.

@@ -16,16 +16,18 @@ namespace pdp::detail {
 /// Returns the number of samples of `width` values in a list of `values` values. Throws ShapeError if that is not a whole number.
 Index samples_in(std::size_t values, Index width);
 
-/// Returns these samples as a matrix [samples, width]. Throws ShapeError as samples_in() does.
+/// Returns the samples in `x` as a matrix [samples, width]. Throws ShapeError as samples_in() does.
 template <class T>
 Matrix<const T> rows_of(std::span<const T> x, Index width) {
   return {x.data(), samples_in(x.size(), width), width};
 }
 
-/// Throws the error with the number of the sample in the dataset added to it. `step` is empty in an evaluation.
+/// Throws the error again, with the number of the sample in the dataset. `samples`: the numbers of the batch's samples in the dataset.
+/// `step`: number of the step; nullopt in an evaluation.
 [[noreturn]] void refuse_label_of(const LabelError& error, std::span<const Index> samples, std::optional<std::int64_t> step);
 
-/// Throws LabelError, with the number of the sample in the dataset, if a class is out of range. `step` is empty in an evaluation.
+/// Throws LabelError, with the number of the sample in the dataset, if a class is out of range. `samples` and `step`: as for
+/// refuse_label_of(). `outputs`: number of model outputs.
 template <class Loss, class Target>
 void check_targets(const Loss& loss, std::span<const Target> targets, std::span<const Index> samples, Index outputs,
                    std::optional<std::int64_t> step) {

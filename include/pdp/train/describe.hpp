@@ -53,7 +53,7 @@ template <comm::Group C, class TaskType, strategy::Strategy S, SupportedPrecisio
   return describe(task, strategy, world.size(), options, P{}, common_memory);
 }
 
-/// Describes the ranks of `world` when they compute on `device`.
+/// Does the same for ranks that compute on `device`.
 template <comm::Group C, class TaskType, strategy::Strategy S, Device D, SupportedPrecision P = Float32>
 [[nodiscard]] plan::Description describe(const TaskType& task, const S& strategy, const C& world, const TrainerOptions& options,
                                          const D& device, P precision = {}) requires requires {

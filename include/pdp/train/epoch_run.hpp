@@ -26,6 +26,7 @@ class EpochRun {
 
   /// Adds the totals of a step that has ended.
   void count(const engine::Totals& totals);
+  /// Ends the epoch and its progress bar. Returns the results.
   [[nodiscard]] Epoch end();
 
  private:

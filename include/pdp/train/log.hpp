@@ -34,7 +34,8 @@ class LineFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// The results of an epoch: means over all samples and ranks.
+/// The results of an epoch. Loss and accuracy are means over the samples of all ranks, each from before the update of its step. They do not
+/// include steps that were skipped.
 struct Epoch {
   int number = 0;  // from 0
   double loss = 0;
@@ -46,6 +47,7 @@ struct Epoch {
 /// is written as null. Numbers have a decimal point in every locale.
 class EpochLog {
  public:
+  /// Replaces an existing file. Throws FileError if that fails.
   explicit EpochLog(std::string path);
 
   void write(const Epoch& epoch, double test_accuracy);
@@ -56,8 +58,8 @@ class EpochLog {
   LineFile file_;
 };
 
-/// A log of the loss of each step, as CSV: the header `step,loss`, then one line per step, in nine digits. Numbers have a decimal point in
-/// every locale.
+/// A log of the loss of each step, as CSV: the header `step,loss`, then one line per step. A loss has nine significant digits. Numbers have
+/// a decimal point in every locale.
 class LossLog {
  public:
   /// Replaces an existing file. Throws FileError if that fails.

@@ -16,27 +16,30 @@
 
 namespace pdp {
 
+/// The options of a Trainer. All ranks must give the same, except for `threads`.
 struct TrainerOptions {
   static constexpr Index most_samples = std::numeric_limits<std::int32_t>::max();  // in a global batch
 
   Index global_batch = 0;  // samples per step, over all ranks; the mathematics depends on this, not on the number of ranks
   std::uint64_t seed = 0;  // for the initial parameters and the order of samples
   Shape input{};           // shape of a sample; needed only if the model takes any width
-  double clip_norm = 0;    // the largest norm of a step's gradient over all parameters; a larger one is scaled down to it. 0: no limit
+  double clip_norm = 0;  // maximum norm of a step's gradient over all parameters; a gradient with a larger norm is scaled down. 0: no limit
   plan::NonFinite non_finite =
       plan::NonFinite::ignore;  // reaction to NaN or infinity in a gradient; a step that is skipped counts for the schedule
 
-  std::optional<LossScaling> loss_scaling{};  // of a model in float16, for which the default is LossScaling{}
+  std::optional<LossScaling> loss_scaling{};  // default: LossScaling{} if the model computes in float16, otherwise none
 
   int threads = 1;  // per rank; more than one needs pdp::onednn, and a core for each
 
+  /// Returns a CPU device with these threads. Throws ConfigError if their number is not valid.
   [[nodiscard]] cpu::Cpu cpu() const;
-  /// Returns a message that says why some of a rank's threads are useless if it may use `cores` cores (0: unknown), or an empty string if
-  /// none is.
+  /// Returns a message that says why some of a rank's threads are useless, or an empty string if none is. `cores`: number of cores that the
+  /// rank may use; 0: unknown.
   [[nodiscard]] std::string useless_threads(int cores) const;
   [[nodiscard]] plan::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
 };
 
+/// The options of Trainer::fit().
 struct FitOptions {
   int epochs = 1;
   bool shuffle = true;
@@ -54,7 +57,7 @@ TrainerOptions with_loss_scaling(TrainerOptions options) {
 
 }  // namespace detail
 
-/// Returns the shape of a sample: that of the options if it is set, else that of the model. Throws ConfigError if neither says it.
+/// Returns the shape of a sample: that of the options if it is set, else that of the model. Throws ConfigError if neither has one.
 template <nn::Block Model>
 Shape input_of(const Model& model, const TrainerOptions& options) {
   if (options.input.known()) return options.input;

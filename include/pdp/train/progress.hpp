@@ -19,6 +19,7 @@ class Progress {
   /// Draws the bar after `done` of `all` steps.
   void show(int epoch, Index done, Index all, double loss);
 
+  /// Clears the bar.
   void wipe();
 
  private:

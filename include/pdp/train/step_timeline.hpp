@@ -10,12 +10,12 @@
 
 namespace pdp {
 
-/// Traces one step of a Trainer and writes its timeline to a file (see write_timeline). Borrows the trainer. Every rank makes one, and
-/// makes the same calls on it; rank 0 writes the file.
+/// Traces one step of a Trainer and writes its timeline to a file (see write_timeline). Borrows the trainer. Every rank makes a
+/// StepTimeline, and the same calls on it. Rank 0 writes the file.
 template <class Trainer>
 class StepTimeline {
  public:
-  /// Traces the steps up to number `step`. The last traced step is written: an earlier one only if there are fewer steps. Throws
+  /// Traces the steps up to number `step`, of which write() writes the last. That is an earlier step only if there are fewer steps. Throws
   /// ConfigError or FileError on rank 0 if the file cannot be written.
   StepTimeline(Trainer& trainer, std::filesystem::path file, int rank, std::int64_t step = 4)
       : trainer_{trainer}, file_{std::move(file)}, is_root_{rank == 0}, step_{step} {
@@ -24,7 +24,7 @@ class StepTimeline {
     trainer_.trace(true);
   }
 
-  /// To be called after each step, with its number, counted from 0.
+  /// Call it after each step, with the step's number, counted from 0.
   void after_step(std::int64_t number) {
     if (number == step_) trainer_.trace(false);
   }

@@ -39,12 +39,13 @@
 
 namespace pdp {
 
-/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and the same calls on it unless a call
-/// says otherwise. Borrows the communicator.
+/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and the same calls on it unless the
+/// comment of a call says otherwise. Borrows the communicator.
 ///
 /// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. Every rank throws if the ranks'
 /// arguments differ (see check_agreement). Before the first step, and in fit(), evaluate() and set_parameters(), the ranks also compare the
-/// call and its arguments. Before the first step with new parameters, they compare these, too. A step sends no message for that.
+/// call and its arguments. Before the first step with new parameters, they also compare the parameters. Steps send no messages for these
+/// comparisons.
 template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -54,7 +55,8 @@ class Trainer {
                 "strategy::Strategy requires");
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
-  // A non-deduced context: the constructors give no deduction guides. Those in trainer_guides.hpp say which argument does not fit.
+  // A non-deduced context, so that the constructors give no deduction guides. The guides in trainer_guides.hpp say which argument does not
+  // fit.
   using World = std::type_identity_t<C>;
   using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
@@ -63,7 +65,8 @@ class Trainer {
   using Target = typename Engine::Target;
   using Totals = engine::Totals;
 
-  /// Trains on the cores of this machine. `precision` is given as in Trainer{world, strategy, task, options, Bfloat16Gradients{}}.
+  /// Trains on a CPU, on options.threads cores for each rank. `precision`: element types, as in Trainer{world, strategy, task, options,
+  /// Bfloat16Gradients{}}. Warns on rank 0 if some threads are useless.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
           P precision = {}) requires std::same_as<D, cpu::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
     const std::string useless = options.useless_threads(cpu::usable_cores());
@@ -96,18 +99,21 @@ class Trainer {
   /// Returns the share of each global batch that this rank takes.
   [[nodiscard]] data::Shard share() const { return plan_.share; }
 
-  /// Runs one step on this rank's own rows, at most its share of the global batch. Returns the totals over all ranks, from before the
-  /// update. Ranks may give different numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and
-  /// give the same rows.
+  /// Runs one step on this rank's own rows, at most its share of the global batch. Returns the totals over all ranks, with the loss from
+  /// before the update. `x`: [rows, shape of a sample]. `targets`: [rows, target elements]. Both lie in host memory. Ranks may give
+  /// different numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
   ///
-  /// `global_rows` is the number of rows on all ranks, or 0 if unknown. If it is given, each share must follow from it: ranks
-  /// on GPUs replay the step that they have recorded for it. A rank whose share differs from the recorded one throws ConfigError.
+  /// `global_rows` is the number of rows on all ranks, or 0 if unknown. If it is given, each rank's share must follow from it, since ranks
+  /// on GPUs replay the step that they have recorded for this number. A rank throws ConfigError if its share differs from the recorded one.
+  ///
+  /// Throws ShapeError or LabelError if the rows or targets are not valid, and NonFiniteGradient if a gradient that is not finite ends the
+  /// training (NonFinite::stop).
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();
   }
-  /// The two halves of step(). start() may return before a device has finished the step; only rows on the device must stay unchanged then.
-  /// finish() waits for the step and returns its totals.
+  /// The two halves of step(). start() may return before a device has finished the step. The rows and targets may change as soon as it
+  /// returns. finish() waits for the step and returns its totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
@@ -117,9 +123,11 @@ class Trainer {
 
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
   /// with the next epoch and its order. Throws LabelError, with the numbers of the step and of the sample, if a class is out of range.
+  /// Throws ShapeError if the dataset does not fit the model or the loss.
   ///
-  /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. Without on_step and
-  /// NonFinite::stop, a GPU that replays steps as graphs gets the next step before the host knows the totals of the last one.
+  /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. A GPU that replays
+  /// steps as graphs gets the next step before the host knows the totals of the last one, unless on_step is given or NonFinite::stop is
+  /// set.
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
@@ -179,7 +187,8 @@ class Trainer {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
   }
 
-  /// Returns loss and accuracy over a dataset, of which each rank evaluates its share.
+  /// Returns the totals over a dataset, on every rank. Each rank evaluates its share. Throws what fit() throws for datasets that do not
+  /// fit.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(*world_, engine_.stage().device(),
@@ -202,13 +211,14 @@ class Trainer {
     return {};
   }
   template <class Data>
+  /// Returns the fraction of a dataset's samples that have the largest output at their class.
   [[nodiscard]] double accuracy(const Data& data) {
     static_assert(decltype(TaskType::loss)::has_classes, "pdp: accuracy() needs a loss with classes, such as loss::CrossEntropy");
     return evaluate(data).accuracy();
   }
 
-  /// Returns the model's outputs for any number of rows. A rank that holds the whole model may make this call alone. In Zero's stage 3 the
-  /// ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
+  /// Returns the model's outputs for any number of rows: [rows, in] -> [rows, out]. A rank that holds the whole model may make this call
+  /// alone. In Zero's stage 3 the ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
   [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
     std::vector<T> outputs;
     const Matrix<const T> rows = rows_of(x);
@@ -224,7 +234,7 @@ class Trainer {
     return outputs;
   }
 
-  /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them, and nothing on the others.
+  /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them. Returns an empty vector on the other ranks.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
     auto& stage = engine_.stage();
     const engine::Contributions from{stage.outline(), carried_out_plans(),
@@ -233,7 +243,8 @@ class Trainer {
     return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws
-  /// ConfigError on every rank if a rank was given others than rank 0, or FileError if they fit another model; it changes nothing then.
+  /// ConfigError on every rank if a rank was given other parameters than rank 0. Throws FileError if they do not fit the model. Changes
+  /// nothing if it throws.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
@@ -259,7 +270,8 @@ class Trainer {
     agreed_ = true;
   }
 
-  /// Calls `prepare`, which precedes the engine's part of a step, and returns its result. If it throws, counts the step as missed here.
+  /// Calls `prepare`, which precedes the engine's part of a step, and returns its result. If it throws, counts the step as missed by this
+  /// rank.
   template <class F>
   auto prepare_step(const F& prepare) {
     try {
@@ -290,10 +302,10 @@ class Trainer {
   TrainerOptions options_;
   S strategy_;
   Shape input_;
-  Model model_;  // this rank's part of it, if the strategy divides layers
+  Model model_;  // this rank's part of the model, if the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
-  bool agreed_ = false;  // whether the ranks have compared their parameters since these were last initialised or set
+  bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
   int epochs_ = 0;       // epochs that fit() has completed
 };
 

@@ -37,7 +37,7 @@ constexpr bool makes_trainer() {
   return false;
 }
 
-/// Holds the argument types of a Trainer that cannot be made.
+/// Names the argument types of a Trainer that cannot be made.
 template <class... Given>
 struct NoTrainer {};
 

@@ -4,7 +4,7 @@
 
 namespace pdp::plan::detail {
 
-/// The simulated time of one rank in a rehearsal. Layers take the time that cost() returns, messages take none.
+/// The simulated time of one rank in a rehearsal. Layers take the time that plan::cost() returns; messages take none.
 class RehearsalClock {
  public:
   [[nodiscard]] constexpr double now() const { return now_; }

@@ -15,27 +15,29 @@ namespace pdp::plan {
 struct Workload {
   Index global_batch = 0;
   std::size_t state_fields = 0;  // numbers that the optimizer keeps for each parameter
-  bool common_memory = false;    // the ranks see each other's memory, and send no messages for it
+  bool common_memory = false;    // the ranks see each other's memory, so units with Sharding::state need no messages
   ElementBytes bytes = element_bytes<Float32>;
 };
 
-/// Memory, messages and idle time of one rank, from its plan. Memory is in bytes, as an Engine allocates it. Buffers for the batch on a
-/// device are not included: copies of inputs, and the exchange of divided logits. All else is for one step.
+/// Memory, messages and idle time of one rank, from its plan. Memory is in bytes, as an Engine allocates it. It includes neither a device's
+/// copies of inputs nor the buffers that exchange divided logits. Messages and idle time are those of one step.
 struct RankUse {
   std::vector<std::pair<int, int>> layers;  // [first, last), in order
-  Index rows = 0;                           // in the largest step
+  Index rows = 0;                           // of the rank's largest share of a batch
   Index parameters = 0, gradients = 0, optimizer_state = 0, activations = 0;
-  int calls = 0;    // messages that it sends, and collectives
+  int calls = 0;    // messages that the rank sends, and collectives
   Index sent = 0;   // bytes; for a collective, those of the best algorithm for large counts
   double idle = 0;  // fraction of the step's time, if layers take the time that cost() returns and messages take none
 };
 
+/// The use of all ranks, for one model and one size of batch.
 struct Description {
   Index parameters = 0;  // elements of the model, padding included
   Index global_batch = 0;
   std::vector<RankUse> ranks;
   std::string device;  // the computing device, in words
 
+  /// Returns the mean of the ranks' idle fractions.
   [[nodiscard]] double bubble() const {
     double idle = 0;
     for (const RankUse& rank : ranks) idle += rank.idle;
@@ -45,7 +47,7 @@ struct Description {
   [[nodiscard]] std::string text() const;
 };
 
-/// Describes each rank from the plans alone, without starting one. Throws PlanError if the plans are not sound.
+/// Describes each rank from the plans alone, without starting any rank. Throws PlanError if the plans are not sound.
 [[nodiscard]] Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work);
 
 }  // namespace pdp::plan

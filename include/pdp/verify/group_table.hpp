@@ -34,7 +34,7 @@ class GroupTable {
     }
   }
 
-  /// Returns the ranks of the world that are in a group of `rank`, in the group's order.
+  /// Returns the members of a group of `rank` as ranks of the world, in the order of the group.
   [[nodiscard]] constexpr std::span<const int> members(int rank, int group) const {
     const std::span<const int> all{ranks_};
     if (group == 0) return all.first(world_);

@@ -10,13 +10,14 @@ namespace pdp::plan::detail {
 /// A message that a rank has started in a rehearsal.
 struct RehearsedMessage {
   Instruction start;
-  int number = 0;  // among those with an equal start; the peer's message with the same number matches it
-  double at = 0;   // the rank's time
+  int number = 0;  // index among the messages with an equal start; the peer's message with the same number matches it
+  double at = 0;   // the rank's time at the start
   bool waited = false;
   int before = -1;  // index of the previous message of the same micro-batch; -1: none
 };
 
-/// The messages of one rank. Those of the same pair, group, tensor, micro-batch and boundary match in the order of their starts.
+/// The messages of one rank. Messages with the same pair of ranks, group, tensor, micro-batch and boundary match in the order of their
+/// starts.
 class RehearsedMessages {
  public:
   explicit constexpr RehearsedMessages(int micro_batches) : last_of_(as_size(micro_batches), -1) {}
@@ -28,7 +29,7 @@ class RehearsedMessages {
     all_.push_back({start, number, at, false, last});
     last = as_int(all_.size()) - 1;
   }
-  /// last() returns the last message with that start, numbered() the one with that number among them. Both return null if there is none.
+  /// last() returns the last message with that start, numbered() the message with that start and number. Both return null if there is none.
   constexpr RehearsedMessage* last(const Instruction& start) { return find(start, any); }
   constexpr RehearsedMessage* numbered(const Instruction& start, int number) { return find(start, number); }
   /// Returns whether a message with that start is in flight.

@@ -17,8 +17,8 @@
 
 namespace pdp::plan::detail {
 
-/// One rank of a rehearsal: all checks of an instruction that need no other rank. Each function returns why the instruction is not valid,
-/// or null.
+/// One rank of a rehearsal: all checks of an instruction that need no other rank. A function that checks an instruction returns why it is
+/// not valid, or null.
 class RehearsedRank {
  public:
   /// A collective that the rank has started.
@@ -82,7 +82,7 @@ class RehearsedRank {
 
   constexpr const char* update(const Instruction& i, bool takes_norm) { return units.update(i, takes_norm && !is_known(Op::norm_start)); }
 
-  /// The rank's own part in a collective: start_call() when it starts, end_call() when all ranks have reached it.
+  /// Check this rank's side of a collective: start_call() when this rank starts it, end_call() when all ranks have reached it.
   constexpr const char* start_call(const Instruction& i) {
     if (info(i.op).kind == OpKind::step) return start_sum_of_step(i);
     if (i.op == Op::reduce_start) return units.start_reduction(i);
@@ -110,17 +110,17 @@ class RehearsedRank {
     if (const char* reason = units.left_over(); reason != nullptr) return reason;
     return started_ != known_ ? "leaves a count, a norm or totals that are never waited for" : nullptr;
   }
-  /// Returns the largest number of micro-batches so far whose activations are held at once.
+  /// Returns the largest number of micro-batches whose activations this rank has held at once so far.
   [[nodiscard]] constexpr int peak() const { return peak_; }
 
-  int next = 0;  // index of an instruction
+  int next = 0;  // index of the next instruction
   RehearsalClock clock;
   RehearsedValues values;
   RehearsedUnits units;
   RehearsedMessages messages;
   std::vector<std::vector<Call>> calls;  // [group]: in the order of their starts
-  std::vector<int> met;                  // [group]: how many calls, from the first on, are known to match on all ranks
-  int blocking = -1;                     // index of the blocking collective, such as a broadcast, that this rank is in
+  std::vector<int> met;                  // [group]: number of calls, from the first on, that match on all ranks
+  int blocking = -1;                     // index of the blocking collective, such as a broadcast, that this rank executes; -1: none
 
  private:
   using State = RehearsedValues::State;
@@ -203,11 +203,11 @@ class RehearsedRank {
   const Plan* plan_;
   bool training_;
   std::vector<char> gradient_taken_;  // [micro-batch][layer]: whether the gradient of its parameters is computed
-  std::vector<char> held_from_;       // [micro-batch][layer]: whether a forward pass that starts there waits for its backward
-  std::vector<int> held_;             // [micro-batch]: number of these passes
-  int holding_ = 0, peak_ = 0;        // micro-batches with these passes: now, at most
+  std::vector<char> held_from_;       // [micro-batch][layer]: whether a forward pass that starts at the layer has not had its backward yet
+  std::vector<int> held_;             // [micro-batch]: number of such passes
+  int holding_ = 0, peak_ = 0;        // number of micro-batches with such passes: now, and the maximum so far
   std::vector<char> loss_taken_;      // [micro-batch]
-  int shared_ = -1;                   // the last micro-batch of share_loss; memory holds one only
+  int shared_ = -1;                   // the micro-batch of the last share_loss, which overwrites the numbers of earlier ones
   std::array<bool, ops.size()> started_{}, known_{};  // [start operation]: sums for the whole step
 };
 

@@ -14,8 +14,8 @@
 
 namespace pdp::plan::detail {
 
-/// Runs the lists of all ranks without data. A send is complete only when its receive has been posted, so a plan that passes cannot hang
-/// for lack of buffers.
+/// Runs the instruction lists of all ranks without data. A send is complete only when its receive has been posted, so a plan that passes
+/// cannot hang for lack of buffers.
 class Rehearsal {
  public:
   constexpr Rehearsal(const Outline& model, const std::vector<Plan>& plans, Instructions Plan::*list, bool training)
@@ -45,7 +45,7 @@ class Rehearsal {
     return finish({});
   }
 
-  /// Returns for each rank the fraction of the time in which it does not compute. The list must be sound.
+  /// Returns for each rank the fraction of the time in which it does not compute. Requires that run() found no fault.
   [[nodiscard]] constexpr std::vector<double> idle() const {
     double end = 0;
     for (const RehearsedRank& rank : ranks_) end = std::max(end, rank.clock.now());
@@ -97,7 +97,7 @@ class Rehearsal {
     return {};
   }
 
-  /// Matches collectives by their position among those of the group, since unit numbers differ between ranks.
+  /// Matches collectives by their position in the group's order of calls, since unit numbers differ between ranks.
   constexpr Outcome collective(int rank, const Instruction& i) {
     RehearsedRank& r = at(rank);
     auto& calls = r.calls[as_size(i.group)];

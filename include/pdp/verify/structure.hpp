@@ -12,7 +12,7 @@
 
 namespace pdp::plan::detail {
 
-/// Checks plans beside their lists of instructions: the parts of divided layers, and the units.
+/// Checks the parts of plans that are not instructions: the parts of divided layers, and the units.
 class StructureCheck {
  public:
   constexpr StructureCheck(const Outline& model, const std::vector<Plan>& plans, const GroupTable& groups)
@@ -31,7 +31,8 @@ class StructureCheck {
  private:
   [[nodiscard]] constexpr const Plan& plan(int rank) const { return plans_[as_size(rank)]; }
 
-  /// Returns what is wrong with a rank's part of divided layers, or with the ranks of the other parts. Returns null if nothing is.
+  /// Returns what is wrong with a rank's part of divided layers, or with the ranks that have the other parts. Returns null if nothing is
+  /// wrong.
   [[nodiscard]] constexpr const char* misplaced(int rank) const {
     const Plan& own = plan(rank);
     if (own.tensor.count != model_.parts) return "divides the layers into another number of parts than the model";
@@ -46,8 +47,8 @@ class StructureCheck {
         return "has a tensor-parallel group whose ranks do not take the same rows";
     return nullptr;
   }
-  /// Returns whether the ranks of a unit's group take each share of the data once. Only then is the sum of their gradients that of all
-  /// rows.
+  /// Returns whether the ranks of a unit's group take each share of the data once. Only then is the sum of their gradients the gradient of
+  /// all rows.
   [[nodiscard]] constexpr bool takes_all_shares(int rank, const Unit& unit) const {
     const int shares = plan(rank).share.count;
     if (unit.group < 0) return shares == 1;

@@ -11,8 +11,8 @@
 
 namespace pdp::plan::detail {
 
-/// The units of one rank in a rehearsal: whether their parameters are available, and how far their gradients are. Each function returns why
-/// an instruction is not valid, or null.
+/// The units of one rank in a rehearsal: whether their parameters are available, and whether their gradients are computed and reduced. A
+/// function that checks an instruction returns why it is not valid, or null.
 class RehearsedUnits {
  public:
   constexpr RehearsedUnits(const Outline& model, const Plan& plan, const GroupTable& groups, int rank)
@@ -92,7 +92,7 @@ class RehearsedUnits {
     return unit(i.unit).sharding == Sharding::parameters ? "broadcasts a unit whose parameters are sharded" : nullptr;
   }
 
-  /// `lacks_norm`: the plan takes the norm of the whole gradient, which is not known yet.
+  /// `lacks_norm`: the plan takes the norm of the whole gradient, but the norm is not known yet.
   constexpr const char* update(const Instruction& i, bool lacks_norm) {
     State& own = state(i.unit);
     if (const char* reason = missing_gradients(i.unit); reason != nullptr) return reason;
@@ -103,14 +103,14 @@ class RehearsedUnits {
     if (unit(i.unit).sharding != Sharding::none) own.present = false;
     return nullptr;
   }
-  /// Returns why the gradients of some unit are not those of the whole batch yet, or null.
+  /// Returns why the gradients of some unit do not cover the whole batch yet, or null.
   [[nodiscard]] constexpr const char* missing_gradients() const {
     for (int u = 0; u < size(); ++u)
       if (const char* reason = missing_gradients(u); reason != nullptr) return reason;
     return nullptr;
   }
 
-  /// is_gathering() and left_over() find what a list leaves unfinished.
+  /// is_gathering() and left_over() find work that is unfinished at the end of a list.
   [[nodiscard]] constexpr bool is_gathering() const {
     return std::any_of(states_.begin(), states_.end(), [](const State& each) { return each.gathering; });
   }
@@ -170,7 +170,7 @@ class RehearsedUnits {
       if (fresh_[as_size(layer)] > 0) return true;
     return false;
   }
-  /// Records a reduction to slices, which takes the gradients computed since the previous one.
+  /// Records a reduction to slices, which takes the gradients computed since the previous reduction. Returns why it is not valid, or null.
   constexpr const char* give_to_slices(const Unit& spec, bool accumulate, bool is_later) {
     int least = -1;
     for (int layer = spec.first; layer < spec.last; ++layer) {
@@ -185,7 +185,8 @@ class RehearsedUnits {
     return accumulate ? "adds to the gradient of an earlier step: the first reduction must not accumulate"
                       : "overwrites the gradient of an earlier micro-batch: all reductions but the first must accumulate";
   }
-  /// Returns whether the gradient of a layer lies in memory that a reduction uses or still has to read, or has been reduced for good.
+  /// Returns whether the gradient of a layer must not change any more: a reduction uses its memory or still has to read it, or the unit has
+  /// been reduced for the last time.
   [[nodiscard]] constexpr bool changes_reduced(int layer) const {
     for (const Unit& own : plan_->units) {
       if (layer < own.first || layer >= own.last) continue;
@@ -204,8 +205,8 @@ class RehearsedUnits {
   const Outline* model_;
   const Plan* plan_;
   std::vector<State> states_;
-  std::vector<int> computed_;  // [layer]: micro-batches whose gradient is computed
-  std::vector<int> fresh_;     // [layer]: micro-batches in its gradient that have not been reduced to slices yet
+  std::vector<int> computed_;  // [layer]: number of micro-batches whose gradient is computed
+  std::vector<int> fresh_;     // [layer]: number of micro-batches in its gradient that have not been reduced to slices yet
 };
 
 }  // namespace pdp::plan::detail

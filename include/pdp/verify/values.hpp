@@ -10,11 +10,12 @@
 namespace pdp::plan::detail {
 
 /// The activations and gradients at the boundaries of one rank, for all micro-batches, as a rehearsal tracks them. Boundaries with only
-/// views between them share one memory, so a write to one of them invalidates the others. Layers that work in place are not tracked:
-/// Liveness permits that only if no list can tell the difference.
+/// views between them share one memory, so a write to one of them invalidates the others. Layers that work in place need no tracking:
+/// Liveness permits this only if it changes no result of the list.
 class RehearsedValues {
  public:
-  /// The state of a value: not there yet; complete; this rank's term of a sum; a term whose sum is in flight; overwritten by a later value.
+  /// The state of a value, in the order of the enumerators: not there yet; complete; this rank's term of a sum; a term whose sum is in
+  /// flight; overwritten by a later value.
   enum class State : char { none, whole, term, summing, spent };
 
   constexpr RehearsedValues(const nn::Outline& model, int micro_batches)
@@ -44,14 +45,15 @@ class RehearsedValues {
     }
   }
 
-  /// Records that a layer writes a value. Returns why it may not, or null.
+  /// Records that a layer writes a value. Returns why the layer may not write it, or null. `by_view`: the layer is a view, which writes no
+  /// memory.
   constexpr const char* give(Tensor tensor, int micro_batch, int boundary, State value, bool by_view) {
     if (!by_view)
       if (const char* reason = overwrite(tensor, micro_batch, boundary); reason != nullptr) return reason;
     at(tensor, micro_batch, boundary) = value;
     return nullptr;
   }
-  /// Messages. A value may be read while it is sent. A received value exists only after the end of the receive.
+  /// Record messages. A value may be read while it is sent. A received value exists only after the end of the receive.
   constexpr const char* start_receive(Tensor tensor, int micro_batch, int boundary) {
     if (const char* reason = overwrite(tensor, micro_batch, boundary); reason != nullptr) return reason;
     ++travelling(tensor, micro_batch, boundary);
@@ -63,7 +65,7 @@ class RehearsedValues {
   }
   constexpr void start_send(Tensor tensor, int micro_batch, int boundary) { ++travelling(tensor, micro_batch, boundary); }
   constexpr void end_send(Tensor tensor, int micro_batch, int boundary) { --travelling(tensor, micro_batch, boundary); }
-  /// Sums over a group.
+  /// Record sums over a group.
   constexpr const char* start_sum(Tensor tensor, int micro_batch, int boundary) {
     if (state(tensor, micro_batch, boundary) != State::term) return "sums a value that is not partial";
     at(tensor, micro_batch, boundary) = State::summing;
@@ -87,6 +89,7 @@ class RehearsedValues {
   }
   constexpr State& at(Tensor tensor, int micro_batch, int boundary) { return states_[place(tensor, micro_batch, boundary)]; }
   [[nodiscard]] constexpr bool is_view(int layer) const { return model_->layers[as_size(layer)].is_view; }
+  /// root() and last_view() return the first and the last of the boundaries that share memory with a boundary.
   [[nodiscard]] constexpr int root(int boundary) const {
     while (boundary > 0 && is_view(boundary - 1)) --boundary;
     return boundary;

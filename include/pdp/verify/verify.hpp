@@ -13,9 +13,9 @@
 
 namespace pdp::plan {
 
-/// Checks the plans of all ranks together, before anything runs. Every message has its receive, no ranks wait for each other in a cycle,
-/// and the collectives of a group have the same order on all its ranks. No value is used before it is there. No gradient is forgotten,
-/// applied twice, or changed while in flight.
+/// Checks the plans of all ranks together, before anything runs. In sound plans every send has its receive, no ranks wait for each other in
+/// a cycle, and the collectives of a group have the same order on all its ranks. No value is used before it is there. No gradient is
+/// forgotten, applied twice, or changed while in flight.
 constexpr Verdict verify(const Outline& model, const std::vector<Plan>& plans) {
   const auto run = [&](Instructions Plan::*list, const char* name, bool training) {
     Verdict verdict = detail::Rehearsal{model, plans, list, training}.run();
@@ -37,8 +37,8 @@ constexpr std::vector<double> idle_of(const Outline& model, const std::vector<Pl
   return step.idle();
 }
 
-/// Checks one rank's plan by itself: it may name only units, layers, micro-batches and groups that exist. Does not check what verify()
-/// checks between ranks. The cost does not depend on the size of the world.
+/// Checks one rank's plan by itself: it may name only units, layers, micro-batches and groups that exist. Unlike verify(), it compares
+/// nothing between ranks. The cost does not depend on the size of the world.
 constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int rank) {
   const auto fault = [rank](const char* list, std::size_t at, const char* reason) {
     return Verdict{Fault::order, reason, list, {rank, as_int(at), -1}};
@@ -85,7 +85,8 @@ inline std::string where(const Verdict::Stuck& stuck, std::string_view name, con
 
 }  // namespace detail
 
-/// Returns what is wrong in words: "the plan cannot run: rank 1, step instruction 7 (send_wait ...) ...".
+/// Returns what is wrong in words: "the plan cannot run: rank 1, step instruction 7 (send_wait ...) ...". `plans`: the plans that verify()
+/// checked.
 inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plans) {
   if (verdict) return "the plan is sound";
   const auto where = [&](const Verdict::Stuck& stuck) { return detail::where(stuck, verdict.list, plans[as_size(stuck.rank)]); };
@@ -97,13 +98,14 @@ inline std::string explain(const Verdict& verdict, const std::vector<Plan>& plan
   return words;
 }
 
-/// Returns the same for a verdict of verify_numbers() on a rank's plan.
+/// Returns the same for a verdict of verify_numbers() on one rank's plan.
 inline std::string explain(const Verdict& verdict, const Plan& plan) {
   return verdict ? "the plan is sound"
                  : text("the plan cannot run: ", detail::where(verdict.where, verdict.list, plan), " ", verdict.reason);
 }
 
 template <strategy::Strategy S>
+/// Verifies the plans that a strategy makes for a world of `ranks` ranks.
 constexpr Verdict verify(const S& strategy, const Outline& model, int ranks) {
   return verify(model, strategy::plans(strategy, model, ranks));
 }
@@ -117,7 +119,7 @@ struct Finding {
                 "pdp: a plan cannot run; Finding<fault, rank, instruction, waited for> says where, and explain() says it in words");
 };
 
-/// Whether a plan is sound, for a static_assert if the sizes are constants.
+/// Whether find(), a constexpr function that returns a Verdict, finds no fault. For a static_assert, if all sizes are constants:
 ///
 ///   static_assert(plan::is_sound<[] { return verify(Pipeline<Mine>{.micro_batches = 8}, nn::outline(model, Shape{784}), 4); }>);
 template <auto find>

@@ -16,7 +16,8 @@
 
 namespace pdp::cuda {
 
-/// Throws DeviceError if the CUDA runtime reports an error, of this call or of earlier work on the device.
+/// Throws DeviceError if the CUDA runtime reports an error, of this call or of earlier work on the device. `function`: name of the function
+/// that returned `result`.
 inline void check(const char* function, cudaError_t result) {
   if (result == cudaSuccess) [[likely]]
     return;
@@ -24,7 +25,7 @@ inline void check(const char* function, cudaError_t result) {
   throw DeviceError{text(function, " failed: ", cudaGetErrorString(result))};
 }
 
-/// Returns whether a stream or an event is complete. `result` is that of cudaStreamQuery or cudaEventQuery. Throws as check() does.
+/// Returns whether a stream or an event is complete. `result`: the result of cudaStreamQuery or cudaEventQuery. Throws as check() does.
 inline bool is_reached(const char* function, cudaError_t result) {
   if (result != cudaErrorNotReady) {
     check(function, result);
@@ -49,8 +50,9 @@ inline void check_host_room(const char* function, cudaError_t result, int device
   throw DeviceError{text("the host cannot pin ", bytes, " bytes for GPU ", device, "; start fewer programs on it")};
 }
 
-/// Returns whether this process has begun to use a device; true if that is not known. Making an unused device current would begin its use,
-/// which takes some 500 MB of its memory. The driver's function is looked up at run time, so that a program starts without a driver.
+/// Returns whether this process has begun to use a device; true if this cannot be found out. Making an unused device current would begin
+/// its use, which takes some 500 MB of its memory. The driver's function is looked up at run time, so that a program starts without a
+/// driver.
 inline bool is_in_use(int device) noexcept {
   using GetState = int (*)(int device, unsigned* flags, int* active);
   static const GetState get_state = [] {
@@ -69,13 +71,13 @@ inline bool is_in_use(int device) noexcept {
   return get_state == nullptr || get_state(device, &flags, &active) != 0 || active != 0;
 }
 
-/// Makes a device current for this thread's CUDA calls during its lifetime. The device stays current afterwards if this process does not
-/// use the one that was current before.
+/// A guard that makes a device current for this thread's CUDA calls during its lifetime. The destructor makes the previous device current
+/// again if this process uses that device.
 class OnDevice {
  public:
-  /// Throws DeviceError if the device cannot be used: another process may use it exclusively, or it may have no room for this one.
+  /// Throws DeviceError if the device cannot be used: another process may use it exclusively, or it may have too little free memory.
   explicit OnDevice(int device) { check(device, change_to(device)); }
-  /// Ignores such an error.
+  /// Does nothing if the device cannot be used.
   OnDevice(int device, std::nothrow_t) noexcept { static_cast<void>(change_to(device)); }
   OnDevice(OnDevice&&) = delete;
   ~OnDevice() {
@@ -100,7 +102,7 @@ class OnDevice {
   bool changed_ = false;
 };
 
-/// Zeroes memory of the thread's current device, and waits for that. Uses a stream of its own, so that it waits for nothing else.
+/// Zeroes memory of the thread's current device. Returns when it is zero. Uses a stream of its own, so that it waits for nothing else.
 inline void clear(void* memory, std::size_t bytes) {
   cudaStream_t stream = nullptr;
   check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -7,9 +7,9 @@
 
 namespace pdp::cuda {
 
-/// A pool of a device's memory that keeps little more than what is in use. A model allocates its memory once; the memory of a destroyed
-/// model becomes free for others, such as NCCL. All GPUs of the process that can reach the device may access the pool, as NCCL lets ranks
-/// that are threads write to each other's memory.
+/// A pool of a device's memory. It keeps at most 64 MiB more than is in use. A model allocates its memory once; the memory of a destroyed
+/// model becomes free for others, such as NCCL. All GPUs of the process that can reach the device may access the pool, since NCCL's ranks
+/// write to each other's memory if they are threads.
 class Pool {
  public:
   explicit Pool(int device) : device_{device} {

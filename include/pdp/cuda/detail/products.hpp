@@ -26,10 +26,10 @@ inline void check_cublas(const char* function, cublasStatus_t status) {
     throw DeviceError{text(function, " failed: ", cublasLtGetStatusString(status))};
 }
 
-/// The key of a product's algorithm: c (+)= left right, rows x depth by depth x cols, with operands that may lie transposed in memory, and
-/// an epilogue.
+/// The form of a product c = left right or c += left right, [rows, depth] x [depth, cols] -> [rows, cols]. It is the key under which the
+/// product's algorithm is stored. Operands may lie transposed in memory.
 struct ProductForm {
-  /// A bias is added to each row of c, relu is applied to c, or both.
+  /// Work on the result in the same kernel: a bias is added to each row of c, relu is applied to c, or both.
   enum class Epilogue { none, add_bias, relu, add_bias_relu };
 
   Index rows, cols, depth;
@@ -41,7 +41,7 @@ struct ProductForm {
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
 
-/// Products of matrices by cuBLASLt. Its matrices lie column by column, so it computes c^T = right^T left^T.
+/// Products of matrices by cuBLASLt. cuBLASLt's matrices are column-major, so it computes c^T = right^T left^T.
 class Products {
  public:
   Products(int device, bool tf32) : device_{device}, tf32_{tf32} {
@@ -64,8 +64,8 @@ class Products {
   /// The number of streams on which products may run at the same time.
   static constexpr std::size_t streams = 2;
 
-  /// Computes a product on `stream`. `bias` is what the form's epilogue adds, or null. `number` is that of the stream, which selects a
-  /// workspace. Returns false, and does nothing, if cuBLASLt has no kernel for the form's epilogue.
+  /// Computes a product on `stream`. `bias`: the vector that the form's epilogue adds, or null. `number`: the stream's number, below
+  /// `streams`, which selects a workspace. Returns false, and does nothing, if cuBLASLt has no kernel for the form's epilogue.
   bool run(ProductForm form, const void* left, const void* right, void* c, const void* bias, cudaStream_t stream, std::size_t number) {
     const OnDevice on{device_};
     const bool has_epilogue = form.epilogue != ProductForm::Epilogue::none, has_bias = bias != nullptr;
@@ -91,7 +91,7 @@ class Products {
  private:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;  // recommended by cuBLAS for Hopper
   static constexpr Index short_sum = 128;                                // terms
-  static constexpr std::uintptr_t bias_alignment = 16;                   // an algorithm chosen with one bias may be called with another
+  static constexpr std::uintptr_t bias_alignment = 16;  // bytes; fixed, as an algorithm that was chosen for one bias also runs with others
 
   struct Free {
     void operator()(cublasLtMatmulDesc_t each) const { cublasLtMatmulDescDestroy(each); }
@@ -107,7 +107,7 @@ class Products {
     cublasLtMatmulAlgo_t algorithm;
   };
 
-  /// Returns the common alignment of all operands in bytes, up to the 256 that cuBLASLt asks for.
+  /// Returns the common alignment of all operands in bytes, up to cuBLASLt's default of 256.
   static std::uint32_t alignment_of(const void* left, const void* right, const void* c) {
     const auto bits = [](const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
     return std::uint32_t{1} << std::countr_zero(bits(left) | bits(right) | bits(c) | std::uintptr_t{256});
@@ -145,7 +145,8 @@ class Products {
     return Layout{made};
   }
 
-  /// Returns nothing if there is no algorithm for the form's epilogue. Throws DeviceError if there is none for the product itself.
+  /// Returns nullopt if there is no algorithm for the form's epilogue. Throws DeviceError if there is no algorithm for a product without
+  /// one.
   [[nodiscard]] std::optional<Plan> make_plan(const ProductForm& form, const void* bias) const {
     Plan made;
     cublasLtMatmulDesc_t product = nullptr;

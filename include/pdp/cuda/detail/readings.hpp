@@ -9,7 +9,7 @@
 
 namespace pdp::cuda {
 
-/// Pinned memory that a device copies a small value to, and an event behind the copy.
+/// Pinned memory to which a device copies a small value, and an event that is recorded after the copy.
 struct Reading {
   void* memory = nullptr;
   cudaEvent_t end = nullptr;
@@ -35,7 +35,7 @@ class Readings {
     release_all();
   }
 
-  /// Makes the stream copy a value to a free Reading, and returns that.
+  /// Starts a copy of a value to a free Reading, in the order of the stream. Returns the Reading.
   [[nodiscard]] Reading& start(const void* value, std::size_t bytes, cudaStream_t stream) {
     Reading& reading = free_.empty() ? make() : *free_.back();
     check("cudaMemcpyAsync", cudaMemcpyAsync(reading.memory, value, bytes, cudaMemcpyDeviceToHost, stream));
@@ -43,7 +43,7 @@ class Readings {
     free_.pop_back();
     return reading;
   }
-  /// Makes a Reading free again. A copy that is still in flight to it comes before its next copy, in the order of the stream.
+  /// Makes a Reading free again. If its copy is still in flight, the next copy to it follows in the order of the stream.
   void take_back(Reading& reading) noexcept { free_.push_back(&reading); }
 
  private:
@@ -66,7 +66,7 @@ class Readings {
   }
 
   int device_;
-  std::deque<Reading> all_;  // a deque, as they must not move
+  std::deque<Reading> all_;  // a deque, as Readings must not move
   std::vector<Reading*> free_;
 };
 

@@ -10,8 +10,9 @@
 namespace pdp::cuda {
 
 /// Combines `count` elements of type T of several sources, in their order, and writes the result to every destination. Runs on a stream of
-/// the GPU `device`, which must reach all of them. Operation::combine(left, right) must be constexpr. Divides the result by `divisor`
-/// unless that is 1. A destination may be a source. There may be at most `most_sources` of either.
+/// the GPU `device`, which must be able to access all of this memory. Operation::combine(left, right) must be constexpr. Divides the result
+/// by `divisor` unless that is 1. A destination may be a source. Throws ConfigError if there are no sources, or more than `most_sources`
+/// sources or destinations.
 ///
 /// nvcc compiles the kernels; those of comm/operation.hpp come with the CMake target pdp::cuda. Pointers are to bytes, as nvcc does not
 /// compile a std::span of Float16*.
@@ -23,8 +24,8 @@ void reduce(int device, Stream stream, std::span<const std::byte* const> sources
 
 inline constexpr std::size_t most_sources = 64;
 
-/// The reductions with these operations. An explicit instantiation, in a source that includes kernels/reduce.cuh, compiles their kernels. A
-/// function names them because nvcc compiles no kernel that only a constant names.
+/// The reductions with these operations. An explicit instantiation, in a source that includes kernels/reduce.cuh, compiles their kernels.
+/// all() is a function because nvcc compiles no kernel that only a constant names.
 template <class T, class... Operations>
 struct Reductions {
   static std::array<Reduce*, sizeof...(Operations)> all() { return {&reduce<T, Operations>...}; }

@@ -14,9 +14,9 @@ namespace pdp::cuda {
 
 using Bytes = std::span<const std::byte>;
 
-/// A second stream of a device, for products with results that are needed late: the gradients of weights. It remembers what they read and
-/// write until the main stream waits for them. So an operation of the main stream waits only if it writes what they read or write, or reads
-/// what they write.
+/// A second stream of a device, for products with results that are needed late: the gradients of weights. It remembers the memory that
+/// these products read and write until the main stream waits for them. So an operation of the main stream waits only if it writes memory
+/// that they read or write, or reads memory that they write.
 class SideStream {
  public:
   explicit SideStream(int device) : device_{device} {
@@ -71,7 +71,7 @@ class SideStream {
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(main, end_, 0));
     forget();
   }
-  /// Forgets the products in flight, as after a recording that was given up.
+  /// Forgets the products in flight, for example after a recording that is discarded.
   void forget() {
     unmark();
     reads_.clear();
@@ -92,7 +92,7 @@ class SideStream {
 
   int device_;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;  // begin_: what the next product waits for; end_: behind the last product
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;  // begin_: the next product waits for it; end_: recorded after the last product
   const void* marked_ = nullptr;
   Bytes marked_output_;
   std::vector<Bytes> reads_, writes_;  // of products that the main stream has not waited for

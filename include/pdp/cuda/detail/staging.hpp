@@ -36,7 +36,7 @@ class Staging {
     return true;
   }
 
-  /// Gives copies to the stream. Waits if the device is still reading all pieces.
+  /// Starts a copy to the device, in the order of the stream. `from` may change on return. Waits if the device is still reading all pieces.
   void upload(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
     for (std::size_t done = 0; done < bytes;) {
       const std::size_t some = std::min(piece_bytes, bytes - done);
@@ -48,7 +48,7 @@ class Staging {
       done += some;
     }
   }
-  /// Waits until the stream has reached the copy, and copies.
+  /// Copies to the host. Waits until the stream has reached the copy.
   void download(const void* from, void* to, std::size_t bytes, cudaStream_t stream) {
     for (std::size_t done = 0; done < bytes;) {
       const std::size_t some = std::min(piece_bytes, bytes - done);
@@ -66,7 +66,7 @@ class Staging {
   static constexpr std::size_t piece_bytes = std::size_t{1} << 20, most_pieces = 64;
   struct Piece {
     void* memory = nullptr;
-    cudaEvent_t free = nullptr;  // recorded behind the last copy from or to it
+    cudaEvent_t free = nullptr;  // recorded after the last upload from this piece
   };
 
   static std::size_t pieces_for(std::initializer_list<std::size_t> bytes) {

@@ -16,7 +16,7 @@
 
 namespace pdp::cuda {
 
-/// Memory for the partial sums of a kernel's blocks, which its last block adds up; see kernels/sums.cuh.
+/// Memory for the partial sums of a kernel's blocks. The last block to finish adds them up; see kernels/sums.cuh.
 struct Partials {
   static constexpr unsigned most_blocks = 1024;
   static constexpr unsigned numbers = 2;  // partial sums of a block
@@ -25,8 +25,8 @@ struct Partials {
   unsigned* arrived = nullptr;  // number of blocks that have arrived; 0 between kernels
 };
 
-/// The state that all users of a device share: its stream, and the memory that its operations need. All of it is made at once, as nothing
-/// may be allocated while operations are recorded.
+/// The state that all users of a device share: its stream, and the memory that its operations need. The memory is made before operations
+/// are recorded, since nothing may be allocated during a recording.
 class State {
  public:
   explicit State(const DeviceOptions& options) : options_{options} {
@@ -66,6 +66,7 @@ class State {
   }
   /// Makes the stream wait for gradients of weights that read or write this memory.
   void join(Bytes memory) { side_.join(stream_, {}, {memory}); }
+  /// Returns the stream without joining it with the side stream.
   [[nodiscard]] cudaStream_t stream_as_it_is() const { return stream_; }
 
   /// Forgets the products on the side stream that the stream has not waited for.
@@ -78,8 +79,8 @@ class State {
     void* c;
     const void* bias;
   };
-  /// Does the same as Products::run(). The gradient of a weight is a product with a transposed left operand. It overlaps with the gradient
-  /// of the layer's input and with later work, unless the options forbid it.
+  /// Does the same as Products::run(). A product with a transposed left operand is the gradient of a weight. It runs on the side stream, so
+  /// it overlaps with the gradient of the layer's input and with later work, unless the options forbid that.
   bool run(const Product& product) {
     const ProductForm& form = product.form;
     const auto bytes = [](const void* data, Index elements, DType type) {

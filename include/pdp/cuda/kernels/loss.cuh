@@ -9,7 +9,7 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// The largest number of a row, and its first position. Each thread of the warp gets it.
+/// The largest number of a row, and its first position. largest_of_row() returns it in each thread of a warp.
 struct Largest {
   float value;
   Index at;
@@ -27,7 +27,7 @@ __device__ inline Largest largest_of_row(const T* x, Index cols) {
   }
   return best;
 }
-/// Returns the sum of exp(x - less) in each thread of the warp; in double, as on the host.
+/// Returns the sum of exp(x - less) over a row, in each thread of the warp. Adds in double, as on the host.
 template <class T>
 __device__ inline double exponentials_of_row(const T* x, Index cols, float less) {
   double total = 0;
@@ -43,7 +43,7 @@ struct Logits {
   __device__ const T* row(Index r) const { return data + r * cols; }
 };
 
-/// These return the first row of a warp, and the distance to its next one.
+/// first_row() returns the first row of a warp, rows_at_once() the distance to its next row.
 __device__ inline Index first_row() { return (Index{blockIdx.x} * block_threads + threadIdx.x) / warp_threads; }
 __device__ inline Index rows_at_once() { return Index{gridDim.x} * (block_threads / warp_threads); }
 
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, 
   }
 }
 
-/// Does the same as cpu::softmax_cross_entropy_of_parts. `parts` holds those of `ranks` ranks.
+/// Does the same as cpu::softmax_cross_entropy_of_parts. `parts`: the parts of `ranks` ranks, in rank order.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
     softmax_cross_entropy_of_parts(Logits<T> logits, Index first, const float* parts, Index ranks, const double* row_scale, T* gradient,

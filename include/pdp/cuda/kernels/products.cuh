@@ -13,8 +13,8 @@ namespace pdp::cuda {
 
 namespace detail {
 
-/// Computes c (+)= left right. `bias` is what the form's epilogue adds. With an epilogue, returns false and does nothing if cuBLASLt has no
-/// kernel for it, or if the product is empty.
+/// Computes c = left right, or c += left right if the form accumulates. `bias`: the vector that the form's epilogue adds. With an epilogue,
+/// returns false and does nothing if cuBLASLt has no kernel for it, or if the product is empty.
 template <class T, class C>
 bool product(const Device& device, ProductForm form, Matrix<const T> left, Matrix<const T> right, Matrix<C> c, const void* bias = nullptr) {
   const std::size_t bytes = static_cast<std::size_t>(stored(c).size()) * sizeof(C);

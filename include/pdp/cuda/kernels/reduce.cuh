@@ -19,7 +19,7 @@ struct Places {
   int count;
 };
 
-/// Combines 16-bit numbers as floats and rounds after each operation, as the host does.
+/// Combines the sources element by element. Combines 16-bit numbers as floats and rounds after each operation, as the host does.
 template <class Operation, class T>
 __global__ void __launch_bounds__(block_threads)
     reduce(const __grid_constant__ Places<const T> sources, const __grid_constant__ Places<T> destinations, Index count, int divisor) {

@@ -17,7 +17,7 @@ __device__ inline T sum_of_warp(T value) {
   return value;
 }
 
-/// Returns the sum over a block of block_threads, in its first thread.
+/// Returns the sum over a block of block_threads threads, in its first thread.
 __device__ inline double sum_of_block(double value) {
   __shared__ double of_warps[block_threads / warp_threads];
   value = sum_of_warp(value);
@@ -30,7 +30,7 @@ __device__ inline double sum_of_block(double value) {
   return sum;
 }
 
-/// Returns whether this block arrives last. If so, it may read the results of the others in `partials`, and must reset `arrived`. All
+/// Returns whether this block arrives last. If so, it may read the results of the other blocks in `partials`, and must reset `arrived`. All
 /// threads of a block make this call, with their number in `thread`.
 __device__ inline bool arrives_last(Partials partials, unsigned thread) {
   __shared__ unsigned is_last;

@@ -14,8 +14,8 @@ namespace pdp::cuda {
 
 namespace kernel {
 
-/// Pointers as a kernel argument, which is read in place (__grid_constant__). Otherwise each thread would copy them to its own memory, as
-/// they are indexed.
+/// Pointers as a kernel argument, which is read in place (__grid_constant__). Otherwise each thread would copy the array to its own memory,
+/// since it is indexed.
 template <class T>
 struct Pointers {
   T* at[most_gradients];
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(block_threads)
   static_assert(std::is_trivially_copyable_v<Step>, "pdp: constants() of a rule must return a trivially copyable type for a GPU");
   static_assert(Fields == 0 || sizeof(State) == Fields * sizeof(float));
   if (numbers->skips) return;
-  // Once a block: the constants of a step, such as two powers in double, cost more than the update of an element.
+  // Computed once a block: the constants of a step, such as two powers in double, cost more than the update of an element.
   alignas(Step) __shared__ unsigned char memory[sizeof(Step)];
   if (threadIdx.x == 0) new (memory) Step(constants(rule, numbers->info));
   __syncthreads();

@@ -24,7 +24,7 @@
 namespace pdp {
 
 PDP_INLINE LineFile::LineFile(std::string path) : path_{std::move(path)} {
-  open_standard_streams();  // otherwise the file might get one of their numbers
+  open_standard_streams();  // otherwise the file might get one of their descriptors
   report_file_size_limit();
   int descriptor = open(O_NONBLOCK);                                 // does not wait for the reader of a pipe
   if (descriptor < 0 && errno == EWOULDBLOCK) descriptor = open(0);  // waits until another program returns its lease on the file

@@ -34,13 +34,13 @@ constexpr std::array activities{Activity{"forward", "#4e79a7"},
                                 Activity{"update", "#f28e2b"},
                                 Activity{"start", "#e15759"},
                                 Activity{"wait", "#bab0ac"}};
-/// Returns the activity of an instruction. An operation that computes has an activity of its own name; a call is a "start" or a "wait".
+/// Returns the activity of an operation. An operation that computes has an activity of its own name; a call is a "start" or a "wait".
 PDP_INLINE const Activity& activity_of(plan::Op op) {
   const std::string_view wanted = !plan::is_call(op) ? name(op) : plan::is_start(op) ? "start" : "wait";
   return *std::find_if(activities.begin(), activities.end(), [wanted](const Activity& each) { return each.name == wanted; });
 }
 
-/// Returns the largest of 1, 2, 5, 10, 20, ... microseconds that fits into `seconds` at least six times.
+/// Returns the distance between ticks, in seconds: the largest of 1, 2, 5, 10, 20, ... microseconds that fits into `seconds` six times.
 PDP_INLINE double tick(double seconds) {
   double best = 1e-6, power = 1e-6;
   while (power < seconds) {
