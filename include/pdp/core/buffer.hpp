@@ -14,14 +14,15 @@ namespace pdp {
 /// The alignment of buffers and tensors in bytes: a cache line, and the widest vector register of a CPU.
 constexpr std::size_t alignment = 64;
 
-/// Rounds a count of elements up to a multiple of `alignment` bytes, so that the next tensor in an arena is aligned, too.
+/// Rounds a count of elements up to a multiple of `alignment` bytes, so that the next tensor in the same memory is aligned, too.
 template <class T>
 constexpr Index padded(Index elements) {
   constexpr Index block = std::max<Index>(1, as_index(alignment / sizeof(T)));
   return (elements + block - 1) / block * block;
 }
 
-/// Owns memory for trivial elements, aligned and zero at first. Its size is fixed; a moved-from Buffer is empty.
+/// An array of trivial elements in memory that it owns, aligned to `alignment` and zero at first. Its size is fixed; a moved-from Buffer is
+/// empty.
 template <class T>
 class Buffer {
  public:

@@ -12,11 +12,12 @@
 
 namespace pdp {
 
-/// Memory of a device. Owns it; zero at first. Has data(), size() and span().
+/// An array in a device's memory, which it owns. Zero at first. Has data(), size() and span().
 template <class D, class T>
 using DeviceMemory = decltype(allocate<T>(std::declval<const D&>(), Index{}));
 
-/// A value that is being copied from a device to the host. Has is_there(), and get(), which waits for it.
+/// A value that is being copied from a device to the host. is_there() returns whether the copy is complete; get() waits for it and returns
+/// the value.
 template <class D, class T>
 using DeviceRead = decltype(read_later(std::declval<const D&>(), static_cast<const T*>(nullptr)));
 
@@ -31,7 +32,7 @@ struct NoOperations {
 ///
 /// Pointers, spans and matrices are in the device's memory unless a comment says "host". Operations are asynchronous and run in the order
 /// of the calls. So results stay in the device's memory, too; only on_host() and get() of read_later() wait for them. Callers must not rely
-/// on exceptions for values in that memory: if a class has no logit, a CPU throws LabelError, and a GPU makes the loss NaN.
+/// on exceptions for wrong values in device memory: if a class has no logit, a CPU throws LabelError, and a GPU makes the loss NaN.
 ///
 /// gemm: c (+)= a b, gemm_nt: c (+)= a b^T, gemm_tn: c (+)= a^T b. (+)= adds to the output if `accumulate` is true, and overwrites it
 /// otherwise. Sums over many rows, such as the gradient of a parameter, are in Accumulated<T>.
@@ -44,14 +45,14 @@ concept Device = std::copyable<D> &&
   { D::uses_host_memory } -> std::convertible_to<bool>;  // the device can read host memory in place
   { allocate<T>(device, Index{}).span() } -> std::same_as<std::span<T>>;
   zero(device, written);
-  upload(device, read, values);  // `read`: in host memory, may change on return
-  reserve_uploads(device, {std::size_t{}, std::size_t{}});
+  upload(device, read, values);                             // `read` is in host memory; the caller may change it after the call
+  reserve_uploads(device, {std::size_t{}, std::size_t{}});  // prepares for uploads of these sizes, in bytes
   { takes_at_once(device, {std::size_t{}, std::size_t{}}) } -> std::same_as<bool>;  // whether uploads of these sizes start without a wait
   copy(device, read, values);                                                       // within the device; elements of any type
-  on_host(device, read);                                                            // waits; the values as a range in host memory
+  on_host(device, read);                                                            // waits; returns the values as a range in host memory
   { read_later(device, static_cast<const StepNumbers*>(numbers)).get() } -> std::convertible_to<StepNumbers>;
   { read_later(device, static_cast<const StepNumbers*>(numbers)).is_there() } -> std::same_as<bool>;
-  store(device, T{}, values);  // writes one small value
+  store(device, T{}, values);  // writes one small value, which the host gives
   fill_uniform(device, random::Key{}, double{}, random::Elements{}, written);
 
   gemm(device, in, in, out, accumulate);
@@ -81,8 +82,8 @@ concept Device = std::copyable<D> &&
   scale_loss(device, numbers, history);
   apply_gradient_rule(device, numbers, history, GradientRule{});
 
-  // body() calls the same operations whenever the key is the same. So a device may record them and replay the record instead of calling
-  // body().
+  // replay(device, recordings, key, body): body() calls the same operations whenever the key is the same. So a device may record them and
+  // replay the record instead of calling body().
   replay(device, recordings, std::span<const Index>{}, detail::NoOperations{});
 };
 

@@ -20,7 +20,7 @@ class BFloat16 {
   constexpr BFloat16() = default;
   constexpr explicit BFloat16(float value) {
     const std::uint32_t bits = bits_of(value);
-    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could turn it into an infinity
+    const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;  // rounding could turn a NaN into an infinity
     bits_ = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
   }
   constexpr explicit BFloat16(std::integral auto value) : BFloat16{static_cast<float>(value)} {}
@@ -38,6 +38,7 @@ using Accumulated = std::conditional_t<sizeof(T) == 2, float, T>;
 /// Element types of messages between ranks and of files. The values are part of the wire format.
 enum class DType : std::uint8_t { byte = 0, int32 = 1, int64 = 2, float32 = 3, float64 = 4, int8 = 5, float16 = 6, bfloat16 = 7 };
 
+/// Returns the name of an element type, such as "float32".
 constexpr const char* name(DType type) {
   switch (type) {
     case DType::byte:
@@ -103,6 +104,7 @@ concept Element = requires {
   detail::DTypeOf<T>::value;
 };
 
+/// The DType of a C++ type.
 template <Element T>
 constexpr DType dtype_of = detail::DTypeOf<T>::value;
 

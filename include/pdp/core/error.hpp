@@ -76,7 +76,7 @@ class ShapeError : public Error {
   ~ShapeError() override;
 };
 
-/// A setting that cannot work: an empty world, a batch larger than the set.
+/// A setting that cannot work: an empty world, a batch larger than the training set.
 class ConfigError : public Error {
  public:
   explicit ConfigError(const std::string& message);
@@ -132,7 +132,7 @@ class ParametersDiffer : public Error {
   ~ParametersDiffer() override;
 };
 
-/// A failure between ranks. A communicator that has thrown one of these stays aborted.
+/// A failure of the communication between ranks. A communicator that has thrown one of these stays aborted.
 class CommunicationError : public Error {
  public:
   explicit CommunicationError(const std::string& message);

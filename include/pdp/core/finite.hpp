@@ -22,7 +22,7 @@ constexpr auto bits_of(T value) {
   auto bits = std::bit_cast<Bits>(value);
 #ifndef __CUDA_ARCH__
   if constexpr (assumes_finite)
-    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or the compiler may infer from the type that they are not NaN
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or the compiler may infer from T that they are not those of a NaN
 #endif
   return bits;
 }
@@ -84,7 +84,7 @@ constexpr T not_a_number() {
   auto bits = static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1);
 #ifndef __CUDA_ARCH__
   if constexpr (assumes_finite)
-    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang treats the impossible constant as undefined
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang treats a constant that it assumes impossible as undefined
 #endif
   return std::bit_cast<T>(bits);
 }

@@ -12,14 +12,14 @@
 
 namespace pdp {
 
-/// A class for which the model has no output.
+/// A label, the class number of a sample, for which the model has no output.
 class LabelError : public ConfigError {
  public:
   /// `sample` names the sample, as in "row 3 of a batch".
   LabelError(const std::string& sample, Index row, std::int64_t label, Index outputs);
   ~LabelError() override;
 
-  /// Returns the row of the batch, from 0.
+  /// Returns the number of the row in the batch, from 0.
   [[nodiscard]] Index row() const noexcept { return row_; }
   /// Returns the same error with another name for the sample.
   [[nodiscard]] LabelError of(const std::string& sample) const { return {sample, row_, label_, outputs_}; }
@@ -34,7 +34,7 @@ namespace detail {
 [[noreturn, gnu::cold]] void refuse_label(Index row, std::int64_t label, Index logits);
 }  // namespace detail
 
-/// Returns the class of a row. Throws LabelError if it has no logit.
+/// Returns the class of a row. Throws LabelError if the class has no logit: if it is not in [0, logits).
 inline Index label_of(std::span<const std::int32_t> classes, Index row, Index logits) {
   const std::int32_t label = classes[as_size(row)];
   if (label < 0 || label >= logits) detail::refuse_label(row, label, logits);

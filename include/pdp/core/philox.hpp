@@ -5,6 +5,7 @@
 
 namespace pdp::random {
 
+/// 128 random bits.
 using Block = std::array<std::uint32_t, 4>;
 
 /// Philox4x32-10: ten rounds, unrolled by recursion, map a 128-bit counter and a 64-bit key to 128 random bits. The result depends on

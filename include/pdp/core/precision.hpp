@@ -7,8 +7,8 @@
 
 namespace pdp {
 
-/// The element types in which a model is trained: of the layers' arithmetic, of the optimizer's parameters, and of the reduction of
-/// gradients.
+/// The element types in which a model is trained: `Compute` for the layers' arithmetic, `Master` for the optimizer's parameters, `Reduce`
+/// for the reduction of gradients.
 template <class Compute, class Master = Compute, class Reduce = Master>
 struct Precision {
   using compute = Compute;
@@ -21,9 +21,9 @@ using Float64 = Precision<double>;
 /// Layers compute in bfloat16, on rounded copies of parameters that are kept as floats. Gradients of parameters are floats. Micikevicius et
 /// al., "Mixed precision training", ICLR 2018.
 using MixedBfloat16 = Precision<BFloat16, float>;
-/// The same in float16: 11 bits of precision instead of 8, but a small range, so losses are scaled (see LossScaling).
+/// As MixedBfloat16, but in float16: 11 bits of precision instead of 8, but a small range, so losses are scaled (see LossScaling).
 using MixedFloat16 = Precision<Float16, float>;
-/// Gradients are rounded to bfloat16 before the reduction over ranks and added in it: half the bytes, 8 bits of precision.
+/// Gradients are rounded to bfloat16 before the reduction over ranks and added in bfloat16: half the bytes, 8 bits of precision.
 using Bfloat16Gradients = Precision<float, float, BFloat16>;
 
 /// A precision that the engine supports: one floating-point type throughout, or float masters with layers that compute in 16 bits,

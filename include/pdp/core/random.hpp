@@ -42,9 +42,9 @@ constexpr std::uint64_t hash(std::string_view name) {
 /// Returns the integer itself.
 constexpr std::uint64_t hash(std::integral auto number) { return static_cast<std::uint64_t>(number); }
 
-/// Returns the key of a stream: a seed, then the parts that distinguish the stream from others of that seed, in order. A part is a name
-/// (hashed) or an integer. key = mix(seed), then key = mix(key xor part) for each part. E.g. make_key(seed, "0.weight"), make_key(seed,
-/// "dropout", step, layer).
+/// Returns the key of a stream, made from a seed and, in order, the parts that distinguish the stream from others of that seed. A part is a
+/// name (hashed) or an integer. key = mix(seed), then key = mix(key xor part) for each part. Examples: make_key(seed, "0.weight"),
+/// make_key(seed, "dropout", step, layer).
 template <class... Parts>
 constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
   Key key{mix(seed)};
@@ -52,7 +52,7 @@ constexpr Key make_key(std::uint64_t seed, const Parts&... parts) {
   return key;
 }
 
-/// Returns the 128 bits at one position of the stream. The counter is `low` + 2^64 `high`.
+/// Returns the 128 bits at position `low` + 2^64 `high` of the stream.
 constexpr Block bits(Key key, std::uint64_t low, std::uint64_t high = 0) {
   const auto word = [](std::uint64_t value, int which) { return static_cast<std::uint32_t>(value >> (32 * which)); };
   return philox({word(low, 0), word(low, 1), word(high, 0), word(high, 1)}, {word(key.value, 0), word(key.value, 1)});
@@ -115,11 +115,12 @@ struct Elements {
 template <std::floating_point T = float>
 T normal(Key key, Index element) {
   const Block block = bits(key, static_cast<std::uint64_t>(element / 2));
-  const double radius = std::sqrt(-2 * std::log1p(-uniform_in<double>(block, 0)));  // the logarithm of 1 - u, which is never 0
+  const double radius = std::sqrt(-2 * std::log1p(-uniform_in<double>(block, 0)));  // log(1 - u); 1 - u is never 0
   const double angle = 2 * std::numbers::pi * uniform_in<double>(block, 1);
   return static_cast<T>(radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle)));
 }
 
+/// Fills `values` with normal() of the elements first, first + 1, ....
 template <std::floating_point T>
 void fill_normal(Key key, Index first, std::span<T> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = normal<T>(key, first + as_index(i));
@@ -137,6 +138,7 @@ class Stream {
  public:
   explicit Stream(Key key) : key_{key} {}
 
+  /// Returns the next 64 random bits.
   std::uint64_t next();
 
   /// Returns each number of [0, bound) with the same probability. `bound` must be 1 or more.

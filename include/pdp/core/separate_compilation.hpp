@@ -6,9 +6,9 @@
 /// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp. If its ranks are processes,
 ///   it compiles src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp. If it reads or writes safetensors files,
 ///   it compiles src/safetensors.cpp.
-/// - PDP_SEPARATE_CORE leaves out those of src/core, PDP_SEPARATE_LAUNCH those that start processes, and PDP_SEPARATE_TCP and its siblings
-///   those of one backend or file format. CMake's targets define these (pdp::pdp the first, pdp::tcp the others) and link libraries with
-///   the definitions.
+/// - PDP_SEPARATE_CORE leaves out the definitions of src/core, PDP_SEPARATE_LAUNCH those that start processes, and PDP_SEPARATE_TCP and its
+///   siblings those of one backend or file format. CMake's targets define these macros and link libraries with the definitions: pdp::pdp
+///   defines PDP_SEPARATE_CORE, and pdp::tcp also PDP_SEPARATE_LAUNCH and PDP_SEPARATE_TCP.
 ///
 /// The definitions of a header are in the folder source/ beside it, in a header of the same name; those of a backend are in its source.hpp.
 #ifdef PDP_SEPARATE_COMPILATION

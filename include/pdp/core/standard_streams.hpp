@@ -17,7 +17,7 @@ void write_standard_output(std::string_view words);
 /// Throws FileError as write_standard_output() does if output printed so far cannot be written.
 void check_standard_output();
 
-/// Clears the line of the terminal at standard error, which may show a progress bar. Called before a line is printed.
+/// Clears the line of the terminal at standard error, which may show a progress bar. Call this before printing a line.
 void clear_terminal_line();
 
 }  // namespace pdp

@@ -29,7 +29,7 @@ struct LossSums {
 };
 static_assert(sizeof(LossSums) == 2 * sizeof(double));  // ranks reduce them as two numbers
 
-/// Numbers through which the operations of a step pass results to each other, in the device's memory. So no operation waits until the host
+/// Numbers in the device's memory, through which the operations of a step pass results to each other. So no operation waits until the host
 /// knows the result of another.
 struct StepNumbers {
   // Known when the step begins.
@@ -77,8 +77,8 @@ constexpr void scale_loss(Numbers& numbers, const StepHistory& history) {
 }
 
 /// Decides how a gradient is applied, by its squared norm in `numbers`. Skips the step if the norm is not finite and
-/// `rule.skips_non_finite` is set. Otherwise scales the gradient down to a norm of `rule.clip_norm`, as torch.nn.utils.clip_grad_norm_
-/// does. Also adapts the loss scale.
+/// `rule.skips_non_finite` is set. Otherwise scales a gradient with a larger norm than `rule.clip_norm` down to that norm, as
+/// torch.nn.utils.clip_grad_norm_ does. Adapts the loss scale if `rule.scales` is set.
 template <class Numbers>
 constexpr void apply_gradient_rule(Numbers& numbers, StepHistory& history, const GradientRule& rule) {
   numbers.info.number -= history.skipped;

@@ -6,6 +6,7 @@
 
 namespace pdp::cpu {
 
+/// Computes y = max(x, 0), elementwise; NaN stays NaN. y may be x.
 template <class T>
 void relu(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
 
@@ -13,6 +14,7 @@ void relu(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
 template <class T>
 void relu_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 
+/// Computes y = tanh(x), elementwise. y may be x.
 template <class T>
 void hyperbolic_tangent(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
 

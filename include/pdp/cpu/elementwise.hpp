@@ -9,7 +9,7 @@ namespace pdp::cpu {
 
 namespace detail {
 
-/// These load and store one register of numbers: a full one, or the last numbers of a loop.
+/// These load and store one register of numbers: WholeLanes all lanes, SomeLanes the first `some` lanes, for the last numbers of a loop.
 template <class V>
 struct WholeLanes {
   using T = typename V::Number;
@@ -26,11 +26,12 @@ struct SomeLanes {
 
 }  // namespace detail
 
-/// The smallest parts of a loop that are worth a thread, in numbers: for cheap and for costly operations on each number.
+/// The smallest numbers of elements that are worth a thread, in a loop with cheap and in one with costly operations.
 inline constexpr Index least_part = 32 * 1024, least_costly_part = 8 * 1024;
 
-/// Calls body.operator()<V>(i, io) for numbers begin to end - 1, V::count at a time from number i on. The body moves them by io.load(from)
-/// and io.store(lanes, to). Each number goes through the same operations, regardless of its position.
+/// Applies the body to elements begin to end - 1, as many at a time as a register has lanes. Each call body.operator()<V>(i, io) is for
+/// V::count elements from element i on, the last call possibly for fewer. The body reads them by io.load(from) and writes them by
+/// io.store(lanes, to). Each element goes through the same operations, regardless of its position.
 template <class T, class Body>
 void elementwise(const Cpu& cpu, Index begin, Index end, Body body) {
   with_simd(cpu.simd(), [=]<Simd S>() {
@@ -41,7 +42,7 @@ void elementwise(const Cpu& cpu, Index begin, Index end, Body body) {
   });
 }
 
-/// Does the same for numbers 0 to count - 1, on all threads.
+/// Does the same for elements 0 to count - 1, on all threads, in parts of at least `least` elements.
 template <class T, class Body>
 void elementwise(const Cpu& cpu, Index count, Body body, Index least = least_part) {
   in_parts(cpu, count, least, [&](Index begin, Index end) { elementwise<T>(cpu, begin, end, body); });

@@ -17,16 +17,17 @@ template <class T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
                            Matrix<T> gradient, LossSums* sums);
 
-/// Computes the part of each row's cross-entropy that depends on some columns of the logits, those from `first` on, of `columns` in all. A
-/// row of `part` has four numbers: the largest logit; the sum of exp(logit - largest) of the others; the logit of the row's class, or 0 if
-/// another part has it; and whether the largest logit is that of the class. Throws LabelError if a class has no logit.
+/// Computes the part of each row's cross-entropy that depends on some columns of the logits. `logits` holds these columns, which start at
+/// number `first`; all parts together have `columns`. A row of `part` has four numbers: the largest logit; the sum of exp(logit - largest)
+/// of the others; the logit of the row's class, or 0 if another part has it; and 1 if the largest logit is that of the class, otherwise 0.
+/// Throws LabelError if a class is not in [0, columns).
 template <class T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
                   Matrix<T> part);
 
-/// Computes softmax_cross_entropy() for logits with columns divided into parts, from the results of softmax_part() for all parts, in the
-/// order of their columns. `logits` and `gradient` hold the columns from `first` on. Sums are joined as in Milakov and Gimelshein, "Online
-/// normalizer calculation for softmax", arXiv:1805.02867.
+/// Computes softmax_cross_entropy() for logits with columns divided into parts, from the results of softmax_part() for all parts. `parts`
+/// is [parts * rows, 4]: the rows of one part after those of another, in the order of the columns. `logits` and `gradient` hold the columns
+/// from `first` on. Sums are joined as in Milakov and Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867.
 template <class T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                     Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums);

@@ -13,7 +13,8 @@
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/tag.hpp>
 
-/// The memory of a CPU is host memory, so a transfer between the two is a copy or does nothing.
+/// The operations of pdp::Device (core/device.hpp) on memory. The memory of a CPU is host memory, so a transfer between the two is a copy
+/// or does nothing.
 namespace pdp::cpu {
 
 template <class T>
@@ -62,7 +63,7 @@ void store(const Cpu&, const T& value, T* to) {
   *to = value;
 }
 
-/// Fills `values` with uniform numbers in [-bound, bound), each a function of its element number.
+/// Fills `values` with uniform numbers in [-bound, bound). Value i is a function of the key and the element number elements[i].
 template <class T>
 void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values);
 
@@ -72,6 +73,7 @@ void replay(const Cpu&, Cpu::Recordings&, std::span<const Index>, Body&& body) {
   body();
 }
 
+/// These call the functions of the same names in core/step_state.hpp.
 void scale_loss(const Cpu&, StepNumbers* numbers, const StepHistory* history);
 void apply_gradient_rule(const Cpu&, StepNumbers* numbers, StepHistory* history, const GradientRule& rule);
 

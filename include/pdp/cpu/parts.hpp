@@ -16,9 +16,9 @@ void in_parts(const Cpu& cpu, Index count, Index least, void (*body)(const void*
 
 }  // namespace detail
 
-/// Calls body(begin, end) for parts that together cover 0 to count - 1, on the threads that `cpu` may use. If there are several, each but
-/// the last has at least `least` elements (at least 1), since a waiting thread takes microseconds to start. The body must not throw, and
-/// its results must not depend on the boundaries of the parts.
+/// Calls body(begin, end) for parts that together cover 0 to count - 1, on the threads that `cpu` may use. If there are several parts, each
+/// but the last has at least `least` elements, since a waiting thread takes microseconds to start. `least` must be 1 or more. The body must
+/// not throw, and its results must not depend on the boundaries of the parts.
 template <class Body>
 void in_parts(const Cpu& cpu, Index count, Index least, const Body& body) {
   const auto call = [](const void* context, Index begin, Index end) { (*static_cast<const Body*>(context))(begin, end); };

@@ -14,14 +14,15 @@ void add_row(const Cpu& cpu, const T* row, Matrix<T> rows);
 template <class T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate);
 
-/// Computes out = left + right, elementwise. `out` may be one of them.
+/// Computes out = left + right, elementwise. `out` may be `left` or `right`.
 template <class T>
 void add(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 
-/// Adds the squared norm to *sum. The sum is in double, so for floats it is finite if all of them are.
+/// Adds the squared norm of the values to *sum. Adds in double, so the result for floats is finite if all values are.
 template <class T>
 void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum);
 
+/// Computes to = from.
 template <class T>
 void copy(const Cpu&, Matrix<const T> from, Matrix<T> to);
 

@@ -16,7 +16,7 @@ struct Cpu {
   static constexpr bool uses_host_memory = true;
   struct Recordings {};
 
-  int threads = 1;  // for products and long loops; needs a oneDNN with OpenMP
+  int threads = 1;  // for products and long loops; more than 1 needs a oneDNN with OpenMP
   Products products = Products::best;
   std::optional<Simd> registers{};  // default: the widest
 

@@ -13,10 +13,10 @@
 
 namespace pdp::cpu {
 
-/// Applies an optimizer's rule to `parameters` in one pass; does nothing if `numbers` skips the step. The gradient is the sum of the arrays
-/// at `gradients`, added in that order, times the factor in `numbers`. There is at least one array, and each is as long as `parameters`.
-/// Also writes the new parameters to `copies`. `state` holds Fields numbers for each parameter, field after field; it is empty if the rule
-/// keeps none. Denormals count as zero throughout.
+/// Applies an optimizer's rule to `parameters` in one pass; does nothing if numbers->skips. The gradient is the sum of the arrays at
+/// `gradients`, added in that order, times the factor in `numbers`. There is at least one array, and each is as long as `parameters`. Also
+/// writes the new parameters to `copies`. `state` holds Fields numbers for each parameter, field after field; it is empty if the rule keeps
+/// none. Denormals count as zero throughout.
 template <std::size_t Fields, class T, class Rule>
 void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::span<T> parameters, std::span<const T* const> gradients,
             std::span<T> state, std::span<T* const> copies = {}) {

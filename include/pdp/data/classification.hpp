@@ -18,8 +18,8 @@ struct Classification {
 /// for the NIPS 2003 variable selection benchmark".
 ///
 /// Half of the dimensions are informative, the others noise. Each class has ten clusters. The centre of a cluster is a corner of a cube in
-/// the informative dimensions. Its points are normally distributed and mixed by a matrix of the cluster. One label in a hundred is drawn at
-/// random.
+/// the informative dimensions. Each of its points is the centre plus a normally distributed vector times a random matrix of the cluster.
+/// One label in a hundred is drawn at random.
 struct SyntheticClassification {
   Index samples = 10'000;  // at least 10; the first tenth is the training set, the last tenth the test set
   Index width = 1024;      // values per sample

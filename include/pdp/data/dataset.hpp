@@ -24,9 +24,10 @@ concept TargetElement = std::same_as<T, std::int32_t> || std::same_as<T, float>;
 /// A set of samples, numbered 0 .. size() - 1. A sample has `sample_shape()` floats and a target of `target_shape()` elements (Shape{1} for
 /// a class number).
 ///
-/// gather copies the samples listed in `which`, in that order, ready for a step (normalised). `x` is [which.size(), sample_shape()] and `y`
-/// is [which.size(), target_shape()], both row-major. It throws ShapeError if a span has the wrong size or a number is out of range. It is
-/// const and may be called on another thread. The loader and the user each keep a copy of the dataset, so copies must be cheap.
+/// gather copies the samples listed in `which` and their targets, in that order. Values that need normalisation are normalised here. `x` is
+/// [which.size(), sample_shape()] and `y` is [which.size(), target_shape()], both row-major. It throws ShapeError if a span has the wrong
+/// size or a number in `which` is out of range. It is const and may be called on another thread. The loader and the user each keep a copy
+/// of the dataset, so copies must be cheap.
 template <class D>
 concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
     requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y) {

@@ -38,16 +38,19 @@ enum class ElementType : std::uint8_t {
   unknown
 };
 
+/// The name of an element type in a file, and its size.
 struct ElementTypeInfo {
   std::string_view name;
   std::size_t bits;  // per element; 0 if unknown
 };
 
+/// Indexed by ElementType.
 inline constexpr std::array<ElementTypeInfo, 23> element_types{
     {{"F64", 64},    {"F32", 32},        {"F16", 16},        {"BF16", 16},   {"I64", 64},    {"I32", 32}, {"I16", 16},    {"I8", 8},
      {"U64", 64},    {"U32", 32},        {"U16", 16},        {"U8", 8},      {"BOOL", 8},    {"C64", 64}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
      {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},   {"unknown", 0}}};
 
+/// Returns the name and the size of an element type.
 constexpr const ElementTypeInfo& info(ElementType type) { return element_types[as_size(type)]; }
 
 /// Returns the type with this name, or ElementType::unknown if there is none.
@@ -69,6 +72,7 @@ struct BFloat16 {
   friend constexpr bool operator==(BFloat16, BFloat16) = default;
 };
 
+/// The element type that corresponds to a C++ type; nullopt if there is none.
 template <class T>
 inline constexpr std::optional<ElementType> element_type_of = std::nullopt;
 template <>

@@ -13,8 +13,8 @@ namespace pdp::data {
 /// Returns whether the input begins with the magic number of gzip (RFC 1952).
 bool is_gzip(const Input& input);
 
-/// Decompresses a gzip file (RFC 1952) piece by piece: its members one after another. Zero bytes between or after members (tape padding)
-/// are skipped.
+/// Decompresses the members of a gzip file (RFC 1952) one after another, piece by piece. Borrows the Input. Zero bytes between or after
+/// members (tape padding) are skipped.
 ///
 /// Throws FileError for a truncated member, a wrong checksum or length, and any other bytes after a member. The gzip program ignores such
 /// bytes with a warning. Here they are an error, because a file that contains garbage is probably damaged.
@@ -31,11 +31,13 @@ class GzipBytes {
   std::unique_ptr<State> state_;
 };
 
-/// Reads a file sequentially, and decompresses it if it is a gzip file. This is detected from the contents, not the name.
+/// Reads a file sequentially. Decompresses it if it begins with gzip's magic number, whatever its name. Borrows the Input. Throws FileError
+/// as GzipBytes does.
 class UnpackedBytes {
  public:
   explicit UnpackedBytes(const Input& input);
 
+  /// Returns whether the file is a gzip file.
   [[nodiscard]] bool is_packed() const { return packed_.has_value(); }
 
   /// Fills `bytes` and returns the number of bytes read, which is less than bytes.size() only at the end.

@@ -25,6 +25,7 @@ class InMemory {
   [[nodiscard]] Shape sample_shape() const { return sample_shape_; }
   [[nodiscard]] Shape target_shape() const { return target_shape_; }
 
+  /// Copies samples as described by the concept Dataset.
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const;
 
  private:

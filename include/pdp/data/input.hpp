@@ -39,7 +39,7 @@ class Input {
   std::uint64_t size_ = 0;
 };
 
-/// Reads an Input sequentially, from its beginning.
+/// Reads an Input sequentially, from its beginning. Borrows the Input.
 class InputBytes {
  public:
   explicit InputBytes(const Input& input) : input_{&input} {}

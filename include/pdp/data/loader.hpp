@@ -17,7 +17,7 @@ template <TargetElement Target>
 struct Batch {
   std::span<const float> x;          // [rows, sample_shape]
   std::span<const Target> y;         // [rows, target_shape]
-  Index step = 0;                    // within the epoch, from 0
+  Index step = 0;                    // number of the global batch within the epoch, from 0
   Index rows = 0;                    // of this share; may be 0
   Index global_rows = 0;             // of all shares together
   std::span<const Index> samples{};  // the sample numbers of the rows
@@ -56,7 +56,7 @@ extern template class Prefetch<float>;
 
 }  // namespace detail
 
-/// Prefetches the shares of a shard: gathers the next share on its own thread while the caller uses the current one.
+/// Prefetches one shard's share of every batch: gathers the next share on its own thread while the caller uses the current one.
 ///
 /// The constructor allocates two buffers for the largest share; nothing is allocated afterwards. Only one thread at a time may call a
 /// Loader. The destructor waits only for a gather in progress.

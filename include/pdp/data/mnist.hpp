@@ -28,6 +28,7 @@ class Digits {
   [[nodiscard]] Shape sample_shape() const { return Shape{pixels}; }
   [[nodiscard]] Shape target_shape() const { return Shape{1}; }
 
+  /// Copies samples as described by the concept Dataset, with normalised values.
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const;
 
   /// Returns digits [first, last) of these, sharing the memory. Throws ShapeError unless 0 <= first <= last <= size().

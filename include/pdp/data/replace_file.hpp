@@ -13,8 +13,8 @@ namespace pdp::data {
 /// one, never a mixture. Without commit() the destructor discards the new file. A symbolic link at `path` is replaced, not followed.
 ///
 /// Until commit() the new file has no name, so a process that is killed leaves nothing behind. On file systems without unnamed files (NFS)
-/// it is `path`.HOST.PID.NUMBER.new. The next process that writes the same path removes such files of writers that have ended. A live
-/// writer holds a lock (flock) on its file.
+/// its name is `path`.HOST.PID.NUMBER.new. The next process that writes the same path removes such files if their writers have ended. A
+/// live writer holds a lock (flock) on its file.
 class ReplaceFile {
  public:
   /// Throws FileError if no file can be created beside `path`, or `path` is a directory or a device.
@@ -35,7 +35,8 @@ class ReplaceFile {
   std::unique_ptr<NewFile> file_;
 };
 
-/// Throws FileError if a ReplaceFile for `path` could not be created now. A program calls it to fail before it computes what it will write.
+/// Throws FileError if a ReplaceFile for `path` could not be created now. Call this before a long computation, so that a path that cannot
+/// be written fails early.
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace pdp::data

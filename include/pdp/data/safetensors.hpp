@@ -18,8 +18,8 @@
 #include <pdp/data/safetensors_reader.hpp>
 #include <pdp/data/safetensors_writer.hpp>
 
-/// Reads and writes safetensors files (https://huggingface.co/docs/safetensors): 8 bytes with the length of the header, the header in JSON,
-/// the tensors.
+/// Reads and writes safetensors files (https://huggingface.co/docs/safetensors). A file holds the length of the header (8 bytes), the
+/// header (JSON) and the bytes of the tensors.
 namespace pdp::data {
 
 /// A safetensors file open for reading. The constructor reads and checks the header; read() reads one tensor.
@@ -61,7 +61,7 @@ class SafeTensors {
   }
 
  private:
-  /// Throws FileError for a byte other than 0 and 1, which must never be stored in a bool.
+  /// Throws FileError if a byte is neither 0 nor 1, since a bool must not hold another value.
   void read_bools(const TensorInfo& tensor, std::span<bool> values) const {
     std::vector<std::byte> bytes(values.size());
     input_.read_at(header_.data_begin + tensor.begin, bytes);

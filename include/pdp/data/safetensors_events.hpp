@@ -219,8 +219,8 @@ class HeaderEvents {
       if (__builtin_mul_overflow(elements, extent, &elements)) too_large();
     if (tensor.begin > tensor.end) mismatch(tensor, "");
     if (tensor.type == ElementType::unknown) {
-      // The size of an element is unknown, but at least one bit. This check limits the memory of a reader that allocates room for all
-      // elements to a multiple of the size of the file.
+      // The size of an element is unknown, but at least one bit. This check limits the memory of a reader that allocates all elements to a
+      // multiple of the size of the file.
       if (static_cast<std::uint64_t>(elements) / 8 > tensor.end - tensor.begin)
         mismatch(tensor, text(", but its shape has ", elements, " elements"));
       return;

@@ -23,6 +23,7 @@ static_assert(std::endian::native == std::endian::little,
 /// The header's __metadata__: pairs of a name and a text.
 using Metadata = std::map<std::string, std::string>;
 
+/// The name, element type, shape and position of a tensor in a file.
 struct TensorInfo {
   std::string name;
   ElementType type = ElementType::F32;
@@ -46,7 +47,7 @@ struct TensorInfo {
 /// format forbids, and headers beyond the limits below.
 struct SafeTensorsHeader {
   static constexpr std::uint64_t largest = 100'000'000;   // bytes of JSON, by the format
-  static constexpr std::size_t most_tensors = 1'000'000;  // a header of 100,000,000 bytes has room for twice as many
+  static constexpr std::size_t most_tensors = 1'000'000;  // a header of 100,000,000 bytes could describe twice as many
   static constexpr std::size_t most_metadata = 100'000;   // entries of __metadata__
   static constexpr std::size_t most_dimensions = 64;      // per tensor
   static constexpr std::size_t most_nested = 128;         // nesting depth of lists and objects in a skipped field

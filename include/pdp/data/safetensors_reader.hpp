@@ -16,8 +16,8 @@
 #include <pdp/data/safetensors_header.hpp>
 #include <pdp/data/shown.hpp>
 
-/// Reads the header of a safetensors file from its JSON. The JSON library takes seconds to compile. Include this, safetensors_writer.hpp
-/// and safetensors.hpp only in source files that read or write such files, not in other headers.
+/// Reads the header of a safetensors file from its JSON. The JSON library takes seconds to compile. Include this header,
+/// safetensors_writer.hpp and safetensors.hpp only in source files that read or write such files, not in other headers.
 namespace pdp::data::detail {
 
 /// Reads the header of a file into a SafeTensorsHeader. Throws FileError if it is invalid.

@@ -31,6 +31,7 @@ struct TensorToWrite {
   std::span<const std::byte> bytes;
 };
 
+/// Returns a tensor with these values, which it borrows.
 template <Element T>
 TensorToWrite tensor_to_write(std::string name, std::vector<Index> shape, std::span<const T> values) {
   return {std::move(name), *element_type_of<T>, std::move(shape), std::as_bytes(values)};

@@ -19,7 +19,8 @@ struct Rows {
   friend constexpr bool operator==(const Rows&, const Rows&) = default;
 };
 
-/// Returns the contiguous rows of a global batch that belong to a shard. The sizes of the shards differ by at most 1, and may be 0.
+/// Returns the contiguous rows of a global batch that belong to a shard. The shares of different shards differ in size by at most 1. A
+/// share may be empty.
 constexpr Rows shard_rows(Index rows, Shard shard) { return {rows * shard.index / shard.count, rows * (shard.index + 1) / shard.count}; }
 
 /// Throws ConfigError unless 0 <= index < count.
@@ -48,7 +49,8 @@ class Sampler {
   /// Returns the sample numbers of the epoch's global batch `step`. Throws ConfigError unless 0 <= step < steps().
   [[nodiscard]] std::span<const Index> batch(Index step) const;
 
-  /// Returns the sample numbers of the shard's rows of that global batch. May be empty.
+  /// Returns the sample numbers of the shard's rows of global batch `step`. May be empty. Throws ConfigError as batch() and check_shard()
+  /// do.
   [[nodiscard]] std::span<const Index> share(Index step, Shard shard) const;
 
  private:

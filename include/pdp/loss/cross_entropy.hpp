@@ -8,7 +8,7 @@
 
 namespace pdp::loss {
 
-/// -log softmax(output)[class]. Targets are class numbers from 0.
+/// The cross-entropy of a row's softmax: -log softmax(output)[class]. Targets are class numbers from 0.
 struct CrossEntropy {
   using Target = std::int32_t;
   static constexpr bool has_classes = true;
@@ -23,7 +23,7 @@ struct CrossEntropy {
   }
 
   /// The numbers that part() computes for each row: the largest logit, the sum of exp(logit - largest) of the others, the logit of the
-  /// class (0 if another rank has it), and whether the largest logit is that of the class.
+  /// class (0 if another rank has it), and 1 if the largest logit is that of the class, otherwise 0.
   static constexpr Index part_numbers = 4;
   template <class D, class T>
   void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns,

@@ -8,8 +8,9 @@
 namespace pdp::loss {
 
 /// A loss of a model's output against targets, row by row. `Target` is the element type of targets; target_elements(outputs) returns how
-/// many of them a sample has. A call adds the results of all rows to `sums`. It computes the gradient multiplied by `*scale` (one over the
-/// global number of rows, times the loss scale), so later reductions are plain sums. It computes no gradient if `gradient` is empty.
+/// many of them the target of a sample has, for a model with that many outputs. A call adds the results of all rows to `sums`. It computes
+/// the gradient multiplied by `*scale` (one over the global number of rows, times the loss scale), so later reductions are plain sums. It
+/// computes no gradient if `gradient` is empty.
 ///
 /// An optional member check(targets, outputs) throws for wrong targets. It is called with targets in host memory: for a device that cannot
 /// check them, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.

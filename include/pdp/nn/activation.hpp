@@ -5,7 +5,7 @@
 
 namespace pdp::nn {
 
-/// max(0, x), elementwise.
+/// y = max(0, x), elementwise.
 struct Relu : NoParameters {
   static constexpr const char* name = "Relu";
   static constexpr bool is_elementwise = true;
@@ -24,14 +24,14 @@ struct Relu : NoParameters {
   }
 };
 
-/// The activation that a layer type computes, so that a product before it may compute it. Only for this exact type, as a derived one may
-/// compute another.
+/// The activation that a layer type computes, so that a linear layer before it may compute it in the same kernel. A type derived from Relu
+/// does not count, since it may compute another function.
 template <class L>
 inline constexpr Activation activation_of = Activation::none;
 template <>
 inline constexpr Activation activation_of<Relu> = Activation::relu;
 
-/// tanh(x), elementwise.
+/// y = tanh(x), elementwise.
 struct Tanh : NoParameters {
   static constexpr const char* name = "Tanh";
   static constexpr bool is_elementwise = true;
@@ -50,7 +50,7 @@ struct Tanh : NoParameters {
   }
 };
 
-/// [a, b, ...] -> [a b ...]: the same values as one row. It is a view: its output is the memory of its input, and it computes nothing.
+/// [a, b, ...] -> [a * b * ...]: the same values as one row. It is a view: its output is the memory of its input, and it computes nothing.
 struct Flatten : NoParameters {
   static constexpr const char* name = "Flatten";
   static constexpr bool is_view = true;

@@ -9,15 +9,16 @@
 
 namespace pdp::nn {
 
+/// A list of types.
 template <class... L>
 struct TypeList {
   static constexpr std::size_t size = sizeof...(L);
 };
 
-/// A type that holds layers and computes nothing itself: its leaves run one after another.
+/// A type that holds layers and computes nothing itself. Its leaves, the layers at any depth inside it, run one after another.
 ///
-/// leaves() returns their number. leaf(number, visit) calls visit(layer) with one of them. for_each_leaf(path, visit) calls visit(layer,
-/// path) with each in order; the path is its position below the given one. Leaves is the TypeList of their distinct types.
+/// leaves() returns the number of leaves. leaf(number, visit) calls visit(layer) with one of them. for_each_leaf(path, visit) calls
+/// visit(layer, its path) with each in order; its path is `path` extended by its position. Leaves is the TypeList of their distinct types.
 template <class C>
 concept Container = std::copyable<C> && requires(const C& container) {
   { container.leaves() } -> std::same_as<Index>;
@@ -28,6 +29,7 @@ concept Container = std::copyable<C> && requires(const C& container) {
 template <class B>
 concept Block = Layer<B> || Container<B>;
 
+/// Returns the number of leaves; 1 for a layer.
 template <Block B>
 constexpr Index leaves(const B& block) {
   if constexpr (Container<B>)
@@ -87,11 +89,13 @@ struct LeavesOf<B> {
 
 }  // namespace detail
 
-/// The distinct types of the leaves of blocks, as a TypeList. Empty if one of the types is not a block, which its container has reported.
+/// The distinct types of the leaves of blocks, as a TypeList. Empty if one of the types is not a block; a static_assert of its container
+/// reports that.
 template <class... B>
 using LeafTypes = typename std::conditional_t<(Block<B> && ...), detail::Union<TypeList<>, typename detail::LeavesOf<B>::type...>,
                                               detail::Union<TypeList<>>>::type;
 
+/// Whether a TypeList holds a view (see is_view).
 template <class List>
 constexpr bool any_is_view = false;
 template <class... L>
@@ -101,7 +105,7 @@ constexpr bool any_is_view<TypeList<L...>> = (is_view<L> || ...);
 struct Flow {
   Shape shape{};
   bool fits = true;
-  const char* layer = "";
+  const char* layer = "";  // if !fits: the layer's name and path, and the numbers of values that it expects and that its input has
   Path at{};
   Index expected = 0;
   Index found = 0;
@@ -124,7 +128,7 @@ constexpr Flow flow(const B& block, const Shape& input) {
 [[noreturn]] void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected,
                                                                              Index found);
 
-/// Throws ShapeError if a layer does not accept the width of its input. In constant evaluation, the call does not compile instead.
+/// Throws ShapeError if a layer does not accept the width of its input. In a constant expression, this is a compile error instead.
 constexpr void check_widths(const Flow& flow) {
   if (!flow.fits) a_layer_expects_another_width_than_the_one_before_it_gives(flow.layer, flow.at, flow.expected, flow.found);
 }

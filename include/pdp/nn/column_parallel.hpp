@@ -10,7 +10,7 @@ namespace pdp::nn {
 // Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name and the numbers.
 [[noreturn]] void a_width_cannot_be_divided_evenly(Index width, int ranks, const Path& at, const char* layer, const char* what);
 
-/// Throws ShapeError if a width cannot be divided evenly. In constant evaluation, the call does not compile instead.
+/// Throws ShapeError if a width cannot be divided evenly. In a constant expression, this is a compile error instead.
 constexpr void check_division(Index width, int ranks, const Path& at, const char* layer, const char* what) {
   if (ranks < 1 || width % ranks != 0) a_width_cannot_be_divided_evenly(width, ranks, at, layer, what);
 }

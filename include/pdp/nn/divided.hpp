@@ -30,7 +30,7 @@ namespace detail {
 /// backward. Other layers stay whole. Parameters keep their names and initial values.
 ///
 /// If there is only one part, it is the unchanged model. Throws ShapeError if a width cannot be divided evenly. Throws ConfigError if there
-/// is nothing to divide, or no such part.
+/// is nothing to divide, or `part` does not exist.
 template <Block Model>
 class Divided {
   static constexpr bool says_itself = any_is_placed<LeafTypes<Model>>;
@@ -90,7 +90,7 @@ class Divided {
         waits = none;
       }
     });
-    // The data decide the number of classes, so an uneven one is not an error.
+    // The data define the number of classes. So if it cannot be divided evenly, the layer stays whole, which is no error.
     const bool has_even_classes = output == Output::may_be_sharded && classes % part_.count == 0;
     if (has_even_classes && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
     for (const Way way : ways_)
@@ -117,7 +117,7 @@ class Divided {
 
   Model model_;
   Part part_;
-  std::vector<Way> ways_;  // of the model's layers; empty if all are whole, or define it themselves
+  std::vector<Way> ways_;  // of the model's layers; empty if all are whole, or if they define the division themselves
   Index leaves_ = 0;
 };
 

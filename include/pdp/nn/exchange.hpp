@@ -12,7 +12,7 @@ namespace detail {
 /// A layer that computes nothing: its output is the memory of its input, before and after the exchange.
 struct View : NoParameters {
   static constexpr bool is_view = true;
-  Part part{};  // of the layers around it
+  Part part{};  // the rank's part of the layers around it
 
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
@@ -24,7 +24,7 @@ struct View : NoParameters {
 
 }  // namespace detail
 
-/// Precedes layers of which each rank computes a part. Passes its input on in forward, and sums the gradients over the ranks in backward.
+/// Stands before layers that are divided over the ranks. Passes its input on in forward, and sums the gradients over the ranks in backward.
 /// (f in Shoeybi et al., "Megatron-LM", arXiv:1909.08053.)
 struct Replicate : detail::View {
   static constexpr const char* name = "Replicate";
@@ -38,8 +38,8 @@ struct Replicate : detail::View {
   }
 };
 
-/// Follows layers of which each rank computes one term. Sums the terms over the ranks in forward, and passes the gradient on in backward.
-/// (g in the same paper.)
+/// Stands behind layers that give one term of their output on each rank. Sums the terms over the ranks in forward, and passes the gradient
+/// on in backward. (g in the same paper.)
 struct AllReduce : detail::View {
   static constexpr const char* name = "AllReduce";
   static constexpr Placement takes = Placement::partial, gives = Placement::invariant;

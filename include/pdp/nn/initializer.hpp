@@ -5,8 +5,9 @@
 
 namespace pdp::nn {
 
-/// The initial distribution of a parameter: uniform in [-bound, bound), with bound^2 = numerator / fan. The layer defines its fans. Values
-/// are keyed by (seed, name of the parameter, index of the element in the whole tensor), so they do not depend on how a model is divided.
+/// The initial distribution of a parameter: uniform in [-bound, bound), with bound^2 = numerator / fan. The fan is the number of inputs of
+/// the layer, or of its inputs and outputs; the layer says how many it has. Values are keyed by (seed, name of the parameter, index of the
+/// element in the whole tensor), so they do not depend on how a model is divided.
 struct Initializer {
   enum class Fan { in, in_and_out };
 
@@ -25,6 +26,7 @@ constexpr Initializer kaiming_uniform{6, Initializer::Fan::in};
 /// Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural networks", AISTATS 2010: bound sqrt(6 / (fan_in +
 /// fan_out)).
 constexpr Initializer xavier_uniform{6, Initializer::Fan::in_and_out};
+/// Bound 0.
 constexpr Initializer zeros{0, Initializer::Fan::in};
 
 }  // namespace pdp::nn

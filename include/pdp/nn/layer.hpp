@@ -21,8 +21,8 @@ struct State {
 
 /// A layer as a user writes it: a literal of sizes that allocates nothing. All shapes are of one sample.
 ///
-/// parameter_elements() and the offsets passed to visit() count elements in memory, with each parameter padded to a multiple of
-/// `parameter_block`.
+/// parameters(path, offset, visit) calls visit with each Parameter, the first at `offset`. Offsets and parameter_elements() count elements
+/// in memory, with each parameter padded to a multiple of `parameter_block`.
 template <class L>
 concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path path, Index offset, void (*visit)(const Parameter&)) {
   { L::name } -> std::convertible_to<const char*>;
@@ -38,7 +38,7 @@ concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path p
 /// The mathematics of a layer on a device, with elements of type T. Rows are samples; there may be none. Backward is split so that
 /// schedules can separate the halves: backward_input computes the gradient of x, backward_weight the gradients of the parameters. Rows do
 /// not depend on each other. So if nothing is saved, backward_weight may get the rows of several micro-batches together. Backward gets x
-/// and y as forward left them, except what the layer declares that it does not read (works_in_place, forgets_output).
+/// and y as forward left them, unless the layer declares that it does not read x (works_in_place) or y (forgets_output).
 template <class L, class D, class T>
 concept LayerOn = Layer<L> &&
     requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> in, Matrix<T> out, T* saved) {
@@ -60,7 +60,8 @@ constexpr bool works_in_place = requires {
   requires std::same_as<typename L::works_in_place, L>;
 };
 
-/// Whether the next layer may overwrite a layer's output, since the layer's own backward does not read it. Declared in the same way.
+/// Whether the next layer may overwrite a layer's output, since the layer's own backward does not read it. Declared in the same way: `using
+/// forgets_output = Linear;`.
 template <class L>
 constexpr bool forgets_output = requires {
   requires std::same_as<typename L::forgets_output, L>;
@@ -68,6 +69,7 @@ constexpr bool forgets_output = requires {
 
 /// Parameters start at multiples of this many elements.
 constexpr Index parameter_block = as_index(alignment / sizeof(float));
+/// Rounds a number of elements up to a multiple of parameter_block.
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }
 
 /// A base class for layers without parameters.

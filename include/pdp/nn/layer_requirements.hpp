@@ -8,8 +8,8 @@
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/nn/block.hpp>
 
-/// The requirements of the concepts nn::Layer and nn::LayerOn, one static_assert for each. The compiler's message names the function of a
-/// layer, and the argument, that is wrong.
+/// The requirements of the concepts nn::Layer and nn::LayerOn, one static_assert for each. The compiler's message names the wrong function
+/// of a layer and the wrong argument.
 namespace pdp::nn::detail {
 
 template <class L>
@@ -133,7 +133,7 @@ struct InnerLayers<L> {
   using type = typename L::Inner;
 };
 
-/// Reports which function of a leaf of a model, or of a layer inside one, does not work on a device.
+/// Reports which function of a leaf of a model, or of a layer inside a leaf, does not work on a device.
 template <class List, class D, class T>
 struct LayersOnRequirements {};
 template <class L, class D, class T>

@@ -12,9 +12,9 @@
 
 namespace pdp::nn {
 
-/// A run of layers with contiguous parameters and contiguous gradients, also called a unit. If several ranks share it, a rank may keep only
-/// a slice of either: one of `slices` equal ones. The whole then lies in the buffer number `buffer` while it is needed, which several runs
-/// may use in turn.
+/// A unit: consecutive layers, first to last - 1, with contiguous parameters and contiguous gradients. If several ranks share the unit, a
+/// rank may keep only a slice of its parameters or of its gradients: one of `slices` equal ones. The whole is then in memory only while it
+/// is needed, in buffer number `buffer`. Several units may use a buffer one after another.
 struct Run {
   int first = 0;
   int last = 0;
@@ -27,7 +27,7 @@ struct Run {
 /// The sizes of the pieces of memory for values or for gradients, in elements.
 struct Pieces {
   std::vector<Index> kept{};     // [unit]: the whole, or this rank's slice
-  std::vector<Index> buffers{};  // [buffer]: room for the largest whole unit that uses it
+  std::vector<Index> buffers{};  // [buffer]: the largest whole unit that uses it
 
   [[nodiscard]] constexpr Index elements() const {
     return std::accumulate(kept.begin(), kept.end(), std::accumulate(buffers.begin(), buffers.end(), Index{0}));
@@ -55,9 +55,10 @@ struct Layout {
   }
 };
 
-/// Makes element `number` of a list, which may be too short, at least `elements`.
+/// Raises element `number` of a list to `elements` if it is less. First extends a list that is too short with zeros.
 void reserve_at_least(std::vector<Index>& list, std::size_t number, Index elements);
 
+/// Returns the layout of the units `runs` of a model.
 Layout layout(const Outline& model, const std::vector<Run>& runs);
 
 }  // namespace pdp::nn

@@ -27,7 +27,7 @@ struct Linear {
     if (bias) visit(Parameter{path, "bias", out, 0, false, offset + weight_elements(), in, out, start});
   }
 
-  /// `activation` is that of an in-place layer behind this one, which is then not called.
+  /// `activation` is the function of an in-place layer behind this one. That layer is then not called.
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*, Activation activation = Activation::none) const {
     affine(device, x, Matrix<const T>{state.value, in, out}, bias ? state.value + weight_elements() : nullptr, y, activation);

@@ -25,7 +25,8 @@ class MultilayerPerceptron {
  public:
   using Leaves = LeafTypes<Linear, Activation>;
 
-  /// `like` sets the options of every Linear except its widths, as in {.bias = false}. Throws as check_perceptron() does.
+  /// `like` sets the options of every Linear except its widths, as in {.bias = false}. Throws ConfigError if there are fewer than 2 widths,
+  /// or one is less than 1.
   explicit MultilayerPerceptron(std::vector<Index> widths, Activation activation = {}, Linear like = {})
       : widths_{std::move(widths)}, activation_{activation}, like_{like} {
     detail::check_perceptron(widths_);

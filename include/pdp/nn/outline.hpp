@@ -12,7 +12,7 @@ namespace pdp::nn {
 /// A model as a schedule sees it: its layers in order, by number, and their sizes. Boundary b is the input of layer b.
 struct Outline {
   struct Layer {
-    Index parameters = 0;  // elements in an arena, padding included
+    Index parameters = 0;  // elements in memory, padding included
     Index in = 0;          // values of a sample
     Index out = 0;
     Index saved = 0;
@@ -27,15 +27,15 @@ struct Outline {
   bool output_is_sharded = false;  // each of these ranks has some columns of the output
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
-  /// Returns whether backward must go through a layer: an earlier layer has parameters, or the layer computes gradients inside itself on
-  /// the way.
+  /// Returns whether backward_input of a layer must run: an earlier layer has parameters, or the layer's own backward_weight reads
+  /// gradients that backward_input saves (as in Residual).
   [[nodiscard]] constexpr bool passes_gradient(int layer) const {
     if (const Layer& own = layers[as_size(layer)]; own.saved > 0 && own.parameters > 0) return true;
     for (int before = 0; before < layer; ++before)
       if (layers[as_size(before)].parameters > 0) return true;
     return false;
   }
-  /// Returns whether the input of a layer is the batch itself: only views lie before it. False for the output of the last layer.
+  /// Returns whether the tensor at a boundary is the batch itself: only views lie before it. False for the output of the last layer.
   [[nodiscard]] constexpr bool is_input(int boundary) const {
     for (int layer = 0; layer < boundary; ++layer)
       if (!layers[as_size(layer)].is_view) return false;

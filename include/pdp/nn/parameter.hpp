@@ -19,6 +19,7 @@ class Path {
  public:
   static constexpr int max_depth = 8;
 
+  /// Returns the path of layer `number` inside this one. Throws ConfigError if it is nested deeper than max_depth.
   [[nodiscard]] constexpr Path child(Index number) const {
     if (depth_ == max_depth) layers_are_nested_too_deep();
     Path longer = *this;
@@ -34,7 +35,8 @@ class Path {
   int depth_ = 0;
 };
 
-/// The part of a layer that a rank has, of `count` equal ones: the whole, unless the layer is divided over a tensor-parallel group.
+/// The part of a layer that a rank has: number `index` of `count` equal parts. The default is the whole layer, which is not divided over a
+/// tensor-parallel group.
 struct Part {
   int index = 0;
   int count = 1;
@@ -54,7 +56,7 @@ struct Parameter {
   Index fan_in = 0;
   Index fan_out = 0;
   Initializer initializer{};
-  Part row_part{}, col_part{};  // of the whole tensor
+  Part row_part{}, col_part{};  // this part's rows and columns among those of the whole tensor
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
   [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }
@@ -68,7 +70,7 @@ struct Parameter {
   /// Returns the shape of the whole tensor in a file.
   [[nodiscard]] std::vector<Index> file_shape() const;
   [[nodiscard]] constexpr Index file_elements() const { return elements() * row_part.count * col_part.count; }
-  /// Returns the element numbers in a file of the elements in memory, from `first` on.
+  /// Returns the map from the elements in memory, from `first` on, to their numbers in a file.
   [[nodiscard]] constexpr random::Elements file_numbers(Index first) const {
     const Index row = row_part.index * rows, col = col_part.index * cols;
     if (cols == 0) return {.first = first, .begin = row};

@@ -13,9 +13,9 @@
 
 namespace pdp::nn {
 
-/// Device memory that belongs to the caller: zero, and aligned like a Buffer. For each unit, room for what this rank keeps of its
-/// parameters and of its gradients; for each buffer, room for the largest of its units. An empty span lends nothing; each list may end
-/// early.
+/// Device memory of the caller, for parameters and gradients. It must be zero, and aligned like a Buffer. `values` and `gradients` have a
+/// span for each unit, as large as the part that this rank keeps. The other two have a span for each buffer, as large as its largest unit.
+/// If a span is empty, or its list too short to have one, the rank allocates that memory itself.
 template <class T>
 struct Lent {
   std::vector<std::span<T>> values{};
@@ -24,8 +24,8 @@ struct Lent {
   std::vector<std::span<Accumulated<T>>> gradient_buffers{};
 };
 
-/// Memory for the values or the gradients of a rank's units, as a layout says. What is kept of the units is contiguous, in their order,
-/// except for units in lent memory.
+/// Memory for the values, or for the gradients, of a rank's units. The parts that the rank keeps are contiguous, in the order of the units.
+/// Only units in lent memory lie elsewhere.
 template <class D, class E>
 class UnitArena {
  public:
@@ -41,11 +41,11 @@ class UnitArena {
             const Spans& lent_buffers);
 
   [[nodiscard]] const Place& operator[](std::size_t unit) const { return places_[unit]; }
-  /// Returns all that is kept of the units, except in lent memory.
+  /// Returns the parts of all units that the rank keeps, except those in lent memory.
   [[nodiscard]] std::span<E> kept() { return kept_.span(); }
 
  private:
-  /// Returns one element of a list that may end early.
+  /// Returns span `number` of a list, or an empty one if the list is too short.
   static std::span<E> piece(const Spans& lent, std::size_t number) { return number < lent.size() ? lent[number] : std::span<E>{}; }
 
   DeviceMemory<D, E> kept_;

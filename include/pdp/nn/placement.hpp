@@ -9,7 +9,7 @@ namespace pdp::nn {
 /// The distribution of a tensor over the ranks of a tensor-parallel group. A layer's type says which placement it takes and gives, so a
 /// model that lacks a sum between two layers does not compile.
 enum class Placement {
-  unknown,     // that of whatever comes before
+  unknown,     // any: the layers before decide
   invariant,   // every rank has all of it, and all of its gradient
   replicated,  // every rank has all of it, but only one term of its gradient
   sharded,     // each rank has some columns of it
@@ -45,12 +45,14 @@ concept PlacedLayer = Layer<L> && requires(const L& layer, Part part, Path at) {
   { layer.divided(part, at) } -> std::same_as<L>;
 };
 
-/// Whether each value of a layer's output depends only on the input's value at the same position. So the layer works on any columns.
+/// Whether each value of a layer's output depends only on the input's value at the same position. So the layer can compute any subset of
+/// the columns.
 template <class L>
 constexpr bool is_elementwise = is_view<L> || requires {
   requires L::is_elementwise;
 };
 
+/// Whether a TypeList holds a PlacedLayer.
 template <class List>
 constexpr bool any_is_placed = false;
 template <class... L>
@@ -82,8 +84,8 @@ constexpr Placement placement_after(Placement given) {
   return given == Placement::misfit ? given : PlacementAfter<B>::of(given);
 }
 
-/// Returns whether a model takes a batch of which every rank has all, and gives an output that a loss accepts: all of it, or some columns
-/// on each rank. True for a type that is not a block, which another static_assert reports.
+/// Returns whether a model takes a batch that every rank has in full, and gives an output that a loss accepts: in full, or some columns on
+/// each rank. True for a type that is not a block, which another static_assert reports.
 template <class Model>
 constexpr bool begins_and_ends_whole() {
   if constexpr (!Block<Model>) return true;

@@ -48,7 +48,8 @@ class Residual {
     for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { elements += layer.parameter_elements(); });
     return elements;
   }
-  /// Returns the elements of the outputs of the block's layers, of the values that these save, and of the gradients between them.
+  /// Returns the number of elements, for one sample, of the outputs of the block's layers, of their gradients, and of the values that the
+  /// layers save.
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const {
     const Inside end = inside(leaves(block_), input);
     return 2 * end.boundary + end.kept;
@@ -101,7 +102,7 @@ class Residual {
     Index leaf = 0;
     Shape shape{};       // of the leaf's input
     Index boundary = 0;  // outputs of the leaves before
-    Index kept = 0;      // values that these save
+    Index kept = 0;      // values that the leaves before save
     Index parameters = 0;
 
     template <class T>

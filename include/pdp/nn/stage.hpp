@@ -15,8 +15,8 @@
 
 namespace pdp::nn {
 
-/// Pointers to the tensors of one micro-batch in a stage: those at each boundary, and what each layer saves. Null for a tensor that the
-/// rank does not need.
+/// Pointers to the tensors of one micro-batch in a stage: those at each boundary, and those that each layer saves. Null for a tensor that
+/// the rank does not need.
 template <class T>
 struct Slot {
   Index rows = 0;
@@ -37,6 +37,7 @@ class Stage : public StageParameters<D, T> {
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
       : Parameters{nn::outline(model, input), parameters_of(model), runs, seed, device, lent}, layers_{model} {}
 
+  /// Computes layers first to last - 1.
   void forward(const Slot<T>& slot, int first, int last) {
     while (first < last) first = forward_next(slot, first, last);
   }
@@ -56,7 +57,8 @@ class Stage : public StageParameters<D, T> {
     return activation == Activation::none ? first + 1 : first + 2;
   }
 
-  /// Skips layers through which no gradient must pass (Outline::passes_gradient).
+  /// Computes the gradients of the inputs of layers first to last - 1, the last layer first. Skips layers through which no gradient must
+  /// pass (Outline::passes_gradient).
   void backward_input(const Slot<T>& slot, int first, int last) {
     for (int number = last - 1; number >= first; --number) {
       if (!this->outline().passes_gradient(number)) continue;
@@ -68,6 +70,7 @@ class Stage : public StageParameters<D, T> {
     }
   }
 
+  /// Computes the gradients of the parameters of layers first to last - 1, and adds them to the present ones if `accumulate` is true.
   void backward_weight(const Slot<T>& slot, int first, int last, bool accumulate) {
     for (int number = last - 1; number >= first; --number) {
       layers_.visit(number, [&](const auto& layer) {
@@ -78,6 +81,7 @@ class Stage : public StageParameters<D, T> {
     }
   }
 
+  /// Returns a tensor at a boundary: [rows, width of the boundary].
   [[nodiscard]] Matrix<T> activation(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.activations, boundary); }
   [[nodiscard]] Matrix<T> gradient(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.gradients, boundary); }
 

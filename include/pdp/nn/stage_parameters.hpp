@@ -39,7 +39,7 @@ std::vector<LayerParameter> parameters_of(const Model& model) {
 }
 
 /// The parameters of a model that a rank holds, with their gradients, independent of the layers' types. The parameters that the rank keeps
-/// are contiguous in device memory, and so are the gradients, except in lent memory. They lie in runs of layers ("units"), in the given
+/// are contiguous in device memory, and so are the gradients, except in lent memory. Both are divided into units (see Run), in the given
 /// order.
 ///
 /// If T has 16 bits, gradients are floats, and this rank's slice of each unit has *masters*: the parameters in float, which an optimizer
@@ -64,7 +64,7 @@ class StageParameters {
 
   /// Returns all values that this rank keeps, except in lent memory.
   [[nodiscard]] std::span<T> values() { return memory_.values(); }
-  /// Returns the whole of a unit. If this rank keeps only a slice, this is the buffer with its current contents.
+  /// Returns the values of a whole unit. If this rank keeps only a slice of them, returns the buffer with its current contents.
   [[nodiscard]] std::span<T> values(int unit) { return {memory_[unit].values, as_size(memory_[unit].layout.whole())}; }
   [[nodiscard]] std::span<Gradient> gradients(int unit) { return {memory_[unit].gradients, as_size(memory_[unit].layout.whole())}; }
   /// Returns this rank's slice of a unit.
@@ -81,15 +81,16 @@ class StageParameters {
   /// Returns the parameters of the whole model, in its order, including those of other ranks.
   [[nodiscard]] const std::vector<LayerParameter>& of_model() const { return parameters_; }
 
-  /// Calls visit(parameter, values) for each parameter that this rank holds, in the order of the model. The values are as in memory. If the
-  /// rank keeps only a slice, they are valid while the buffer holds the whole unit.
+  /// Calls visit(parameter, values) for each parameter that this rank holds, in the order of the model. The values are laid out as in
+  /// memory. If the rank keeps only a slice, they are valid while the buffer holds the whole unit.
   template <class Visit>
   void for_each_parameter(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {
       visit(parameter, std::span<T>{unit.values + parameter.offset, as_size(parameter.elements())});
     });
   }
-  /// Does the same with what an optimizer updates, for units of which this rank keeps all of that.
+  /// Calls visit(parameter, masters) in the same way, for units with all masters on this rank. If there are no masters, visits the values
+  /// of the units that this rank keeps whole.
   template <class Visit>
   void for_each_master(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {
@@ -101,8 +102,8 @@ class StageParameters {
       }
     });
   }
-  /// Calls visit(parameter, first, values) for what this rank keeps of each parameter: its elements from `first` on. Visits the values and,
-  /// if there are any, the masters.
+  /// Calls visit(parameter, first, values) with the part of each parameter that this rank keeps: the parameter's elements from `first` on.
+  /// Visits the values and, if there are any, the masters.
   template <class Visit>
   void for_each_kept(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {
@@ -118,8 +119,8 @@ class StageParameters {
       if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
     });
   }
-  /// Calls visit(parameter, layer, gradient, own) for each parameter of a unit, the last layer first. `gradient` is all of it, valid while
-  /// the whole unit is in memory; `own` is what lies in this rank's slice.
+  /// Calls visit(parameter, layer, gradient, own) for each parameter of a unit, the last layer first. `gradient` is the whole gradient,
+  /// valid while the whole unit is in memory; `own` is the part of it in this rank's slice.
   template <class Visit>
   void for_each_gradient(int number, Visit&& visit) {
     const Unit& unit = memory_[number];

@@ -31,8 +31,8 @@ constexpr std::size_t state_fields = std::is_empty_v<typename O::template State<
                                          ? 0
                                          : sizeof(typename O::template State<float>) / sizeof(float);
 
-/// Returns how many of them this rule needs: none if its optional member keeps_state() returns false, as for Sgd without momentum. Its
-/// State is then zero in every update.
+/// Returns how many state values for each parameter this rule needs: none if its optional member keeps_state() returns false, as for Sgd
+/// without momentum. Its State is then zero in every update.
 template <Optimizer O>
 constexpr std::size_t needed_state_fields(const O& rule) {
   if constexpr (requires {

@@ -8,12 +8,13 @@
 namespace pdp::optim {
 
 /// A learning-rate schedule: factor(step) returns the factor for the optimizer's rate in step 0, 1, 2, .... It must accept any number of
-/// steps, since a trainer also asks for some steps beyond the training.
+/// steps, since a trainer also calls it for some steps after the end of training.
 template <class S>
 concept Schedule = std::copyable<S> && requires(const S& schedule, std::int64_t step) {
   { schedule.factor(step) } -> std::same_as<float>;
 };
 
+/// The factor 1 in every step.
 struct Constant {
   [[nodiscard]] constexpr float factor(std::int64_t) const { return 1; }
 };

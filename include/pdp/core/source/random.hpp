@@ -17,7 +17,7 @@ PDP_INLINE std::uint64_t Stream::next() {
 }
 
 PDP_INLINE std::uint64_t Stream::below(std::uint64_t bound) {
-  const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 modulo bound: rejects that many draws, or small numbers would be too frequent
+  const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 modulo bound; lower draws would make small results too frequent
   std::uint64_t draw = next();
   while (draw < surplus) draw = next();
   return draw % bound;

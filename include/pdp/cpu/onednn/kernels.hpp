@@ -27,14 +27,14 @@ struct ProductForm {
 /// oneDNN's matmul primitive for one form. Reads its operands in place.
 class Kernel {
  public:
-  /// Throws dnnl::error if oneDNN has none for the form.
+  /// Throws dnnl::error if oneDNN has no such primitive for the form.
   Kernel(const dnnl::engine& engine, const ProductForm& form)
       : Kernel{engine, describe(engine, form, {form.left_stride, 1},
                                 form.is_transposed ? Strides{1, form.right_stride} : Strides{form.right_stride, 1})} {}
 
   /// Returns whether this is one of oneDNN's blocked kernels. The others only call its plain product.
   [[nodiscard]] bool has_blocks() const { return has_blocks_; }
-  /// Returns the bytes of scratch memory that it needs.
+  /// Returns the bytes of scratch memory that run() needs.
   [[nodiscard]] std::size_t scratch_bytes() const { return scratch_bytes_; }
 
   /// Runs on as many threads as the kernel was made for.
@@ -46,7 +46,7 @@ class Kernel {
     const std::array<dnnl_exec_arg_t, 4> operands{
         {{DNNL_ARG_SRC, left_.get()}, {DNNL_ARG_WEIGHTS, right_.get()}, {DNNL_ARG_DST, c_.get()}, {DNNL_ARG_SCRATCHPAD, scratch_.get()}}};
     const dnnl_status_t status = dnnl_primitive_execute(kernel_.get(), stream.get(), as_int(operands.size()), operands.data());
-    return status == dnnl_success ? dnnl_stream_wait(stream.get()) : status;  // with OpenMP it is complete by now, with SYCL it is not
+    return status == dnnl_success ? dnnl_stream_wait(stream.get()) : status;  // complete by now with OpenMP, but not with SYCL
   }
 
  private:
@@ -92,11 +92,11 @@ class Kernel {
 /// The kernels of one thread, made at first use. Making one takes some 0.2 ms.
 class Kernels {
  public:
-  /// Computes c (+)= left right. Returns nothing, and leaves c as it is, if oneDNN's plain product is the better choice. OpenMP must give
-  /// the calling thread `threads` threads.
+  /// Computes c (+)= left right. Returns nothing, and leaves c as it is, if oneDNN's plain product (dnnl_sgemm) is the better choice.
+  /// OpenMP must give the calling thread `threads` threads.
   std::optional<dnnl_status_t> run(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
-    // For gradients of weights (left transposed) results are mixed: the plain product is faster for the largest. It is also faster for a
-    // single row.
+    // The plain product is faster for the largest gradients of weights (left is transposed) and for a single row. So it computes all
+    // gradients of weights, and all products of few rows.
     constexpr Index least_rows = 16;
     if (left.is_transposed || c.rows < least_rows) return {};
     std::optional<Kernel>* const kernel =
@@ -106,7 +106,7 @@ class Kernels {
   }
 
  private:
-  /// Returns null at the limit, so that ever new numbers of rows do not fill the memory.
+  /// Returns null if there are too many kernels already. So batches with ever new numbers of rows do not fill the memory.
   std::optional<Kernel>* find(const ProductForm& form) {
     constexpr std::size_t most = 256;
     if (const auto found = kernels_.find(form); found != kernels_.end()) return &found->second;
@@ -124,7 +124,7 @@ class Kernels {
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::map<ProductForm, std::optional<Kernel>> kernels_;  // empty if oneDNN has no blocked kernel
+  std::map<ProductForm, std::optional<Kernel>> kernels_;  // an optional is empty if oneDNN has no blocked kernel
   Buffer<std::byte> scratch_;
 };
 

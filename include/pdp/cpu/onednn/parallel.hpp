@@ -4,7 +4,8 @@ namespace pdp::cpu::onednn {
 
 // Both weak functions are null in a program without oneDNN; see product.hpp.
 
-/// Returns whether there are threads to share: those of oneDNN's OpenMP. A second set of threads would compete with them for the cores.
+/// Returns whether oneDNN has OpenMP. pdp's loops then use OpenMP's threads, since a second set of threads would compete with them for the
+/// cores.
 [[gnu::weak]] bool has_threads();
 
 /// Returns whether the program has has_threads() and parallel(), and has_threads() is true.
@@ -13,8 +14,8 @@ inline bool shares_threads() {
   return found != nullptr && found();
 }
 
-/// Calls work(context) on `threads` threads at once or on fewer, the calling one included, and returns when all calls have. Requires
-/// has_threads().
+/// Calls work(context) on `threads` threads at once or on fewer, the calling one included, and returns when all calls have returned.
+/// Requires has_threads().
 [[gnu::weak]] void parallel(int threads, void (*work)(void* context), void* context);
 
 }  // namespace pdp::cpu::onednn

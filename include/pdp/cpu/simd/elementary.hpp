@@ -15,7 +15,7 @@ template <Simd S>
 [[gnu::always_inline]] inline Lanes<float, S> exp(const Lanes<float, S>& a) {
   using V = Lanes<float, S>;
   using Whole = detail::Vector<std::int32_t, V::bytes>;
-  constexpr float least = -87.33654f, most = 88.37626f;  // below: 0 and not a denormal; above: that of `most`
+  constexpr float least = -87.33654f, most = 88.37626f;  // exp is 0 below `least` (never a denormal), exp(most) above `most`
   const V x = where_greater(V::all(least), a, V::all(least), where_greater(a, V::all(most), V::all(most), a));
   // e^x = 2^n e^f with n the integer nearest to x / ln 2. NaN is replaced first, as it cannot be converted to an integer.
   const V binary = where_greater(x, V::all(least), x, V::all(least)) * 1.44269504f;
@@ -43,6 +43,7 @@ template <Simd S>
   return where_greater(size, V::all(0.625f), where_greater(V{}, x, -far, far), x + x * (square * p));
 }
 
+/// For doubles, exp and tanh call the C library for each lane.
 template <Simd S>
 Lanes<double, S> exp(const Lanes<double, S>& x) {
   return Lanes<double, S>::generate([&x](int lane) { return std::exp(x.vector[lane]); });

@@ -19,6 +19,7 @@ namespace pdp::cpu {
 template <class N>
 concept Number = std::is_arithmetic_v<N>;
 
+/// The size of a vector register.
 template <Simd S>
 constexpr int bytes_of = S == Simd::avx512 ? 64
                          : S == Simd::avx2 ? 32
@@ -84,8 +85,8 @@ struct SquareRoots<T, Simd::baseline> {
 }  // namespace detail
 
 /// One vector register of numbers, used by optimizer rules and all loops over numbers on a CPU. It is based on the compilers' vector
-/// extension, as intrinsics would tie a loop to one processor. Copying is not trivial, so a call that is not inlined passes Lanes in
-/// memory: the function may be compiled for other registers than its caller.
+/// extension, as intrinsics would tie a loop to one processor. Copying is not trivial on purpose: a call that is not inlined then passes
+/// Lanes in memory. That is necessary if the function is compiled for other registers than its caller.
 template <std::floating_point T, Simd S>
 struct Lanes {
   static constexpr int bytes = bytes_of<S>;

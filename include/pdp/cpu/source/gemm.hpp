@@ -32,8 +32,8 @@ struct Blocking : Eigen::internal::level3_blocking<T, T> {
   }
 };
 
-/// Computes c (+)= left right by the routine that Eigen's own BLAS uses. Expressions would take twice as long to compile, and choose by
-/// size among kernels that a layer does not need. Left and Right are RowMajor for an operand as it is in memory, ColMajor for its
+/// Computes c (+)= left right by the routine that Eigen's own BLAS uses. Eigen's expressions would take twice as long to compile, and
+/// choose by size among kernels that a layer does not need. Left and Right are RowMajor for an operand as it is in memory, ColMajor for its
 /// transpose.
 template <int Left, int Right, class T>
 void eigen_product(const T* left, Index left_stride, const T* right, Index right_stride, Matrix<T> c, Index depth, bool accumulate) {

@@ -21,8 +21,8 @@ namespace pdp::cpu {
 
 namespace detail {
 
-// Always inlined into the calling loops, and so compiled for the registers of these. Otherwise clang would compile some of them for the
-// registers that its flags allow.
+// Functions marked always_inline are inlined into the calling loops, and so compiled for the registers of these loops. Otherwise clang
+// would compile some of the functions for the registers that its flags allow.
 
 /// Returns the largest number of a row.
 template <class V, class T>
@@ -37,18 +37,18 @@ template <class V, class T>
   for (; i < count; ++i) best = is_greater(x[i], best) ? x[i] : best;
   return best;
 }
-/// Returns the sum, in double. In float, the terms of the other logits would be lost next to the 1 of the row's largest logit. The loss of
-/// a row that is nearly right would be lost with them.
+/// Returns the sum, in double. The term of the row's largest logit is 1. In float, small terms of other logits would be lost next to it,
+/// and so would the small loss of a row that is nearly right.
 template <class T>
 double sum(const T* x, Index count) {
-  std::array<double, 4> sums{};  // several sums, as a compiler may not reorder a single one
+  std::array<double, 4> sums{};  // four sums, as a compiler must not reorder the terms of a single one
   Index i = 0;
   for (; i + 4 <= count; i += 4)
     for (Index lane = 0; lane < 4; ++lane) sums[as_size(lane)] += static_cast<double>(x[i + lane]);
   for (; i < count; ++i) sums[0] += static_cast<double>(x[i]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
-/// Computes to = function(x); calls the function with registers and with single numbers. `to` may be x.
+/// Computes to = function(x), elementwise. Calls the function with registers and with single numbers. `to` may be x.
 template <class V, class T, class F>
 [[gnu::always_inline]] inline void transform(const T* x, Index count, T* to, F function) {
   Index i = 0;
@@ -99,7 +99,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
       const T* const x = logits.row(r);
       const Index label = classes[as_size(r)];
       const T largest = detail::largest<V>(x, width);
-      // If several logits are the largest, the first counts.
+      // If several logits are equally large, the first counts as the largest.
       if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
       double total = 0;
       if (writes) {

@@ -39,7 +39,7 @@ void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
     with_simd(cpu.simd(), [=]<Simd S>() {
       using V = Lanes<T, S>;
       if (!accumulate) std::fill(sums + first, sums + last, T{});
-      // Four rows at a time, along the rows: one column at a time would stride through memory.
+      // Adds four rows at a time, along the rows. One column at a time would stride through memory.
       Index r = 0;
       for (; r + 4 <= rows.rows; r += 4) {
         const T *const a = rows.row(r), *const b = rows.row(r + 1), *const c = rows.row(r + 2), *const d = rows.row(r + 3);
@@ -69,7 +69,7 @@ void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum) {
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<double, S>;
     using Loaded = detail::Vector<T, V::count * as_int(sizeof(T))>;
-    constexpr Index chains = 4;  // several sums, as a compiler may not reorder a single one
+    constexpr Index chains = 4;  // four sums, as a compiler must not reorder the terms of a single one
     const auto square = [](const T* from) {
       Loaded loaded;
       std::memcpy(&loaded, from, sizeof loaded);

@@ -73,7 +73,7 @@ PDP_INLINE std::size_t idx_elements(const std::vector<Index>& extents, const std
   return as_size(product);
 }
 
-inline constexpr std::size_t most_unpacked_at_once = 64 << 20;
+inline constexpr std::size_t most_unpacked_at_once = 64 << 20;  // bytes; values() counts those of a larger packed file first
 
 }  // namespace detail
 
@@ -91,7 +91,7 @@ PDP_INLINE std::vector<std::uint8_t> IdxFile::values() {
     first_piece = expected_;
   }
   std::vector<std::uint8_t> values;
-  while (values.size() < expected_) {  // doubles, to allocate at most twice what has been found so far
+  while (values.size() < expected_) {  // doubles `values`, so that at most twice the bytes found so far are allocated
     const std::size_t have = values.size();
     resize(values, std::min(expected_, std::max(first_piece, 2 * have)));
     const auto piece = std::span{values}.subspan(have);

@@ -67,7 +67,7 @@ PDP_INLINE std::string what_is_needed() {
               "installs them as share/pdp/mnist.");
 }
 
-/// Returns whether it is unknown, after this error, what is at a path: true for all errors except "no such file" and "not a directory".
+/// Returns whether the error leaves open if a path exists: true for all errors except "no such file" and "not a directory".
 PDP_INLINE bool is_unknown(const std::error_code& error) {
   return error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory;
 }
@@ -89,7 +89,7 @@ PDP_INLINE void check_folder(const Path& folder) {
 }
 
 /// Returns the path of the file, plain or .gz, or an empty path if neither is a file or a link to one. Throws FileError if the system
-/// cannot tell.
+/// cannot say which.
 PDP_INLINE Path find(const Path& folder, const char* name) {
   Path unknown;
   std::error_code why;
@@ -116,8 +116,9 @@ PDP_INLINE std::string letters(std::string_view name) {
   return kept;
 }
 
-/// Returns a clause for an error message about a similar entry in the folder, or an empty string if there is none. Similar is a file whose
-/// name begins alike except for case and punctuation, such as train-images.idx3-ubyte, or an entry of that name that is not a file.
+/// Returns a clause for an error message about an entry of the folder with a similar name, or an empty string if there is none. A similar
+/// name begins with the letters and digits of `name` in any case and with any punctuation, such as train-images.idx3-ubyte. The entry may
+/// also be a folder or a device.
 PDP_INLINE std::string near_miss(const Path& folder, const char* name) {
   const std::string wanted = letters(name);
   std::string nearest;

@@ -41,7 +41,7 @@ class ReplaceFile::NewFile {
     if (path_.filename().empty() || (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)))
       throw FileError{
           text(path_.string(), ": expected the path of a file to write, found a directory or a device. Give a file name in a folder.")};
-    open_standard_streams();  // otherwise the file might get one of their numbers
+    open_standard_streams();  // otherwise the new file might get descriptor 0, 1 or 2
     report_file_size_limit();
     folder_path_ = path_.has_parent_path() ? path_.parent_path() : std::filesystem::path{"."};
     folder_ = Descriptor{::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -100,7 +100,7 @@ class ReplaceFile::NewFile {
    public:
     static bool must_search(int folder, const std::filesystem::path& path) {
       const std::scoped_lock lock{mutex};
-      if (process != ::getpid()) paths.clear();  // inherited by fork
+      if (process != ::getpid()) paths.clear();  // the process has inherited the list by fork
       return !paths.contains(key(folder, path));
     }
     static void found_none(int folder, const std::filesystem::path& path) {
@@ -116,7 +116,7 @@ class ReplaceFile::NewFile {
     static Key key(int folder, const std::filesystem::path& path) {
       struct stat about {};
       ::fstat(folder, &about);
-      return {about.st_dev, about.st_ino, path.string()};  // includes the path: a new folder may get the inode number of a removed one
+      return {about.st_dev, about.st_ino, path.string()};  // with the path, as a new folder may get the inode number of a removed one
     }
 
     static inline std::mutex mutex;
@@ -168,7 +168,7 @@ class ReplaceFile::NewFile {
         if (errno != EEXIST || attempt == most_attempts) fail("create a file beside it", errno);
         continue;
       }
-      // Before it was locked here, another writer may have locked or removed it as a leftover.
+      // Between creation and lock, another writer may have locked or removed the file as a leftover.
       const bool is_taken = ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
       struct stat state {};
       if (!is_taken && ::fstat(file_.get(), &state) == 0 && state.st_nlink > 0) temporary_ = std::move(name);
@@ -222,7 +222,7 @@ class ReplaceFile::NewFile {
 
   std::filesystem::path path_;
   std::filesystem::path folder_path_;
-  std::string temporary_;  // its name in the folder; empty while it has none
+  std::string temporary_;  // name of the new file in the folder; empty while it has none
   Descriptor folder_;
   Descriptor file_;
 };
