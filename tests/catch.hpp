@@ -1,7 +1,8 @@
 // Includes Catch2 2.13 or 3. Tests include this header instead of Catch2's.
 //
-// Matchers have the same names for both versions: CHECK_THAT(text, Contains("a") && !StartsWith("b")). Tests do not use namespace Catch;
-// tests/includes checks that and the includes.
+// Matchers have the same names for both versions: CHECK_THAT(text, Contains("a") && !StartsWith("b")). Tests do not use namespace Catch,
+// and include no header of Catch2 themselves; tests/includes checks both.
+//
 // Assertions are not thread-safe in either version. Threads of ranks hold checks_mutex while they assert, or report through
 // pdp::testing, which rethrows on the main thread.
 #pragma once

@@ -11,8 +11,8 @@ inline thread_local std::size_t allocated = 0;  // bytes, by malloc and operator
 extern "C" [[gnu::weak]] int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
                                                                        void (*on_free)(const volatile void*));
 
-/// Aborts the fuzzer if more bytes are allocated during its lifetime than the given bound. Counts only under a sanitizer, whose allocator
-/// reports each call.
+/// Aborts the fuzzer if more bytes are allocated during its lifetime than the given bound. Counts only under a sanitizer, since its
+/// allocator reports each call.
 class AllocationBound {
  public:
   explicit AllocationBound(std::size_t most) : most_{most} {

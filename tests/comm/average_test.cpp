@@ -49,7 +49,7 @@ std::vector<T> divided(std::vector<T> sums, int ranks) {
 
 }  // namespace
 
-TEST_CASE("Average is exact in the largest group that its type can count, and throws in larger ones", "[comm]") {
+TEST_CASE("Average is exact in the largest group that the element type can count, and throws in larger ones", "[comm]") {
   for (const std::int8_t each : averages<std::int8_t>(127, [](int) { return std::int8_t{1}; })) CHECK(each == 1);
   for (const std::int8_t each : averages<std::int8_t>(127, [](int) { return std::int8_t{-1}; })) CHECK(each == -1);
   check_refused<std::int8_t>(128);
@@ -63,7 +63,7 @@ TEST_CASE("Average is exact in the largest group that its type can count, and th
   static_assert(comm::most_averaged<Float16> == 2048 && comm::most_averaged<float> == 16'777'216);
 }
 
-TEST_CASE("Average is correct in a group of 260 ranks for types that can count it", "[comm]") {
+TEST_CASE("Average is correct in a group of 260 ranks for element types that can count to 260", "[comm]") {
   constexpr int size = 260;
   for (const Float16 each : averages<Float16>(size, [](int rank) { return static_cast<Float16>(rank % 2 == 0 ? 3 : -1); }))
     CHECK(static_cast<float>(each) == 1.0f);

@@ -58,7 +58,7 @@ void split_groups(Comm& world, Findings& findings) {
   }
 }
 
-/// Each rank waits for the same calls in a different order.
+/// Checks calls for which each rank waits in a different order.
 template <class Comm>
 void works_in_any_order(Comm& world, Findings& findings) {
   const int size = world.size();
@@ -136,8 +136,8 @@ void memory(Comm& world, Findings& findings) {
   findings.expect(moved.size() == 10'001 && values.size() == 0, "one that was moved from");  // NOLINT(bugprone-use-after-move)
 }
 
-/// Memory that all ranks see: a write to another rank's memory is visible there after a barrier. If `expected` is false, only checks that
-/// the ranks share no memory.
+/// Checks memory that all ranks share: a rank sees the writes of other ranks to its memory after a barrier. If `expected` is false, only
+/// checks that the ranks share no memory.
 template <class Comm>
 void common_memory(Comm& world, Findings& findings, bool expected) {
   const int size = world.size(), rank = world.rank();
@@ -158,7 +158,7 @@ void common_memory(Comm& world, Findings& findings, bool expected) {
   findings.expect(moved.is_common() && !values.is_common(), "one that was moved from");  // NOLINT(bugprone-use-after-move)
 }
 
-/// The two ranks wait for the calls of two groups in opposite orders. Needs 2 ranks.
+/// Checks calls of two groups for which the two ranks wait in opposite orders. Needs 2 ranks.
 template <class Comm>
 void two_groups(Comm& world, Findings& findings) {
   Comm one = world.split(0, 0), two = world.split(0, 0);
@@ -179,7 +179,7 @@ void two_groups(Comm& world, Findings& findings) {
   findings.expect(first == std::vector<float>(50'000, 1) && second == std::vector<float>(50'000, 2), "averages of equal values");
 }
 
-/// Messages with tags that arrive before their receives are posted. Needs 3 ranks.
+/// Checks messages with tags that arrive before their receives are posted. Needs 3 ranks.
 template <class Comm>
 void tags(Comm& world, Findings& findings) {
   constexpr int tags = 20;
@@ -241,7 +241,7 @@ void progress(Comm& world, Findings& findings) {
   findings.expect(values == std::vector<double>(100'000, 2), "the sum");
 }
 
-/// A different rank is late in each round. Needs 3 ranks.
+/// Checks messages and averages in rounds in each of which another rank is late. Needs 3 ranks.
 template <class Comm>
 void late_ranks(Comm& world, Findings& findings) {
   std::vector<double> values(200'000, 1);

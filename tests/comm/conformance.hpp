@@ -31,10 +31,10 @@ T value(int rank, std::size_t i, comm::Reduction reduction) {
   const int small = reduction == comm::Reduction::product ? (mixed % 3 == 0 ? 2 : 1) : static_cast<int>(mixed % 7) + 1;
   return static_cast<T>(static_cast<Number<T>>(small));
 }
-/// The number of elements after which values repeat. The rest is copied, which is faster in a build without optimisation.
+/// The number of elements after which values repeat. repeated() copies later elements, which is faster in a build without optimisation.
 constexpr std::size_t period = 3 * 7 * 7;
 
-/// Returns `count` elements of a function of the element's index that repeats after `period`.
+/// Returns element(0) to element(count - 1) for a function whose values repeat after `period`.
 template <class T, class F>
 std::vector<T> repeated(std::size_t count, F&& element) {
   std::vector<T> made(count);
@@ -60,7 +60,7 @@ std::vector<T> reduced(int size, std::size_t count, O, std::size_t first = 0) {
   });
 }
 
-/// Compares bytes, which takes less time than to compare elements.
+/// Compares bytes, which is faster than comparing elements.
 template <class T>
 bool same(std::span<const T> one, std::span<const T> other) {
   return one.size() == other.size() && (one.empty() || std::memcmp(one.data(), other.data(), one.size_bytes()) == 0);
@@ -243,7 +243,7 @@ void moves(Comm& world, Findings& findings, std::size_t count) {
   world.barrier_async().wait();
 }
 
-/// Calls with uneven shards: that of rank r has base + 3 r + 1 elements, that of rank 1 has none.
+/// Checks calls with uneven shards: that of rank r has base + 3 r + 1 elements, that of rank 1 has none.
 template <class T, class Comm>
 void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
   const int size = world.size(), rank = world.rank();
@@ -293,7 +293,7 @@ void uneven_shards(Comm& world, Findings& findings, std::size_t base) {
   findings.expect(same(in, expected), "all_to_all" + what);
 }
 
-/// Larger than the largest piece that any backend sends to all ranks at once.
+/// A size in bytes, larger than the largest piece that any backend sends to all ranks at once.
 constexpr std::size_t large_bytes = 16 * 1024;
 
 /// Sums float values at each size at which all_reduce switches its algorithm, one element above it, and at several MiB. Sanitizer builds
@@ -313,7 +313,7 @@ void switch_points(Comm& world, Findings& findings) {
     }
 }
 
-/// all_reduce of T with each operation of O.
+/// Checks all_reduce of T with each operation of O.
 template <class T, class... O, class Comm>
 void sums_of(Comm& world, Findings& findings) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{37}, large_bytes / sizeof(T) + 1}) {

@@ -118,7 +118,7 @@ std::vector<Divergence<Comm>> divergences() {
   };
 }
 
-/// Seconds from the time at which the last rank started the program until all ranks have thrown. Checks the errors.
+/// Runs the program and checks the error of each rank. Returns the seconds from the start of the last rank until all ranks have thrown.
 template <class Comm>
 double seconds_until_noticed(const Divergence<Comm>& divergence) {
   using Clock = std::chrono::steady_clock;
@@ -160,7 +160,7 @@ TEMPLATE_TEST_CASE("Ranks that deadlock in different calls throw MismatchedColle
   }
 }
 
-TEST_CASE("Thread ranks that send to each other before either receives both throw MismatchedCollective", "[comm][divergence]") {
+TEST_CASE("Two Thread ranks that both send before they receive throw MismatchedCollective", "[comm][divergence]") {
   const auto errors = pdp::testing::errors<comm::Thread>(
       2,
       [](comm::Thread& world) {

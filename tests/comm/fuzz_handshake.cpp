@@ -27,7 +27,7 @@ void hear(End& end, std::string_view bytes) {
 
 }  // namespace
 
-/// No bytes from a peer without the secret make a server accept it or a client trust it.
+/// Checks that no bytes from a peer without the secret make a server accept it or a client trust it.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size == 0) return 0;
   const Membership job{.secret = Secret{"sixteen bytes or more"}, .job = {.name = "42.0", .attempt = "1"}};
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     if (server.stage() == Server::Stage::asked) std::abort();
     static_cast<void>(server.answer(server.verdict()));
   } else {
-    // The marks of job and attempt are public. Filled in, they let the fuzzer reach the later stages.
+    // The marks of job and attempt are public. With the correct marks, the fuzzer reaches the later stages.
     Client client{Self::of(purpose, 1, 3, job.job), no_rank};
     std::string words{said};
     Greeting known;

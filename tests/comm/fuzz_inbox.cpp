@@ -105,8 +105,8 @@ class Reader {
 
 }  // namespace
 
-/// Checks for any bytes, in pieces of any size, that an Inbox writes only to the memory of its receives and of strays. It may allocate only
-/// for bytes that have arrived. At the end it must know why a receive is incomplete.
+/// Checks for any bytes, in pieces of any size, that an Inbox writes only to the memory of its receives and of strays (messages that have
+/// no receive yet). It may allocate only for bytes that have arrived. At the end it must know why a receive is incomplete.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Bytes bytes{data, size};
   Strays strays{0};
@@ -114,7 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Reader reader{inbox, strays};
   std::deque<Receive> receives;
   std::vector<std::byte> stream;
-  // The inbox may allocate a whole frame before it has arrived, for the last message that has begun.
+  // For the last message that has begun, the inbox may allocate memory for a whole frame before that frame has arrived.
   fuzz::AllocationBound bound{100'000 + 4 * Frame::capacity + 1000 * size};
 
   int large = 0;  // messages of several frames, limited since they are slow

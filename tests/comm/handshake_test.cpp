@@ -22,7 +22,7 @@ const Membership job{.secret = Secret{"sixteen bytes or more"}, .job = {.name = 
 Self server_self(Purpose purpose = Purpose::data) { return Self::of(purpose, purpose == Purpose::store ? no_rank : 0, 3, job.job); }
 Self client_self(Purpose purpose = Purpose::data) { return Self::of(purpose, 2, 3, job.job); }
 
-/// Feeds bytes to one end: at a time as many as it has space for, and at most `at_once`.
+/// Feeds bytes to one end of a connection. Each time it passes as many as the end has space for, but at most `at_once`.
 template <class End>
 void hear(End& end, std::string_view bytes, std::size_t at_once = 1 << 20) {
   while (!bytes.empty() && !end.space().empty()) {

@@ -317,7 +317,7 @@ TEMPLATE_TEST_CASE("Different calls in a group throw on every rank of the world"
   check(outcome);
 }
 
-// In their first calls ranks may only send, so the difference may show only in what they do after.
+// In its first call a rank may only send, so the ranks may find the difference only in the barrier.
 TEMPLATE_TEST_CASE("No rank passes a barrier if ranks have made different calls before it", "[comm][mismatch]", comm::Thread, comm::Shm,
                    comm::Tcp, OnHosts) {
   OnHosts::layout = Layout::pairs;

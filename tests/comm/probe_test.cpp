@@ -68,7 +68,7 @@ TEST_CASE("ProbeLog::is_valid accepts only probes of the current wait", "[comm][
   CHECK_FALSE(log.is_valid({.attempt = 1}));
 }
 
-TEST_CASE("ProbeLog passes on each attempt once for each call", "[comm][probe]") {
+TEST_CASE("ProbeLog forwards the probe of an attempt only once for each call", "[comm][probe]") {
   comm::ProbeLog log{4};
   const int one = 0, other = 0;
   const auto passes = [&](std::uint32_t attempt, const int& call, int initiator = 2) {

@@ -40,7 +40,7 @@ struct Rank {
   std::vector<Count> input, output, scratch;
   bool in_place = false;  // input and output are the same buffer
   int host = 0;           // ranks of one host execute `together` steps in shared memory
-  std::size_t begun = 0;  // steps of this and earlier rounds
+  std::size_t begun = 0;  // number of steps in this and earlier rounds
   std::vector<char> done;
 
   constexpr std::vector<Count>& buffer(Step::Buffer which) {
@@ -235,7 +235,7 @@ constexpr comm::algorithm::Extent extent(std::size_t count) {
   return {.count = count, .shards = comm::Shards{count}, .received = comm::Shards{count}};
 }
 
-/// The same for the algorithm that select() chooses for the count.
+/// As faults(), for the algorithm that select() chooses for the count.
 constexpr const char* faults_of_chosen(Verb verb, int size, int root, std::size_t count, std::size_t element_bytes = 1) {
   return faults(verb, size, root, count, [&](Schedule& schedule, int rank) {
     comm::algorithm::select(schedule, verb, rank, size, root, extent(count), element_bytes);

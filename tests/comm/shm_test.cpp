@@ -433,7 +433,7 @@ TEST_CASE("Shm reduces several groups at once in memory that the groups or the w
       part.all_reduce(of_world.span().subspan(1, 8000), comm::Sum{});
       findings.expect(of_world[0] == 5 && of_world[1] == 5 * members && of_world[8000] == 5 * members && of_world[8001] == 5,
                       "the sum of a part in the world's memory");
-      // Memory of the parts, which are different arenas to the world, and own memory of rank 4.
+      // The values of one sum over the world lie in the arenas of both parts, and on rank 4 in its own memory.
       std::ranges::fill(of_part, 2);
       std::vector<double> mixed(10'000, 2);
       world.all_reduce(world.rank() == 4 ? std::span{mixed} : of_part.span().first(10'000), comm::Sum{});

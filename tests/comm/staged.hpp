@@ -107,7 +107,7 @@ class StagedCalls {
     Work() = default;
     Work(Work&&) noexcept = default;
     Work& operator=(Work&& other) noexcept {
-      inner_ = std::move(other.inner_);  // before the memory that it may still write to
+      inner_ = std::move(other.inner_);  // assigned first, since the old call may still write to the memory of the old stage_
       stage_ = std::move(other.stage_);
       return *this;
     }
@@ -130,7 +130,7 @@ class StagedCalls {
   StagedCalls(C inner, std::shared_ptr<DevicePool> pool) : pool_{std::move(pool)}, inner_{std::move(inner)} {}
   StagedCalls(StagedCalls&&) noexcept = default;
   StagedCalls& operator=(StagedCalls&& other) noexcept {
-    inner_ = std::move(other.inner_);  // before the memory that it may still write to
+    inner_ = std::move(other.inner_);  // assigned first, since old calls may still write to memory of the old pool_
     pool_ = std::move(other.pool_);
     return *this;
   }
@@ -145,7 +145,7 @@ class StagedCalls {
   void end_group() requires pdp::comm::GroupsCalls<C> { inner_.end_group(); }
 
   Work start(const pdp::comm::Request& request) {
-    // Memory that is only read comes back unchanged. The shard may lie within the whole.
+    // If there are shards, the whole comes first, since the shard may lie within it. Memory that is only read comes back unchanged.
     const bool spreads = pdp::comm::spreads(request.verb) || !pdp::comm::has_shards(request.verb);
     auto stage = std::make_unique<Stage>(*pool_, spreads ? request.in : request.out, spreads ? request.out : request.in);
     pdp::comm::Request on_device = request;

@@ -49,7 +49,7 @@ void say(const pdp::comm::Descriptor& socket, const void* bytes, std::size_t siz
   static_cast<void>(::send(socket.get(), bytes, size, MSG_NOSIGNAL));
 }
 
-/// A world of two. Calls `before` with the address of rank 0 while that waits. Then rank 1 connects and sends a message.
+/// Runs a world of two. Calls `before` with the address of rank 0, which waits for rank 1. Then rank 1 connects and sends a message.
 template <class F>
 void two_ranks(const F& before) {
   pdp::launch::InProcessStore store;
@@ -70,7 +70,8 @@ void two_ranks(const F& before) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
-/// Rank 0 of three. `play` is called with its address and plays the other ranks. Then invalid addresses end rank 0 with a ConfigError.
+/// Runs rank 0 of three. Calls `play` with its address; `play` acts for the other ranks. Afterwards gives rank 0 invalid addresses of
+/// these, and checks that it throws ConfigError.
 template <class F>
 void rank_zero_of_three(const F& play) {
   pdp::launch::InProcessStore store;
@@ -241,7 +242,8 @@ TEST_CASE("TcpTransport refuses a replayed introduction", "[comm][tcp][handshake
   });
 }
 
-TEST_CASE("TcpTransport accepts the first of two processes with one rank and answers the other duplicate", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport accepts the first of two processes with the same rank and rejects the second as duplicate",
+          "[comm][tcp][handshake]") {
   const Purpose purpose = GENERATE(Purpose::data, Purpose::pulse);
   rank_zero_of_three([&](const std::string& address, auto& store) {
     Caller one{address, self(1, 3), 0, purpose};
@@ -386,7 +388,7 @@ TEST_CASE("TcpTransport::connect reports a rank that ends during the start befor
   CHECK(lost_rank(thrown) == lost);
 }
 
-TEST_CASE("TcpTransport listens at the store's local address, IPv4 or IPv6", "[comm][tcp][handshake]") {
+TEST_CASE("TcpTransport listens at the local address that the store reports, IPv4 or IPv6", "[comm][tcp][handshake]") {
   struct Store : pdp::launch::InProcessStore {
     std::string address;
     [[nodiscard]] std::string local_address() const { return address; }

@@ -62,7 +62,7 @@ comm::Descriptor play_pulse(pdp::launch::InProcessStore& store) {
   return socket;
 }
 
-/// Returns the exception that ends rank 0 of two, which waits with this heartbeat. The test plays the pulse of rank 1.
+/// Returns the exception that ends rank 0 of two, which waits with this heartbeat. `play` acts for rank 1 on its pulse.
 template <class F>
 std::exception_ptr end_of_rank_zero(std::chrono::seconds heartbeat, const F& play) {
   pdp::launch::InProcessStore store;
@@ -218,7 +218,7 @@ TEST_CASE("TcpTransport throws a failure that arrives on a pulse with its rank a
   CHECK(words(thrown) == story);
 }
 
-TEST_CASE("Tcp survives a shortage of file descriptors in which a stranger connects", "[comm][tcp][mesh]") {
+TEST_CASE("Tcp survives a shortage of file descriptors during which a stranger connects", "[comm][tcp][mesh]") {
   pdp::launch::InProcessStore store;
   const comm::TimePoint deadline = comm::Clock::now() + std::chrono::minutes{1};
   std::array<std::exception_ptr, 2> thrown;

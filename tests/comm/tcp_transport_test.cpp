@@ -8,7 +8,7 @@ namespace tcp_transport_test {
 using namespace stream_test;
 using pdp::comm::stream::Frame;
 
-TEST_CASE("TcpTransport delivers a whole message if its receive is posted while it arrives", "[comm][tcp]") {
+TEST_CASE("TcpTransport delivers a whole message if its receive is posted while the message arrives", "[comm][tcp]") {
   const auto values = pattern(3 * Frame::capacity + 12, 5);
   const bool combined = GENERATE(false, true);
   const std::size_t cut = GENERATE(as<std::size_t>{}, 64, 67, 30'001, 256 * 1024 + 64 - 3, 256 * 1024 + 64, 256 * 1024 + 100, 300'001);
@@ -58,7 +58,7 @@ TEST_CASE("TcpTransport reports a vanished peer as lost on every other rank", "[
     TcpTransport zero{0, std::move(of_zero)}, one{1, std::move(of_one)};
     const std::jthread first{[&] { thrown[0] = failure_of(zero); }};
     const std::jthread second{[&] { thrown[1] = failure_of(one); }};
-    two_zero.close();  // rank 1's own connection stays open, so it hears of this from rank 0 only
+    two_zero.close();  // the connection to rank 1 stays open, so rank 1 learns only from rank 0 that rank 2 is gone
   }
   for (const auto& each : thrown) {
     CHECK(lost_rank(each) == 2);

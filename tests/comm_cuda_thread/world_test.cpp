@@ -27,7 +27,7 @@ using pdp::testing::Thrown;
 
 namespace {
 
-/// Resets the stand-in before a test. Checks after the test that it has freed all objects.
+/// Resets the stand-in before a test. Checks after the test that all objects are freed.
 struct Fixture {
   Fixture() { stand_in::reset(); }
   Fixture(Fixture&&) = delete;
@@ -183,7 +183,7 @@ TEST_CASE("CudaThread accepts several calls of a group before the first one runs
   });
 }
 
-TEST_CASE("CudaThread reuses its events in calls like earlier ones", "[comm][cuda_thread]") {
+TEST_CASE("CudaThread reuses its events when calls are repeated", "[comm][cuda_thread]") {
   const Fixture fixture;
   check_on_ranks<CudaThread>(3, [](CudaThread& world, Findings& findings) {
     Values<float> values{world, 100, 0.f}, shard{world, 1, 0.f};

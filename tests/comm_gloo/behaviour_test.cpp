@@ -56,7 +56,7 @@ TEST_CASE("Gloo: polling Work::done brings a call to completion", "[comm][gloo][
   check_on_ranks<Gloo>(3, [elements](Gloo& world, Findings& findings) { behaviour::looks(world, findings, elements); });
 }
 
-TEST_CASE("Gloo: Work::done, polled in turns on two receives, is true only for those that have arrived", "[comm][gloo][async]") {
+TEST_CASE("Gloo: Work::done, polled alternately on two receives, is true only if the message has arrived", "[comm][gloo][async]") {
   check_on_ranks<Gloo>(2, [](Gloo& world, Findings& findings) {
     std::array first{0}, second{0};
     const std::array mine{world.rank() + 1};

@@ -55,7 +55,8 @@ TEST_CASE("Gloo::connect names the missing rank at the deadline", "[comm][gloo][
 }
 
 TEST_CASE("Gloo::connect reports a rank that ends during the start as lost", "[comm][gloo][start]") {
-  // Rank 0 gets the address only after rank 1 has gone. Gloo's own thread ends the process if a peer goes in the middle of a connect.
+  // Rank 0 gets the address only after rank 1 has gone. If rank 1 left while rank 0 connects to it, Gloo's own thread would end the
+  // process.
   struct UntilGone {
     pdp::launch::InProcessStore& store;
     std::latch& gone;
@@ -104,7 +105,7 @@ TEST_CASE("Gloo connects several worlds, one after another, through one store", 
   for (const Thrown& error : thrown) CHECK(error.what() == "nothing was thrown");
 }
 
-TEST_CASE("Gloo no longer uses the store when one of its ranks is connected", "[comm][gloo][start]") {
+TEST_CASE("No rank of Gloo uses the store after one of them has connected", "[comm][gloo][start]") {
   const auto store = std::make_shared<pdp::launch::InProcessStore>();
   struct Counted {
     pdp::launch::InProcessStore& store;

@@ -9,7 +9,8 @@ const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identif
 }
 const char* __lsan_default_options() { return "print_suppressions=0"; }  // NOLINT(bugprone-reserved-identifier)
 
-/// At exit, plug-ins are unloaded and have no names. Only a complete stack contains a library that is still loaded.
+/// At exit, plug-ins of MPI are already unloaded, so their stack frames have no names. Only a complete stack also contains a library that
+/// is still loaded, which a suppression can name.
 const char* __asan_default_options() { return "fast_unwind_on_malloc=0"; }  // NOLINT(bugprone-reserved-identifier)
 
 }  // extern "C"

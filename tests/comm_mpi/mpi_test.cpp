@@ -81,7 +81,7 @@ TEST_CASE("Mpi: all_reduce gives the sum over ranks with equal bits on every ran
   if (ranks <= most_ranks(library)) check_ends_well(run_on(ranks, library, {"same bits"}));
 }
 
-TEST_CASE("Mpi allocates nothing in a call like an earlier one", "[mpi]") {
+TEST_CASE("Mpi allocates nothing when calls are repeated", "[mpi]") {
   const Library library = GENERATE(from_range(libraries()));
   check_ends_well(run_on(2, library, {"allocations"}));
 }

@@ -68,7 +68,7 @@ int conformance_on_all_sizes(comm::Mpi& world) {
   return tell(world, findings);
 }
 
-/// Runs the conformance tests through Any and Checked, and as if MPI could count only up to 100.
+/// Runs the conformance tests through Any, through Checked, and with at most 100 elements in each call of an MPI function.
 int conformance_of_wrapped(comm::Mpi& world) {
   Findings findings;
   comm::Any any{world.split(0, 0)};
@@ -246,7 +246,7 @@ int large_counts(comm::Mpi& world) {
   return tell(world, findings);
 }
 
-/// Fails on rank 1 in the way of `mode`. The failure must end the job.
+/// Fails on rank 1 as `mode` says. The failure must end the job.
 int go_wrong(const std::string& mode, comm::Mpi& world) {
   const int rank = world.rank();
   std::vector<float> values(9);

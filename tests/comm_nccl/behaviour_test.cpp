@@ -132,7 +132,7 @@ TEST_CASE("Nccl: messages of two ranks keep their order for any tags, and overta
   });
 }
 
-TEST_CASE("Nccl: grouped messages of several rounds pass each other in any order of peers", "[comm][nccl][message]") {
+TEST_CASE("Nccl: grouped exchanges several messages with each peer, for any order of peers", "[comm][nccl][message]") {
   const int size = GENERATE(2, 3, 4);
   check_on_gpus(size, [size](Staged& world, Findings& findings) {
     std::vector<std::array<int, 2>> sent, received(static_cast<std::size_t>(3 * size), {-1, -1});

@@ -24,7 +24,7 @@ using pdp::testing::Thrown;
 
 namespace {
 
-/// Resets the stand-in before a test. Checks after the test that it has freed all objects but `left`.
+/// Resets the stand-in before a test. Checks after the test that all objects but `left` of them are freed.
 struct Fixture {
   Fixture() { stand_in::reset(); }
   Fixture(Fixture&&) = delete;
@@ -481,7 +481,8 @@ TEST_CASE("Nccl adopts a program's communicator, which the program can still use
   CHECK_THROWS_WITH((Nccl{nullptr, nullptr}), Contains("cannot adopt a null communicator"));
 }
 
-TEST_CASE("A group of an adopted NCCL communicator ends by its deadline while a graph holds its calls", "[comm][nccl][adopt]") {
+TEST_CASE("Destroying a group of an adopted NCCL communicator ends by the deadline even if a graph holds its calls",
+          "[comm][nccl][adopt]") {
   Fixture fixture;
   fixture.left = 2;  // the streams of the two parts, which NCCL may still use
   ncclUniqueId id;
@@ -640,7 +641,7 @@ TEST_CASE("A failed Nccl rank leaves its world although another rank still holds
       try {
         world.barrier();
       } catch (...) {
-        world.deadline(1h);  // which does not count any more
+        world.deadline(1h);  // has no effect after the failure
         throw;
       }
     });

@@ -4,7 +4,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
 
-/// One rank alone, whose messages may be forgotten.
+/// A communicator of one rank with all calls of Self.
 struct Forgetful : pdp::comm::Self {
   using Self::Self;
   Forgetful(Self&& group) : Self{std::move(group)} {}

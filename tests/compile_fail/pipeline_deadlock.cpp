@@ -9,7 +9,7 @@
 using namespace pdp::strategy;
 namespace nn = pdp::nn;
 
-/// Two micro-batches: the second rank begins with the second one, of which the first rank sends nothing before the first one is back.
+/// Two micro-batches. Rank 1 first waits for micro-batch 1. But rank 0 sends it only after rank 1 has sent the gradient of micro-batch 0.
 struct Crossed {
   static constexpr int chunks = 1;
   [[nodiscard]] constexpr std::vector<Action> actions(PipelinePlace at) const {

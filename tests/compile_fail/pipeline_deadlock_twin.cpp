@@ -7,7 +7,7 @@
 using namespace pdp::strategy;
 namespace nn = pdp::nn;
 
-/// Two micro-batches, one after the other.
+/// Two micro-batches, which both ranks compute in the same order.
 struct Crossed {
   static constexpr int chunks = 1;
   [[nodiscard]] constexpr std::vector<Action> actions(PipelinePlace at) const {

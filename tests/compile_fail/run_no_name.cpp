@@ -2,7 +2,7 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/launch/run.hpp>
 
-/// One rank alone, in a program that has another communicator, too.
+/// A communicator of one rank that has no name.
 class Alone : public pdp::comm::BasicCommunicator<pdp::comm::Self::Erased> {
  public:
   Alone() : BasicCommunicator{pdp::comm::Self{}.release()} {}

@@ -1,7 +1,7 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/launch/run.hpp>
 
-/// One rank alone, in a program that has another communicator, too.
+/// A communicator of one rank that has a name.
 class Alone : public pdp::comm::BasicCommunicator<pdp::comm::Self::Erased> {
  public:
   static constexpr std::string_view name{"alone"};

@@ -6,7 +6,7 @@
 #include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
-/// One rank alone, whose messages may be forgotten.
+/// A communicator of one rank that lacks send_async for floats.
 struct Forgetful : pdp::comm::Self {
   using Self::Self;
   Forgetful(Self&& group) : Self{std::move(group)} {}

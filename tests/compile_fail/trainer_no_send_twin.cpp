@@ -5,7 +5,7 @@
 #include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
-/// One rank alone, whose messages may be forgotten.
+/// A communicator of one rank with all calls of Self.
 struct Forgetful : pdp::comm::Self {
   using Self::Self;
   Forgetful(Self&& group) : Self{std::move(group)} {}

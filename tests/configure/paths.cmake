@@ -1,6 +1,6 @@
 # Configures and installs copies of pdp in folders whose names contain characters that are special to CMake:
 #   cmake -D SOURCE_DIR=... -D WORK_DIR=... -D GENERATOR=... -D COMPILER=... -D PREFIX_PATH=... -P paths.cmake
-# Each copy must have the targets and headers of a copy in a plain folder, or fail with an explanation.
+# Each copy must have the same targets and headers as a copy in a folder with a plain name, or fail with an explanation.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK_DIR}")
@@ -53,7 +53,8 @@ foreach(name IN ITEMS "[b]" "a b+(c)" "*?'&")
   endif()
 endforeach()
 
-# Links a program of another project with a libcrypto in such a folder. The program uses no code of pdp, so pdp's sources are emptied first.
+# Links a program of another project with a libcrypto in such a folder. To save time, pdp's sources are emptied first, since the program uses
+# no code of pdp.
 file(GLOB_RECURSE sources "${WORK_DIR}/plain/pdp/src/*.cpp" "${WORK_DIR}/plain/pdp/prefix/*.cpp")
 if(NOT sources)
   message(FATAL_ERROR "there are no sources of pdp in ${WORK_DIR}/plain/pdp")
@@ -69,11 +70,11 @@ if(IS_ABSOLUTE "${crypto}")
        "cmake_minimum_required(VERSION 3.25)\nproject(program LANGUAGES CXX)\n"
        "if(PDP_DIRECTORY)\n  add_subdirectory(\"\${PDP_DIRECTORY}\" pdp)\nelse()\n  find_package(pdp REQUIRED COMPONENTS shm)\nendif()\n"
        "add_executable(program main.cpp)\ntarget_link_libraries(program PRIVATE pdp::pdp)\n")
-  foreach(name IN ITEMS plain "a b" "a'(b)")  # not a comma, of which CMake's -Wl,-rpath makes two arguments
+  foreach(name IN ITEMS plain "a b" "a'(b)")  # no comma, since CMake passes the path by -Wl,-rpath, which splits it at commas
     set(library "${WORK_DIR}/crypto/${name}/libcrypto.so")
     file(MAKE_DIRECTORY "${WORK_DIR}/crypto/${name}")
     file(CREATE_LINK "${crypto}" "${library}" SYMBOLIC)
-    foreach(build IN ITEMS package subdirectory)  # each is compiled once, and linked again for each name
+    foreach(build IN ITEMS package subdirectory)  # the program is compiled once for each, and linked again for each name
       set(pdp "")
       if(build STREQUAL "subdirectory")
         set(pdp "-DPDP_DIRECTORY=${WORK_DIR}/plain/pdp" -D PDP_WITH_CUDA=OFF)

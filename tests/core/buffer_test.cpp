@@ -22,7 +22,7 @@ TEST_CASE("padded rounds a number of elements up to a multiple of 64 bytes", "[c
 
 TEMPLATE_TEST_CASE("Buffer is aligned, zero-initialised and of the requested size", "[core]", float, double, std::int32_t, std::byte) {
   const Index elements = GENERATE(as<Index>{}, 0, 1, 15, 16, 17, 1000, 100'003);
-  // The allocator may return this memory again, which is then not zero.
+  // The allocator may return the memory of `dirty` again, which is then not zero.
   {
     Buffer<TestType> dirty{elements};
     std::ranges::fill(dirty.span(), static_cast<TestType>(77));

@@ -16,7 +16,7 @@ namespace standard_streams_test {
 
 namespace {
 
-/// Returns the result of `call` in a child process, whose descriptors it may close.
+/// Returns the result of `call` in a child process, so that `call` may close descriptors.
 bool in_child(const std::function<bool()>& call) {
   std::fflush(stdout);
   const pid_t child = ::fork();

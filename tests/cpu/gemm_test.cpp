@@ -47,7 +47,7 @@ enum class Form { plain, nt, tn };
 
 template <class T>
 void check_product(const Cpu& cpu, Form form, Index m, Index n, Index k, bool accumulate) {
-  // The product sees a as [m, k] and b as [k, n]. gemm_tn stores a transposed, and gemm_nt b.
+  // The product sees a as [m, k] and b as [k, n]. In memory, a is transposed for gemm_tn, and b for gemm_nt.
   const auto a_values = whole_numbers<T>(m * k, 1), b_values = whole_numbers<T>(k * n, 2);
   const Placed<T> a = form == Form::tn ? Placed<T>{k, m, a_values} : Placed<T>{m, k, a_values};
   const Placed<T> b = form == Form::nt ? Placed<T>{n, k, b_values} : Placed<T>{k, n, b_values};

@@ -20,7 +20,8 @@ void on_each(Check check) {
   for (const Simd registers : support::registers()) pdp::cpu::with_simd(registers, check);
 }
 
-/// Returns the largest error of an operation on lanes, in units in the last place, over numbers of both signs and all magnitudes.
+/// Returns the largest error of an operation on lanes, in units in the last place, over numbers of both signs and many magnitudes from
+/// `first` to `last`.
 template <Simd S, class Operation, class Exact>
 double worst(float first, float last, Operation operation, Exact exact) {
   using V = Lanes<float, S>;

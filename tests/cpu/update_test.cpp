@@ -85,7 +85,7 @@ void check_against_scalar(const Cpu& cpu, const Rule& rule, Index count, double 
   parameters.pop_back();
   state.pop_back();
   CHECK(support::difference(parameters, scalar_parameters) < tolerance);
-  // The state holds one field of all elements after another.
+  // The state holds the first field of all elements, then the second, and so on.
   std::vector<double> scalar_fields(fields * size);
   if constexpr (fields > 0)
     for (std::size_t i = 0; i < size; ++i) {
@@ -109,7 +109,7 @@ TEMPLATE_TEST_CASE("update matches the scalar rule for any number of elements", 
   check_against_scalar<TestType>(cpu, optim::AdamW{.lr = 0.01f, .weight_decay = 0.1f}, count, tolerance);
 }
 
-TEST_CASE("update runs Sgd without momentum without memory for its state", "[host][optim]") {
+TEST_CASE("update needs no memory for the state of Sgd if the momentum is 0", "[host][optim]") {
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   const optim::Sgd rule{.lr = 0.5f};
   REQUIRE(optim::needed_state_fields(rule) == 0);

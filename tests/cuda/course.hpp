@@ -1,4 +1,4 @@
-// Trains a model on ranks with GPUs and compares its course with that on a CPU.
+// Trains a model on ranks with GPUs, and compares losses and parameters with those of training on a CPU.
 #pragma once
 
 #include <pdp/comm/self.hpp>
@@ -56,8 +56,8 @@ std::vector<float> start_of(const TaskType& task, const pdp::TrainerOptions& opt
   return parameters;
 }
 
-/// Checks that ranks over C with a GPU each learn what one process on a CPU learns. AnyStrategy avoids compiling an engine for each
-/// strategy.
+/// Checks that ranks with communicators of type C and a GPU each learn what one process on a CPU learns. AnyStrategy avoids compiling an
+/// engine for each strategy.
 template <class C, class... How>
 void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::TrainerOptions& options, double tolerance = 1e-5,
            const How&... how) {
@@ -67,7 +67,7 @@ void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::Tra
   const auto found = pdp::testing::ranks<C>(
       ranks, [&](C& world) { return train(world, strategy, task, options, pdp::cuda::Device{{.index = world.device()}}, how...); });
   INFO(ranks << " ranks");
-  const double later = std::min(100 * tolerance, 0.2);  // for results of all steps
+  const double later = std::min(100 * tolerance, 0.2);  // for outputs and parameters after all steps
   for (const Course& course : found) {
     CHECK(support::difference(course.losses, expected.losses) < tolerance);
     CHECK(support::difference(course.outputs, expected.outputs) < later);
@@ -75,7 +75,7 @@ void check(const pdp::strategy::AnyStrategy& strategy, int ranks, const pdp::Tra
   CHECK(support::difference(found.front().parameters, expected.parameters) < later);
 }
 
-/// Checks that two ranks over C add up the rows of a step, and that both name the rank whose gradient is not finite.
+/// Checks that two ranks with communicators of type C add up the rows of a step, and that both name the rank whose gradient is not finite.
 template <class C>
 void check_rows_and_culprit() {
   const auto width = static_cast<pdp::Index>(tasks::samples(1).sample_shape().elements());

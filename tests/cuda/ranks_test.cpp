@@ -49,7 +49,7 @@ namespace {
 /// The results of a few steps of two ranks.
 struct Told {
   std::vector<double> losses;
-  std::string refusal;  // ends the steps
+  std::string refusal;  // the error that ended the steps, if any
   int launched = 0;     // graphs of both ranks
 };
 /// Trains a classifier on two ranks. `rows` holds the shares of each step, and `graphs` the option of each rank's device.
@@ -479,7 +479,8 @@ TEST_CASE("A Trainer that an exception destroys during a step aborts its calls a
       const auto left = support::message_of<pdp::ShapeError>([&] {
         Trainer trainer{
             world, strategy, tasks::residual_classifier(2), {.global_batch = 16, .seed = 3}, pdp::cuda::Device{{.index = world.device()}}};
-        trainer.fit(tasks::samples(100), {.epochs = 0}, [](const pdp::Epoch&) {});  // after this the ranks compare nothing any more
+        trainer.fit(tasks::samples(100), {.epochs = 0},
+                    [](const pdp::Epoch&) {});  // the ranks compare their arguments here, and not in the steps below
         for (int step = 0; step < steps; ++step) trainer.step(x, std::vector<std::int32_t>(8), 16);
         if (world.rank() == 1) return has_left.wait(false);
         trainer.start(x, std::vector<std::int32_t>(8), 16);

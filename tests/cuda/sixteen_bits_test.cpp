@@ -58,7 +58,8 @@ std::vector<float> exact(Index elements, int seed) {
   return widened(rounded<T>(support::normal(elements, seed)));
 }
 
-/// Compares operation(device, inputs..., output) on both devices for matrices of one shape. `exact_bits`: both compute equal floats.
+/// Compares operation(device, inputs..., output) on both devices for matrices of one shape. `exact_bits`: the results of the GPU must equal
+/// the rounded results of the CPU bit for bit. Otherwise they may differ by one rounding.
 template <class T, std::size_t Inputs, class Operation>
 void check_elementwise(const pdp::cuda::Device& device, Index rows, Index cols, bool exact_bits, const Operation& operation) {
   std::vector<std::vector<float>> in;

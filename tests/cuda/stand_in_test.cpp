@@ -223,8 +223,8 @@ TEST_CASE_METHOD(Fixture, "Trainer::fit without a step callback starts the next 
         tasks::samples(100), {.epochs = 3}, [&](const pdp::Epoch& epoch) { watched.push_back(epoch.loss); },
         [](std::int64_t, const auto&) {});
   }
-  // The stream is held. The loader gathers the batches of the started steps and two more.
-  // Two steps start, or one with NonFinite::stop, since the host then waits for each step.
+  // While the stream is blocked, two steps start. With NonFinite::stop only one starts, since the host waits for each step. The loader
+  // gathers the batches of the started steps and two more.
   for (const auto policy : {pdp::plan::NonFinite::ignore, pdp::plan::NonFinite::stop}) {
     const bool waits = policy == pdp::plan::NonFinite::stop;
     std::atomic<int> gathered = 0;

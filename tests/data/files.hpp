@@ -83,7 +83,7 @@ inline std::string gzip(const std::string& bytes, const std::filesystem::path& s
   return packed;
 }
 
-/// Runs `call` in a child process, whose user, limits and mounts it may change, and returns its result.
+/// Runs `call` in a child process, so that `call` may change user, limits and mounts. Returns its result.
 inline std::string in_child(const std::function<std::string()>& call) {
   int pipe[2];
   if (::pipe(pipe) != 0) throw std::runtime_error{"no pipe"};

@@ -10,7 +10,7 @@
 
 /// read_idx returns an array that fits its extents, or throws FileError. It allocates at most a multiple of the file size.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  constexpr std::size_t most_unpacked = 1032;  // most bytes that deflate unpacks from one
+  constexpr std::size_t most_unpacked = 1032;  // the most bytes into which deflate unpacks one byte
   const bool packed = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
   const fuzz::AllocationBound bound{1'000'000 + 4 * size * (packed ? most_unpacked : 1)};
   try {

@@ -51,7 +51,8 @@ void check(std::span<const std::byte> bytes) {
 
 /// A file is rejected with FileError, or all of its tensors can be read and cover all of its data.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  // Allows a few messages for each tensor, which has at least 50 characters, and eight values of each type for each byte of data.
+  // Allows a few error messages for each tensor, which takes at least 50 characters of the header, and eight values of each type for each
+  // byte of data.
   const fuzz::AllocationBound bound{400'000 + 1'000 * size};
   check(std::as_bytes(std::span{bytes, size}));
   if (size == 0) return 0;

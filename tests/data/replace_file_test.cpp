@@ -169,14 +169,14 @@ TEST_CASE("ReplaceFile keeps the old file on a full disk and leaves nothing besi
   CHECK_THAT(result, Contains("cannot write it: No space left on device") && Contains("Free some space") && EndsWith("[old file whole]"));
 }
 
-TEST_CASE("A killed ReplaceFile keeps the old file, and the next writer removes any leftover", "[data][replace_file]") {
+TEST_CASE("ReplaceFile in a killed process keeps the old file, and the next writer removes any leftover", "[data][replace_file]") {
   const files::TemporaryFolder folder;
   files::write(folder / "weights", "old");
   for (const int signal : {SIGINT, SIGKILL}) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      std::signal(SIGINT, SIG_DFL);  // Catch's handler would report it
+      std::signal(SIGINT, SIG_DFL);  // Catch's handler would report the signal
       data::ReplaceFile file{folder / "weights"};
       file.write(files::as_bytes("half of it"));
       ::raise(signal);
@@ -242,7 +242,7 @@ TEST_CASE("ReplaceFile searches the folder of a path for leftovers once per proc
 
 namespace {
 
-/// Makes O_TMPFILE fail in this process, as on NFS. Returns false if the system does not allow it.
+/// Makes O_TMPFILE fail in this process, as on NFS. Returns false if the system does not allow such a filter.
 bool refuse_files_without_name() {
   constexpr std::uint32_t without_name = O_TMPFILE & ~O_DIRECTORY;
   std::array<sock_filter, 6> filter{

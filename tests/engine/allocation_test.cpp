@@ -30,8 +30,8 @@ namespace {
 constexpr pdp::Task wide{pdp::nn::Sequential{pdp::nn::Linear{784, 64}, pdp::nn::Relu{}, pdp::nn::Linear{64, 10}}, pdp::loss::CrossEntropy{},
                          pdp::optim::Adam{}};
 
-/// Returns the number of allocations of all ranks in steps 4 to 23 of a fit, those of the loader's thread and of messages included.
-/// Step 3 is the first with fewer rows, for which oneDNN makes its kernels.
+/// Returns the number of allocations of all ranks in steps 4 to 23 of a fit (counted from 0), those of the loader's thread and of messages
+/// included. Step 3 is the first with fewer rows, for which oneDNN creates other kernels.
 template <class Comm, class Strategy, class P = pdp::Float32>
 long allocations_in_one_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy, P precision) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
@@ -52,8 +52,8 @@ long allocations_in_one_fit(int ranks, const Strategy& strategy, const plan::Gra
   return counts.front();
 }
 
-/// Returns the minimum over several fits. A rank that has waited for 100 ms asks for connections and sends probes, which allocates. On a
-/// busy machine ranks wait that long. Allocations of the step itself occur in every fit.
+/// Returns the minimum over several fits. On a busy machine a rank may wait for 100 ms, after which it asks for connections, or for 200 ms,
+/// after which it sends probes. Both allocate. Allocations of the step itself occur in every fit.
 template <class Comm, class Strategy, class P = pdp::Float32>
 long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {}) {
   long least = allocations_in_one_fit<Comm>(ranks, strategy, policy, precision);

@@ -26,7 +26,8 @@ namespace common_memory_test {
 namespace comm = pdp::comm;
 using namespace pdp::strategy;
 
-// Ranks that share memory update one slice of each unit. Only the time and the memory of a step may differ from updates by messages.
+// Each rank of a group that shares memory updates one slice of each unit. Only the time and the memory of a step may differ from updates by
+// messages.
 
 namespace {
 

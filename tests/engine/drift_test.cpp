@@ -15,7 +15,8 @@
 namespace comm = pdp::comm;
 using namespace pdp::strategy;
 
-// The long form of the equivalence tests. Losses agree within 1e-5 for 20 steps, and then within 10 times the drift of the control run.
+// The long form of the equivalence tests. Losses agree within 1e-5 for 20 steps, and then within 10 times the drift of the control run; see
+// testing/equivalence.hpp.
 
 TEMPLATE_TEST_CASE("Every strategy gives the losses of Single for 100 steps", "[parallel][equivalence][.long]", comm::Thread, comm::Shm,
                    comm::Tcp) {

@@ -214,7 +214,7 @@ TEST_CASE("NonFinite::stop throws on every rank and names the rank and tensor of
       const auto labels = std::span{classes}.first(static_cast<std::size_t>(rows.size()));
       const auto before = trainer.parameters();
       try {
-        trainer.step(mine_of(x), labels);  // without a message, the number of messages is wrong
+        trainer.step(mine_of(x), labels);  // if a step does not throw, messages.size() is too small below
       } catch (const pdp::NonFiniteGradient& error) {
         const std::lock_guard lock{mutex};
         messages.emplace_back(error.what());

@@ -15,8 +15,8 @@ struct Learnt {
   friend bool operator==(const Learnt&, const Learnt&) = default;
 };
 
-/// Trains three epochs of 3 steps, and returns the losses and parameters of each rank. Two steps have enough rows for the kernels of
-/// matrix products (211); the last step is short (8 rows).
+/// Trains three epochs of 3 steps, and returns the losses and parameters of each rank. In each epoch, two steps have enough rows for the
+/// kernels of matrix products (211), and the third is short (8 rows).
 template <class Comm, class TaskType, class S>
 [[nodiscard]] std::vector<Learnt> learn(const TaskType& task, const S& strategy, int ranks) {
   const auto samples = tasks::samples(430);

@@ -30,10 +30,10 @@ TEST_CASE("mnist_ddp on two ranks prints a line for each epoch and reaches a tes
 }
 
 // If the input of a Relu is within rounding of 0 for one sample, the gradient depends on the order of summation. Losses then differ by a
-// relative 1e-4. With this seed no input comes nearer to 0 than 4e-6 in the first 20 steps. With most other seeds one does.
+// relative 1e-4. With this seed no such input comes nearer to 0 than 4e-6 in the first 20 steps. With most other seeds an input does.
 static constexpr const char* seed_of_courses = "49";
 
-TEST_CASE("mnist_ddp has the losses of mnist_single for the same global batch on any ranks", "[examples]") {
+TEST_CASE("mnist_ddp has the losses of mnist_single for the same global batch on any number of ranks", "[examples]") {
   const Folder folder;
   const auto course = [&](const std::string& program, std::vector<std::string> arguments) {
     const std::string file = folder / "losses.csv";

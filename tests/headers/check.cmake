@@ -1,8 +1,8 @@
-# Compiles all HEADERS (paths below INCLUDE_DIR, a list) as one source, syntax only, as a user's program may include them. The headers of other
-# libraries and the macros of macros.hpp come first. More warnings than in pdp's own build are enabled, and all are errors. PDP_SEPARATE_...
-# is not defined, so the definitions are compiled, too. SOURCES lists their headers. USE is a header that instantiates common templates.
-# Further arguments: COMPILER, COMPILER_ID, STANDARD, INCLUDES, IMPLICIT_INCLUDES and DEFINITIONS of a target that links pdp, and WORK_DIR, the
-# folder of the source.
+# Compiles all HEADERS (paths below INCLUDE_DIR, a list) as one source, syntax only, as a user's program may include them. The headers of
+# other libraries and the macros of macros.hpp come first. More warnings than in pdp's own build are enabled, and all are errors.
+# PDP_SEPARATE_... is not defined, so the definitions are compiled, too. SOURCES lists the headers that hold them. USE is a header that
+# instantiates common templates. Further arguments: COMPILER, COMPILER_ID, STANDARD, INCLUDES, IMPLICIT_INCLUDES and DEFINITIONS of a target
+# that links pdp, and WORK_DIR, the folder of the source.
 cmake_minimum_required(VERSION 3.25)
 
 set(both

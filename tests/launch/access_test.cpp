@@ -121,7 +121,7 @@ TEST_CASE("Access::from names job and attempt by variables that are equal on all
   CHECK(job({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "0"}}) == "7|");
   CHECK(job({{"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) == "7|2");
   CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "1"}}) == "|/1");
-  CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "2"}}) == "|");  // the other torchrun may say 0
+  CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "2"}}) == "|");  // the other torchrun may have counted 0 restarts
   CHECK(job({{"TORCHELASTIC_RESTART_COUNT", "1"}, {"GROUP_WORLD_SIZE", "1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_RESTART_COUNT", "2"}}) ==
         "7|2/1");
 
@@ -133,7 +133,7 @@ TEST_CASE("Access::from names job and attempt by variables that are equal on all
   CHECK(job({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_MCA_ess_base_jobid", "41"}}) == "41|");
 }
 
-TEST_CASE("choose_grounds chooses how ranks prove membership by the variables and the store's address", "[launch][access]") {
+TEST_CASE("choose_grounds chooses from the variables and the store's address how ranks prove membership", "[launch][access]") {
   const auto grounds = [](const Variables& variables, const std::string& store) {
     return launch::choose_grounds(access(variables), at(store));
   };
@@ -199,7 +199,7 @@ TEST_CASE("SharedSecret::read accepts only sealed memory of the right size that 
   CHECK(says(place_of(open_file.get())) != "nothing was thrown");
   const launch::SharedSecret shorter{pdp::comm::Secret{std::string(31, 's')}};
   CHECK_THAT(says(shorter.place()), Contains("not a secret in this user's memory"));
-  if (::geteuid() == 0) {  // only root can give a file away
+  if (::geteuid() == 0) {  // only root can change the owner of a file
     const std::string place = shared.place();
     REQUIRE(::fchown(std::stoi(place.substr(place.find(' '))), 65534, 65534) == 0);
     CHECK_THAT(says(place), Contains("not a secret in this user's memory"));

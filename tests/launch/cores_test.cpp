@@ -34,7 +34,7 @@ Cores cores_of(const std::vector<int>& numbers) {
   return cores;
 }
 
-/// Whether the test programs have OpenMP and may use more than one core.
+/// Returns whether the test programs have OpenMP and may use more than one core.
 bool openmp_binds() {
   Cores own;
   return ::dlsym(RTLD_DEFAULT, "omp_get_num_places") != nullptr && ::sched_getaffinity(0, sizeof own, &own) == 0 && CPU_COUNT(&own) > 1;

@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Tests allow four times the promised seconds, as other tests may keep the machine busy. The figures that a long campaign prints are as
-/// measured.
+/// Tests allow four times the promised seconds, as other tests may keep the machine busy. The figures that a long campaign prints do not
+/// contain this factor.
 constexpr double slack = 4;
 constexpr double promised_seconds = 2, promised_median = 0.1;
 
@@ -92,7 +92,7 @@ class Ranks {
   std::vector<std::unique_ptr<Job>> jobs_;
 };
 
-/// Starts a job over each communicator. The jobs run side by side, so they should mostly wait.
+/// Starts a job over each communicator. The jobs run at the same time, so they should wait most of the time.
 std::vector<std::pair<std::string, Ranks>> jobs_of_all(int size, const std::vector<std::string>& what,
                                                        const std::vector<Variable>& variables, int missing = -1) {
   std::vector<std::pair<std::string, Ranks>> jobs;
@@ -174,7 +174,7 @@ void kill_one(const std::string& comm, int size, bool starting, std::mt19937& ra
     } else if (threw->kind == "lost" && threw->rank == victim) {
       (starting ? figures.seconds_at_start : figures.seconds).push_back(seconds);
     } else if (starting && !threw->names(victim) && (threw->rank >= 0 || threw->names(0))) {
-      figures.second_hand += 1;  // joined after others, the store's host among them, had given up, so it knows only of those
+      figures.second_hand += 1;  // joined after others, including the store's host, had given up, so it names only those
     } else if (!starting || !threw->names(victim)) {
       figures.wrong_rank += 1;
       story(rank, pdp::text("throws after ", seconds, " s: ", threw->kind, ' ', threw->rank, ' ', threw->words));
@@ -183,7 +183,7 @@ void kill_one(const std::string& comm, int size, bool starting, std::mt19937& ra
   figures.noticed += noticed ? 1 : 0;
 }
 
-/// Every fourth kill falls into the start.
+/// Kills a rank of each of `kills` jobs, in every fourth job during its start.
 Figures kill_many(const std::string& comm, int size, int kills) {
   std::mt19937 random{random_seed()};
   Figures figures;
@@ -219,7 +219,7 @@ TEST_CASE("200 kills of one of 16 ranks are noticed as promised", "[launch][faul
   }
 }
 
-TEST_CASE("Every rank names a rank that was never started when PDP_TIMEOUT is over", "[launch][faults]") {
+TEST_CASE("Every rank names the missing rank after PDP_TIMEOUT if one rank is never started", "[launch][faults]") {
   const int missing = GENERATE(0, 2);
   for (auto& [comm, ranks] : jobs_of_all(4, {"traffic"}, {{"PDP_TIMEOUT", "2"}}, missing))
     for (int rank = 0; rank < 4; ++rank) {

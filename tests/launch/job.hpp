@@ -1,4 +1,4 @@
-// Shared by the tests of launch: a job that is started as from a shell, and watched.
+// Shared by the tests of launch: a job that is started as from a shell, its output and its processes.
 #pragma once
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ inline std::string contents(const std::string& file) {
 }
 
 /// Returns a free port that no other test process picks at the same time. The ports lie below the system's ephemeral ports and below those
-/// that pdp derives for a job. Each process begins its search at another one.
+/// that pdp derives for a job. Each process begins its search at another port.
 inline std::uint16_t free_port() {
   constexpr unsigned first = 2048, ports = pdp::launch::first_derived_port - first;
   static unsigned taken = static_cast<unsigned>(::getpid()) * 32;

@@ -22,7 +22,7 @@
 
 namespace join_store_test {
 
-// Which ranks a job's store admits.
+// Tests of which ranks a job's store admits.
 
 namespace launch = pdp::launch;
 namespace handshake = pdp::comm::handshake;
@@ -127,7 +127,6 @@ TEST_CASE("A store rejects a rank that claims the current attempt with the key o
   Access access = with_secret();
   access.job = {"42.0", "1"};
   const TcpStoreServer server{host, 0, 3, access};
-  // The rank claims to be of this attempt, but knows only the key of its own.
   const Descriptor socket = call(server.port());
   handshake::Client client{handshake::Self::of(handshake::Purpose::store, 1, 3, access.job), handshake::no_rank};
   REQUIRE(hear(socket, client));

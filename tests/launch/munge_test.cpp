@@ -135,7 +135,7 @@ TEST_CASE("Munge neither gives a secret to another user nor accepts one from it"
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(9);
-    // The other user makes a credential that any user may decrypt, then tries to decrypt this user's.
+    // The other user makes a credential that any user may decrypt. Then it tries to decrypt the credential of this user.
     ::dup2(ends[1], STDOUT_FILENO);
     const std::string make = "printf '%032d' 7 | munge --socket=" + daemon.socket();
     if (std::system(make.c_str()) != 0) ::_exit(7);

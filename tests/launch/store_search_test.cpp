@@ -66,7 +66,7 @@ TEST_CASE("StoreSearch finds its store among ports of strangers, other jobs and 
   REQUIRE(found(ports, access("own", "/1"), patience) == own.port());
   REQUIRE(found(ports, access("own", "/0"), patience) == earlier.port());
   REQUIRE(found(ports, access("other"), patience) == other.port());
-  // The search itself has not joined as rank 1, so that rank still can.
+  // The search itself has not joined as rank 1, so rank 1 can still join.
   launch::TcpStore store{"127.0.0.1", own.port(), pdp::comm::Clock::now() + patience, 1, 2, access("own", "/1")};
   store.set("key", "value");
   CHECK(store.get("key") == "value");

@@ -38,7 +38,7 @@ namespace {
 
 pdp::comm::TimePoint patience() { return Clock::now() + std::chrono::seconds{60}; }
 
-/// A store with two views of it, as two ranks have them.
+/// A store and two objects that access it, one for each of two ranks.
 struct InProcess {
   launch::InProcessStore one;
   launch::InProcessStore& two = one;
@@ -481,7 +481,8 @@ TEMPLATE_TEST_CASE("A store throws the first failure of the job from every call 
   CHECK_THROWS_AS(store.two.add("counter", 1), pdp::PeerLost);
 }
 
-TEST_CASE("TcpStoreServer::wait_until_told waits until late ranks know a failure, and not without one", "[launch][store]") {
+TEST_CASE("TcpStoreServer::wait_until_told waits until late ranks know a failure, and returns at once if there is none",
+          "[launch][store]") {
   launch::TcpStoreServer server{"127.0.0.1", 0, 4};
   server.wait_until_told(2, patience());
   server.fail({pdp::comm::Failure::Kind::lost, 1, "rank 1 has failed"});
@@ -526,7 +527,7 @@ TEST_CASE("TcpStore waits for a store whose process is stopped for 6.5 seconds",
   std::string value;
   {
     const std::jthread comes{[&] {
-      launch::TcpStore late = host.join(1);  // while it is stopped
+      launch::TcpStore late = host.join(1);  // while the store's process is stopped
       value = late.wait("key", patience());
     }};
     const std::jthread continues{[&] {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes ranks of small worlds diverge into a deadlock, 100 times for each kind of divergence and each communicator of a CPU that detects it.
+# Makes ranks of small worlds diverge into a deadlock, 100 times for each kind of divergence and each CPU communicator that detects it.
 # Checks that all ranks notice within two seconds: tests/long/divergence.sh
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
@@ -11,7 +11,7 @@ if ! { cmake --preset debug && cmake --build --preset debug --target test_comm; 
   exit 1
 fi
 
-# Catch2 2 also succeeds if no test has the tags.
+# Version 2 of Catch2 also succeeds if no test has the tags.
 least=45  # 9 kinds over 5: Thread, Shm, Tcp, and the hierarchical communicator on hosts in two layouts
 build/debug/tests/test_comm "[divergence][.long]" | tee "$work/out"
 count=$(grep -c '"campaign": "divergence"' "$work/out" || true)

@@ -42,7 +42,7 @@ std::vector<std::string> layers(const Model& model) {
   return found;
 }
 
-/// Returns for each element of each parameter in a file how many parts of the model hold it.
+/// Returns how many parts of the model hold each element of each parameter, by name and in file order.
 template <class Model>
 std::map<std::string, std::vector<int>> holders(const Model& model, int parts) {
   std::map<std::string, std::vector<int>> found;

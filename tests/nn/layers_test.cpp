@@ -18,7 +18,7 @@ using nn::Residual;
 using nn::Sequential;
 using nn::Tanh;
 
-TEST_CASE("Layers::visit calls the leaf of a number once, with its own type and sizes", "[nn]") {
+TEST_CASE("Layers::visit passes the leaf of a number to the function once, with its own type and sizes", "[nn]") {
   const Sequential model{Linear{2, 3}, Tanh{}, Repeat{2, Sequential{Residual{Tanh{}}, Linear{3, 3}}}, nn::Relu{}, Linear{3, 9}};
   const nn::Layers<Sequential<Linear, Tanh, Repeat<Sequential<Residual<Tanh>, Linear>>, nn::Relu, Linear>> layers{model};
 

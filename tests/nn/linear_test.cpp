@@ -42,7 +42,7 @@ TEST_CASE("Linear computes x W + b with W as [in, out] and b at its described of
   CHECK(y == std::vector<float>{101, 202, 303, 104, 205, 306, 98, 199, 300});
 }
 
-TEST_CASE("Linear has its constructed widths whatever the shape of a sample", "[nn]") {
+TEST_CASE("Linear keeps the widths of its construction for every shape of a sample", "[nn]") {
   static_assert(Linear{784, 64}.input_elements() == 784);
   static_assert(Linear{784, 64}.output(Shape{784}) == Shape{64} && Linear{784, 64}.output(Shape{1, 28, 28}) == Shape{64});
   static_assert(Linear{784, 64}.output(Shape{}) == Shape{64}, "known even where the input is not");

@@ -128,7 +128,7 @@ TEST_CASE("Stage of some layers holds only their parameters", "[nn]") {
   CHECK(static_cast<Index>(stage.values().size()) == stage.outline().layers[3].parameters);
 }
 
-TEST_CASE("Stage computes the same bits in pieces and other units as in one call", "[nn]") {
+TEST_CASE("Stage computes the same bits in one call and in several calls with other units", "[nn]") {
   Stage whole_stage = make_stage({{0, 6}}), cut_stage = make_stage({{4, 6}, {2, 4}, {0, 2}});
   Batch<Model> whole{whole_stage, 5}, cut{cut_stage, 5};
   whole.forward();

@@ -92,7 +92,7 @@ TEST_CASE("update applies a user-written RMSprop as its formula says", "[optim]"
   CHECK(support::difference(sequence::parameters_after(RmsProp{}), expected) < 3e-6);
 }
 
-TEST_CASE("update passes a user-written rule without state its constants of each step", "[optim]") {
+TEST_CASE("update passes the constants of each step to a user-written rule without state", "[optim]") {
   const auto expected = sequence::expected_after(
       [](double& w, double g, std::size_t, std::int64_t step, double factor) { w -= factor / static_cast<double>(step) * g; });
   CHECK(support::difference(sequence::parameters_after(Decaying{}), expected) < 3e-6);

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 HERE = pathlib.Path(__file__).resolve().parent
 DIM_IN, DIM_HIDDEN, CLASSES, LAYERS = 24, 16, 5, 4
 TRAIN, TEST, BATCH, STEPS, RATE = 200, 40, 16, 200, 0.1
-RANKS = 2  # data-parallel ranks have a batch each
+RANKS = 2  # data-parallel ranks, each with a batch of its own
 
 
 def make_set():

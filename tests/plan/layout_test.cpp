@@ -64,7 +64,7 @@ TEST_CASE("for_each_effect lists the tensors that an instruction reads, writes o
   CHECK(effects_of(compute(Op::forward, 0, 2, 3)) == std::vector<Effect>{{Kind::activation, 2, Access::read, 2},
                                                                          {Kind::activation, 3, Access::write, 2},
                                                                          {Kind::saved, 2, Access::write, 2}});
-  CHECK(effects_of(compute(Op::backward_input, 0, 0, 1)).empty());  // no layer below has parameters, so the gradient is not computed
+  CHECK(effects_of(compute(Op::backward_input, 0, 0, 1)).empty());  // no earlier layer has parameters, so the gradient is not computed
   CHECK(effects_of(compute(Op::loss, 0, 3, 3)) ==
         std::vector<Effect>{{Kind::activation, 3, Access::read}, {Kind::gradient, 3, Access::write}});
   CHECK(effects_of(message(Op::receive_start, Tensor::gradient, 0, 2, 1)) == std::vector<Effect>{{Kind::gradient, 2, Access::arrive}});

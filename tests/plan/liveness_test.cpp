@@ -38,7 +38,7 @@ nn::Outline with_residuals() {
 using Key = std::tuple<Kind, int, int>;  // kind, micro-batch, boundary or layer
 struct Life {
   Index width = 0;
-  std::vector<std::pair<std::size_t, std::size_t>> spans{};  // from first write to last read; one more for each recomputation
+  std::vector<std::pair<std::size_t, std::size_t>> spans{};  // from first write to last read; one more span for each recomputation
 
   [[nodiscard]] bool meets(const Life& other) const {
     for (const auto& [first, last] : spans)
@@ -305,10 +305,11 @@ TEST_CASE("Liveness reserves memory for recomputed activations of one micro-batc
     const Plan plan = Pipeline<GPipe>{.micro_batches = 8, .cuts = {10}, .recompute = recompute}.plan(model, {rank, 2});
     return Liveness{model, plan.step, 8, false}.size();
   };
-  // Rank 0 holds the 10 boundaries of one micro-batch and their gradients. Of the others it holds only the activations that it sends.
+  // Rank 0 holds the 10 boundaries of one micro-batch and their gradients. Of the other micro-batches it holds only the activations that it
+  // sends.
   CHECK(elements(false, 0) >= 8 * 10 * 16);
   CHECK(elements(true, 0) <= (10 + 2 + 8) * 16);
-  CHECK(elements(true, 1) == elements(false, 1));  // its backward follows at once
+  CHECK(elements(true, 1) == elements(false, 1));  // the last stage recomputes nothing
 }
 
 TEST_CASE("Liveness needs less memory with recompute even if join_weights delays backward_weight", "[parallel][memory][pipeline]") {
@@ -356,7 +357,7 @@ TEST_CASE("Liveness reserves two adjacent activations for a forward pass alone",
   CHECK(Liveness{model, list, 1, true}.size() == 32);
 }
 
-TEST_CASE("Liveness::offset is nowhere for tensors that the list does not use", "[parallel][memory]") {
+TEST_CASE("Liveness::offset returns nowhere for tensors that the list does not use", "[parallel][memory]") {
   const nn::Outline model = plain();
   const Plan back = TwoHalves{.cut = 2}.plan(model, {1, 2});
   const Liveness memory{model, back.step, 1, false};

@@ -13,7 +13,8 @@ using Kind = Action::Kind;
 
 namespace {
 
-/// Returns actions as text, such as "F0 F1 B0 I1 W1", with a "'" for each stage of the rank beyond its first.
+/// Returns actions as text, such as "F0 F1 B0 I1 W1": F for forward, B for backward, I for backward_input, W for backward_weight, each with
+/// the number of the micro-batch. Actions of the rank's second stage end with "'", those of its third with "''".
 std::string words(const std::vector<Action>& actions) {
   std::string joined;
   for (const Action& each : actions)

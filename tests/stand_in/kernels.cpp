@@ -35,11 +35,11 @@ namespace {
 constexpr std::size_t stack_bytes = 32 * 1024;
 constexpr unsigned warp = 32;
 
-/// The point at which a stack that takes turns with others has stopped. _setjmp saves it. swapcontext would also save the signal mask,
-/// which takes a system call each time.
+/// The point at which a stack has stopped to let another one run. _setjmp saves it. swapcontext would also save the signal mask, which
+/// takes a system call each time.
 struct Place {
   jmp_buf registers{};
-  ucontext_t beginning{};  // used for the first turn
+  ucontext_t beginning{};  // starts a stack that has not begun
   bool has_begun = true;
   void* fiber = nullptr;         // for ThreadSanitizer
   const void* bottom = nullptr;  // for AddressSanitizer
@@ -47,7 +47,7 @@ struct Place {
   void* frames = nullptr;
 };
 
-/// Tell the sanitizer of a switch of stacks: leave() before it, arrive() after it.
+/// Tell the sanitizer about a switch of stacks: leave() before the switch, arrive() after it.
 #if defined(PDP_TEST_THREADS)
 void* new_fiber() { return __tsan_create_fiber(0); }
 void* current_fiber() { return __tsan_get_current_fiber(); }
@@ -97,14 +97,14 @@ struct Thread {
   enum class State { ready, at_block, at_warp, finished };
   State state = State::ready;
   Stack* stack = nullptr;
-  std::array<std::uint64_t, 2> given{};  // used in turn, so that no value is overwritten before others have read it
+  std::array<std::uint64_t, 2> given{};  // used alternately, so that no value is overwritten before others have read it
   unsigned turn = 0;
 };
 
 /// The running block. Only one runs at a time, since streams execute their tasks under one mutex.
 struct RunningBlock {
   Place scheduler;
-  Place* left = nullptr;                       // the place whose turn ended last
+  Place* left = nullptr;                       // the stack or scheduler that ran before the current one
   std::vector<std::unique_ptr<Stack>> stacks;  // kept for the next block
   Stack* stack = nullptr;                      // the one in use
   std::vector<Thread> threads;

@@ -39,9 +39,9 @@ struct Operation {
   }
   /// For a collective: the offset of the memory that every rank gives, which holds the values or all shards.
   [[nodiscard]] std::ptrdiff_t place() const { return kind == Kind::reduce || kind == Kind::reduce_scatter ? in_at : out_at; }
-  /// The offset of the shard, or of the same values.
+  /// For a collective: the offset of the other memory, which holds one shard, or the input of all_reduce.
   [[nodiscard]] std::ptrdiff_t other_place() const {
-    if (kind == Kind::reduce || kind == Kind::broadcast) return place();  // only the root has another
+    if (kind == Kind::reduce || kind == Kind::broadcast) return place();  // only the root has other memory
     return kind == Kind::reduce_scatter ? out_at : in_at;
   }
 };
@@ -209,7 +209,7 @@ struct Comm {
   std::shared_ptr<int> awaited = std::make_shared<int>(0);
   std::map<const std::byte*, std::size_t> registrations;  // address to size in bytes
 
-  // While a call is in progress: the launches that are still to come, or a split.
+  // While a call is in progress: the polls that are left, and the launches to come or the result of a split.
   int looks = 0;
   std::vector<std::function<void()>> launches;
   ncclComm_t* part = nullptr;
@@ -356,7 +356,8 @@ void run(Comm& comm, const std::vector<Operation>& operations, std::uint64_t fir
       });
 }
 
-/// NCCL connects two ranks for messages when a group call first needs it. The group calls of both ranks must then need the same.
+/// Connects two ranks for messages when a group call first needs the connection, as NCCL does. The group calls of both ranks must then need
+/// the same connections.
 void connect_for(Comm& comm, const std::vector<Operation>& operations) {
   std::map<int, Connection> wanted;
   for (const Operation& each : operations)

@@ -23,7 +23,8 @@ struct Settings {
   std::atomic<int> devices{8};
   std::atomic<int> driver{13000};            // CUDA version; 0 if there is no driver
   std::atomic<int> nccl{NCCL_VERSION_CODE};  // from 2.30 on, ranks may share a GPU
-  /// How many polls of a communicator's state it takes until NCCL has launched a call. NCCL connects ranks in a thread of its own.
+  /// How many polls of a communicator's state it takes until NCCL has launched a call. NCCL may take some time, since it connects ranks in
+  /// a thread of its own.
   std::atomic<int> looks_until_launched{0};
   /// Whether NCCL frees a communicator only when all of its ranks destroy it, as it does for processes of one host.
   std::atomic<bool> frees_together{false};

@@ -22,11 +22,11 @@ namespace plan = pdp::plan;
 namespace strategy = pdp::strategy;
 using pdp::testing::serial_equivalence;
 
-// Every strategy gives the losses of one process.
+// Tests that every strategy gives the losses of one process.
 
 namespace {
 
-/// Checks that the losses are equal and fall: equal losses of a model that does not learn prove nothing.
+/// Checks that the losses are equal and that they fall. Equal losses of a model that does not learn prove nothing.
 void check(const pdp::testing::Equivalence& report) {
   INFO(report.text());
   CHECK(report);

@@ -75,7 +75,7 @@ TEST_CASE("Trainer throws on every rank and names the argument and the rank that
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.steps = 200; });
   is_told("another schedule than rank 0", [](Given& given) { given.schedule.to = 0.4f; });
   is_told("another strategy than rank 0",
-          [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 0}; });  // rejected by it
+          [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 0}; });  // rejected by the strategy itself
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Zero{.stage = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Pipeline<>{.micro_batches = 3}; });

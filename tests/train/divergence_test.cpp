@@ -54,7 +54,7 @@ void diverge(const std::string& name, const Other& other) {
       300s);
   INFO(name);
   CHECK(std::chrono::steady_clock::now() - begin < 4 * 2s);
-  for (const int steps_of_rank : made) CHECK(steps_of_rank <= 2);  // no step mixes parts of different steps
+  for (const int steps_of_rank : made) CHECK(steps_of_rank <= 2);  // no rank completes a step with messages of another step
   for (const auto& error : errors) {
     INFO(error.what());
     CHECK(error.template is<pdp::CommunicationError>());

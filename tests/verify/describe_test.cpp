@@ -58,7 +58,7 @@ TEST_CASE("describe counts the memory and the bytes sent of Zero in each stage",
   CHECK((use(2).parameters == model_bytes && use(2).gradients == slice + two_layers));
   CHECK((use(3).parameters == slice + two_layers && use(3).gradients == slice + two_layers));
   for (const int stage : {1, 2, 3}) CHECK(use(stage).optimizer_state == 2 * slice);
-  // Two more slices, of a layer each, for sums that are added to those of earlier micro-batches.
+  // Two more slices, each of one layer, hold sums that are then added to those of earlier micro-batches.
   CHECK(describe(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 4).ranks[1].gradients == slice + two_layers + two_layers / 4);
   // Gradients are reduced to slices, and parameters are gathered. Stage 3 gathers most parameters twice, those of the last layers once.
   CHECK(use(1).sent == 16 * (2 * layer_bytes * 3 / 4));
@@ -131,7 +131,7 @@ TEST_CASE("describe counts bytes by the element types of each precision", "[para
   CHECK(use(DataParallel{}, 2, mixed).sent == use(DataParallel{}, 2, floats).sent);
 
   CHECK(of_rounded.parameters == of_floats.parameters);
-  CHECK(of_rounded.gradients == of_floats.gradients + (two_layers + two_layers / 4) / 2);  // buffers and sums of slices, in 2 bytes
+  CHECK(of_rounded.gradients == of_floats.gradients + (two_layers + two_layers / 4) / 2);  // 2-byte buffers and sums of slices
   const Index gathered = of_floats.sent - 16 * (layer_bytes * 3 / 4);
   CHECK(of_rounded.sent == gathered + 16 * (layer_bytes * 3 / 4) / 2);
   CHECK(use(DataParallel{}, 2, rounded).sent == use(DataParallel{}, 2, floats).sent / 2);

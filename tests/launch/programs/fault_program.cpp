@@ -1,5 +1,5 @@
-// A program for the fault campaigns: one rank, which the test starts. It prints when it has joined, and which error it threw at which time.
-// Its arguments: a communicator, a mode, and two numbers.
+// A program for the fault campaigns: one rank, which the test starts. It prints a line when it has joined, and one with the time and text
+// of the error that it throws. Its arguments: a communicator, a mode, and two numbers.
 #include <unistd.h>
 
 #include <algorithm>

@@ -53,7 +53,7 @@ int act(const std::string& mode, World& world) {
   }
   if (mode == "stack") {
     std::vector<double> used{use_stack(world.rank() + 1.0)};
-    std::thread{[&used] { used.front() = use_stack(used.front()); }}.join();  // on a thread, as a dataset that prefetches
+    std::thread{[&used] { used.front() = use_stack(used.front()); }}.join();  // on another thread, like a dataset that prefetches
     world.all_reduce(used, pdp::comm::Sum{});
     if (world.rank() == 0) say(pdp::text("ranks ", world.size(), " sum ", static_cast<int>(used.front())));
     return 0;
