@@ -255,6 +255,22 @@ TEST_CASE("NonFinite::skip keeps the loss of an epoch finite if a sample is NaN"
   }
 }
 
+TEST_CASE("An epoch whose steps are all skipped reports NaN, not a loss of 0", "[train][gradient]") {
+  const Samples data{Shape{6}, std::vector<float>(8 * 6, std::nanf("")), std::vector<std::int32_t>(8, 1)};
+  const auto means = ranks<comm::Thread>(1, [&](comm::Thread& world) {
+    auto how = options(4);
+    how.non_finite = pdp::plan::NonFinite::skip;
+    Trainer trainer{world, DataParallel{}, classifier, how};
+    std::vector<double> found;
+    trainer.fit(data, {.epochs = 2, .progress = false}, [&](const pdp::Epoch& epoch) {
+      found.insert(found.end(), {epoch.loss, epoch.accuracy});
+    });
+    return found;
+  });
+  CHECK(means.front().size() == 4);
+  for (const double mean : means.front()) CHECK(std::isnan(mean));
+}
+
 TEST_CASE("Trainer::check_parameters throws on every rank and names a parameter that differs between ranks", "[train]") {
   using namespace pdp::strategy;
   const Samples data = samples(70);

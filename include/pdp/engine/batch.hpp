@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include <pdp/core/matrix.hpp>
@@ -32,8 +33,9 @@ struct Totals {
   bool skipped = false;      // the gradient was not finite, and was not applied
   double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
 
-  [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : 0; }
-  [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : 0; }
+  /// Return NaN if there are no rows.
+  [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }
+  [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : std::numeric_limits<double>::quiet_NaN(); }
 };
 
 /// The largest share and the seed that an engine is made for.

@@ -35,7 +35,7 @@ class LineFile {
 };
 
 /// The results of an epoch. Loss and accuracy are means over the samples of all ranks, each from before the update of its step. They do not
-/// include steps that were skipped.
+/// include steps that were skipped; if all were skipped, they are NaN.
 struct Epoch {
   int number = 0;  // from 0
   double loss = 0;
