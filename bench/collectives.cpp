@@ -1,13 +1,13 @@
-// Measures how long a collective takes, alone, on one backend.
+// Measures how long a collective takes on one backend, if the ranks do nothing else.
 //
 //   collectives --backend shm|tcp|thread|gloo|gloo-direct [--op all_reduce|...] [--ranks N] [--bytes N[,N...]] [--calls N] [--allocated]
 //   mpirun -n N collectives --backend mpi|mpi-direct ...    if MPI was found
 //
 // A "-direct" backend calls the library's own functions directly, without pdp.
 //
-// Times 9 to 2000 calls by size, but at most --calls. Prints one JSON object for each size: backend, op, ranks, bytes (of the whole on
-// each rank), allocated (whether the communicator allocated the buffers), and median_us on rank 0. Buffers are filled anew before each
-// call, so that values must travel from core to core. Results are checked.
+// Times 2000 calls of small sizes, fewer of larger sizes (at least 9), but at most --calls. Prints one JSON object for each size: backend,
+// op, ranks, bytes (of the whole buffer on each rank, all shards together), allocated (whether the communicator allocated the buffers), and
+// median_us on rank 0. Buffers are filled anew before each call, so that values must travel from core to core. Results are checked.
 
 #include <algorithm>
 #include <array>
@@ -46,8 +46,8 @@ constexpr std::string_view all_ops[] = {"all_reduce", "reduce",  "broadcast",  "
 /// Returns an element of a rank's values. They differ between ranks, and their sum over ranks is exact.
 float value(std::size_t element, int rank) { return static_cast<float>((element % 1000 + 1) * static_cast<std::size_t>(rank + 1)); }
 
-/// One op and its buffers. For ops with shards, `whole` has room for a shard of each rank, and `part` for one shard. For all_to_all and
-/// send_recv, `part` has the size of `whole`.
+/// One op and its buffers. For ops with shards, `whole` has one shard for each rank, and `part` is one shard. For all_to_all and send_recv,
+/// `part` has the size of `whole`.
 template <class Comm>
 class Trial {
  public:
@@ -136,7 +136,7 @@ void measure(Comm& world, const Settings& settings) {
     std::vector<double> times;
     for (int i = -warm_up; i < count; ++i) {
       trial.fill();
-      if (size >= 256 * 1024) world.barrier();  // for less, the call itself synchronises the ranks
+      if (size >= 256 * 1024) world.barrier();  // smaller calls synchronise the ranks well enough themselves
       const double begin = bench::now_us();
       trial.run();
       times.push_back(bench::now_us() - begin);

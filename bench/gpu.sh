@@ -4,8 +4,8 @@
 #   bench/gpu.sh [build|test|measure|all] [FOLDER]
 #
 #   build     builds in build/gpu-objects, then copies the programs to build/gpu, with their shared libraries except those of CUDA, NCCL and
-#             the C++ runtime. A checkout with that folder then runs on any GPU machine that has the CUDA toolkit, NCCL and, for the
-#             comparison, PyTorch
+#             the C++ runtime. A checkout with that folder can be tested and measured on any GPU machine that has the CUDA toolkit, NCCL
+#             and, for the comparison, PyTorch
 #   test      runs every test that needs a GPU, the short ones also under memcheck and racecheck of compute-sanitizer. Checks that the losses
 #             of training on the GPU match those on the CPU: in one process, in threads and over NCCL
 #   measure   measures a training step against PyTorch's. FOLDER (default: build/gpu-figures) receives a Markdown table and the raw figures
@@ -55,8 +55,8 @@ build() {
 
 readonly programs=(test_cuda_device test_comm_nccl_device test_comm_cuda_thread_device gpu_step mnist_single mnist_ddp)
 
-# Links CUDA's libraries into build/gpu/lib if the loader does not find them: from the toolkit or from Python packages. Only pdp's programs
-# search that folder, because PyTorch brings its own libraries.
+# Links CUDA's libraries, from the toolkit or from Python packages, into build/gpu/lib if the loader does not find them. Only pdp's programs
+# search that folder. PyTorch brings its own libraries.
 find_libraries() {
   local program library found
   local -a folders=(/usr/local/cuda/lib64)
@@ -78,8 +78,8 @@ on_gpu() {
   ! grep -q '^skipped: ' $built/log && ((status == 0))
 }
 
-# same_losses PROGRAM FLAGS... : compares the losses of 50 steps on the CPU with those on one or several GPUs. One of three seeds may differ.
-# If an input of a Relu is 0 up to rounding, its gradient depends on the order of a sum, and the losses diverge from there, also on a CPU.
+# same_losses PROGRAM FLAGS... : compares the losses of 50 steps on the CPU with those on one or several GPUs, for three seeds, of which one
+# may differ. If an input of a Relu is 0 up to rounding, its gradient depends on the order of a sum. The losses then diverge, also on a CPU.
 same_losses() {
   local seed name
   local -a files=()
@@ -111,7 +111,7 @@ tests() {
   attempt "tests of ranks that are threads" on_gpu $built/test_comm_cuda_thread_device
   local gpus
   gpus=$(nvidia-smi --list-gpus | wc -l)
-  if ((gpus < 4)); then  # NCCL 2.30 and newer accept several ranks on a GPU; older ones leave these tests out
+  if ((gpus < 4)); then  # NCCL 2.30 and newer accept several ranks on a GPU; with older ones, these tests do nothing
     local -r shared=("${several[@]}" NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=4)  # else the kernels of one rank may leave no room for those of another
     attempt "NCCL's tests, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_comm_nccl_device
     attempt "models over NCCL, of ranks that share GPUs" on_gpu "${shared[@]}" $built/test_cuda_device "[nccl]"

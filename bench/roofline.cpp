@@ -2,8 +2,8 @@
 //
 //   roofline [--seconds S]
 //
-// Prints one JSON object per line, each the best of the calls made in about S seconds (default 1):
-//   ping_pong  ns from one core setting a flag until it sees the answer of the next core; -1 if there is only one core
+// Prints one JSON object per line. Each has the best result of the calls made in about S seconds (default 1):
+//   ping_pong  ns of a round trip: one core sets a flag and waits for the answer of the next core; -1 if there is only one core
 //   fma        GFLOP/s of one core: fused multiply-adds of floats in registers, for each size of vector registers
 //   product    GFLOP/s of one core in each matrix product of the configurations, also as a fraction of the best fma
 //   memory     GB/s of one core: copying 256 MiB, and adding one array to another (bytes read and written)
@@ -72,7 +72,7 @@ double fma_rate(Simd registers, double seconds) {
 
 struct Product {
   const char* config;
-  const char* form;  // "output", or "input" or "weight" for the gradient of these
+  const char* form;  // the matrix that it computes: "output", or "input" or "weight" for the gradient of the input or weight
   Index rows, in, out;
 };
 
@@ -92,6 +92,7 @@ double product_rate(const Product& product, double seconds) {
   return 2 * static_cast<double>(rows * in * out) / us / 1e3;
 }
 
+/// Returns the GB/s, read and written, of a copy of 256 MiB, or of the sum of two arrays of 256 MiB if `adds`.
 double copy_rate(double seconds, bool adds) {
   constexpr std::size_t count = std::size_t{64} << 20;
   std::vector<float> from(count, 1), to(count, 2);

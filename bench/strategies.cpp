@@ -1,16 +1,16 @@
-// Measures what a strategy gains and what it holds: a step on several ranks against the same step on one, in the same run.
+// Measures the efficiency and the memory of a strategy: compares a step on several ranks with the same step on one, in the same run.
 //
 //   strategies --strategy data|zero1|zero2|zero3|tensor|gpipe|1f1b|interleaved|zero-bubble [--config mnist|wide|deep] [--batch N]
 //              [--ranks N] [--micro-batches M] [--join-weights M] [--clip-norm X] [--pairs P]
 //
-// Prints one JSON object. Ranks are processes on the shared memory of one host. Blocks of rank 0 alone alternate with blocks of all ranks
-// together (A B B A ...), on the same batches, cut into the same micro-batches:
-//   single_us, us       medians over the blocks
-//   efficiency          single_us / (ranks * us): the median over the pairs of blocks, with its 95 % interval
-//                       (--join-weights applies to the pipeline only: one rank alone multiplies single micro-batches)
-//   of_schedule         of a pipeline: efficiency / (m / (m + ranks - 1)), relative to what the schedules of GPipe and 1F1B allow
-//   bytes, formula      of the rank that holds most: the malloc and shared memory that making the trainer has taken, and the size of
-//                       parameters, gradients and optimizer state; for zero3 also of two gathered layers
+// Prints one JSON object. Ranks are processes on one host that communicate through shared memory. Blocks of rank 0 alone alternate with
+// blocks of all ranks together (A B B A ...), on the same batches, cut into the same micro-batches:
+//   single_us, us       time of a step on rank 0 alone and on all ranks: medians over the blocks
+//   efficiency          single_us / (ranks * us): the median over the pairs of blocks, with its 95 % interval (low, high).
+//                       --join-weights applies to the pipeline only: one rank alone multiplies single micro-batches
+//   of_schedule         only of a pipeline: efficiency / (m / (m + ranks - 1)), m = M: 1 is the limit of the schedules of GPipe and 1F1B
+//   bytes               memory that the construction of the trainer takes (malloc and shared memory), on the rank that takes most
+//   formula             size of parameters, gradients and optimizer state on the rank that has most; for zero3 also of two gathered layers
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -65,8 +65,8 @@ AnyStrategy strategy_of(const Settings& settings) {
                                   " is unknown; it is data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
 }
 
-/// Returns the bytes that a rank has allocated by malloc and as shared memory. Every rank maps the shared memory of all ranks, which have
-/// equal parts of it.
+/// Returns the bytes that a rank has allocated by malloc and as shared memory. Every rank maps the shared memory of all ranks. All ranks
+/// have allocated equal amounts of it.
 double held(int ranks) {
   double mapped = 0;
   std::ifstream maps{"/proc/self/maps"};
@@ -77,7 +77,8 @@ double held(int ranks) {
   return static_cast<double>(all.uordblks + all.hblkhd) + mapped / ranks;
 }
 
-/// Returns the bytes of parameters, gradients and optimizer state on the rank that holds most of them.
+/// Returns the bytes of parameters, gradients and optimizer state on the rank that holds most of them; for zero3 also those of the two
+/// largest layers, which may be gathered at the same time.
 template <class World, class TaskType>
 double formula(const World& world, const TaskType& task, const Settings& settings, const pdp::TrainerOptions& options) {
   const pdp::nn::Outline model = pdp::nn::outline(task.model, pdp::input_of(task.model, options));

@@ -81,8 +81,8 @@ struct Measured {
   std::size_t bytes;
   std::array<double, algorithms.size()> medians;
 };
-/// Returns the rows for groups of one size. `measured` is sorted by bytes. The best algorithm for fewer bytes is kept until another is
-/// clearly faster, so that the table has no needless rows.
+/// Returns the rows for groups of `ranks` ranks. `measured` is sorted by bytes. From one size to the next, a row keeps its algorithm until
+/// another is clearly faster, so that the table has no needless rows.
 std::vector<Choice> rows_of(int ranks, const std::vector<Measured>& measured) {
   constexpr double clearly = 0.95;
   std::vector<Choice> rows;

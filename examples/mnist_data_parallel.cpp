@@ -1,7 +1,7 @@
 // Trains a classifier of handwritten digits in one process. Each batch is scattered over devices, which are threads here, and the gradients
 // of the parts are summed.
 //
-//   mnist_data_parallel --devices 2 --batch-size 256      two threads, with 128 samples of each batch
+//   mnist_data_parallel --devices 2 --batch-size 256      two threads, each with 128 samples of each batch
 
 #include "common/digits.hpp"
 #include "common/run.hpp"

@@ -1,5 +1,5 @@
-// Trains a classifier of handwritten digits in which the layers are divided into stages, one on each rank. Only one stage computes at a
-// time, unless the batch is cut into micro-batches.
+// Trains a classifier of handwritten digits. Its layers are divided into stages, one on each rank. Only one stage computes at a time,
+// unless the batch is cut into micro-batches.
 //
 //   mnist_model_parallel --ranks 2                two stages
 //   mnist_model_parallel --ranks 2 --pipelined    micro-batches of at most 20 samples: both ranks are busy

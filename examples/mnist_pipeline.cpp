@@ -1,7 +1,7 @@
-// Trains a classifier of handwritten digits in which the layers are divided into pipeline stages. The micro-batches of a batch pass through
-// the stages one after another.
+// Trains a classifier of handwritten digits. Its layers are divided into pipeline stages. The micro-batches of a batch pass through the
+// stages one after another.
 //
-//   mnist_pipeline --ranks 2                                                  one forward, one backward
+//   mnist_pipeline --ranks 2                                                  one forward, one backward (1F1B)
 //   mnist_pipeline --ranks 2 --schedule zero-bubble --micro-batches 8         backward in two halves, so that ranks are idle for less time
 
 #include "common/digits.hpp"

@@ -1,4 +1,4 @@
-// Trains a classifier of handwritten digits on one rank: mnist_ddp.cpp with another strategy, and no ranks to connect.
+// Trains a classifier of handwritten digits on one rank. The program is mnist_ddp.cpp with another strategy and no ranks to connect.
 
 #include "common/digits.hpp"
 #include "common/run.hpp"

@@ -1,4 +1,4 @@
-// Trains a classifier of handwritten digits in which the layers are divided over the ranks: each has some columns, or some rows, of every
+// Trains a classifier of handwritten digits. Its layers are divided over the ranks: each rank has some columns, or some rows, of every
 // weight.
 //
 //   mnist_tensor_parallel --ranks 2

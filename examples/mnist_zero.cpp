@@ -1,4 +1,4 @@
-// Trains a classifier of handwritten digits on data-parallel ranks that shard what all would otherwise hold equally (ZeRO).
+// Trains a classifier of handwritten digits on data-parallel ranks. They shard state that each rank would otherwise hold in full (ZeRO).
 //
 //   mnist_zero --ranks 2              stage 1: each rank keeps the optimizer state of its slice of the parameters
 //   mnist_zero --ranks 2 --stage 3    gradients and parameters are sharded, too

@@ -3,7 +3,8 @@
 #include <pdp/strategy/strategy.hpp>
 
 /// A user-defined data-parallel strategy. Every rank begins with rank 0's parameters. The gradients of a layer are summed over the ranks as
-/// soon as backward has produced them. (The loss is a mean over the rows of all ranks, so the sum is the average.)
+/// soon as backward has produced them. (Each rank divides its loss by the number of rows of all ranks, so the sum is the gradient of the
+/// mean loss.)
 struct MyDataParallel {
   [[nodiscard]] pdp::plan::Plan plan(const pdp::nn::Outline& model, pdp::plan::RankInWorld at) const {
     using namespace pdp::strategy;

@@ -70,7 +70,7 @@ OwnedMatrix gather_rows(auto& world, View mine, pdp::Index rows) {
   return whole;
 }
 
-/// Multiplies each rank's rows of A by the whole of B, which all ranks hold afterwards. The product is on rank 0.
+/// Broadcasts B, multiplies each rank's rows of A by it, and gathers the product on rank 0.
 OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
   world.broadcast(b.values(), 0);
   const OwnedMatrix rows_of_a = scatter_rows(world, a);

@@ -1,5 +1,5 @@
-// Sends a tensor from one rank to another. The ranks are two processes of this machine by default. --ranks 2, --threads 2, or RANK and
-// WORLD_SIZE in the environment start them otherwise.
+// Sends a tensor from one rank to another. By default, the program starts the ranks as two processes on this machine. --threads 2 makes
+// them threads of one process. With RANK and WORLD_SIZE in the environment, the program is one of the ranks.
 
 #include <fmt/format.h>
 

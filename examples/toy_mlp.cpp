@@ -1,8 +1,9 @@
-// Trains a multilayer perceptron on a synthetic classification set, with one of several strategies. The mathematics is the same in all.
+// Trains a multilayer perceptron on a synthetic classification set, with one of several strategies. All strategies do the same
+// computation.
 //
 //   toy_mlp --strategy single                       one process
 //   toy_mlp --world-size 2                          two data-parallel processes
-//   toy_mlp --strategy zero --stage 3 --threads 2   two threads that keep slices of everything
+//   toy_mlp --strategy zero --stage 3 --threads 2   two threads that shard parameters, gradients and optimizer state
 //   toy_mlp --strategy single --device cuda         one GPU
 
 #include <fmt/ranges.h>
@@ -75,8 +76,8 @@ pdp::strategy::AnyStrategy strategy_of(const ToyFlags& flags) {
   return DataParallel{};
 }
 
-/// Returns the dataset that the flags ask for, and the widths of a model for it. `init` holds the initial parameters, or nothing if the
-/// flags name none.
+/// Returns the dataset that the flags ask for, and the widths of a model for it. `init`: the initial parameters from the file of --init;
+/// empty without that flag.
 std::pair<pdp::data::Classification, std::vector<Index>> set_and_widths(const ToyFlags& flags,
                                                                         const std::vector<pdp::checkpoint::Tensor>& init) {
   const Index classes = flags.classes.value_or(32);

@@ -1,2 +1,2 @@
-// Compiled once for a program. It is referenced only by weak symbols, so it is linked as a whole archive.
+// Compiled once for a program. Other code refers to it only by weak symbols, so its whole archive must be linked.
 #include <pdp/cpu/onednn.hpp>

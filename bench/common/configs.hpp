@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// A configuration: its task, the rows of a data-parallel rank in a step, and the widths of its linear layers.
+/// A configuration: its task, the number of rows (samples) of a data-parallel rank in a step, and the widths of its linear layers.
 template <class TaskType>
 struct Config {
   TaskType task;

@@ -22,7 +22,7 @@ class MpiDirect {
   using Sum = pdp::comm::Sum;
 
   static MpiDirect start() {
-    // Initialised as in comm::Mpi: with plain MPI_Init, small calls of Open MPI are 0.2 us faster.
+    // Initialises MPI as comm::Mpi does, for a fair comparison: with plain MPI_Init, small calls of Open MPI are 0.2 us faster.
     int provided = MPI_THREAD_SINGLE;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     return MpiDirect{};

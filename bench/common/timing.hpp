@@ -36,11 +36,10 @@ inline void pin(int rank, int size, pid_t thread = 0) {
   }
 }
 
-/// Pins the process's other threads to the core of the next rank. Call it before the rank itself is pinned, which narrows the cores to
-/// choose from.
+/// Pins the process's other threads to the core of the next rank. Call it before pin(), which narrows the cores to choose from.
 ///
-/// Gloo needs this: its thread spins while the rank holds a connection. On a single core, that would last until the kernel runs the rank
-/// again, which takes milliseconds.
+/// Gloo needs this: its thread spins while the rank's own thread has a connection locked. If both threads shared a core, the spin would
+/// last until the kernel runs the rank again, which takes milliseconds.
 inline void pin_others(int rank, int size) {
   for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"})
     if (const pid_t thread = std::stoi(task.path().filename()); thread != gettid()) pin((rank + 1) % size, size, thread);

@@ -68,7 +68,7 @@ class Timer {
   std::array<cudaEvent_t, 2> events_{};
 };
 
-/// Repeats f for `duration`, until the clocks of the GPU have gone up. On an idle GPU that takes a fraction of a second.
+/// Repeats f for `duration`, so that an idle GPU raises its clocks, which takes a fraction of a second.
 void warm_up(Timer& timed, std::chrono::milliseconds duration, const auto& f) {
   for (const auto end = std::chrono::steady_clock::now() + duration; std::chrono::steady_clock::now() < end;) timed(20, f);
 }

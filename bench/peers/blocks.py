@@ -35,7 +35,8 @@ def say(*words):
 
 
 def die_with_parent(prctl=ctypes.CDLL(None).prctl):
-    """Called in a child before it starts its program. A rank that outlived its script would disturb all later measurements."""
+    """Makes the calling process end when its parent ends. Call it in a child: a rank that outlived its script would distort later
+    figures."""
     pr_set_pdeathsig = 1
     prctl(pr_set_pdeathsig, signal.SIGKILL)
 
@@ -145,7 +146,7 @@ def cores():
 
 
 def cpu_info(name):
-    """Returns a field of the first processor; empty if the kernel uses another name for it."""
+    """Returns a field of the first processor in /proc/cpuinfo; empty if there is no field of that name."""
     found = re.search(rf"^{name}\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return found.group(1).strip() if found else ""
 
@@ -173,8 +174,8 @@ class Turns:
         warn_of_few(pairs)
 
     def rounds(self, programs, needed=("pdp",), **what):
-        """Returns for each round the programs' figures by name. `what` describes the measurement in messages and in the raw file. A program
-        that fails is left out of all rounds. If one of the `needed` programs fails, there are no rounds."""
+        """Returns, for each round, the figures of the programs by name. `what` describes the measurement in messages and in the raw file. A
+        program that fails is left out of all rounds. If one of the `needed` programs fails, there are no rounds."""
         found, where, present = [], ", ".join(map(str, what.values())), list(programs)
         try:
             while len(found) < self.pairs:
@@ -189,7 +190,7 @@ class Turns:
                         present.remove(program)
                         if program.name in needed:
                             return []
-                        break  # repeat this round without the program
+                        break  # the round is repeated without the program
                 else:
                     found.append(figures)
                     self.record(what, len(found), figures)
@@ -283,7 +284,7 @@ def print_table(head, body, markdown):
 
 
 def listed(convert):
-    """Returns an argparse type: a comma-separated list, without duplicates."""
+    """Returns an argparse type: a comma-separated list of values, without duplicates. `convert` is the type of one value."""
 
     def split(text):
         return tuple(dict.fromkeys(convert(word) for word in text.split(",")))

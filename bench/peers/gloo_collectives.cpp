@@ -1,11 +1,12 @@
-// Measures how long a collective of Gloo takes over TCP, with the values, waits, statistic and output of bench/collectives. run_collectives
-// compiles and starts it.
+// Measures how long a collective of Gloo takes over TCP, with the values, barriers, statistic and output of bench/collectives.
+// run_collectives compiles and starts it.
 //
 //   gloo_collectives pinned|free RANKS OP CALLS BYTES...
 //
 // Starts its own ranks. Times at most CALLS calls of each size. A rank of Gloo has two threads, the caller's and the device's. "pinned"
-// pins the caller's thread to the rank's core, and the device's thread to that of the next rank, if there are enough cores. "free" leaves
-// them to the kernel. Either may be faster. There is no reduce_scatter, for which Gloo has another interface.
+// pins the caller's thread to the rank's core, and the device's thread to that of the next rank, if there are enough cores. With "free",
+// the kernel chooses their cores. Either may be faster. OP is any of bench/collectives' but reduce_scatter, for which Gloo has another
+// interface.
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -164,7 +165,7 @@ void measure(const World& world, const std::string& op, int most, std::size_t si
   std::vector<double> times;
   for (int i = -warm_up; i < count; ++i) {
     trial.fill();
-    if (size >= 256 * 1024) trial.barrier();  // for less, the call itself synchronises the ranks
+    if (size >= 256 * 1024) trial.barrier();  // smaller calls synchronise the ranks well enough themselves
     const double begin = bench::now_us();
     trial.run();
     times.push_back(bench::now_us() - begin);

@@ -1,9 +1,9 @@
-/* How long a collective of MPI takes: what bench/collectives measures, with the same values, waits, statistic and output, by whichever MPI
-   compiles it. run_collectives compiles and starts it.
+/* Measures how long a collective of MPI takes, with the values, barriers, statistic and output of bench/collectives. run_collectives
+   compiles it once for each MPI library and starts it.
 
      mpirun -n RANKS mpi_collectives NAME OP CALLS BYTES...
 
-   NAME is printed as the backend; at most CALLS calls of each size are timed. */
+   Prints NAME as the backend. Times at most CALLS calls of each size. */
 
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -19,7 +19,7 @@ enum op { all_reduce, reduce, broadcast, reduce_scatter, all_gather, gather, sca
 static const char* const op_names[op_count] = {"all_reduce", "reduce",  "broadcast",  "reduce_scatter", "all_gather",
                                                "gather",     "scatter", "all_to_all", "send_recv",      "barrier"};
 
-/* `whole` and `part` as in bench/collectives: buffers of one rank, in elements. */
+/* One op and its buffers: `whole` and `part` are as in bench/collectives, their sizes in elements. */
 struct trial {
   enum op op;
   int rank, ranks;
@@ -102,7 +102,7 @@ static void expect(const struct trial* trial, size_t element, float expected, fl
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Looks at the results after fill() and run(). */
+/* Checks the results after fill() and run(). */
 static void check(const struct trial* trial) {
   const int rank = trial->rank, ranks = trial->ranks;
   const size_t shard = trial->part_size, begin = shard * (size_t)rank, cut = trial->whole_size / (size_t)ranks;
@@ -138,7 +138,7 @@ static void measure(const char* name, struct trial trial, size_t bytes, int call
   double* times = allocate((size_t)calls * sizeof(double));
   for (int i = -warm_up; i < calls; ++i) {
     fill(&trial);
-    if (bytes >= barrier_from) MPI_Barrier(MPI_COMM_WORLD); /* for less, the call itself brings the ranks together */
+    if (bytes >= barrier_from) MPI_Barrier(MPI_COMM_WORLD); /* smaller calls synchronise the ranks themselves */
     const double begin = MPI_Wtime();
     run(&trial);
     const double took = MPI_Wtime() - begin;
@@ -156,7 +156,7 @@ static void measure(const char* name, struct trial trial, size_t bytes, int call
 }
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rank that outlives its launcher would spin beside every later measurement */
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rank that outlives its launcher would distort all later measurements */
   MPI_Init(&argc, &argv);
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,6 +1,7 @@
-/* How long a flag takes from core to core and back: two threads, on the first two cores of this process, answer each other through two
-   cache lines. Prints the median round trip in microseconds. A machine may be in one of two regimes, in which small and middle transfers
-   take twice as long or large ones a third; what was measured in one is not compared with the other. */
+/* Measures how long a flag takes from core to core and back: two threads, on the first two cores of this process, answer each other through
+   two cache lines. Prints the median round trip in microseconds. It shows the regime of the machine, which may change at any time. In the
+   regime with the longer round trip, small and medium transfers take twice as long, but large ones only a third of the time. So
+   run_collectives compares only figures from the same regime. */
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -39,7 +40,7 @@ static double now_us(void) {
   return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
 }
 
-/* Spins, and now and then lets another thread run, lest two threads on one core wait for each other's time slice. */
+/* Spins. Yields now and then, so that two threads on one core do not wait until each other's time slice ends. */
 static void await(struct flag* flag, int count) {
   for (int spins = 0; atomic_load_explicit(&flag->count, memory_order_acquire) != count; ++spins)
     if (spins % 100000 == 99999) sched_yield();

@@ -16,8 +16,8 @@ def version_of(python, timeout):
 
 
 def find(python, work, timeout):
-    """Returns an interpreter that has PyTorch, and PyTorch's version. If `python` names none, it is that of a virtual environment in `work`,
-    which is created if necessary."""
+    """Returns an interpreter that has PyTorch, and PyTorch's version. If `python` is None, it is the interpreter of a virtual environment
+    in `work`, which is created if necessary."""
     if python:
         return python, version_of(python, timeout)
     python = work / "pytorch" / "bin" / "python"
@@ -46,8 +46,8 @@ print(json.dumps([cpp_extension.include_paths(), cpp_extension.library_paths(), 
 
 
 def build_libtorch_step(python, work, timeout):
-    """Builds the program if necessary and returns its path. A program that was built by the same command from the same sources is kept, because
-    compiling takes half a minute."""
+    """Builds libtorch_step if necessary and returns its path. A program that was built by the same command from the same sources is kept,
+    because compiling takes half a minute."""
     includes, libraries, abi = json.loads(run([python, "-c", HOW_TO_COMPILE], timeout))
     source, program, stamp = HERE / "libtorch_step.cpp", work / "libtorch_step", work / "libtorch_step.stamp"
     command = ["g++", "-std=c++20", "-O3", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{HERE.parent}"]

@@ -3,9 +3,9 @@ DistributedSampler, a DataLoader and Adam.
 
     torch_digits.py --data FOLDER [--world N] [--epochs E] [--batch B]
 
-FOLDER holds MNIST's training files (train-images-idx3-ubyte and train-labels-idx1-ubyte, uncompressed). B is the batch of a rank. Each rank
-has one thread. Prints one JSON object of rank 0: train_s is the time of all epochs; loss and accuracy are those of the last epoch. run_digits
-starts it.
+FOLDER holds MNIST's training files (train-images-idx3-ubyte and train-labels-idx1-ubyte, uncompressed). B is the number of samples in a
+step of each rank. Each rank has one thread. Rank 0 prints one JSON object: train_s is the time of all epochs; loss and accuracy are those
+of its share in the last epoch. run_digits starts this program.
 """
 
 import argparse

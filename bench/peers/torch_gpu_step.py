@@ -5,8 +5,8 @@
 
 The batch is in GPU memory. eager: without a graph. graph: forward, backward and the optimizer's step are captured as one CUDA graph. The
 optimizers are PyTorch's fused ones. bfloat16: torch.autocast, with parameters in float32. Prints one JSON object. median_us is the median
-over P blocks of N steps, timed by events of the GPU. With --turns, it runs two blocks for every line on its standard input, and prints an
-object each time. bench/peers/run_gpu starts it.
+over P blocks of N steps, timed by events of the GPU. With --turns, runs two blocks for every line on standard input, and prints an object
+each time. bench/peers/run_gpu starts this program.
 """
 
 import argparse

@@ -7,8 +7,8 @@ import blocks
 
 
 def import_torch(threads):
-    """Imports and returns the module. It is imported late for two reasons: the import takes seconds, which --help should not, and the number of
-    threads must be set before it."""
+    """Imports and returns the module torch. Call it after the flags are parsed: the import takes seconds, for which --help should not wait,
+    and the number of threads must be set before it."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
     import torch.distributed
@@ -31,7 +31,7 @@ def run_rank(world, body, rank, store):
     if os.getppid() != parent:  # the parent ended before prctl took effect
         os._exit(1)
     pin(rank, world)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # the name of this host may have no address
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # otherwise Gloo resolves the name of this host, which may have no address
     store = distributed.FileStore(store, world)
     distributed.init_process_group("gloo", store=store, rank=rank, world_size=world)
     body(rank)

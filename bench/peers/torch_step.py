@@ -3,11 +3,12 @@
     torch_step.py step --config toy|mnist|ae|wide [--world N] [--threads K]
     torch_step.py pipe --config mnist|wide --schedule gpipe|1f1b [--world 2] [--micro-batches M] [--batch B]
 
-step: with more than one rank, DistributedDataParallel over Gloo. Each rank has its own batch. pipe: torch.distributed.pipelining, with the
-layers divided evenly between the ranks, and Adam for both configurations, as in bench/strategies. All other settings are PyTorch's defaults.
+step: one rank, or several with DistributedDataParallel over Gloo. Each rank has its own batch. pipe: torch.distributed.pipelining, with the
+layers divided evenly between the ranks, and Adam for both configurations, as in bench/strategies. All other settings are PyTorch's
+defaults.
 
 Prints one JSON object. median_us is the median over the steps of rank 0; the warm-up steps are not timed. Starts its own ranks, which end
-with it. Each rank is pinned to its own core if there are enough. run_step and run_pipelines start it.
+with it. Each rank is pinned to its own core if there are enough. run_step and run_pipelines start this program.
 """
 
 import argparse
@@ -30,7 +31,7 @@ CONFIGS = {
     "wide": Config((1024, 2048, 2048, 2048, 1000), "ReLU", True, 128, False, False, 0.01, 15),
 }
 PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(adam=True, lr=1e-3, steps=6)}
-POOL = 16  # number of batches in turn, so that the input of a step is not in the cache from the step before
+POOL = 16  # batches that the steps use in turn, so that the input of a step is not in the cache from the step before
 
 
 # ---- The model ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ CommandLine::CommandLine(int argc, char** argv, const std::string& description)
   pdp::open_standard_streams();
   get_formatter()->column_width(44);
   std::ranges::reverse(words_);
-  // -nr and -ip are long flags that begin with one dash, as in the original program.
+  // Users may write -nr and -ip with one dash. CLI11 takes long flags only with two, so another dash is added.
   for (std::string& word : words_)
     for (const std::string name : {"-nr", "-ip"})
       if (word == name || word.starts_with(name + "=")) word.insert(0, 1, '-');

@@ -18,8 +18,9 @@ class CommandLine : public CLI::App {
  public:
   CommandLine(int argc, char** argv, const std::string& description);
 
-  /// Adds a flag that takes a number from `least` to `most`, parsed as by pdp::launch::Options::from: the whole word, and independent of
-  /// the locale. An error names the range and the first long one of `names`. A std::optional shows no default.
+  /// Adds a flag that takes a number from `least` to `most`. `names` are its names, separated by commas. The whole word must be a number,
+  /// in the same form in every locale. An error message has the range and the first long name. If `variable` is a std::optional, the help
+  /// text shows no default.
   template <class Variable, class Number>
   CLI::Option* number(const std::string& names, Variable& variable, Number least, Number most, const std::string& text) {
     const std::string name = names.substr(names.find("--"), names.find(',', names.find("--")) - names.find("--"));
@@ -31,8 +32,8 @@ class CommandLine : public CLI::App {
   }
   /// Adds a flag that takes words, such as a path. `what` says what the flag needs, for the error.
   ///
-  /// Rejects an empty value, which comes from an unset variable (--load "$CHECKPOINT"), because the program would ignore the flag. Rejects
-  /// words that begin with --, because CLI11 takes the next flag of `--load= --epochs 3` for the path.
+  /// Rejects an empty value, because the program would ignore the flag. It may come from an unset variable (--load "$CHECKPOINT"). Rejects
+  /// words that begin with --, because CLI11 reads `--load= --epochs 3` as a path named --epochs.
   CLI::Option* words(const std::string& names, std::string& variable, const std::string& text, const std::string& what = "a path");
   /// Adds a flag that takes one of `words`.
   void choice(const std::string& name, std::string& variable, const std::vector<std::string>& words, const std::string& text);

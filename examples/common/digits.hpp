@@ -12,8 +12,8 @@
 
 namespace examples {
 
-/// Trains the classifier of the MNIST programs as the flags say, in parallel by a strategy, on the cores of this machine or on a device.
-/// `global_batch` is the number of samples per step.
+/// Trains the classifier of the MNIST programs as the flags say, in parallel by a strategy, on the CPU or on a GPU (`device`).
+/// `global_batch` is the number of samples per step of all ranks.
 void train_digits(pdp::comm::Any& world, const pdp::strategy::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch);
 #ifdef PDP_EXAMPLES_WITH_GPUS
 void train_digits(pdp::comm::Nccl& world, const pdp::strategy::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch,

@@ -24,7 +24,7 @@ class Reports {
     if (losses_) losses_->write(number, loss);
     if (timeline_) timeline_->after_step(number);
   }
-  /// Closes the files. Throws pdp::FileError if something is lost.
+  /// Closes the files. Throws pdp::FileError if they could not be written completely.
   void close() {
     if (losses_) losses_->close();
     if (timeline_) timeline_->write();

@@ -38,7 +38,7 @@ int run_alone(const pdp::launch::Options& options, const OnRank& function) {
 #ifdef PDP_EXAMPLES_WITH_GPUS
 int run_on_gpus(const pdp::launch::Options& options, const OnGpu<pdp::comm::Nccl>& function,
                 const OnGpu<pdp::comm::CudaThread>& on_thread) {
-  static_cast<void>(pdp::cuda::devices());  // throws before ranks are started that would find out one by one
+  static_cast<void>(pdp::cuda::devices());  // throws once if there is no GPU, before it starts ranks that would throw one by one
   const auto run_with = [&]<class Comm>(const OnGpu<Comm>& on_rank) {
     return pdp::launch::run<Comm>(options, [&](Comm& world) { on_rank(world, pdp::cuda::Device{{.index = world.device()}}); });
   };

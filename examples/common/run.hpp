@@ -15,7 +15,7 @@
 
 namespace examples {
 
-/// The function of a program on each of its ranks.
+/// The function that a program runs on each of its ranks.
 using OnRank = std::function<void(pdp::comm::Any& world)>;
 
 /// Runs a function on every rank, over the communicator of this build that --comm names. Returns the exit code.
@@ -24,17 +24,19 @@ int run(const pdp::launch::Options& options, const OnRank& function);
 int run_alone(const pdp::launch::Options& options, const OnRank& function);
 
 #ifdef PDP_EXAMPLES_WITH_GPUS
+/// The function that a program runs on each rank that has a GPU.
 template <class Comm>
 using OnGpu = std::function<void(Comm& world, const pdp::cuda::Device& device)>;
 
-/// Runs a function on every rank: a process with a GPU of its own, or a thread; threads share the GPUs, or with --comm nccl have one each.
+/// Runs a function on every rank. Returns the exit code. A rank is a process with a GPU of its own, or a thread. Threads share the GPUs;
+/// with --comm nccl each has its own.
 int run_on_gpus(const pdp::launch::Options& options, const OnGpu<pdp::comm::Nccl>& function, const OnGpu<pdp::comm::CudaThread>& on_thread);
 #endif
 /// Throws ConfigError: this program was built without support for GPUs.
 [[noreturn]] void throw_without_gpus();
 
-/// Runs `function(world)` on every rank by `run_on_cpus`; or, with --device cuda, `function(world, device)` on ranks that have a GPU. A
-/// plan needs none.
+/// Runs `function(world)` on every rank by `run_on_cpus`; or, with --device cuda, `function(world, device)` on ranks that have a GPU. With
+/// --plan no GPU is needed. Returns the exit code.
 template <class Flags, class F>
 int run_on_device(const Flags& flags, const F& function, int (*run_on_cpus)(const pdp::launch::Options&, const OnRank&) = run) try {
   if (flags.device != "cuda" || flags.plan) return run_on_cpus(flags.launch, function);

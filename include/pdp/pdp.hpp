@@ -1,7 +1,8 @@
 #pragma once
 
 /// The public headers of pdp that need no optional library. A backend is one more include and one more CMake target, such as
-/// <pdp/comm/tcp.hpp> and pdp::tcp. All other headers are internal, or are included by themselves.
+/// <pdp/comm/tcp.hpp> and pdp::tcp. All other headers are internal, or a program includes them one by one, such as
+/// <pdp/checkpoint/safetensors.hpp>.
 
 // Models
 #include <pdp/nn/activation.hpp>

@@ -31,7 +31,7 @@ struct Tensor {
 /// Returns the tensor of a parameter, with all values 0. For a part of a parameter, returns the tensor of the whole.
 [[nodiscard]] Tensor tensor_of(const nn::Parameter& parameter);
 
-/// Copies values (float or double) from their order in memory to their places in the tensor.
+/// Copies the values (float or double) of a parameter, or of a part of it, from their order in memory into the tensor's PyTorch layout.
 template <class T>
 void put(Tensor& tensor, const nn::Parameter& parameter, std::span<const T> values);
 
@@ -47,7 +47,7 @@ class Import {
 
   /// Throws FileError unless there is a float32 tensor for this parameter and it has the right shape.
   void check(const nn::Parameter& parameter);
-  /// Throws FileError if there are other float32 tensors. Call it after the check of all parameters of the model.
+  /// Throws FileError if there are float32 tensors of other names. Call it after check() of all parameters of the model.
   void check_rest() const;
 
   /// Returns `count` values of a parameter, in their order in memory, from `first` on.
@@ -75,7 +75,8 @@ template <class D, class T>
   return tensors;
 }
 
-/// Returns all parameters of a model, in its order, assembled from the contributions of its ranks.
+/// Returns all parameters of a model, in its order. Assembles them from `all`, the values that engine::collect has gathered from the ranks.
+/// `from` describes these values.
 template <class T>
 [[nodiscard]] std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>& model, const engine::Contributions& from,
                                                     const std::vector<T>& all);
@@ -83,6 +84,7 @@ template <class T>
 /// Returns a hash of tensors, independent of their order. It is the same on every processor.
 [[nodiscard]] std::int64_t hash_of(const std::vector<Tensor>& tensors);
 
+/// Returns a shape for messages, such as "[64, 784]".
 std::string shape_text(const std::vector<Index>& shape);
 
 /// Sets the parameters that this rank keeps. `source` names the origin of the tensors in messages.

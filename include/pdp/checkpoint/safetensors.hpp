@@ -8,8 +8,8 @@
 
 namespace pdp::checkpoint {
 
-/// Writes parameters to a safetensors file atomically: to a temporary file beside it, which is renamed when all is on disk. So the file
-/// holds either the old or the new parameters. Throws FileError if that fails.
+/// Writes parameters to a safetensors file atomically (see data::ReplaceFile): even after a crash, the file has either the old or the new
+/// parameters. Throws FileError if that fails.
 void save(const std::filesystem::path& path, const std::vector<Tensor>& tensors);
 
 /// Reads all float32 tensors of a file. Of a tensor of another type, reads only the name, shape and type, so that a file with counters or

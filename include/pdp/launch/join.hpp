@@ -29,7 +29,7 @@ concept ConnectsByLocalRank = ConnectsThroughStore<Comm> && requires(comm::Store
   { Comm::connect(store, 0, 1, deadline, typename Comm::Options{.local_rank = 0}) } -> std::same_as<Comm>;
 };
 
-/// A communicator of processes that its own library connects and that library's launcher starts, such as MPI.
+/// A communicator over a library that connects processes itself and has a launcher to start them, such as MPI.
 template <class Comm>
 concept HasLauncher = comm::Named<Comm> && requires(int exit_code) {
   { Comm::start() } -> std::same_as<Comm>;
@@ -46,7 +46,7 @@ Start start(const Options& options) {
                 "pdp: if a program has several communicators, each needs a name for --comm: a member "
                 "static constexpr std::string_view name");
   static constexpr std::array<std::string_view, sizeof...(Comms)> names{comm::traits_of<Comms>.name...};
-  // A communicator of devices connects threads itself; comm::Thread does so for all others.
+  // Ranks that are threads are connected by comm::Thread, except that a communicator of devices connects them itself.
   constexpr bool of_devices = sizeof...(Comms) == 1 && (comm::HasDeviceBuffers<Comms> && ...);
   const Connections known{names, of_devices ? names.front() : comm::Thread::name};
   if constexpr ((HasLauncher<Comms> || ...)) {
@@ -68,10 +68,11 @@ void set_deadline(Comm& world, const std::optional<comm::Duration>& deadline) {
 
 }  // namespace detail
 
-/// Joins a job at the given place. A launcher has started this process as a rank of that job.
+/// Joins a job as the rank that `place` describes, and returns the communicator of its world.
 ///
 /// Throws ConfigError if the store's port is taken, and Timeout if the job is not complete within place.timeout. Throws UsageError if the
-/// communicator's own library reports another rank or size than the environment, or if its ranks cannot be processes.
+/// communicator's own library reports another rank or size than the environment, or if the job has several processes and this communicator
+/// connects only ranks of one process.
 template <class Comm>
 [[nodiscard]] Comm join(const JobPlace& place) {
   open_standard_streams();

@@ -15,7 +15,7 @@ struct Options {
   std::string comm{};                       // name of one of the program's communicators; empty: the first
   int nodes = 1;                            // machines of the job; the program is started once on each
   int node_rank = 0;                        // index of this machine
-  std::optional<int> processes_per_node{};  // processes on each machine
+  std::optional<int> processes_per_node{};  // processes on each machine; default: 1 if there are several machines
   std::string address{};                    // of machine 0, if there are several machines
   int port = 0;                             // a free port at that address
   std::string rendezvous{};                 // RendezvousUrl of the ranks; empty: PDP_RENDEZVOUS, if it is set
@@ -30,7 +30,7 @@ struct Options {
     if (ranks) return ranks;
     return processes_per_node || nodes == 1 ? processes_per_node : 1;
   }
-  /// Returns whether the ranks are given, by these options or by a launcher that has started this process as a rank.
+  /// Returns whether these options say which ranks to start, or a launcher has started this process as a rank.
   [[nodiscard]] bool ranks_are_given(const Variables& variable = environment) const;
   /// Throws UsageError if the options contradict each other or a value is out of range.
   void check() const;

@@ -29,8 +29,9 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// Runs the user's function on one rank, and then a barrier: ranks that have not made the same calls find out there at the latest. Passes
-/// an error to `tell` before it aborts the world, so that it is known to be the root cause of other ranks' errors. Returns the exit code.
+/// Runs the user's function on one rank, and then a barrier: ranks that have not made the same calls find out there at the latest. Returns
+/// the exit code: the result of the function, or 0 if it has none. If the function throws, passes the error to `tell` and only then aborts
+/// the world. So this error is recorded before the errors that it causes on other ranks.
 template <class Comm, class F, class Tell>
 int carry_out(Comm world, F& function, const Tell& tell) {
   try {
@@ -55,26 +56,27 @@ comm::Any join_any(const JobPlace& place) {
   return comm::Any{join<Comm>(place)};
 }
 
-/// Returns whether a program's function is called with a comm::Any: if several communicators may be chosen, or if the function accepts one,
-/// as a generic function does. It is then compiled once, for processes and for threads.
+/// Returns whether a program's function is called with a comm::Any: if the program has several communicators, or if the function accepts a
+/// comm::Any, as a generic function does. The function is then compiled once, for processes and for threads.
 template <class F, class... Comms>
 consteval bool takes_any() {
   if constexpr (sizeof...(Comms) > 1)
     return true;
   else if constexpr (((comm::HasDeviceBuffers<Comms> || comm::QueuesMessages<Comms> || comm::Alone<Comms>) || ...) ||
                      !(std::constructible_from<comm::Any, Comms> && ...))
-    return false;  // the function needs properties of these that an Any hides
+    return false;  // the function needs properties of these communicators that an Any hides
   else
     return std::is_invocable_v<F&, comm::Any&>;
 }
 
-/// Ends the other ranks if their library has a launcher. Neither that launcher nor a message would end them.
+/// Ends the other ranks if the communicator's library has a launcher (see HasLauncher). Otherwise they would wait for this rank: neither
+/// that launcher nor a message ends them.
 template <class Comm>
 void end_job(int exit_code) {
   if constexpr (HasLauncher<Comm>) Comm::end_job(exit_code);
 }
 
-/// Joins the job and returns the communicator in the type that the function takes.
+/// Joins the job and returns the communicator as the type that the function takes.
 template <class F, class... Comms>
 auto join_chosen(const Start& start) {
   if constexpr (takes_any<F, Comms...>()) {
@@ -85,7 +87,7 @@ auto join_chosen(const Start& start) {
   }
 }
 
-/// Tells the ranks that wait in a store for this process why it has failed.
+/// Tells the ranks that wait for this process in the job's store why it has failed. Does nothing if no communicator uses a store.
 template <class... Comms>
 void tell_others_in_store([[maybe_unused]] const Options& options) noexcept {
   if constexpr ((ConnectsThroughStore<Comms> || ...)) tell_others(options);
@@ -121,7 +123,8 @@ int run_process(const Options& options, const Start& start, const Report& report
   return code;
 }
 
-/// A warning. The thread of a rank starts on cores of its own, but OpenMP binds it again when it first computes in parallel.
+/// A warning for ranks that are threads. Each thread starts on cores of its own, but OpenMP binds it again when it first computes in
+/// parallel.
 inline constexpr const char* threads_are_bound =
     "OpenMP binds threads to cores here (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY or KMP_AFFINITY), those of each rank from the first "
     "core on: ranks that are threads may share cores while others are free, and run slower. Unset these variables, or use --ranks, whose "
@@ -143,9 +146,10 @@ struct Seat {
   }
 };
 
-/// Runs ranks as threads. Returns the exit code. `World`: the type with which the function is called, made from a seat on the thread of its
-/// rank. It is comm::Thread, an Any that holds one, or a communicator of devices. `deadline`: of calls; nothing: the communicator's
-/// default.
+/// Runs one rank for each element of `all`, each on a thread of its own. Returns the exit code.
+///
+/// Each thread converts its element, a Seat or a communicator, to World and calls the function with it. World is comm::Thread, an Any that
+/// holds one, or a communicator of devices. `deadline`: of calls; nothing: the communicator's default.
 template <class World, class AnySeat, class F>
 int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, F& function) {
   const auto count = as_int(all.size());
@@ -157,7 +161,8 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
     const std::vector<Cores> places = openmp_places();  // the threads read this
     std::vector<std::jthread> threads;
     if (count > 1 && places.size() > 1) Report::print({Problem::Kind::usage, threads_are_bound}, -1);
-    std::vector<AnySeat> seats = std::move(all);  // destroyed before `threads`: a rank that has no thread is then gone for the others
+    // Destroyed before `threads` are joined. If a thread cannot be started, the other ranks then notice that its rank is gone.
+    std::vector<AnySeat> seats = std::move(all);
     while (!seats.empty()) {
       threads.emplace_back([&, own = as_int(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
         const auto tell = [&](const Problem& problem, int rank) {
@@ -206,19 +211,19 @@ template <class... Comms>
 
 }  // namespace detail
 
-/// Runs `function(world)` on every rank of a job and returns the exit code for main. The ranks are
+/// Runs `function(world)` on every rank of a job and returns the exit code for main. This process
 ///
-/// - this process alone, if a launcher has started it as a rank of a job (see JobPlace::from);
-/// - else processes or threads that are started here, if the options ask for them;
-/// - else this process, in a world of one.
+/// - is one of the ranks, if a launcher has started it as a rank of a job (see JobPlace::from);
+/// - else starts the ranks as processes or threads, if the options ask for them;
+/// - else is the only rank, in a world of one.
 ///
 /// When a rank fails, the job ends: every process is gone within two seconds, and the first error is printed with its rank. The exit code
-/// is 2 for a wrong command line or environment, 1 for other errors, 130 for SIGINT, 143 for SIGTERM, else the result of `function`, if it
-/// has one. It is an error if standard output cannot be written. Closed standard streams are replaced by /dev/null.
+/// is 2 for a wrong command line or environment, 1 for other errors, 130 for SIGINT, 143 for SIGTERM, else the result of `function`, or 0
+/// if it has none. It is an error if standard output cannot be written. Closed standard streams are replaced by /dev/null.
 ///
-/// `function` is called with a comm::Any& that holds the communicator, so that a generic function is compiled once. If it accepts only a
-/// Comm&, it is called with that. comm::Thread connects ranks that are threads. A communicator of devices, such as comm::Nccl or
-/// comm::CudaThread, connects threads itself, and is always passed by its own type. If there are several communicators, options.comm
+/// `function` is called with a comm::Any& that holds the communicator, so that a generic function is compiled once. A function that accepts
+/// only a Comm& is called with that. comm::Thread connects ranks that are threads. A communicator of devices, such as comm::Nccl or
+/// comm::CudaThread, connects threads itself, and is always passed as its own type. If the program has several communicators, options.comm
 /// (--comm) names the one to use; the first is the default.
 template <class Comm, class... Others, class F>
 int run(const Options& options, F&& function) {
@@ -253,8 +258,8 @@ int run(const Options& options, F&& function) {
   }
 }
 
-/// Takes the options from the command line: --ranks N or --threads N, --comm NAME and --rendezvous URL. Leaves other arguments to the
-/// program.
+/// Calls run() with options from the command line: --ranks N or --threads N, --comm NAME and --rendezvous URL. Leaves other arguments to
+/// the program.
 template <class Comm, class... Others, class F>
 int run(int argc, char** argv, F&& function) {
   Options options;

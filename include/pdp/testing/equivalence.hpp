@@ -26,25 +26,26 @@
 
 namespace pdp::testing {
 
-/// One global batch: rows of inputs and of targets, one after another.
+/// The samples of one global batch, row after row: inputs [rows, values of a sample] and targets [rows, values of a target].
 template <class Target>
 struct GlobalBatch {
   std::vector<float> x;
   std::vector<Target> targets;
 };
 
+/// The options of serial_equivalence().
 struct EquivalenceOptions {
-  int steps = 40;
-  Index global_batch = 32;  // no batch may have more rows than this
-  std::uint64_t seed = 1;   // for the initial parameters and the order of samples
-  Shape input{};            // shape of a sample; needed only if the model takes any width
-  int strict_steps = 20;    // number of first steps in which the losses must agree within the tolerance
-  double tolerance = 1e-5;  // relative
-  double drift_factor = 10;
-  plan::GradientPolicy gradient{};  // of both trainings
+  int steps = 40;                   // training steps of each run
+  Index global_batch = 32;          // no batch may have more rows than this
+  std::uint64_t seed = 1;           // for the initial parameters and the order of samples
+  Shape input{};                    // shape of a sample; needed only if the model takes any width
+  int strict_steps = 20;            // number of first steps in which the losses must agree within the tolerance
+  double tolerance = 1e-5;          // relative
+  double drift_factor = 10;         // see Equivalence
+  plan::GradientPolicy gradient{};  // of all runs
 };
 
-/// The result of serial_equivalence(): a loss for each step and run, and an error message if they do not agree.
+/// The result of serial_equivalence(): a loss for each step and run, and an error message if the losses do not agree.
 ///
 /// Sums in another order differ in their last bits, and training amplifies that. So the reference runs a second time as a control, with the
 /// rows of each batch permuted, which changes only the order of sums. The first strict_steps steps must agree within the tolerance. A later
@@ -54,6 +55,7 @@ struct EquivalenceOptions {
 /// sums give two different gradients. Such a model passes with another seed; a real error does not.
 class Equivalence {
  public:
+  /// `single`: the loss of each step with Single. `control`: that of the control run. `by_rank`: for each rank, that of the strategy.
   Equivalence(std::vector<double> single, std::vector<double> control, std::vector<std::vector<double>> by_rank,
               const EquivalenceOptions& options)
       : single_{std::move(single)}, control_{std::move(control)}, strategy_{by_rank.front()} {
@@ -66,11 +68,13 @@ class Equivalence {
     judge(by_rank);
   }
 
+  /// Returns whether the losses agree.
   explicit operator bool() const { return fault_.empty(); }
   /// Returns what is wrong: the step, both losses, their difference, and the difference that is allowed. If nothing is wrong, returns how
   /// close the losses stayed.
   [[nodiscard]] const std::string& text() const { return fault_.empty() ? praise_ : fault_; }
 
+  /// Return the loss of each step: with Single, in the control run, and with the strategy (as rank 0 reports it).
   [[nodiscard]] const std::vector<double>& single() const { return single_; }
   [[nodiscard]] const std::vector<double>& control() const { return control_; }
   [[nodiscard]] const std::vector<double>& strategy() const { return strategy_; }
@@ -115,7 +119,7 @@ using Batches = std::function<GlobalBatch<Target>(int step)>;
 
 namespace detail {
 
-/// Returns the rows of a batch in another order, the same on every rank.
+/// Returns the rows of a batch in a random order, which is the same on every rank.
 template <class Target>
 GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int step) {
   std::vector<std::size_t> order(as_size(rows));
@@ -135,7 +139,8 @@ GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int s
   return other;
 }
 
-/// Returns the mean losses of all steps, before their updates, for each rank.
+/// Trains with a strategy. Returns, for each rank, the mean loss of each step before its update. `permute`: whether the rows of
+/// each batch are permuted.
 template <comm::Communicator C, class TaskType, strategy::Strategy S>
 std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input, const S& strategy,
                                         const Batches<typename decltype(task.loss)::Target>& batches, const std::vector<plan::Plan>& plans,
@@ -165,8 +170,9 @@ std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input
 
 }  // namespace detail
 
-/// Trains a task with a strategy on `size` ranks over C, with Single on the same global batches, and again with Single with the rows of
-/// each batch permuted. Throws PlanError if the plans are not sound. Rethrows what a rank throws.
+/// Trains a task on the same global batches three times: with Single, with Single and the rows of each batch permuted, and with a strategy
+/// on `size` ranks that are connected by C. Throws ConfigError if options.input is needed and missing, and PlanError if the plans are not
+/// sound. Rethrows the exception of a rank that fails.
 ///
 ///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, strategy::DataParallel{}, 4);
 ///   if (!report) std::cerr << report.text();
@@ -188,7 +194,7 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
           detail::losses<C>(task, input, strategy, batches, spread, options, false), options};
 }
 
-/// Compares training on a dataset, with the samples in the order of a Trainer.
+/// As above, with batches from a dataset, in the order in which a Trainer takes the samples.
 template <comm::Communicator C, class TaskType, data::Dataset Data, strategy::Strategy S>
 Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size,
                                const EquivalenceOptions& options = {}) {

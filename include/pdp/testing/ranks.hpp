@@ -32,19 +32,22 @@ class Thrown {
   explicit Thrown(std::exception_ptr thrown) : thrown_{std::move(thrown)} {}
 
   explicit operator bool() const { return thrown_ != nullptr; }
+  /// Returns whether an exception of type E, or of a type derived from E, was thrown.
   template <class E>
   [[nodiscard]] bool is() const {
     return visit<E>([](const E&) { return true; }, false);
   }
+  /// Returns the message of the exception, or a text that says that there is none.
   [[nodiscard]] std::string what() const {
     if (!thrown_) return "nothing was thrown";
     return visit<std::exception>([](const std::exception& error) { return std::string{error.what()}; },
                                  "an object that is not a std::exception");
   }
-  /// The rank that a PeerLost names; -1 for anything else.
+  /// Returns the rank that a PeerLost names; -1 for any other exception, or none.
   [[nodiscard]] int lost_rank() const {
     return visit<PeerLost>([](const PeerLost& lost) { return lost.rank(); }, -1);
   }
+  /// Rethrows the exception. Call it only if there is one.
   [[noreturn]] void rethrow() const { std::rethrow_exception(thrown_); }
 
  private:
@@ -65,9 +68,9 @@ class Thrown {
 
 namespace detail {
 
-/// Returns a function that makes the communicator of a rank of a new world. It is called on the thread of that rank. C provides
-/// world(size), as comm::Thread does, or connect(store, rank, size, deadline), as comm::Tcp does, or is itself a world of one rank, as
-/// comm::Self is. Throws ConfigError if there can be no world of that size.
+/// Returns a function that makes the communicator of a rank of a new world. Call it on the thread of that rank. C provides world(size), as
+/// comm::Thread does, or connect(store, rank, size, deadline), as comm::Tcp does, or is itself a world of one rank, as comm::Self is.
+/// Throws ConfigError if there can be no world of that size.
 template <comm::Group C>
 std::function<C(int)> new_world(int size, comm::TimePoint until) {
   if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};
@@ -100,8 +103,8 @@ class Errors {
   }
   [[nodiscard]] const std::vector<Thrown>& by_rank() const { return by_rank_; }
 
-  /// Rethrows the exception that caused the others, or returns if there is none. A rank that fails ends the world of the others, which may
-  /// notice before it has reported its error. So exceptions that are no CommunicationError come first, then those that are not PeerLost.
+  /// Rethrows the exception that caused the others, or returns if there is none. A rank that fails ends the world of the others, and their
+  /// exceptions may be recorded before its own. So exceptions that are no CommunicationError come first, then those that are not PeerLost.
   void rethrow_cause() const {
     for (const auto is_cause : {+[](const Thrown& thrown) { return !thrown.is<CommunicationError>(); },
                                 +[](const Thrown& thrown) { return !thrown.is<PeerLost>(); }, +[](const Thrown&) { return true; }})
@@ -115,7 +118,7 @@ class Errors {
   std::vector<int> order_;
 };
 
-/// Runs `body(rank, world)` on a thread for each rank. If it throws, the rank aborts the world, which ends the calls of the others.
+/// Runs `body(rank, world)` on a thread for each rank. If the body throws, the rank aborts the world, which ends the calls of the others.
 template <comm::Group C, class Body>
 void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) {
   const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
@@ -143,9 +146,10 @@ void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) 
 }  // namespace detail
 
 /// Runs f(world) on `size` ranks, which are threads of this process connected by the communicator's own transport. Returns the results of f
-/// in the order of ranks, or nothing if f returns void. If ranks throw, rethrows the exception that caused the others.
+/// in the order of ranks, or nothing if f returns void. If ranks throw, rethrows the exception that caused the others. `deadline`: for each
+/// call of a rank, and for the connection of the ranks.
 ///
-/// Rank 0 does not run on the test's own thread. Assertions that work only on that thread belong after the call.
+/// No rank runs on the caller's thread. Assertions that work only on the test's own thread belong after the call.
 template <comm::Group C, class F>
 auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
   using R = std::remove_cvref_t<std::invoke_result_t<F&, C&>>;
@@ -163,7 +167,7 @@ auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
   }
 }
 
-/// Runs f(world) on `size` ranks. Returns what each rank threw, in the order of ranks.
+/// Runs f(world) on `size` ranks, as ranks() does. Returns the exception of each rank, or none, in the order of ranks.
 template <comm::Group C, class F>
 std::vector<Thrown> errors(int size, F&& f, comm::Duration deadline = default_deadline) {
   detail::Errors errors{size < 1 ? 0 : size};

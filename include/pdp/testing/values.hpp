@@ -14,7 +14,7 @@
 
 namespace pdp::testing {
 
-/// Returns normally distributed numbers with mean 0 and deviation 1. They depend only on the seed.
+/// Returns normally distributed numbers with mean 0 and standard deviation 1. They depend only on the seed.
 template <std::floating_point T = float>
 std::vector<T> normal(std::size_t elements, std::integral auto seed) {
   std::vector<T> values(elements);
@@ -22,7 +22,7 @@ std::vector<T> normal(std::size_t elements, std::integral auto seed) {
   return values;
 }
 
-/// Returns the sum over all ranks of normal(elements, rank), added in double in the order of ranks.
+/// Returns the elementwise sum of normal(elements, rank) over `ranks` ranks, added in double in the order of ranks.
 template <std::floating_point T = float>
 std::vector<double> serial_sum(int ranks, std::size_t elements) {
   std::vector<double> sums(elements);
@@ -41,8 +41,8 @@ bool same_bits(const R& left, const S& right) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-/// Returns the largest difference between two elements, divided by the largest expected magnitude. Returns infinity if the sizes differ or
-/// a value is NaN, and 0 if both ranges are empty.
+/// Returns the largest difference between corresponding elements, divided by the largest expected magnitude. Returns infinity if the sizes
+/// differ or a value is NaN, and 0 if both ranges are empty.
 template <std::ranges::random_access_range R, std::ranges::random_access_range S>
 double relative_difference(const R& values, const S& expected) {
   constexpr auto infinite = positive_infinity<double>();

@@ -33,7 +33,7 @@ struct Access {
   /// Returns whether ranks on other hosts could prove that they belong to the job (see choose_grounds).
   [[nodiscard]] bool others_may_join() const { return secret || insecure || slurm || !munge_socket.empty(); }
 
-  static constexpr std::size_t shortest_secret = 16;  // bytes; a shorter one could be guessed from a recorded handshake
+  static constexpr std::size_t shortest_secret = 16;  // bytes; a shorter secret could be guessed from a recorded handshake
   static constexpr std::size_t longest_secret = 4096;
 
   /// Reads the settings for a world of `size` ranks. The secret comes from PDP_SECRET_FILE or PDP_SECRET. Throws UsageError if both are
@@ -75,8 +75,9 @@ inline comm::Secret read_secret(const std::string& path) {
   return checked_secret(std::move(bytes), text("PDP_SECRET_FILE, ", in_quotes(path), ","));
 }
 
-/// Returns the name of the job: PDP_JOB if it is set, else Slurm's job number, followed by the launcher's name of the job or, under srun,
-/// by the step number. The ranks of mpirun or torchrun may be in several steps.
+/// Returns the name of the job: PDP_JOB if it is set. Otherwise it is Slurm's job number, if any, followed by the step number under srun,
+/// or by the name that another launcher gives the job. A name for mpirun or torchrun has no step number, since their ranks may be in
+/// several steps.
 inline std::string job_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_JOB")) return name;
   const char* slurm = given(variable, slurm_job(variable));
@@ -88,8 +89,8 @@ inline std::string job_name(const Variables& variable) {
 }
 
 /// Returns the name of this attempt at the job: PDP_ATTEMPT if it is set, else how often Slurm has requeued the job and torchrun has
-/// restarted its ranks. Several torchruns each count only the failures of their own ranks, so their counts differ and are ignored. They
-/// start ranks only after all of them have ended those of the previous attempt.
+/// restarted its ranks. In a job of several torchruns, each counts only the failures of its own ranks, so the counts differ and are
+/// ignored. This is safe: they start ranks only after all of them have ended the ranks of the previous attempt.
 inline std::string attempt_name(const Variables& variable) {
   if (const char* name = given(variable, "PDP_ATTEMPT")) return name;
   const char* slurm = given(variable, "SLURM_RESTART_COUNT");

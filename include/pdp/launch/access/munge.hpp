@@ -34,8 +34,8 @@ class Munge {
   /// `socket`: the daemon's socket; empty: munge's default.
   explicit Munge(std::string socket) : socket_{std::move(socket)} {}
 
-  /// Returns a credential that holds the secret for processes of this user. Throws ConfigError if the daemon cannot make it before the
-  /// deadline.
+  /// Returns a credential that contains the secret, encrypted for processes of this user. Throws ConfigError if the daemon cannot make it
+  /// before the deadline.
   [[nodiscard]] std::string encode(const comm::Secret& secret, comm::TimePoint deadline) const {
     const comm::Secret words = before(deadline, [socket = socket_, secret] {
       const Library library;

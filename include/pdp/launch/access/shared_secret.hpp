@@ -37,8 +37,8 @@ class SharedSecret {
   /// Returns the process id and the number of the file descriptor, such as "1234 5".
   [[nodiscard]] std::string place() const { return text(::getpid(), ' ', file_.get()); }
 
-  /// Returns the secret at `place`, in another process or in this one. `place` may come from a stranger, so everything else is checked.
-  /// Throws ConfigError if the secret cannot be read, or is not in such memory of this user.
+  /// Returns the secret of `size` bytes at `place`, in another process or in this one. `place` may come from a stranger, so the memory
+  /// there is checked. Throws ConfigError if the secret cannot be read, or is not in memory that pdp has created for this user.
   static comm::Secret read(std::string_view place, std::size_t size) {
     pid_t process = 0;
     int number = -1;
@@ -53,7 +53,8 @@ class SharedSecret {
                              "; the ranks must be processes of one user on one host, and see each other there, or all be given one secret "
                              "(PDP_SECRET_FILE)")};
     };
-    // A stranger may name any file, and opening it could have side effects. O_PATH has none, so the file is checked first.
+    // A stranger may name any file, and opening a file for reading may have side effects. Opening it with O_PATH has none, and suffices to
+    // check the file first.
     const comm::Descriptor found{::open(path.c_str(), O_PATH | O_CLOEXEC)};
     struct stat about {};
     if (!found || ::fstat(found.get(), &about) != 0) refuse(comm::describe_system_error(errno));
@@ -62,7 +63,7 @@ class SharedSecret {
       refuse("it is not a secret in this user's memory");
     const comm::Descriptor file{::open(text("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC)};
     if (!file) refuse(comm::describe_system_error(errno));
-    // The kernel may have added more seals.
+    // The kernel may have added further seals.
     if (const int found_seals = ::fcntl(file.get(), F_GET_SEALS); found_seals < 0 || (found_seals & seals) != seals)
       refuse("it is not in memory that pdp created");
     std::string bytes(size, '\0');

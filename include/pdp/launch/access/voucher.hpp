@@ -18,8 +18,8 @@ namespace pdp::launch {
 
 using comm::handshake::Grounds;
 
-/// Returns how the ranks of a job prove to its store, at that address, that they belong to the job. All ranks reach the same result, since
-/// it follows from settings that they share. Throws UsageError if there is no way to prove it.
+/// Returns the grounds for a store at that address: how ranks prove to it that they belong to the job (docs/security.md lists the grounds).
+/// All ranks reach the same result, since it follows from settings that they share. Throws UsageError if ranks have no way to prove it.
 inline Grounds choose_grounds(const Access& access, const Address& store) {
   if (access.secret) return Grounds::secret;
   if (access.insecure) return Grounds::open;
@@ -35,6 +35,7 @@ inline Grounds choose_grounds(const Access& access, const Address& store) {
            "PDP_INSECURE=1 if anyone who reaches this host may join the job")};
 }
 
+/// Returns a random secret of 32 bytes.
 inline comm::Secret draw_secret() { return comm::Secret{std::string{comm::handshake::view(comm::handshake::draw<32>())}}; }
 
 /// Returns a random secret in hexadecimal digits, which fits into an environment variable.
@@ -65,6 +66,7 @@ class Voucher {
 
   [[nodiscard]] Grounds grounds() const { return grounds_; }
   [[nodiscard]] const comm::Membership& membership() const { return membership_; }
+  /// Returns the credential; empty if the grounds need none.
   [[nodiscard]] const std::string& credential() const { return credential_; }
 
  private:

@@ -41,8 +41,8 @@ struct Address {
     return IN6_IS_ADDR_LOOPBACK(&number6) || (IN6_IS_ADDR_V4MAPPED(&number6) && number6.s6_addr[12] == 127);
   }
 
-  /// Returns the local address of a socket: its own end of a connection, or the address at which it listens. `size` is 0 if the system
-  /// reports none.
+  /// Returns the local address of a socket: its own end of a connection, or the address at which it listens. The result has size 0 if the
+  /// system reports no address.
   static Address of(int socket) {
     Address address;
     address.size = sizeof address.storage;
@@ -52,7 +52,7 @@ struct Address {
 };
 
 /// Returns all addresses of a host, given by name or number. If the name cannot be resolved, returns none and sets `why` to the reason.
-/// `later` receives whether a later call may succeed, since the name servers have not answered.
+/// `later` receives whether a later call may succeed because the name servers have not answered yet.
 inline std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why, bool* later = nullptr) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -53,15 +53,16 @@ inline std::vector<Interface> interfaces() {
   return found;
 }
 
-/// Describes interfaces in messages: lo (127.0.0.1), eth0 (10.0.0.1).
+/// Returns a list of interfaces for a message, such as "lo (127.0.0.1), eth0 (10.0.0.1)".
 inline std::string describe(std::span<const Interface> interfaces) {
   std::string words;
   for (const Interface& each : interfaces) words += text(words.empty() ? "" : ", ", each.name, " (", each.address.number(), ')');
   return words.empty() ? "none" : words;
 }
 
-/// Returns the address that PDP_INTERFACE selects, by the name of an interface or by one of its addresses. Of an interface, takes the first
-/// IPv4 address, else the first IPv6 address that is not link-local. Throws UsageError, which lists the interfaces, if there is none.
+/// Returns the address that PDP_INTERFACE selects, by the name of an interface or by one of its addresses. For a name, it is the first IPv4
+/// address of the interface, else the first IPv6 address that is not link-local. Throws UsageError if there is none; the message lists the
+/// interfaces.
 inline Address address_of_interface(std::string_view wanted, std::span<const Interface> interfaces) {
   for (const bool by_number : {false, true}) {
     for (const int family : {AF_INET, AF_INET6})

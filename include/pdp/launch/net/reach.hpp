@@ -21,22 +21,22 @@ namespace pdp::launch {
 
 /// The addresses of a rank and of the job's store.
 struct Reach {
-  std::string own{};    // at which this rank listens for peers; empty: the local one of its connection to the store
+  std::string own{};    // at which this rank listens for peers; empty: the local address of its connection to the store
   std::string store{};  // at which this rank hosts the store or looks for it; empty if the store is a folder
 
-  /// Asks Slurm for the address of a node. Returns nothing if Slurm gives none before the deadline.
+  /// A function that asks Slurm for the address of a node. It returns nothing if Slurm gives none before the deadline.
   using NodeAddress =
       std::function<std::optional<std::string>(const Variables& variable, const std::string& node, comm::TimePoint deadline)>;
 
   /// Finds the addresses for a rank at `place`.
   ///
-  /// PDP_INTERFACE selects the interface at which the rank listens, by its name or an address. If it selects one of several addresses of
-  /// the name in MASTER_ADDR, the store listens there, too. Slurm may name a node of rank 0 that only Slurm can resolve: `node_address`
-  /// then asks Slurm.
+  /// PDP_INTERFACE selects the interface at which the rank listens, by its name or an address. If the name in MASTER_ADDR has several
+  /// addresses and PDP_INTERFACE selects one of them, the store listens there, too. Slurm's name for the node of rank 0 may be one that
+  /// only Slurm can resolve: `node_address` then asks Slurm.
   ///
-  /// `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines could prove who they
-  /// are. If so, and the name in MASTER_ADDR means a loopback address here, the store uses an address that other machines can reach.
-  /// `deadline`: of the start; name servers and Slurm may take until then to answer.
+  /// `together`: whether all ranks are known to be on this machine. `others_may_join`: whether ranks on other machines could prove that
+  /// they belong to the job. If so, and the name in MASTER_ADDR means a loopback address here, the store uses an address that other
+  /// machines can reach. `deadline`: of the start; name servers and Slurm may take until then to answer.
   ///
   /// Throws UsageError if PDP_INTERFACE selects no address, or if the node of rank 0 has none.
   static Reach from(const Variables& variable, const JobPlace& place, comm::TimePoint deadline, bool together, bool others_may_join = false,
@@ -50,9 +50,11 @@ inline bool means_loopback(std::string_view name) {
   return name.starts_with("localhost") || name.ends_with(".localhost") || name == "ip6-localhost" || name == "ip6-loopback";
 }
 
-/// Returns the address at which other hosts reach the store if `addresses`, those of its name here, include a loopback address. Many hosts
-/// resolve their own name to one (127.0.1.1 in Debian's /etc/hosts), and other hosts do not. Returns an empty string if the name can be
-/// used as it is.
+/// Returns the address at which other hosts reach the store, if this host resolves the store's name to a loopback address. Many hosts do so
+/// with their own name (127.0.1.1 in Debian's /etc/hosts), and other hosts do not. Otherwise, or if there is no such address, returns an
+/// empty string: the name is then used as it is.
+///
+/// `addresses`: those to which this host resolves the name. `outside`: the address of this host to use if all of these are loopback.
 inline std::string address_for_other_hosts(const std::vector<Address>& addresses, const std::optional<Address>& outside) {
   if (std::ranges::none_of(addresses, &Address::loopback)) return {};
   const auto found = std::ranges::find_if_not(addresses, &Address::loopback);

@@ -52,7 +52,8 @@ inline std::optional<std::string> address_in_description(std::string_view words)
 
 namespace detail {
 
-/// Returns the output of `scontrol show node` until it ends or the deadline has passed. It is empty if scontrol cannot be run.
+/// Returns the output of `scontrol show node`, or its first 64 KiB. Returns an empty string if scontrol cannot be run, or has not ended at
+/// the deadline.
 inline std::string description_of_node(const std::string& node, comm::TimePoint deadline) {
   constexpr std::size_t longest = 64 * 1024;
   std::array<int, 2> ends{};
@@ -78,7 +79,7 @@ inline std::string description_of_node(const std::string& node, comm::TimePoint 
     const int ready = ::ppoll(&polled, 1, &left, nullptr);
     if (ready < 0 && errno != EINTR) break;
     if (ready <= 0 && comm::Clock::now() < deadline) continue;
-    if (ready <= 0) {  // an address may be cut off
+    if (ready <= 0) {  // the output is incomplete, so an address may be cut off
       said.clear();
       break;
     }

@@ -38,9 +38,9 @@ struct LocalRanks {
   comm::Job job{};
 };
 
-/// Receives the signals that concern a launcher, for as long as it lives. They arrive at a descriptor, so one poll waits for signals and
-/// for the reports of ranks. A signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays ignored or
-/// blocked, here and in the ranks.
+/// Receives the signals that concern a launcher, as long as this object exists. They arrive at a descriptor, so one poll waits for signals
+/// and for the reports of ranks. A signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays
+/// ignored or blocked, here and in the ranks.
 class LauncherSignals {
  public:
   LauncherSignals() {
@@ -69,6 +69,7 @@ class LauncherSignals {
   ~LauncherSignals() { restore(); }
 
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  /// Return the thread's signal mask and the disposition of SIGCHLD before the construction of this object.
   [[nodiscard]] const sigset_t& before() const { return before_; }
   [[nodiscard]] const struct sigaction& on_child_before() const { return children_before_; }
   /// Reads the pending signals. Returns SIGINT or SIGTERM if one of them is pending, else 0.
@@ -91,11 +92,12 @@ class LauncherSignals {
   comm::Descriptor descriptor_;
 };
 
-/// Starts local ranks and waits for them. When one fails, ends them all and prints one error: the first that is not the consequence of
+/// Starts local ranks and waits for them. When a rank fails, ends all ranks and prints one error: the first that is not the consequence of
 /// another.
 class Launcher {
  public:
-  /// Called when a rank has ended too early. `why`: the reason. `missed`: whether other ranks are known to miss it.
+  /// Called when a rank has ended too early. `why`: the reason. `missed`: whether the job has failed because of this rank. If not, the rank
+  /// has exited with code 0 and without a report, and perhaps no other rank needs it.
   using OnEnd = std::function<void(int rank, const std::string& why, bool missed)>;
 
   explicit Launcher(LocalRanks ranks, OnEnd on_end = nullptr) : ranks_{std::move(ranks)}, on_end_{std::move(on_end)} {}
@@ -114,7 +116,7 @@ class Launcher {
         return 128 + interrupted_;
       }
       if (root_ && !root_may_be_interrupt_) break;
-      // A rank has failed, perhaps because of another rank, whose report is still in flight.
+      // A rank has failed, perhaps because another rank has failed and its report is still in flight.
       if ((root_ || consequence_) && !verdict_at) verdict_at = comm::Clock::now() + grace;
       if (verdict_at && comm::Clock::now() >= *verdict_at) break;
     }
@@ -157,7 +159,7 @@ class Launcher {
       command.set("RANK", std::to_string(ranks_.first + i));
       command.set("LOCAL_RANK", std::to_string(i));
       const std::optional<Cores> cores = share_of(places, i, ranks_.count);
-      // GCC's OpenMP uses the cores in this variable even if the process may not run there.
+      // GCC's OpenMP binds threads to the cores in this variable even if the process may not run on them.
       if (cores && std::getenv("GOMP_CPU_AFFINITY") != nullptr) command.set("GOMP_CPU_AFFINITY", describe(*cores));
       children_.push_back(
           {.rank = ranks_.first + i, .process = start(command, signals_.before(), signals_.on_child_before(), cores), .said = {}});
@@ -197,7 +199,7 @@ class Launcher {
     if (WIFSIGNALED(child.status)) {
       const int signal = WTERMSIG(child.status);
       if (!root_) reader_is_gone_ = signal == SIGPIPE;
-      // The terminal sends Ctrl-C to the ranks, too.
+      // A signal to the launcher may still be in flight: the terminal sends Ctrl-C to the ranks and to the launcher.
       if (!root_) root_may_be_interrupt_ = signal == SIGINT || signal == SIGTERM;
       note(root_, {child.rank, {Problem::Kind::root, describe_signal(signal)}});
     } else if (const int code = WEXITSTATUS(child.status); !child.finished()) {

@@ -20,8 +20,8 @@ struct Problem {
 
   [[nodiscard]] int exit_code() const { return kind == Kind::usage ? 2 : 1; }
 
-  /// Returns the failure to report to the other ranks if the exception that is being handled ends a rank while the job is starting. `who`:
-  /// the part that has failed, if it is not the rank itself.
+  /// Returns the failure to report to the other ranks. Call it in the handler of an exception that ends a rank while the job is starting.
+  /// `who`: the subject of the message, if it is not the rank itself.
   static comm::Failure failure_at_start(int rank, const std::string& who = {});
 
   /// Returns the problem that the exception being handled describes.

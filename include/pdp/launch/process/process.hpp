@@ -27,7 +27,8 @@
 
 namespace pdp::launch {
 
-/// How to run this program once more: with the same command line, and with a copy of the environment that set() changes.
+/// A command that runs this program once more, with the same command line and with a copy of its environment, in which set() changes
+/// variables.
 class Command {
  public:
   /// Throws ConfigError if the command line of this program cannot be read.
@@ -46,11 +47,13 @@ class Command {
     for (char** entry = environ; *entry != nullptr; ++entry) environment_.emplace_back(*entry);
   }
 
+  /// Sets an environment variable of the new process.
   void set(const std::string& variable, const std::string& value) {
     std::erase_if(environment_, [prefix = variable + '='](const std::string& entry) { return entry.starts_with(prefix); });
     environment_.push_back(text(variable, '=', value));
   }
 
+  /// The arguments of execve: the path of the program, and two arrays that end with null. They point into this object.
   [[nodiscard]] const char* program() const { return program_.c_str(); }
   [[nodiscard]] std::vector<char*> arguments() { return pointers(arguments_); }
   [[nodiscard]] std::vector<char*> environment() { return pointers(environment_); }
@@ -77,8 +80,8 @@ struct Process {
 /// Starts a process. The system kills it when the calling thread ends, for whatever reason. Throws ConfigError if the system cannot start
 /// it.
 ///
-/// `mask`: its signal mask. `on_child`: its disposition of SIGCHLD; it inherits those of all other signals. `cores`: those on which it may
-/// run; nothing: those of the calling thread.
+/// `mask`: its signal mask. `on_child`: its disposition of SIGCHLD; it inherits the dispositions of all other signals. `cores`: the cores
+/// on which it may run; nothing: those of the calling thread.
 inline Process start(Command command, const sigset_t& mask, const struct sigaction& on_child,
                      const std::optional<Cores>& cores = std::nullopt) {
   std::array<int, 2> ends{};

@@ -10,21 +10,25 @@
 
 namespace pdp::launch {
 
-/// The channel through which a rank tells its launcher how it ended, so that one error is printed instead of one for each rank. It sends a
-/// letter and the message through a pipe. PDP_REPORT names the pipe by its descriptor and the launcher's process id. A rank that pdp's
-/// launcher has not started prints its error itself.
+/// The channel through which a rank tells its launcher how it ended, so that one error is printed instead of one for each rank. The rank
+/// sends a letter (a Problem::Kind, or finished_letter) and the message through a pipe. PDP_REPORT names the pipe by its descriptor and the
+/// launcher's process id. A rank that pdp's launcher has not started prints its error itself.
 class Report {
  public:
   static constexpr const char* variable = "PDP_REPORT";
   static constexpr char finished_letter = 'F';
   static constexpr std::size_t longest = 4000;  // bytes; a pipe always takes this many in one write
 
+  /// Opens the pipe that PDP_REPORT names, if pdp's launcher has started this process.
   explicit Report(const Variables& environment);
 
   /// Returns whether pdp's launcher has started this process.
   [[nodiscard]] bool to_launcher() const { return static_cast<bool>(pipe_); }
 
+  /// Tells the launcher that this rank has ended without a problem.
   void finished() const;
+  /// Tells the launcher about a problem, or prints it if there is no launcher. `size`: ranks of the job; above 1, the printed message names
+  /// the rank.
   void problem(const Problem& problem, int rank, int size) const;
   /// Prints a problem to standard error. `rank` below 0: the message names no rank.
   static void print(const Problem& problem, int rank);

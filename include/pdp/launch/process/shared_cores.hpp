@@ -12,8 +12,8 @@
 
 namespace pdp::launch {
 
-/// Returns the key of the counter, in the job's store, of the ranks of a host on these cores. It contains a hash, since a store bounds the
-/// length of keys. A list of cores may be long: 0,2,4,... on machines that number the cores of two sockets in turns.
+/// Returns the key of a counter in the job's store, which counts the ranks of a host on these cores. The key contains a hash, since a store
+/// bounds the length of keys. A list of cores may be long: 0,2,4,... on machines that number the cores of two sockets alternately.
 inline std::string key_of_cores(const Cores& cores, const std::string& host) {
   return text("launch/cores/", random::hash(text(describe(cores), '/', host)));
 }

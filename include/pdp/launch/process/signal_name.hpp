@@ -8,8 +8,8 @@
 
 namespace pdp::launch {
 
-/// Returns the name of a signal, such as "SIGKILL". Empty if it has none, like real-time signals. C libraries other than glibc have no
-/// function for this.
+/// Returns the name of a signal, such as "SIGKILL". Empty if it has none, like real-time signals. Replaces glibc's sigabbrev_np(), which
+/// other C libraries lack.
 inline std::string_view signal_name(int signal) {
   static constexpr std::array names = std::to_array<std::pair<int, std::string_view>>({
       {SIGABRT, "SIGABRT"}, {SIGALRM, "SIGALRM"},     {SIGBUS, "SIGBUS"},       {SIGCHLD, "SIGCHLD"},   {SIGCONT, "SIGCONT"},

@@ -5,7 +5,7 @@
 namespace pdp::launch {
 
 /// Raises the stack size of threads that this process starts from now on to at least 8 MiB, which most systems give to a program. These are
-/// the threads of ranks and those that run a dataset or multiply matrices. Otherwise a thread has the stack that `ulimit -s` sets, or 128
+/// the threads of ranks, and those that load data or multiply matrices. Otherwise a thread has the stack that `ulimit -s` sets, or 128
 /// KiB with musl, which is too little for a matrix product. Memory is taken only as a thread uses it.
 void widen_thread_stacks();
 

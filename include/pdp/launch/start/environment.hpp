@@ -7,8 +7,8 @@
 
 namespace pdp::launch::detail {
 
-/// Returns the starter of this process, or nothing: one that sets RANK or WORLD_SIZE, else the innermost other launcher (see
-/// launcher_starter).
+/// Returns the launcher of this process: the one that has set RANK or WORLD_SIZE, else the innermost other launcher (see
+/// launcher_starter). Returns nothing if there is none.
 std::optional<Starter> find_starter(const Variables& variable);
 
 }  // namespace pdp::launch::detail

@@ -13,25 +13,26 @@
 
 namespace pdp::launch {
 
-/// No job has more hosts, and no network longer names. A list beyond these bounds is damaged.
+/// Bounds of a list of hosts. No job has more hosts, and no network has longer names, so a list that exceeds them is damaged.
 inline constexpr std::size_t most_hosts = 1'000'000;
 inline constexpr std::size_t longest_host = 255;
 
-/// A list of hosts in Slurm's compressed form, such as n[01-04,7],rack[1-2]node[01-03]-ib. It is parsed and checked, but not expanded.
-/// Numbers keep the leading zeros of the first number in their range. Of several brackets in a name, the last counts fastest. Borrows the
-/// list.
-///
-/// Construction takes time and memory proportional to the length of the list. Throws UsageError if the list is malformed, has more than
-/// most_hosts hosts, or has a name of more than longest_host letters.
+/// A list of hosts in Slurm's compressed form, such as n[01-04,7],rack[1-2]node[01-03]-ib. Numbers keep the leading zeros of the first
+/// number in their range. If a name has several brackets, the last counts fastest.
 class HostList {
  public:
+  /// Parses and checks the list, but does not expand it. Takes time and memory proportional to the length of the list. Borrows the list.
+  ///
+  /// Throws UsageError if the list is malformed, has more than most_hosts hosts, or has a name of more than longest_host letters.
   explicit HostList(std::string_view list) : list_{list} {
     do {
       take_name();
     } while (take(','));
   }
 
+  /// Returns the number of hosts.
   [[nodiscard]] std::size_t size() const { return size_; }
+  /// Returns the first host.
   [[nodiscard]] std::string first() const {
     std::string host;
     for (std::size_t i = 0; i < names_.front().end; ++i) {
@@ -40,6 +41,7 @@ class HostList {
     }
     return host;
   }
+  /// Returns all hosts, in the order of the list.
   [[nodiscard]] std::vector<std::string> all() const {
     std::vector<std::string> hosts;
     hosts.reserve(size_);
@@ -87,7 +89,7 @@ class HostList {
       const Range range{number(first), number(last), first.size()};
       if (range.last < range.first)
         throw UsageError{text("a range in a list of hosts must count upwards; found ", range.first, '-', range.last)};
-      // Check the difference first: it fits even if the count overflows.
+      // Check the difference first: unlike the count, it cannot overflow.
       if (range.last - range.first >= most_hosts) bounded(most_hosts + 1);
       count = bounded(count + (range.last - range.first) + 1);
       longest = std::max({longest, first.size(), last.size()});
@@ -170,7 +172,7 @@ class HostList {
   std::string_view list_;
   std::size_t at_ = 0;
   std::size_t size_ = 0;
-  std::vector<Slice> names_;  // of pieces
+  std::vector<Slice> names_;  // of pieces_, one for each name in the list
   std::vector<Piece> pieces_;
   std::vector<Range> ranges_;
 };

@@ -14,8 +14,8 @@ const char* given(const Variables& variable, const char* name);
 
 }  // namespace detail
 
-/// Returns the launcher that has started this process as one of several ranks, other than those that set RANK and WORLD_SIZE. Returns
-/// nothing if there is none, or if it does not say how many ranks there are.
+/// Returns the launcher that has started this process as a rank of a job, if it does not set RANK and WORLD_SIZE. Returns nothing if there
+/// is no such launcher, or if it does not say how many ranks there are.
 ///
 /// If launchers are nested, a process has the variables of all of them, and the innermost counts: mpirun runs in a step or a batch script
 /// of Slurm, not the other way round. Throws UsageError if the innermost launcher cannot be determined.

@@ -11,7 +11,7 @@
 
 namespace pdp::launch {
 
-/// Returns the number that `words` spell. Nothing if they spell none, or one that the type cannot hold.
+/// Returns the number that `words` spell. Returns nothing if they spell none, or one that is out of the range of the type.
 template <class Number>
 std::optional<Number> read_number(std::string_view words) {
   Number number{};
@@ -32,9 +32,9 @@ Number parse_number(std::string_view name, std::string_view words, Number least,
   return *number;
 }
 
-/// More ranks than any job has; a larger number is a typing error.
+/// The largest number of ranks that is accepted for a job. No job has more, so a larger number is a typing error.
 inline constexpr int most_ranks = 1'000'000;
-/// More ranks than one machine runs as its own processes or threads.
+/// The largest number of ranks that one machine starts, as processes or threads.
 inline constexpr int most_local_ranks = 4096;
 
 }  // namespace pdp::launch

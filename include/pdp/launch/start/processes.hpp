@@ -20,18 +20,21 @@ Start start_from_environment(const Options& options, const Connections& known);
 /// has ended. Returns the job's exit code. Throws UsageError or ConfigError if they cannot be started.
 int run_processes(const Options& options);
 
-/// The rendezvous of a job: its store, as seen by one rank. If this rank hosts the store, it does so until this is destroyed.
+/// A rank's connection to the store of its job, through which the ranks find each other. If this rank hosts the store, it does so until
+/// this object is destroyed.
 class Rendezvous {
  public:
-  /// Throws ConfigError if the store's port is taken, and Timeout if the store is not reached before the deadline.
+  /// Hosts the store if place.hosts_store says so, and connects to it. Throws ConfigError if the store's port is taken, UsageError if
+  /// nothing authenticates the ranks (see choose_grounds), and Timeout if the store is not reached before the deadline.
   Rendezvous(const JobPlace& place, comm::TimePoint deadline);
   Rendezvous(Rendezvous&&) = delete;
   ~Rendezvous();
 
+  /// Returns a view of the store. The store belongs to this object.
   [[nodiscard]] comm::StoreView store();
   /// Compares the name of the communicator with that of other ranks. Throws ConfigError if they differ.
   void agree_on(std::string_view communicator);
-  /// Prints a warning if OpenMP has bound more ranks of this machine to the same cores than there are such cores, although others are free.
+  /// Prints a warning if OpenMP has bound more ranks of this machine to some cores than there are of these cores, although others are free.
   void warn_of_shared_cores();
   /// Tells the other ranks that this one has failed before it joined. Call it in the handler of the exception.
   void fail() noexcept;
@@ -43,9 +46,9 @@ class Rendezvous {
   std::unique_ptr<Ends> ends_;
 };
 
-/// Tells the other ranks of the job that this process cannot join it or start its ranks, if their rendezvous is known. If they look for the
-/// job's store here, hosts it meanwhile. Call it in the handler of the exception. Takes at most twice time_to_tell, plus the time that the
-/// system takes to resolve a name.
+/// Tells the other ranks of the job that this process cannot join it or start its ranks, if the place of the job's store is known. If this
+/// process should have hosted the store, hosts it meanwhile. Call it in the handler of the exception. Takes at most twice time_to_tell (1
+/// second), plus the time that the system takes to resolve a name.
 void tell_others(const Options& options) noexcept;
 
 }  // namespace pdp::launch

@@ -19,11 +19,11 @@ struct RendezvousUrl {
   enum class Kind : std::uint8_t { environment, tcp, file };
 
   Kind kind = Kind::environment;
-  std::string host{};  // of a tcp:// URL, without brackets
-  std::uint16_t port = 0;
-  std::string folder{};  // of a file:// URL
+  std::string host{};      // of a tcp:// URL, without brackets
+  std::uint16_t port = 0;  // of a tcp:// URL
+  std::string folder{};    // of a file:// URL
 
-  static constexpr std::size_t longest = 4096;
+  static constexpr std::size_t longest = 4096;  // characters of a URL
   /// Parses a URL. Throws UsageError if it is malformed. The message begins with `name`, the option or variable.
   static RendezvousUrl parse(std::string_view name, std::string_view url);
   /// Parses the option (--rendezvous), or PDP_RENDEZVOUS if it is empty. Returns env:// if both are empty.

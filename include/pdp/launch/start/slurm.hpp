@@ -9,7 +9,7 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// Returns the name of the variable with the job's number. In a heterogeneous job, all parts have the same number there.
+/// Returns the name of the variable with the job's number. In a heterogeneous job, this variable has the same value in all components.
 const char* slurm_job(const Variables& variable);
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The definitions of what pdp/launch/start/processes.hpp declares, included by the backends' headers or by one source; see
+/// Definitions for pdp/launch/start/processes.hpp, included by the headers of the backends or by one source; see
 /// pdp/core/separate_compilation.hpp.
 
 #include <chrono>
@@ -44,8 +44,8 @@ PDP_INLINE Start start_from_environment(const Options& options, const Connection
 
 namespace detail {
 
-/// Returns the variables that a launcher of several ranks shares with them. The ranks and steps that the launcher's own starter sets apply
-/// to the launcher only.
+/// Returns the variables of pdp's launcher that also apply to the ranks that it starts. Hides the others: for example, a rank or a Slurm
+/// step in the environment of the launcher is that of the launcher itself.
 inline Variables variables_of_launcher(const Variables& variable) {
   return [variable](const char* name) -> const char* {
     const std::string_view words{name};
@@ -55,7 +55,7 @@ inline Variables variables_of_launcher(const Variables& variable) {
   };
 }
 
-/// Returns the place of the first rank that this launcher, one of several machines, starts. On machine 0 the launcher itself hosts the
+/// Returns the place of the first rank that this launcher starts, in a job on several machines. On machine 0 the launcher itself hosts the
 /// store. Throws UsageError if the options or PDP_RENDEZVOUS are invalid.
 inline JobPlace place_of_launcher(const Options& options) {
   options.check();
@@ -106,11 +106,11 @@ PDP_INLINE int run_processes(const Options& options) {
     ranks.port = store.emplace(reach.store, ranks.port, ranks.size, access, deadline).port();
   }
   ranks.job = access.job;
-  // Other ranks may wait for one that has ended before it reached the store, also on machines of other launchers.
+  // Other ranks, also those of other launchers, may wait for a rank that has ended before it reached the store.
   const auto on_end = [&, address = ranks.address, port = ranks.port, size = ranks.size](int rank, const std::string& why, bool missed) {
     const comm::Failure failure{comm::Failure::Kind::lost, rank, text("rank ", rank, " has failed: ", why)};
     if (!store) {
-      // If the store is a folder, the ranks of this machine wait, too.
+      // If the store is a folder, the ranks of this machine may wait for that rank, too.
       if (options.nodes > 1 || in_folder)
         detail::tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder},
                          access);
@@ -129,11 +129,11 @@ struct Rendezvous::Ends {
   std::optional<TcpStoreServer> server;
   std::optional<TcpStore> store;
   std::optional<FileStore> folder;
-  std::string address{};  // at which others reach this process; empty: the local one of its connection to the store
+  std::string address{};  // at which others reach this process; empty: the local address of its connection to the store
   int rank = 0;
   bool failed = false;
 
-  /// Connects to the store. Hosts it if this rank is to.
+  /// Connects to the store, and before that hosts it if place.hosts_store says so.
   void open(const JobPlace& place, const Access& access, comm::TimePoint deadline) {
     const Reach reach = Reach::from(environment, place, deadline, access.together, access.others_may_join());
     address = reach.own;

@@ -15,27 +15,27 @@ namespace pdp::launch {
 /// The communicators of a program, by the names that --comm accepts.
 struct Connections {
   std::span<const std::string_view> names;  // of its communicators, in order
-  std::string_view of_threads;              // of the one that connects threads
+  std::string_view of_threads;              // of the communicator that connects threads
 };
 
-/// The part that a process has in its job.
+/// The role of a process in its job.
 struct Start {
   enum class Kind : std::uint8_t {
-    rank,       // is one rank, the one at `place`
-    threads,    // runs the ranks as its threads
-    processes,  // starts the ranks as processes
+    rank,       // it is one rank: the one that `place` describes
+    threads,    // it runs the ranks as its threads
+    processes,  // it starts the ranks as processes
   };
 
   Kind kind = Kind::rank;
   JobPlace place{};
-  std::size_t comm = 0;  // index of the program's communicator that connects its ranks, unless they are threads
+  std::size_t comm = 0;  // index in Connections::names of the communicator that connects the ranks, unless they are threads
 
   /// Returns the index of the communicator that the options ask for. Throws UsageError if the program does not have it, or if it does not
   /// fit --threads.
   static std::size_t choose(const Options& options, const Connections& known);
   /// Decides what this process does. A launcher that has started it as a rank (see JobPlace::given) takes precedence over the options.
-  /// `has_store`: whether the ranks meet in a store. Throws UsageError if options and variables are invalid, contradict each other, or ask
-  /// for a communicator that the program does not have.
+  /// `has_store`: whether the ranks find each other through a store. Throws UsageError if options and variables are invalid, contradict
+  /// each other, or ask for a communicator that the program does not have.
   static Start from(const Options& options, const Connections& known, const Variables& variable, bool has_store = true);
 };
 

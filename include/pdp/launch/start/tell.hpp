@@ -1,6 +1,6 @@
 #pragma once
 
-/// The place of a job's store, and how a process tells the other ranks through it why the job cannot start.
+/// The location of a job's store, and functions by which a process tells the other ranks through the store why the job cannot start.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,8 @@
 
 namespace pdp::launch::detail {
 
-/// Returns the folder of this attempt at the job. An attempt must not find files of an earlier one.
+/// Returns the folder of the store for this attempt at the job. `meeting`: the folder of the rendezvous URL. A job or attempt with a name
+/// has a folder of its own in it, so that it finds no files of an earlier one.
 inline std::filesystem::path folder_of(const std::string& meeting, const comm::Job& job) {
   std::filesystem::path folder = meeting;
   if (const std::string name = job.name + '/' + job.attempt; name != "/") folder /= "job-" + FileStore::file_name(name);
@@ -45,15 +46,15 @@ inline std::uint16_t host_store(std::optional<TcpStoreServer>& server, const std
   return ports.back();
 }
 
-/// Returns the ports at one of which the job's store is, in the order in which its host tries them.
+/// Returns the possible ports of the job's store, in the order in which its host tries them.
 inline std::vector<std::uint16_t> ports_of(const JobPlace& place) {
   std::vector<std::uint16_t> ports{place.master_port};
   ports.insert(ports.end(), place.more_ports.begin(), place.more_ports.end());
   return ports;
 }
 
-/// Returns a variable of the environment. Returns null for those that only a joining rank needs, and for invalid values of PDP_STORE and
-/// PDP_INSECURE: a wrong value may be the very error that is to be reported.
+/// Returns the value of an environment variable, for a process that reports an error. Returns null for variables that only a joining rank
+/// needs, and for invalid values of PDP_STORE and PDP_INSECURE: a wrong value may be the very error that is to be reported.
 inline const char* environment_to_tell(const char* name) {
   const std::string_view word{name};
   for (const char* not_needed : {"PDP_TIMEOUT", "PDP_HEARTBEAT", "PDP_DEADLINE", "PDP_INTERFACE", "LOCAL_RANK"})
@@ -86,7 +87,7 @@ inline void tell_job(const comm::Failure& failure, const JobPlace& place, const 
   }
 }
 
-/// Does the same for a rank of the job, with the access settings of its environment.
+/// Calls tell_job() for a rank of the job, with the access settings of its environment.
 inline void tell_rank_failure(const comm::Failure& failure, const JobPlace& place) noexcept {
   try {
     tell_job(failure, place, Access::from(environment_to_tell, place.size));

@@ -44,9 +44,9 @@ struct FileCalls {
 
 /// The job's store as a folder that all ranks see, on one machine or on a shared file system, with a file for each key.
 ///
-/// The folder must be the job's own: entries of an earlier job would be taken for this one's. Nothing is removed. Only the job's user can
-/// read or write the entries, and a process that can may join the job. The folder does not tell how to reach a rank: comm::Tcp assumes that
-/// all ranks are on one machine, unless StoreView::reached_at gives the address of each.
+/// The folder must be the job's own: entries of an earlier job would be taken for entries of this one. The store removes no files. Only the
+/// job's user can read or write the entries, and a process that can read them may join the job. The folder does not show the address of a
+/// rank: comm::Tcp assumes that all ranks are on one machine, unless StoreView::reached_at gives the address of each.
 ///
 /// A shared file system can fail for a moment: a stale handle, a server that restarts, a network that is down. A call with such an error
 /// (see may_pass) is repeated until the deadline. Then the error is thrown.
@@ -55,9 +55,9 @@ class BasicFileStore {
  public:
   /// Makes the folder if it does not exist. Throws ConfigError if that fails, or if other users could write to it.
   ///
-  /// `membership`: what the ranks prove to each other in addition to reading the folder. `deadline`: of the start. Until then a call waits
-  /// for another rank to release the folder's lock, and for a temporary error to pass. `least`: the shortest time that a call waits for
-  /// these, also after the deadline.
+  /// `membership`: what the ranks prove to each other, in addition to their access to the folder. `deadline`: of the start. Until then a
+  /// call waits for another rank to release the folder's lock, and for a temporary error to pass. `least`: the shortest time that a call
+  /// waits for these, also after the deadline.
   explicit BasicFileStore(std::filesystem::path folder, comm::Membership membership = {}, comm::TimePoint deadline = {},
                           comm::Duration least = std::chrono::seconds{5})
       : folder_{std::move(folder)}, membership_{std::move(membership)}, deadline_{deadline}, least_{least} {
@@ -93,6 +93,7 @@ class BasicFileStore {
     return name;
   }
 
+  // The calls of comm::Store.
   void set(std::string_view key, std::string_view value) {
     check(until());
     const Lock lock{*this, until()};
@@ -232,8 +233,8 @@ class BasicFileStore {
       else
         bytes.remove_prefix(as_size(count));
     }
-    // On close, a network file system sends the bytes and reports what it could not write. The rename, which shows the value to other
-    // hosts, comes later.
+    // On close, a network file system sends the bytes and reports what it could not write. Only then may the caller rename the file, which
+    // shows the value to other hosts.
     if (Calls::close(file) != 0 && error == 0) error = errno;
     return error;
   }

@@ -13,7 +13,7 @@
 
 namespace pdp::launch {
 
-/// The store of ranks that are threads of one process.
+/// The store of ranks that are threads of one process. The calls are those of comm::Store. Threads may share it.
 class InProcessStore {
  public:
   InProcessStore();

@@ -31,7 +31,8 @@ inline void TcpStoreServer::accept() {
     const auto strange = [](const Guest& guest) { return !guest.known(); };
     if (!socket) {
       if (!comm::is_shortage(errno)) return;
-      // Strangers leave soon and free their descriptors. Ranks stay until all have come, so without strangers none becomes free.
+      // Connections that are not authenticated end soon and free their descriptors. Ranks stay until all ranks have connected. So no
+      // descriptor becomes free if all connections are those of ranks.
       if (std::ranges::none_of(guests_, strange)) refuse_more(errno);
       ::poll(nullptr, 0, 10);  // the listener stays ready: do not spin
       return;

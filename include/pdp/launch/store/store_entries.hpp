@@ -28,12 +28,14 @@ class StoreEntries {
     return found == values_.end() ? nullptr : &found->second;
   }
 
+  /// Sets a value. Returns the kind `taken` if the key has another value, and `full` if the memory of the store is used up.
   Outcome set(const std::string& key, const std::string& value) {
     if (const std::string* const found = find(key)) return {.kind = *found == value ? StoreMessage::Kind::ok : StoreMessage::Kind::taken};
     return make(key, value) ? Outcome{.is_new = true} : Outcome{.kind = StoreMessage::Kind::full};
   }
 
-  /// Adds to a counter. Returns its new value. If the entry is not a counter, returns the kind `taken` and the value of the entry.
+  /// Adds to a counter, which begins at 0. Returns its new value. If the entry is not a counter, returns the kind `taken` and the value of
+  /// the entry.
   Outcome add(const std::string& key, const std::string& amount) {
     const auto found = values_.find(key);
     const bool is_new = found == values_.end();
@@ -54,7 +56,7 @@ class StoreEntries {
   static constexpr std::size_t entry_bytes = 128;   // overhead of an entry beyond its key and value
   static constexpr std::size_t counter_bytes = 20;  // length of the longest number that a counter may reach
 
-  /// Makes a new entry. Returns false if there is no room.
+  /// Makes a new entry. Returns false if all entries would then take more than most_bytes.
   bool make(const std::string& key, const std::string& value) {
     const std::size_t bytes = key.size() + std::max(value.size(), counter_bytes) + entry_bytes;
     if (bytes_ + bytes > most_bytes) return false;

@@ -37,9 +37,11 @@ struct StoreMessage {
 };
 static_assert(sizeof(StoreMessage) == 24 && std::is_trivially_copyable_v<StoreMessage>);
 
+/// Returns the bytes of a message.
 std::string encode(StoreMessage message, std::string_view key, std::string_view value);
 
-/// Returns the value of a counter after `amount` is added to it. Throws ConfigError if the entry is not a counter, or would overflow.
+/// Returns the new value of a counter after `amount` is added to it. `counter`: its old value, as text. Throws ConfigError if that is not a
+/// number, or if the sum overflows.
 std::int64_t added(std::string_view key, std::string_view counter, std::int64_t amount);
 
 }  // namespace pdp::launch

@@ -30,12 +30,13 @@
 namespace pdp::launch {
 
 /// Finds the port of the job's store among several: rank 0 has taken the first that was free, and other programs may have the others.
-/// Connects to all at once, and again to those that refuse or hang up, until one greets as a store of this job. Sends nothing. The greeting
-/// is not authenticated yet: the store's client does that (see TcpStore).
+/// Connects to all ports at once, and again to those that refuse or hang up, until one greets as a store of this job. Sends nothing. The
+/// greeting is not authenticated yet: the store's client does that (see TcpStore).
 class StoreSearch {
  public:
   static constexpr Pace usual_pace{.first_patience = std::chrono::milliseconds{500}};
 
+  /// Borrows `access`.
   StoreSearch(std::string host, std::span<const std::uint16_t> ports, int rank, int size, const Access& access,
               const Pace& pace = usual_pace)
       : host_{std::move(host)},
@@ -44,8 +45,8 @@ class StoreSearch {
         pace_{pace},
         self_{comm::handshake::Self::of(comm::handshake::Purpose::store, rank, size, access.job)} {}
 
-  /// Returns the port of the store. Throws Timeout if no store of this job is found before the deadline, UsageError if nothing could prove
-  /// that it is one, and ConfigError if there is no descriptor for a connection.
+  /// Returns the port of the store. Throws Timeout if no store of this job is found before the deadline, UsageError if nothing could
+  /// authenticate a store at that host (see choose_grounds), and ConfigError if there is no descriptor for a connection.
   std::uint16_t port(comm::TimePoint deadline) {
     for (comm::Duration pause = pace_.first_pause;; pause = pace_.longer_pause(pause)) {
       connect();
@@ -71,8 +72,8 @@ class StoreSearch {
     [[nodiscard]] bool is_at(const Address& other) const { return address.port() == other.port() && address.number() == other.number(); }
   };
 
-  /// Connects to each address of the host to which there is no connection. Keeps connections on which nothing has arrived yet, so a store
-  /// that starts meanwhile at another port is found at once.
+  /// Connects to each address of the host to which there is no connection. Keeps connections on which nothing has arrived yet. So a silent
+  /// program at one port does not delay the search at the others.
   void connect() {
     for (const std::uint16_t port : ports_) {
       for (const Address& address : resolve(host_, port, why_)) {
@@ -101,7 +102,7 @@ class StoreSearch {
   /// Returns the port of the store, or 0 if none has greeted by the given time.
   std::uint16_t listen(comm::TimePoint until) {
     while (true) {
-      const bool last = comm::Clock::now() >= until;  // then look once more: this process itself may have had no processor
+      const bool last = comm::Clock::now() >= until;  // then poll once more: this process itself may have got no processor time
       polled_.clear();
       for (const Door& door : doors_) polled_.push_back({.fd = door.socket.get(), .events = POLLIN, .revents = 0});
       const timespec left = comm::time_left(until);

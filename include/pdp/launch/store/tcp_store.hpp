@@ -36,8 +36,9 @@ namespace handshake = comm::handshake;
 class TcpStore {
  public:
   /// Connects to the server as `rank` of a world of `size`. Tries again until the deadline, since the server may start later than this
-  /// rank. Later calls also wait for the server until then, since it may be stopped or get no processor for a while. Throws Timeout at the
-  /// deadline, ConfigError if this rank may not join or cannot prove that it may, and UsageError if nothing could prove it.
+  /// rank. Later calls also wait for the server until the deadline, since it may be stopped or get no processor time for a while. Throws
+  /// Timeout at the deadline, ConfigError if this rank may not join or cannot prove that it may, and UsageError if the settings give ranks
+  /// no way to prove it (see choose_grounds).
   TcpStore(std::string host, std::uint16_t port, comm::TimePoint deadline, int rank = 0, int size = 1, const Access& access = {},
            const Pace& pace = {})
       : host_{std::move(host)},
@@ -55,6 +56,7 @@ class TcpStore {
     }
   }
 
+  // The calls of comm::Store.
   void set(std::string_view key, std::string_view value) {
     check_size(key, value);
     const auto [answer, ignored] = exchange({.kind = StoreMessage::Kind::set}, key, value, answer_until());
@@ -101,11 +103,11 @@ class TcpStore {
 
   /// Returns the local address of the connection to the store. Other ranks can reach this process there.
   [[nodiscard]] std::string local_address() const { return Address::of(socket_.get()).number(); }
-  /// Returns what the ranks that have joined the store prove to each other.
+  /// Returns the credentials with which the ranks prove to each other that they belong to the job.
   [[nodiscard]] const comm::Membership& membership() const { return membership_; }
 
  private:
-  static constexpr std::chrono::seconds answer_time{5};  // after the deadline, for requests that a server answers at once
+  static constexpr std::chrono::seconds answer_time{5};  // for the server's answer if the deadline has passed
   static constexpr std::chrono::milliseconds hanging_up{100};
 
   static void check_size(std::string_view key, std::string_view value) {
@@ -165,7 +167,7 @@ class TcpStore {
         }
         send(handshake::bytes_of(shake.introduce(handshake::Key{membership_, handshake::Purpose::store})), deadline_);
       }
-      // The server knows this connection. Another one would be a second process of this rank.
+      // The server knows this connection. Another one would look like a second process of this rank.
       while (shake.stage() == Stage::introduced) hear(shake, deadline_);
     } catch (const Timeout&) {
       patience_ = pace_.longer_patience(patience_);
@@ -175,7 +177,7 @@ class TcpStore {
       why = text("the server at ", place(), " disconnects: it is not a pdp store, or is too busy");
       return false;
     } catch (const ConfigError&) {
-      // If that process has ended, its secret cannot be read any more.
+      // If the process that hosts the store has ended, its secret cannot be read any more.
       if (!has_hung_up()) throw;
       why = text("the process that answered at ", place(), " has ended");
       return false;
@@ -234,7 +236,7 @@ class TcpStore {
     }
   }
 
-  /// Waits after a call that could not complete at once. Throws PeerLost if it has failed, and Timeout at the given time.
+  /// Waits after a system call that could not complete at once. Throws PeerLost if the call has failed, and Timeout at the given time.
   void wait_or_throw(short events, comm::TimePoint until) {
     if (errno != EAGAIN && errno != EINTR) throw gone();
     if (!ready(events, until))
@@ -255,7 +257,7 @@ class TcpStore {
   bool ready(short events, comm::TimePoint until) {
     pollfd polled{.fd = socket_.get(), .events = events, .revents = 0};
     while (true) {
-      const bool last = comm::Clock::now() >= until;  // then look once more: this process itself may have had no processor
+      const bool last = comm::Clock::now() >= until;  // then poll once more: this process itself may have got no processor time
       const timespec left = comm::time_left(until);
       if (::ppoll(&polled, 1, &left, nullptr) > 0) return true;
       if (last) return false;
@@ -269,7 +271,7 @@ class TcpStore {
   comm::Duration patience_ = pace_.first_patience;  // for the handshake of one connection
   handshake::Self self_;
   comm::Membership membership_;
-  std::string credential_;  // in which the secret arrived
+  std::string credential_;  // the credential that membership_.secret comes from
   comm::Descriptor socket_;
 };
 

@@ -43,13 +43,13 @@ namespace pdp::launch {
 
 namespace handshake = comm::handshake;
 
-/// Hosts the job's store on a thread of its own, for as long as it lives. Listens at one address only. Drops a connection whose other end
-/// does not prove in time that it is a rank of the job (see comm/join/handshake/server.hpp). Bounds the memory and the number of all
-/// connections.
+/// Hosts the job's store on a thread of its own, as long as this object exists. Listens at one address only. Drops a connection if the peer
+/// does not prove in time that it is a rank of the job (see comm/join/handshake/server.hpp). Bounds the number of connections and the
+/// memory that they use.
 class TcpStoreServer {
  public:
-  /// Serves a world of `size` ranks. Port 0: the system chooses a free port. `deadline`: until then munge may take to vouch for the job.
-  /// Throws ConfigError if it cannot listen, and as Voucher does.
+  /// Serves a world of `size` ranks. Port 0: the system chooses a free port. `deadline`: for munge to encrypt the job's secret, if the
+  /// grounds need it. Throws PortTaken if the port is taken, ConfigError if it cannot listen for another reason, and as Voucher does.
   explicit TcpStoreServer(const std::string& host = "127.0.0.1", std::uint16_t port = 0, int size = 1, const Access& access = {},
                           comm::TimePoint deadline = comm::Clock::now() + default_patience)
       : listener_{listen_for_store(host, port)},
@@ -78,14 +78,16 @@ class TcpStoreServer {
     ::eventfd_write(wake_.get(), 1);
   }
 
+  /// Returns the port at which the store listens.
   [[nodiscard]] std::uint16_t port() const { return Address::of(listener_.get()).port(); }
 
-  /// Waits until all ranks that have come have left again, at most until the deadline.
+  /// Waits until all ranks that have connected have disconnected again, at most until the deadline.
   void wait_until_alone(comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
     comm::wait_until(changed_, lock, deadline, [this] { return ranks_here_ == 0; });
   }
-  /// If the job cannot start, waits until all ranks from `first` on have come and all have left again, at most until the deadline.
+  /// If the job cannot start, waits until all ranks from `first` on have connected and no rank is connected any more, at most until the
+  /// deadline.
   void wait_until_told(int first, comm::TimePoint deadline) {
     std::unique_lock lock{mutex_};
     if (failure_.empty()) return;
@@ -93,12 +95,12 @@ class TcpStoreServer {
       return ranks_here_ == 0 && std::all_of(has_come_.begin() + first, has_come_.end(), [](bool come) { return come; });
     });
   }
-  /// Returns whether that rank has proved its identity, now or earlier.
+  /// Returns whether that rank has ever connected and proved its identity.
   [[nodiscard]] bool has_come(int rank) {
     const std::lock_guard lock{mutex_};
     return has_come_[as_size(rank)];
   }
-  /// Tells all ranks why the job cannot start, including those that come later. The first failure counts.
+  /// Tells all ranks why the job cannot start, including those that connect later. The first failure counts.
   void fail(const comm::Failure& failure) {
     {
       const std::lock_guard lock{mutex_};
@@ -113,7 +115,7 @@ class TcpStoreServer {
 
   static constexpr std::chrono::seconds default_patience{60};
   static constexpr std::size_t most_guests = 4096;
-  static constexpr std::size_t most_strangers = 128;  // beyond one for each rank
+  static constexpr std::size_t most_strangers = 128;  // unauthenticated guests, in addition to one for each rank
   static constexpr std::chrono::seconds patience{5};  // for a guest to prove its identity
 
   void serve(const std::stop_token& stop) {
@@ -156,7 +158,7 @@ class TcpStoreServer {
     ::eventfd_read(wake_.get(), &ignored);
     tell_failure();
   }
-  /// Sends the failure to guests that wait. The others get it as the answer to their next request.
+  /// Sends the failure to guests that wait for a value. Other guests get it as the answer to their next request.
   void tell_failure() {
     if (failure().empty()) return;
     for (Guest& guest : guests_)

@@ -43,8 +43,8 @@ PDP_INLINE std::string_view why_no_host(std::uint32_t address) {
   return {};
 }
 
-/// Returns whether `scope`, the part after the % of an IPv6 address, is the name or number of an interface of this machine. Only link-local
-/// addresses may name an interface. For others the system accepts any number.
+/// Returns whether `scope`, the part after the % of an IPv6 address, is the name or number of an interface of this machine. If the address
+/// is not link-local (`of_link` is false), it may not name an interface, and the system accepts any number.
 PDP_INLINE bool is_scope(const std::string& scope, bool of_link) {
   if (of_link && ::if_nametoindex(scope.c_str()) != 0) return true;
   unsigned index = 0;

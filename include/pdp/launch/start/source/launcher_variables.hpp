@@ -39,15 +39,15 @@ struct LauncherVariables {
   bool size_may_be_missing = false;  // in some versions
 };
 
-/// Launchers that set the rank and the size. A launcher that runs inside others comes before them. Slurm, and RANK with WORLD_SIZE, have
-/// headers of their own.
+/// Launchers that set the rank and the size. A launcher that may run inside another comes before it. Slurm is in slurm.hpp, RANK and
+/// WORLD_SIZE are in environment.hpp.
 inline constexpr std::array launchers_of_ranks{
     LauncherVariables{.launcher = "mpirun of Open MPI",
                       .rank = "OMPI_COMM_WORLD_RANK",
                       .size = {"OMPI_COMM_WORLD_SIZE"},
                       .local_rank = {"OMPI_COMM_WORLD_LOCAL_RANK"},
                       .local_size = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
-                      .job = {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}},  // up to version 4; from version 5 on
+                      .job = {"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}},  // the first up to version 4, the second from version 5 on
     LauncherVariables{.launcher = "mpirun_rsh of MVAPICH2",
                       .rank = "MV2_COMM_WORLD_RANK",
                       .size = {"MV2_COMM_WORLD_SIZE"},
@@ -93,8 +93,9 @@ inline constexpr std::array launchers_of_ranks{
                       .speaks_pmi = true},
 };
 
-/// Launchers that speak PMI: mpiexec and mpirun of MPICH, Intel MPI, MVAPICH2, ParaStation MPI. srun, flux and PALS also speak it, beside
-/// variables of their own. MPICH does not name a job: PMIX_NAMESPACE may be that of a Slurm step in which several mpiexec run.
+/// Launchers that speak PMI: mpiexec and mpirun of MPICH, Intel MPI, MVAPICH2, ParaStation MPI. srun, flux and PALS also speak it, but set
+/// variables of their own, too. MPICH does not name a job. PMIX_NAMESPACE would not do as a name: it may be that of a Slurm step in which
+/// several mpiexec run.
 inline constexpr LauncherVariables pmi_launcher{.launcher = "mpiexec of MPICH, Intel MPI and others that speak PMI",
                                                 .rank = "PMI_RANK",
                                                 .size = {"PMI_SIZE"},
@@ -106,7 +107,7 @@ inline constexpr LauncherVariables pmi_launcher{.launcher = "mpiexec of MPICH, I
 struct LauncherWithoutSize {
   std::string_view launcher;
   const char* rank;
-  int alone = -1;  // value in a process that may be the only rank: the job's script, or the one machine of a small job
+  int alone = -1;  // value of `rank` that the only process may have, too: the job's script, or the one machine of a small job
 };
 inline constexpr std::array launchers_without_size{
     LauncherWithoutSize{"a launcher that speaks PMIx, such as prterun,", "PMIX_RANK"},
@@ -219,8 +220,8 @@ PDP_INLINE Starter starter_of(const LauncherVariables& launcher, const Variables
           .all_here = [&launcher](const Variables& from, int size) { return all_ranks_here(launcher, from, size); }};
 }
 
-/// Compares PMI's variables with those of a launcher that also speaks PMI. Throws UsageError if they differ: variables that an outer
-/// launcher has left behind would make a rank a world of its own.
+/// Compares PMI's variables with those of a launcher that also speaks PMI. Throws UsageError if they differ: then an outer launcher has set
+/// some of them, and a rank that used these could become a world of its own.
 PDP_INLINE void check_pmi(const Variables& variable, const Starter& starter) {
   const auto value = [&](const char* name) { return variable(name) != nullptr ? in_quotes(variable(name)) : "not set"; };
   if (variable("PMI_RANK") == nullptr || variable("PMI_SIZE") == nullptr) return;
@@ -251,9 +252,9 @@ PDP_INLINE std::optional<Starter> launcher_starter(const Variables& variable) {
 
 namespace detail {
 
-/// Returns the variable that a task of srun lacks, so that it cannot find the other ranks (see slurm_starter). A container may get only
-/// some variables. Returns null if the process is no such task: SLURM_PROCID is also set, to 0, in the batch script and in the shell of
-/// salloc.
+/// Returns the variable without which a task of srun cannot find the other ranks (see slurm_starter). For example, a container may get only
+/// some of Slurm's variables. Returns null if this process is no task of srun: SLURM_PROCID is also set, to 0, in the batch script and in
+/// the shell of salloc.
 PDP_INLINE const char* missing_of_slurm(const Variables& variable) {
   const char* task = given(variable, "SLURM_PROCID");
   if (task == nullptr) return nullptr;

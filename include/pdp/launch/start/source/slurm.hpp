@@ -19,9 +19,9 @@ namespace pdp::launch {
 
 namespace detail {
 
-/// Returns whether this process is in a heterogeneous step (srun --het-group=0,1). Its ranks are in several Slurm jobs that run as one, and
-/// the variables of the step describe one of these only. SLURM_NTASKS and SLURM_PROCID count all tasks of the step. Slurm sets
-/// SLURM_HET_SIZE in all of these jobs. In other steps SLURM_NTASKS may be the number for which the job has asked.
+/// Returns whether this process is in a heterogeneous step (srun --het-group=0,1), which has ranks in several Slurm jobs that run as one.
+/// The variables SLURM_STEP_* describe only the job of this process, but SLURM_NTASKS and SLURM_PROCID count all tasks of the step. Slurm
+/// sets SLURM_HET_SIZE in all of these jobs. In other steps SLURM_NTASKS may be the number of tasks that the job has requested.
 PDP_INLINE bool step_of_part(const Variables& variable) {
   const char* own = variable("SLURM_STEP_NUM_TASKS");
   const char* all = variable("SLURM_NTASKS");
@@ -56,11 +56,12 @@ PDP_INLINE std::string slurm_address(const Variables& variable, int) {
   }
 }
 
-/// Returns the ports for the store of a step. If Slurm has reserved ports for the step (MpiParams, such as 12000-12999), returns the first
-/// of them, which no other step has.
+/// Returns the ports for the store of a step. If Slurm has reserved ports for the step (MpiParams=ports=12000-12999), returns the first of
+/// them, which no other step has.
 ///
-/// Otherwise the first port is one of 64 for the steps of each of 320 jobs. Others follow in case it is taken. Two steps that run at once
-/// begin with the same port only if they are of one job and a multiple of 64 steps apart, or of jobs that are a multiple of 320 apart.
+/// Otherwise the first port is first_derived_port + (job mod 320) * 64 + step mod 64. Further ports follow in case it is taken. So two
+/// steps of one job have the same first port only if their numbers differ by a multiple of 64. Steps of different jobs have the same one
+/// only if the numbers of the jobs differ by a multiple of 320.
 PDP_INLINE std::vector<std::uint16_t> slurm_ports(const Variables& variable, int) {
   if (const char* reserved = variable("SLURM_STEP_RESV_PORTS"); reserved != nullptr && !step_of_part(variable)) {
     const std::string_view ports{reserved};
