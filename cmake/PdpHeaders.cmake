@@ -76,6 +76,7 @@ set(pdp_headers
     pdp/comm/message/together/partner.hpp
     pdp/comm/message/transport.hpp
     pdp/comm/operation.hpp
+    pdp/comm/os/blocked_signals.hpp
     pdp/comm/os/descriptor.hpp
     pdp/comm/os/doorbell.hpp
     pdp/comm/os/memory_file.hpp

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -14,11 +12,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/membership.hpp>
+#include <pdp/comm/os/blocked_signals.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 #include <pdp/comm/wait_until.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
@@ -153,11 +154,7 @@ class Munge {
   template <class Function>
   static comm::Secret before(comm::TimePoint deadline, Function function) {
     const auto call = std::make_shared<Call>();
-    // Signals are for the threads of the program, so the new thread blocks them all.
-    sigset_t all, previous;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &previous);
-    std::thread{[call, function = std::move(function)] {
+    start([call, function = std::move(function)] {
       comm::Secret bytes;
       std::string trouble;
       try {
@@ -169,13 +166,22 @@ class Munge {
       call->bytes = std::move(bytes);
       call->trouble = std::move(trouble);
       call->over.notify_all();
-    }}.detach();
-    ::pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+    });
     std::unique_lock lock{call->mutex};
     if (!comm::wait_until(call->over, lock, deadline, [&] { return call->bytes.has_value(); }))
       throw ConfigError{text("the munge daemon does not answer before the deadline for the start (PDP_TIMEOUT)", ways_out)};
     if (!call->trouble.empty()) throw ConfigError{call->trouble};
     return *call->bytes;
+  }
+
+  template <class Function>
+  static void start(Function function) {
+    const comm::BlockedSignals blocked;
+    try {
+      std::thread{std::move(function)}.detach();
+    } catch (const std::system_error& error) {
+      throw ConfigError{text("cannot start a thread that calls munge: ", comm::describe_system_error(error.code().value()))};
+    }
   }
 
   std::string socket_;

@@ -26,7 +26,7 @@
 namespace pdp::launch {
 
 inline void TcpStoreServer::accept() {
-  for (int accepted = 0; accepted < 64 && guests_.size() < most_guests; ++accepted) {
+  for (int accepted = 0; accepted < 64 && guests_.size() < most_guests(); ++accepted) {
     comm::Descriptor socket{::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     const auto strange = [](const Guest& guest) { return !guest.known(); };
     if (!socket) {

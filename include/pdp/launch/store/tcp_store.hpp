@@ -126,8 +126,13 @@ class TcpStore {
     for (const Address& address : resolve(host_, port_, why)) {
       static_cast<void>(choose_grounds(access, address));  // throws before a stranger gets a byte
       socket_ = comm::Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-      if (!socket_ && comm::is_shortage(errno))
-        throw ConfigError{text("no connection to the job's store at ", place(), ": ", comm::describe_system_error(errno))};
+      if (!socket_) {
+        const int error = errno;
+        if (comm::is_shortage(error))
+          throw ConfigError{text("no connection to the job's store at ", place(), ": ", comm::describe_system_error(error))};
+        why = text(address.number(), ": ", std::strerror(error));
+        continue;
+      }
       int error = ::connect(socket_.get(), address.get(), address.size) == 0 ? 0 : errno;
       if (error == EINPROGRESS) {
         socklen_t size = sizeof error;

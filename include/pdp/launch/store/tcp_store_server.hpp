@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -27,6 +25,7 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/join/handshake/server.hpp>
 #include <pdp/comm/join/store.hpp>
+#include <pdp/comm/os/blocked_signals.hpp>
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/comm/wait_until.hpp>
@@ -60,17 +59,12 @@ class TcpStoreServer {
         spare_{::fcntl(wake_.get(), F_DUPFD_CLOEXEC, 0)},
         has_come_(as_size(size)) {
     if (!wake_ || !spare_) throw ConfigError{text("the job's store cannot open its descriptors: ", comm::describe_system_error(errno))};
-    // Signals are for the threads of the program, so the new thread blocks them all.
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const comm::BlockedSignals blocked;
     try {
       thread_ = std::jthread{[this](const std::stop_token& stop) { serve(stop); }};
     } catch (const std::system_error& error) {
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
       throw ConfigError{text("the job's store cannot start a thread: ", comm::describe_system_error(error.code().value()))};
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   TcpStoreServer(TcpStoreServer&&) = delete;
   ~TcpStoreServer() {
@@ -114,14 +108,16 @@ class TcpStoreServer {
   using Guest = StoreGuest;
 
   static constexpr std::chrono::seconds default_patience{60};
-  static constexpr std::size_t most_guests = 4096;
   static constexpr std::size_t most_strangers = 128;  // unauthenticated guests, in addition to one for each rank
   static constexpr std::chrono::seconds patience{5};  // for a guest to prove its identity
+
+  /// Returns how many connections the server accepts at once: those of all ranks, which stay until the job has started, and of strangers.
+  [[nodiscard]] std::size_t most_guests() const { return most_strangers + 2 * as_size(self_.size); }
 
   void serve(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       polled_.assign({{.fd = wake_.get(), .events = POLLIN, .revents = 0},
-                      {.fd = guests_.size() < most_guests ? listener_.get() : -1, .events = POLLIN, .revents = 0}});
+                      {.fd = guests_.size() < most_guests() ? listener_.get() : -1, .events = POLLIN, .revents = 0}});
       comm::TimePoint next = comm::Clock::now() + std::chrono::hours{1};
       for (const Guest& guest : guests_) {
         polled_.push_back(
