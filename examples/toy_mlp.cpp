@@ -61,7 +61,7 @@ ToyFlags parse(int argc, char** argv) {
     if (!flags.launch.ranks_are_given()) flags.launch.ranks = alone ? 1 : 2;
     if (const int ranks = flags.launch.ranks.value_or(flags.launch.threads.value_or(1)); alone && ranks != 1)
       throw pdp::UsageError{pdp::text("--strategy single is for one rank, but ", ranks,
-                                      " were asked for; omit --ranks or --threads, or choose a strategy for several ranks")};
+                                      " were requested; omit --ranks or --threads, or choose a strategy for several ranks")};
   });
   return flags;
 }

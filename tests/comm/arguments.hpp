@@ -52,12 +52,12 @@ void wrong_ones_are_refused() {
   SECTION("shards that do not add up to the whole") {
     shape = true;
     call = [](Comm& world, std::span<float> values) { world.reduce_scatter(values, values.first(1), comm::Sum{}); };
-    expected = pdp::text("reduce_scatter on rank 0: the whole must be ", size, " shards of 1 elements, ", size, ", but it has 4");
+    expected = pdp::text("reduce_scatter on rank 0: the whole must have ", size, " elements (", size, " shards of 1), but it has 4");
   }
   SECTION("a whole that is too small for the shards") {
     shape = true;
     call = [](Comm& world, std::span<float> values) { world.all_gather(values, values.first(2)); };
-    expected = pdp::text("all_gather on rank 0: the whole must be ", size, " shards of 4 elements, ", 4 * size, ", but it has 2");
+    expected = pdp::text("all_gather on rank 0: the whole must have ", 4 * size, " elements (", size, " shards of 4), but it has 2");
   }
   SECTION("more counts than ranks") {
     shape = true;

@@ -36,8 +36,8 @@ void check_refused(int size) {
   });
   for (const auto& each : thrown) {
     CHECK(each.template is<pdp::ConfigError>());
-    CHECK_THAT(each.what(),
-               Contains(pdp::text("group of ", size, " ranks")) && Contains(pdp::text(" ", comm::most_averaged<T>, " at most")));
+    CHECK_THAT(each.what(), Contains(pdp::text("group of ", size, " ranks")) &&
+                                Contains(pdp::text(" exactly only up to ", comm::most_averaged<T>, ";")));
   }
 }
 

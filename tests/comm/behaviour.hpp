@@ -70,7 +70,7 @@ void works_in_any_order(Comm& world, Findings& findings) {
     for (std::size_t call = 0; call < calls; ++call) works[call] = world.all_reduce_async(sums[call], comm::Max{});
     for (std::size_t i = 0; i < calls; ++i) {  // a different order on each rank
       auto& work = works[(i * 5 + static_cast<std::size_t>(world.rank())) % calls];
-      findings.expect(work.pending(), "a work that nobody has waited for is pending");
+      findings.expect(work.pending(), "a Work without wait is pending");
       work.wait();
       work.wait();  // a second wait does nothing
       findings.expect(!work.pending(), "a work that was waited for is not pending");
@@ -133,7 +133,7 @@ void memory(Comm& world, Findings& findings) {
   const comm::Registered<std::int64_t> nothing = world.template allocate<std::int64_t>(0);
   findings.expect(nothing.size() == 0, "an empty one");
   const comm::Registered<float> moved = std::move(values);
-  findings.expect(moved.size() == 10'001 && values.size() == 0, "one that was moved from");  // NOLINT(bugprone-use-after-move)
+  findings.expect(moved.size() == 10'001 && values.size() == 0, "a moved-from object");  // NOLINT(bugprone-use-after-move)
 }
 
 /// Checks memory that all ranks share: a rank sees the writes of other ranks to its memory after a barrier. If `expected` is false, only
@@ -142,7 +142,7 @@ template <class Comm>
 void common_memory(Comm& world, Findings& findings, bool expected) {
   const int size = world.size(), rank = world.rank();
   comm::Registered<std::int32_t> values = world.template allocate<std::int32_t>(3 * static_cast<std::size_t>(size));
-  findings.expect(world.shares_memory() == expected && values.is_common() == expected, "who sees whose memory");
+  findings.expect(world.shares_memory() == expected && values.is_common() == expected, "whether ranks share memory");
   if (!expected) return;
   findings.expect(values.of(rank).data() == values.data() && values.of(rank).size() == values.size(), "its own part");
   for (int round = 1; round < 4; ++round) {
@@ -155,7 +155,7 @@ void common_memory(Comm& world, Findings& findings, bool expected) {
     world.barrier();
   }
   const comm::Registered<std::int32_t> moved = std::move(values);
-  findings.expect(moved.is_common() && !values.is_common(), "one that was moved from");  // NOLINT(bugprone-use-after-move)
+  findings.expect(moved.is_common() && !values.is_common(), "a moved-from object");  // NOLINT(bugprone-use-after-move)
 }
 
 /// Checks calls of two groups for which the two ranks wait in opposite orders. Needs 2 ranks.

@@ -42,7 +42,7 @@ TEMPLATE_TEST_CASE("A complete Work can be destroyed without wait", "[comm][asyn
 
 TEST_CASE("Thread::world rejects sizes below 1", "[comm]") {
   CHECK_THROWS_AS(comm::Thread::world(0), pdp::ConfigError);
-  CHECK_THROWS_WITH(comm::Thread::world(-1), Contains("a world of -1 ranks was asked for; it takes at least 1"));
+  CHECK_THROWS_WITH(comm::Thread::world(-1), Contains("a world needs at least 1 rank; -1 were requested"));
 }
 
 TEMPLATE_TEST_CASE("Timeout of a call queued behind another one names the missing rank", "[comm][failure]", comm::Thread, comm::Shm,

@@ -162,7 +162,7 @@ void work_is_let_go() {
   });
   for (const Thrown& error : errors) {
     CHECK(error.lost_rank() == 0);
-    CHECK_THAT(error.what(), Contains("rank 0 gave up all_reduce of 50000 float32 while it was in flight"));
+    CHECK_THAT(error.what(), Contains("rank 0 abandoned all_reduce of 50000 float32 before it was complete"));
   }
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("Server refuses an incompatible member with a signed verdict that expl
   SECTION("another version") {
     self.build.version = {'0', '.', '9', '\n'};
     expected = Verdict::other_build;
-    words = "pdp 0.9? (protocol 5, addresses of 8 bytes, headers of 64 bytes), but rank 0 is pdp 0.1.0";
+    words = "pdp 0.9? (protocol 5, addresses of 8 bytes, headers of 64 bytes), but rank 0 runs pdp 0.1.0";
   }
   SECTION("another protocol") {
     self.build.protocol = 99;

@@ -467,8 +467,8 @@ TEST_CASE("Shm::allocate throws on every rank if the sizes differ, and the world
       } catch (const pdp::ConfigError& error) {
         told = error.what();
       }
-      findings.expect(told == pdp::text("rank 0 of a group of 3 asked for 40 bytes of shared memory, but rank 1 for ", 4 * other,
-                                        "; all ranks must ask for the same size"),
+      findings.expect(told == pdp::text("rank 0 of a group of 3 ranks requested 40 bytes of shared memory, but rank 1 requested ",
+                                        4 * other, "; all ranks must request the same size"),
                       told);
     }
     auto memory = world.allocate<float>(10);

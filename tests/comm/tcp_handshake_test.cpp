@@ -285,7 +285,7 @@ TEST_CASE("TcpTransport reports incompatible builds on both ranks", "[comm][tcp]
     store.set("tcp/address/1", "127.0.0.1 1");
   }
   CHECK(is<pdp::ConfigError>(thrown));
-  CHECK_THAT(words(thrown), Contains("rank 0 is pdp 0.1.0 (protocol 5") && Contains("rank 1 is pdp 0.1.0 (protocol 99"));
+  CHECK_THAT(words(thrown), Contains("rank 0 runs pdp 0.1.0 (protocol 5") && Contains("rank 1 runs pdp 0.1.0 (protocol 99"));
 }
 
 TEST_CASE("TcpTransport ignores an incompatible build that does not know the secret", "[comm][tcp][handshake]") {

@@ -12,7 +12,8 @@
 namespace comm = pdp::comm;
 
 static_assert(comm::Communicator<comm::Checked<comm::Thread>> && comm::FailsFast<comm::Checked<comm::Thread>>);
-static_assert(comm::HasReduceScatter<comm::Instrumented<comm::Any>> && !comm::FailsFast<comm::Any>, "who knows what it holds");
+static_assert(comm::HasReduceScatter<comm::Instrumented<comm::Any>> && !comm::FailsFast<comm::Any>,
+              "Any does not know the properties of the backend that it holds");
 
 TEST_CASE("Any gives the serial results of the backend that it holds", "[comm][any]") {
   const int size = GENERATE(1, 2, 3);

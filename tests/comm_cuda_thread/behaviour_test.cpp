@@ -88,8 +88,7 @@ TEST_CASE("CudaThread: Min and Max propagate NaN and order signed zeros", "[comm
     std::vector<float> least{first ? NAN : 1.f, first ? 1.f : NAN, first ? 0.f : -0.f, first ? -0.f : 0.f}, greatest = least;
     world.all_reduce(least, comm::Min{});
     world.all_reduce(greatest, comm::Max{});
-    for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-      findings.expect(std::isnan(least[i]) && std::isnan(greatest[i]), "what is no number");
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) findings.expect(std::isnan(least[i]) && std::isnan(greatest[i]), "NaN");
     for (const std::size_t i : {std::size_t{2}, std::size_t{3}})
       findings.expect(std::signbit(least[i]) && !std::signbit(greatest[i]), "the sign of zero");
   });

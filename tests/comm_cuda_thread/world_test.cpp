@@ -117,8 +117,8 @@ TEST_CASE("CudaThread::world throws ConfigError with the reason if it cannot mak
     const Thrown error = failures::thrown_by(make);
     return error.is<pdp::ConfigError>() ? error.what() : "no ConfigError: " + error.what();
   };
-  CHECK_THAT(message([] { CudaThread::world(0); }), Contains("a world of 0 ranks was asked for"));
-  CHECK_THAT(message([] { CudaThread::world(65); }), Contains("a world of 65 GPU ranks was asked for; a process can have 1 to 64"));
+  CHECK_THAT(message([] { CudaThread::world(0); }), Contains("a world needs at least 1 rank; 0 were requested"));
+  CHECK_THAT(message([] { CudaThread::world(65); }), Contains("a process can have 1 to 64 GPU ranks; 65 were requested"));
   CHECK_THAT(message([] { CudaThread::world_on({0, 8}); }), Contains("rank 1 is set to use GPU 8, but this process may use 8 GPUs"));
   stand_in::settings().reach = false;
   CHECK_THAT(message([] { CudaThread::world_on({2, 2, 3}); }), Contains("GPU 3 of rank 2 has no peer access to GPU 2 of rank 0"));
@@ -293,12 +293,13 @@ TEST_CASE("CudaThread throws MismatchedCollective with both calls only if calls 
       }
     }
   });
-  static constexpr std::array<std::array<const char*, 2>, 6> words{{{"all_reduce of 8 float32 on rank", "all_reduce of 7 float32 on rank"},
-                                                                    {"barrier on rank 0", "broadcast of 8 float32 with root 0 on rank 1"},
-                                                                    {"with root 0 on rank 0", "with root 1 on rank 1"},
-                                                                    {"send of 8 float32 with tag 3", "send of 7 float32 with tag 3"},
-                                                                    {"", ""},
-                                                                    {"passed different counts to one call: all_to_all", ", which expects "}}};
+  static constexpr std::array<std::array<const char*, 2>, 6> words{
+      {{"all_reduce of 8 float32 on rank", "all_reduce of 7 float32 on rank"},
+       {"barrier on rank 0", "broadcast of 8 float32 with root 0 on rank 1"},
+       {"with root 0 on rank 0", "with root 1 on rank 1"},
+       {"send of 8 float32 with tag 3", "send of 7 float32 with tag 3"},
+       {"", ""},
+       {"passed different counts to one call: all_to_all", ", which expects "}}};
   for (const Thrown& error : errors) {
     CHECK(error.is<pdp::MismatchedCollective>() == (what != 4));
     if (what != 4)

@@ -66,7 +66,7 @@ TEST_CASE("Gloo: Work::done, polled alternately on two receives, is true only if
     world.barrier();
     auto late = world.send_async(mine, other, 2);
     while (!two.done()) static_cast<void>(one.done());
-    findings.expect(!one.done(), "the message that nobody has sent");
+    findings.expect(!one.done(), "the message that was not sent");
     world.barrier();
     two.wait();
     world.send(mine, other, 1);

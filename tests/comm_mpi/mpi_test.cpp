@@ -114,7 +114,7 @@ TEST_CASE("Mpi ends the job with the exit code and the message of a rank that fa
 }
 
 TEST_CASE("Mpi ends the job if a Work in flight is destroyed, but reports the rank's own error first", "[mpi][failure]") {
-  check_ends_job("let go", 1, "rank 1 gave up all_reduce of 9 float32 while it was in flight");
+  check_ends_job("let go", 1, "rank 1 abandoned all_reduce of 9 float32 before it was complete");
   check_ends_job("let go and throw", 1, "rank 1: the file cannot be read\n");
 }
 

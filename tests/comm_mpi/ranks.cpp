@@ -186,7 +186,7 @@ int refusals(comm::Mpi& world) {
           [&] { world.send(values, other, std::numeric_limits<int>::max()); });
   refuses(config, "reads and writes the same memory", [&] { world.all_to_all(whole_numbers, whole_numbers); });
   refuses(shape, "and receives int32; both must be of one type", [&] { world.send_recv(values, other, whole_numbers, other); });
-  refuses(shape, "shards of 4 elements", [&] { world.all_gather(values, std::span{values}.first(3)); });
+  refuses(shape, " shards of 4), but it has 3", [&] { world.all_gather(values, std::span{values}.first(3)); });
   refuses(shape, text("was given 9 counts for ", world.size(), " ranks"),
           [&] { world.all_gather(values, values, std::vector<std::size_t>(9, 1)); });
   values.assign(4, 1);
@@ -317,7 +317,7 @@ int adopt(int argc, char** argv) {
     }
     return "nothing was thrown";
   };
-  expect(refused(MPI_COMM_WORLD).find("MPI does not run in this process") != std::string::npos, "adopted before MPI runs");
+  expect(refused(MPI_COMM_WORLD).find("needs MPI to be running in this process") != std::string::npos, "adopted before MPI runs");
   MPI_Init(&argc, &argv);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

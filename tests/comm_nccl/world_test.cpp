@@ -389,8 +389,9 @@ TEST_CASE("Nccl::allocate throws on every rank and names the rank that is out of
   const Fixture fixture;
   stand_in::settings().full[1] = true;
   const auto thrown = connect(3, 20s, [](int, Nccl& world) { static_cast<void>(world.allocate<float>(100)); });
-  CHECK_THAT(thrown[1].what(), Contains("rank 1 has no 400 bytes on device 1: ncclMemAlloc says: unhandled cuda error"));
-  for (const std::size_t rank : {0u, 2u}) CHECK_THAT(thrown[rank].what(), Contains("rank 1 of 3 has no 400 bytes on its device"));
+  CHECK_THAT(thrown[1].what(), Contains("rank 1 could not allocate 400 bytes on device 1: ncclMemAlloc failed: unhandled cuda error"));
+  for (const std::size_t rank : {0u, 2u})
+    CHECK_THAT(thrown[rank].what(), Contains("rank 1 of 3 could not allocate 400 bytes on its device"));
   for (const Thrown& error : thrown) CHECK(error.is<pdp::DeviceError>());
 }
 
@@ -711,7 +712,7 @@ TEST_CASE("Destroying an Nccl Work in flight ends the world on its rank, and the
     }
   });
   CHECK(errors[0].lost_rank() == 0);
-  CHECK_THAT(errors[0].what(), Contains("rank 0 gave up all_reduce of 500 float32 while it was in flight"));
+  CHECK_THAT(errors[0].what(), Contains("rank 0 abandoned all_reduce of 500 float32 before it was complete"));
   CHECK(errors[1].is<pdp::Timeout>());
 }
 

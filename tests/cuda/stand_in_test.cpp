@@ -88,15 +88,15 @@ TEST_CASE_METHOD(Fixture, "A full GPU reports the requested and the free bytes",
     const Device device;
     stand_in::settings().room = 1000;
     CHECK_THAT(failure([&] { static_cast<void>(allocate<float>(device, 1000)); }),
-               Contains("GPU 0 has no room for 4000 bytes: 1000 of its 1000 are free"));
+               Contains("GPU 0 cannot allocate 4000 bytes: 1000 of 1000 bytes are free"));
     CHECK(support::message_of<pdp::ShapeError>([&] { static_cast<void>(allocate<float>(device, -1)); }).value() ==
           "GPU memory cannot have -1 elements");
     auto world = pdp::comm::CudaThread::world(1);
-    CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 has no room for 4000 bytes"));
+    CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 cannot allocate 4000 bytes"));
   }
   for (const std::size_t room : {std::size_t{1000}, std::size_t{20'000}}) {  // room for nothing, and for all but the workspace of products
     stand_in::settings().room = room;
-    CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("GPU 0 has no room for ") && Contains("of its"));
+    CHECK_THAT(failure([] { static_cast<void>(Device{}); }), Contains("GPU 0 cannot allocate ") && Contains(" bytes are free"));
   }
   stand_in::reset();
   stand_in::settings().host_room = 1000;

@@ -215,7 +215,7 @@ TEST_CASE("Engine rejects a batch that does not fit and then accepts one that do
         {message([&] {
            engine.step({four.batch().x, std::span{four.targets}.first(3)});
          }),
-         "a batch of 4 rows has 3 target elements; it takes 4"},
+         "a batch of 4 rows has 3 target elements; expected 4"},
         {message([&] {
            engine.evaluate({four.batch().x, {}});
          }),

@@ -271,7 +271,7 @@ TEST_CASE("NonFinite::stop and skip find gradients that overflow only in the sum
 TEST_CASE("Trainer rejects an invalid clip_norm, and Engine a clip_norm for a plan without the norm", "[parallel][gradient]") {
   for (const double norm : {-1.0, std::nan(""), HUGE_VAL})
     CHECK_THROWS_WITH(train({Single{}, 1}, {.clip_norm = norm}, {large(1)}),
-                      Contains("it must be the largest allowed norm of a gradient, or 0 for any"));
+                      Contains("it must be a positive finite norm, or 0 for no limit"));
   ranks<comm::Thread>(1, [&](comm::Thread& world) {
     const auto plan = Single{}.plan(nn::outline(task.model, pdp::Shape{8}), {});
     using Engine = Engine<comm::Thread, std::remove_const_t<decltype(task.model)>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;

@@ -131,7 +131,7 @@ TEST_CASE("toy_mlp rejects wrong flags and unsuitable files with one line", "[ex
     CHECK_THAT(ended.err, Contains(words));
   };
   check(toy_mlp({"--strategy", "guess"}), 2, "--strategy: guess not in {single,ddp,my,zero,pipeline,tensor}");
-  check(toy_mlp({"--strategy", "single", "--ranks", "2"}), 2, "--strategy single is for one rank, but 2 were asked for");
+  check(toy_mlp({"--strategy", "single", "--ranks", "2"}), 2, "--strategy single is for one rank, but 2 were requested");
   check(toy_mlp({"--n-layers", "0"}), 2, "--n-layers");
   check(toy_mlp(small({"--world-size", "7"})), 2, "a step takes 168 samples, but the training set has 150");
   check(toy_mlp(small({"--strategy", "pipeline", "--ranks", "8"})), 1, "stages");

@@ -193,7 +193,7 @@ TEST_CASE("A rank of another build is rejected with a message that names both bu
   say(socket, handshake::bytes_of(words));
   REQUIRE(hear(socket, client));
   CHECK(client.verdict() == handshake::Verdict::other_build);
-  CHECK_THAT(handshake::explain(client, "the store"), Contains("rank 1 is pdp 0.9") && Contains("the store is pdp 0.1.0"));
+  CHECK_THAT(handshake::explain(client, "the store"), Contains("rank 1 runs pdp 0.9") && Contains("the store runs pdp 0.1.0"));
 }
 
 TEST_CASE("A rank rejects a store that does not know the secret", "[launch][join]") {

@@ -25,7 +25,7 @@ TEST_CASE("Path::child rejects a path deeper than max_depth", "[nn]") {
   Path path;
   for (int depth = 0; depth < Path::max_depth; ++depth) path = path.child(depth);
   CHECK(path.str() == "0.1.2.3.4.5.6.7");
-  CHECK_THAT(support::message_of<pdp::ConfigError>([&] { (void)path.child(8); }).value(), Contains("deeper than 8"));
+  CHECK_THAT(support::message_of<pdp::ConfigError>([&] { (void)path.child(8); }).value(), Contains("nested in more than 8 containers"));
 }
 
 TEST_CASE("Parameter::full_name puts the path of the layer before the name, if there is one", "[nn]") {

@@ -81,7 +81,7 @@ Sizes sizes_of(const cublasLtMatmulDesc& desc, const cublasLtMatrixLayout& a, co
   if (desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type != CUDA_R_32F) misuse("cublasLtMatmul in TF32 of values that are no floats");
   for (const cublasLtMatrixLayout* each : {&a, &b, &d})
     if (each->stride < static_cast<std::int64_t>(each->rows) || each->rows == 0 || each->cols == 0)
-      misuse("a matrix layout with nothing in it, or with too small a stride");
+      misuse("an empty matrix layout, or one with too small a stride");
   return sizes;
 }
 bool takes_bias(const cublasLtMatmulDesc& desc) {
@@ -89,7 +89,7 @@ bool takes_bias(const cublasLtMatmulDesc& desc) {
 }
 void check_memory(const void* memory, const cublasLtMatrixLayout& layout) {
   if (block_of(memory, (static_cast<std::uint64_t>(layout.stride) * (layout.cols - 1) + layout.rows) * bytes_of(layout.type)) == nullptr)
-    misuse("cublasLtMatmul of memory that is not of a device");
+    misuse("cublasLtMatmul of memory that is not device memory");
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   static_cast<void>(sizes_of(*desc, *a, *b, *d));
   refuse_in_capture("an algorithm of cuBLASLt is asked for");
   if (preference->scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE && preference->scheme != CUBLASLT_REDUCTION_SCHEME_NONE)
-    misuse("an algorithm that may round what parts of a sum give");
+    misuse("an algorithm that may round partial sums");
   if (*c != *d || wanted < 1) misuse("cublasLtMatmulAlgoGetHeuristic with nothing to find, or with matrices c and d that differ");
   *count = 0;
   if (takes_bias(*desc) && (desc->bias == nullptr || reinterpret_cast<std::uintptr_t>(desc->bias) % 16 != 0))
@@ -188,10 +188,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                               const void* c, cublasLtMatrixLayout_t layout_c, void* d, cublasLtMatrixLayout_t layout_d,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   if (algorithm == nullptr || c != d || *layout_c != *layout_d) misuse("cublasLtMatmul without an algorithm, or not in place");
-  if (algorithm->data[0] == 0) misuse("cublasLtMatmul with an algorithm that is none");
+  if (algorithm->data[0] == 0) misuse("cublasLtMatmul with an invalid algorithm");
   for (const void* const operand : {a, b, static_cast<const void*>(d)})
     if (reinterpret_cast<std::uintptr_t>(operand) % algorithm->data[0] != 0)
-      misuse("cublasLtMatmul of an operand that is not aligned as its algorithm was told");
+      misuse("cublasLtMatmul of an operand that is not aligned as its algorithm requires");
   const float by = *static_cast<const float*>(alpha), keep = *static_cast<const float*>(beta);
   const Sizes sizes = sizes_of(*desc, *layout_a, *layout_b, *layout_d);
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !settings().epilogues_run) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -199,10 +199,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   check_memory(a, *layout_a);
   check_memory(b, *layout_b);
   check_memory(d, *layout_d);
-  if (block_of(workspace, workspace_bytes) == nullptr) misuse("cublasLtMatmul with a workspace that is not of a device");
+  if (block_of(workspace, workspace_bytes) == nullptr) misuse("cublasLtMatmul with a workspace that is not device memory");
   const bool has_bias = takes_bias(*desc);
   if (has_bias && block_of(desc->bias, sizes.m * bytes_of(layout_d->type)) == nullptr)
-    misuse("cublasLtMatmul with a bias that is not of a device");
+    misuse("cublasLtMatmul with a bias that is not device memory");
   ++everything().products[desc->epilogue];
   stream_here(stream, "cublasLtMatmul").enqueue([=, product = *desc, of_a = *layout_a, of_b = *layout_b, of_d = *layout_d](Lock& own) {
     Everything& all = everything();

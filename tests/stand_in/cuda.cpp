@@ -192,7 +192,7 @@ cudaError_t release(void* memory, bool pinned, bool waits = true) {
   const auto found = everything().blocks.find(begin);
   if (found == everything().blocks.end()) misuse("memory that was freed before, or never allocated");
   const Block block = found->second;
-  if (block.pinned != pinned) misuse("memory of the host and of the device are freed by functions of their own");
+  if (block.pinned != pinned) misuse("host memory freed as device memory, or the reverse");
   everything().changed.wait(lock, [&] {
     return !waits || std::ranges::all_of(everything().running,
                                          [&](const auto& stream) { return stream->device != block.device || stream->tasks.empty(); });
@@ -206,7 +206,7 @@ cudaError_t release(void* memory, bool pinned, bool waits = true) {
 void give_way(Lock& lock) { everything().changed.wait_for(lock, std::chrono::microseconds{100}); }
 
 void check_ready(const Stream& stream, const char* what) {
-  if (stream.coming > 0) misuse(std::string{what} + " on a stream on which NCCL has not yet put what it was told");
+  if (stream.coming > 0) misuse(std::string{what} + " on a stream on which NCCL has not launched its call yet");
 }
 
 /// Executes one launch of a graph, each branch in a thread.
@@ -287,7 +287,7 @@ cudaError_t cudaSetDevice(int device) {
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
-  if (std::string_view{symbol} != "cuDevicePrimaryCtxGetState") misuse("a function of the driver that nothing stands in for");
+  if (std::string_view{symbol} != "cuDevicePrimaryCtxGetState") misuse("a driver function that the stand-in lacks");
   constexpr auto state = [](int device, unsigned*, int* active) {
     const std::lock_guard lock{everything().mutex};
     *active = everything().in_use.contains(device) ? 1 : 0;
@@ -315,7 +315,7 @@ cudaError_t cudaFree(void* memory) { return release(memory, false); }
 void stand_in::free_at_once(void* memory) { release(memory, false, /*waits*/ false); }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (device < 0 || peer < 0 || device >= settings().devices || peer >= settings().devices || device == peer)
-    misuse("cudaDeviceCanAccessPeer of a device that is not there, or of one alone");
+    misuse("cudaDeviceCanAccessPeer of a missing device, or of a device and itself");
   *can = settings().reach ? 1 : 0;
   return cudaSuccess;
 }
@@ -393,7 +393,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   Stream& state = stream_of(stream);
   check_ready(state, "a copy");
   if (block_of(to, bytes) == nullptr || block_of(from, bytes) == nullptr)
-    misuse("an asynchronous copy of memory that CUDA did not allocate: it would keep its caller");
+    misuse("an asynchronous copy of memory that CUDA did not allocate: it would block its caller");
   state.enqueue([=](Lock&) {
     if (block_of(to, bytes) == nullptr || block_of(from, bytes) == nullptr)
       misuse("memory was given back while a copy of it was still on a stream");
@@ -403,7 +403,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   const std::lock_guard lock{everything().mutex};
-  if (block_of(memory, bytes) == nullptr) misuse("cudaMemsetAsync of memory that is not of a device");
+  if (block_of(memory, bytes) == nullptr) misuse("cudaMemsetAsync of memory that is not device memory");
   stream_of(stream).enqueue([=](Lock&) { std::memset(memory, value, bytes); });
   return cudaSuccess;
 }

@@ -289,7 +289,7 @@ void post(std::deque<Letter>& own, std::deque<Letter>& others, const Letter& let
   others.pop_front();
   const Operation& send = letter.operation->kind == Kind::send ? *letter.operation : *other.operation;
   const Operation& receive = letter.operation->kind == Kind::send ? *other.operation : *letter.operation;
-  if (send.count != receive.count || send.type != receive.type) misuse("a message is received as another one than was sent");
+  if (send.count != receive.count || send.type != receive.type) misuse("a receive differs from its message in count or type");
   if ((send.capture < 0) != (receive.capture < 0)) misuse("a message of a graph is for a call that no graph makes");
   std::memmove(receive.out, send.in, send.count * size_of(send.type));
   *letter.done = *other.done = true;
@@ -375,7 +375,7 @@ void connect_for(Comm& comm, const std::vector<Operation>& operations) {
       continue;
     }
     if (theirs.front().sends != want.receives || theirs.front().receives != want.sends)
-      misuse("two ranks connect for messages: the first group calls that have some between them are not alike on both");
+      misuse("the first group calls with messages between two ranks need different connections on the two ranks");
     --*theirs.front().awaited;
     theirs.pop_front();
     everything().changed.notify_all();
@@ -482,7 +482,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t stream, Operation operation, std
   const auto check = [&](const void* memory, std::size_t shards) {
     const Block* const block = shards > 0 ? block_of(memory, shards * bytes) : nullptr;
     if (shards > 0 && (block == nullptr || block->pinned || block->device != state.device))
-      misuse("memory that is not all of one piece of the communicator's device");
+      misuse("memory that is not within one allocation of the communicator's device");
   };
   check(operation.in, reads);
   check(operation.out, writes);
@@ -532,7 +532,7 @@ ncclResult_t initialise(ncclComm_t* comm, int ranks, const ncclUniqueId& id, int
     clique->size = static_cast<std::size_t>(ranks);
     clique->devices.assign(clique->size, -1);
   }
-  if (clique->size != static_cast<std::size_t>(ranks)) misuse("ranks join worlds of different size by one number");
+  if (clique->size != static_cast<std::size_t>(ranks)) misuse("ranks join the same unique id with different world sizes");
   *comm = make(clique, rank, current_device(), blocking);
   if (!blocking) return ncclInProgress;
   everything().changed.wait(lock, [&] { return clique->complete(); });
@@ -680,7 +680,7 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) {
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, void** handle) {
   const std::lock_guard lock{everything().mutex};
   Comm& state = idle_state_of(comm);
-  if (block_of(memory, bytes) == nullptr) misuse("memory is registered that is not of a device");
+  if (block_of(memory, bytes) == nullptr) misuse("memory is registered that is not device memory");
   if (settings().refuses_registration[static_cast<std::size_t>(state.device)]) return ncclInvalidUsage;
   if (!state.registrations.emplace(static_cast<std::byte*>(memory), bytes).second) misuse("memory is registered a second time");
   ++everything().live;
@@ -689,7 +689,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* memory, std::size_t bytes, 
 }
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   const std::lock_guard lock{everything().mutex};
-  if (state_of(comm).registrations.erase(static_cast<std::byte*>(handle)) == 0) misuse("a registration that there is none of");
+  if (state_of(comm).registrations.erase(static_cast<std::byte*>(handle)) == 0) misuse("an unknown registration");
   --everything().live;
   return ncclSuccess;
 }

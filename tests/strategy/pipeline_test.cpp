@@ -183,8 +183,8 @@ TEST_CASE("Pipeline rejects a schedule with a stage or micro-batch that does not
 }
 
 TEST_CASE("Pipeline throws ConfigError for invalid stages, micro-batches, chunks and cuts", "[parallel][pipeline][bad input]") {
-  CHECK(refusal(Pipeline<>{}, 6) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
-  CHECK(refusal(Pipeline<Interleaved>{}, 3) == "a model of 5 layers cannot be cut in 6 stages; each stage takes at least one layer");
+  CHECK(refusal(Pipeline<>{}, 6) == "a model of 5 layers cannot be cut into 6 stages; each stage takes at least one layer");
+  CHECK(refusal(Pipeline<Interleaved>{}, 3) == "a model of 5 layers cannot be cut into 6 stages; each stage takes at least one layer");
   CHECK(refusal(Pipeline<>{.stages = 3}, 2) == "stages = 3 was given, but the world's 2 ranks hold 1 each, 2 together");
   CHECK(refusal(Pipeline<Interleaved>{.stages = 4}, 2) == "nothing");
   CHECK(refusal(Pipeline<>{.micro_batches = 0}, 2) == "micro_batches = 0 was given; it takes 1 to 32767 micro-batches");

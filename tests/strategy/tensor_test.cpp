@@ -335,7 +335,7 @@ TEST_CASE("TensorParallel and Hybrid reject models and meshes that they cannot d
   refuse(nothing, TensorParallel{}, 2, "tensor parallelism needs two nn::Linear with only elementwise layers between them");
   refuse(three_layers, Hybrid<>{.mesh = {2, 2, 1}}, 3, "a mesh of 2 (data) x 2 (pipeline) x 1 (tensor) has 4 ranks, but the world has 3");
   refuse(three_layers, Hybrid<>{.mesh = {2, 0, 1}}, 2, "each axis is at least 1");
-  refuse(three_layers, Hybrid<>{.mesh = {1, 12, 1}}, 12, "cannot be cut in 12 stages");
+  refuse(three_layers, Hybrid<>{.mesh = {1, 12, 1}}, 12, "cannot be cut into 12 stages");
   constexpr pdp::Task sharded_end{nn::Sequential{nn::Replicate{}, nn::ColumnParallel{8, 4}}, pdp::loss::MeanSquaredError{},
                                   pdp::optim::Sgd{.lr = 1}};
   refuse(sharded_end, TensorParallel{}, 2, "the loss needs all of them");

@@ -58,7 +58,7 @@ std::vector<std::string> told(int size, Change&& change) {
 TEST_CASE("Trainer throws on every rank and names the argument and the rank that differ", "[train][agreement]") {
   const int size = GENERATE(2, 5);
   const auto is_told = [size](const std::string& words, auto&& change) {
-    const std::string expected = pdp::text("rank ", size - 1, " was given ", words, "; give every rank of a training the same");
+    const std::string expected = pdp::text("rank ", size - 1, " was given ", words, "; give all ranks the same value");
     for (const std::string& each : told(size, change)) CHECK(each == expected);
   };
   is_told("global_batch = 24, but rank 0 global_batch = 12", [](Given& given) { given.options.global_batch = 24; });

@@ -37,7 +37,7 @@ namespace {
 constexpr pdp::Task task{nn::Sequential{nn::Linear{6, 16}, nn::Tanh{}, nn::Linear{16, 3}}, pdp::loss::CrossEntropy{},
                          pdp::optim::Sgd{.lr = 0.2f}};
 constexpr const char* same_calls = "; every rank of a training makes the same calls on its trainer, in the same order";
-constexpr const char* give_same = "; give every rank of a training the same";
+constexpr const char* give_same = "; give all ranks the same value";
 
 Samples samples(std::size_t count, Shape shape = Shape{6}) {
   return {shape, pdp::testing::normal(count * 6, 11), std::vector<std::int32_t>(count, 1)};
@@ -208,7 +208,7 @@ TEST_CASE("Trainer rejects global_batch, threads and epochs out of range and nam
                }),
                Contains(pdp::text("global_batch = ", batch, " was given; it must be from 1 to 2147483647")));
   for (const int threads : {0, -4, 1025, std::numeric_limits<int>::max()}) {
-    const std::string words = pdp::text("threads = ", threads, " was given; a rank takes 1 to 1024");
+    const std::string words = pdp::text("expected threads from 1 to 1024, as in {.threads = 2}, found ", threads);
     CHECK_THAT(refused([&](comm::Thread& world) {
                  pdp::Trainer trainer{world, DataParallel{}, task, {.global_batch = 4, .threads = threads}};
                }),

@@ -70,7 +70,8 @@ TEST_CASE("EpochLog and LineFile throw with the path and the reason if they cann
   const files::TemporaryFolder folder;
   const std::string nowhere = folder / "no/such/log.jsonl";
   CHECK_THROWS_AS(pdp::EpochLog{nowhere}, pdp::FileError);
-  CHECK_THROWS_WITH(pdp::EpochLog{nowhere}, Contains(nowhere) && Contains("No such file or directory") && Contains("choose a place"));
+  CHECK_THROWS_WITH(pdp::EpochLog{nowhere},
+                    Contains(nowhere) && Contains("No such file or directory") && Contains("choose a file in a directory that exists"));
   CHECK_THROWS_AS(pdp::EpochLog{folder.path().string()}, pdp::FileError);
   pdp::LineFile full{"/dev/full"};
   CHECK_THROWS_WITH(full.line("words"), Contains("/dev/full cannot be written: No space left on device"));

@@ -38,7 +38,7 @@ static_assert(sound(Single{}, 1) && sound(Single{.accumulate = 4}, 1));
 static_assert(sound(DataParallel{}, 1) && sound(DataParallel{.accumulate = 2, .unit_elements = 1}, 3));
 static_assert(sound(Zero{.stage = 1}, 3) && sound(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 2) && sound(Zero{.stage = 3}, 2));
 static_assert(sound(TwoHalves{.cut = 2, .micro_batches = 2}, 2));
-static_assert(!sound(TwoHalves{.cut = 2}, 3), "a third rank holds what no message reaches");
+static_assert(!sound(TwoHalves{.cut = 2}, 3), "no message reaches the layers of the third rank");
 
 std::size_t find(const Instructions& list, Op op, int nth = 0) {
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -164,7 +164,7 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
         "rank 0, step instruction"},
        {"totals that are never waited for", [](Plans& plans) { erase(plans[1].step, Op::totals_wait); }, Fault::forgotten,
         "leaves a count, a norm or totals that are never waited for"},
-       {"a wait for what was never started",
+       {"a wait for a call that was never started",
         [](Plans& plans) {
           for (Plan& plan : plans) erase(plan.step, Op::totals_start);
         },
@@ -174,9 +174,9 @@ TEST_CASE("verify rejects faulty plans of DataParallel and names the fault", "[p
           for (Plan& plan : plans) move(plan.step, find(plan.step, Op::totals_start), find(plan.step, Op::loss, 1));
         },
         Fault::order, "(loss micro-batch 1) comes after totals_start"},
-       {"a loss that is taken twice",
+       {"a loss that is computed twice",
         [](Plans& plans) { insert(plans[1].step, find(plans[1].step, Op::loss), compute(Op::loss, 0, 5, 5)); }, Fault::order,
-        "(loss micro-batch 0) is taken twice"},
+        "(loss micro-batch 0) computes the loss of a micro-batch twice"},
        {"one rank makes a collective more",
         [](Plans& plans) {
           for (int rank : {0, 1}) plans[static_cast<std::size_t>(rank)].setup.push_back(on_unit(Op::broadcast, 0, 0, 0));
@@ -220,7 +220,7 @@ TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel]
           Fault::order, "(update unit 1) changes parameters that are being gathered"},
          {"a gather that is never waited for", [](Plans& plans) { erase(plans[1].step, Op::gather_wait, 2); }, Fault::forgotten,
           "leaves parameters that are gathered and never waited for"},
-         {"a gather of what is whole",
+         {"a gather of an unsharded unit",
           [](Plans& plans) {
             for (Plan& plan : plans)
               for (Unit& unit : plan.units) unit = {unit.first, unit.last, unit.group};
@@ -256,14 +256,14 @@ TEST_CASE("verify rejects faulty plans of Zero and names the fault", "[parallel]
           [](Plans& plans) {
             for (Plan& plan : plans) plan.units[1].slice = 0;
           },
-          Fault::order, "rank 1, unit 1 of its plan, has another slice than the rank's own place in its group"},
+          Fault::order, "rank 1, unit 1 of its plan, has a slice number that is not the rank's index in its group"},
          {"more slices than ranks",
           [](Plans& plans) {
             for (Plan& plan : plans) plan.units[1].slices = 4;
           },
           Fault::order, "rank 0, unit 1 of its plan, has another number of slices than its group has ranks"},
-         {"slices of what is whole", [](Plans& plans) { plans[2].units[0].sharding = Sharding::none; }, Fault::order,
-          "rank 2, unit 0 of its plan, has slices, though nothing of it is sharded"},
+         {"slices of an unsharded unit", [](Plans& plans) { plans[2].units[0].sharding = Sharding::none; }, Fault::order,
+          "rank 2, unit 0 of its plan, has slices, although it is not sharded"},
          {"units that hold a layer twice", [](Plans& plans) { plans[0].units[0].first = 2; }, Fault::order,
           "rank 0, unit 0 of its plan, shares a layer with another unit of the rank"},
          {"a unit that is sharded in another way on one rank", [](Plans& plans) { plans[1].units[0].sharding = Sharding::state; },
@@ -311,7 +311,7 @@ TEST_CASE("verify rejects plans that compute or use the gradient norm at the wro
          {"a norm that one rank does not take",
           [](Plans& plans) { erase(plans[2].step, Op::norm_start), erase(plans[2].step, Op::norm_wait); }, Fault::order,
           "comes before the norm of the whole gradient is known"},
-         {"a norm that is waited for before it is taken",
+         {"a wait for a norm before its start",
           [](Plans& plans) {
             for (Plan& plan : plans) plan.step.push_back(collective(Op::norm_start));
             for (Plan& plan : plans) move(plan.step, find(plan.step, Op::norm_wait), find(plan.step, Op::norm_start));
@@ -361,8 +361,8 @@ TEST_CASE("verify rejects unmatched messages and shows the cycle of a deadlock",
           "(send_start activation 2 of micro-batch 0 to rank 1 of group 0) sends a value that is not yet available"},
          {"a message to oneself", [](Plans& plans) { plans[1].step[find(plans[1].step, Op::receive_start)].peer = 1; }, Fault::order,
           "is a message of a rank to itself"},
-         {"a message to nobody", [](Plans& plans) { plans[1].step[find(plans[1].step, Op::receive_start)].peer = 2; }, Fault::order,
-          "names a rank that the group does not have"}});
+         {"a message to a rank that does not exist", [](Plans& plans) { plans[1].step[find(plans[1].step, Op::receive_start)].peer = 2; },
+          Fault::order, "names a rank that the group does not have"}});
 }
 
 TEST_CASE("verify shows every wait of a deadlock of five ranks", "[parallel][verify]") {

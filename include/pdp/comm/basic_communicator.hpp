@@ -226,9 +226,9 @@ class BasicCommunicator {
     using E = std::remove_cv_t<std::ranges::range_value_t<R>>;
     if constexpr (O::reduction == Reduction::average) {
       if (size() > most_averaged<E>)
-        throw ConfigError{text("rank ", rank(), ": an average of ", name(dtype_of<E>), " values was asked for in a group of ", size(),
-                               " ranks, but ", name(dtype_of<E>), " can count ", most_averaged<E>,
-                               " at most; average a wider type, such as float, or divide a sum")};
+        throw ConfigError{text("rank ", rank(), ": an average of ", name(dtype_of<E>), " values was requested in a group of ", size(),
+                               " ranks, but ", name(dtype_of<E>), " represents whole numbers exactly only up to ", most_averaged<E>,
+                               "; average a wider type, such as float, or divide a sum")};
     }
     return {O::reduction, comm::combine<E, O>, O::reduction == Reduction::average ? comm::divide<E> : nullptr};
   }

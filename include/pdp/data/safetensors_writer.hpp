@@ -81,7 +81,8 @@ inline std::string header_json(const std::vector<const TensorToWrite*>& tensors,
   std::uint64_t offset = 0;
   for (const TensorToWrite* tensor : tensors) {
     if (!names.insert(tensor->name).second)
-      throw ConfigError{text("tensor '", shown(tensor->name), "': expected a name of its own, found one that is taken. Rename it.")};
+      throw ConfigError{
+          text("tensor '", shown(tensor->name), "': another tensor already has this name, or it is reserved for metadata. Rename it.")};
     check_tensor(*tensor);
     json += text(separator(json), quoted(tensor->name), R"(:{"dtype":")", info(tensor->type).name, R"(","shape":[)");
     for (const Index extent : tensor->shape) json += text(separator(json), extent);

@@ -13,7 +13,7 @@ constexpr void check_output(const nn::Outline& model) {
   if (model.output_is_sharded && !loss::ShardedLoss<Loss, D, T>)
     throw ConfigError{
         "each rank of a tensor-parallel group has some columns of the model's output, but the loss needs all of them; end the model with "
-        "nn::RowParallel and nn::AllReduce, or take a loss of class-parallel form, such as loss::CrossEntropy"};
+        "nn::RowParallel and nn::AllReduce, or use a loss that supports divided classes, such as loss::CrossEntropy"};
 }
 
 }  // namespace pdp::engine

@@ -50,8 +50,8 @@ class InFlight {
         if (has_calls_) world_.progress();  // without calls in flight, other ranks may have left
         if (comm::Clock::now() - begin >= world_.deadline()) {
           const std::string reason = text(
-              "rank ", world_.rank(), " has waited for its device, and so for the other ranks, as long as its deadline allows; either one ",
-              "has failed, or makes other calls, or a step needs a longer deadline (PDP_DEADLINE=SECONDS)");
+              "rank ", world_.rank(), ": the device has not finished within the deadline; another rank has failed or makes other calls, ",
+              "or a step needs a longer deadline (PDP_DEADLINE=SECONDS)");
           world_.abort(reason);
           throw Timeout{reason};
         }

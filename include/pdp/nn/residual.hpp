@@ -25,8 +25,7 @@ class Residual {
   static_assert(!any_is_placed<LeafTypes<B>>,
                 "pdp: tensor-parallel layers cannot be inside nn::Residual: schedules treat it as one layer, which exchanges "
                 "no messages");
-  static_assert(!any_is_view<LeafTypes<B>>,
-                "pdp: nn::Flatten cannot stand inside nn::Residual, as a residual keeps the shape of its input");
+  static_assert(!any_is_view<LeafTypes<B>>, "pdp: nn::Flatten cannot be inside nn::Residual, as a residual keeps the shape of its input");
 
  public:
   static constexpr const char* name = "Residual";

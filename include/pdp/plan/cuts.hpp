@@ -43,7 +43,7 @@ constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters 
 constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   const int layers = model.size();
   if (stages < 1 || stages > layers)
-    throw ConfigError{text("a model of ", layers, " layers cannot be cut in ", stages, " stages; each stage takes at least one layer")};
+    throw ConfigError{text("a model of ", layers, " layers cannot be cut into ", stages, " stages; each stage takes at least one layer")};
   std::vector<Index> before{0};
   for (const auto& layer : model.layers) before.push_back(before.back() + cost(layer));
   const auto range = [&](int first, int last) { return before[as_size(last)] - before[as_size(first)]; };

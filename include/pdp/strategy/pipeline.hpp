@@ -222,7 +222,7 @@ struct Pipeline {
     if (schedule.chunks < 1) throw ConfigError{text("chunks = ", schedule.chunks, " was given; a rank holds at least 1 stage")};
     if (const std::int64_t all = std::int64_t{at.size} * schedule.chunks; all > most_numbered)
       throw ConfigError{
-          text("a model of ", model.size(), " layers cannot be cut in ", all, " stages; a plan takes at most ", most_numbered)};
+          text("a model of ", model.size(), " layers cannot be cut into ", all, " stages; a plan takes at most ", most_numbered)};
     if (stages != 0 && stages != at.size * schedule.chunks)
       throw ConfigError{text("stages = ", stages, " was given, but the world's ", at.size, " ranks hold ", schedule.chunks, " each, ",
                              at.size * schedule.chunks, " together")};

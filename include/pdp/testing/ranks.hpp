@@ -73,7 +73,7 @@ namespace detail {
 /// Throws ConfigError if there can be no world of that size.
 template <comm::Group C>
 std::function<C(int)> new_world(int size, comm::TimePoint until) {
-  if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};
+  if (size < 1) throw ConfigError{text("a world needs at least 1 rank; ", size, " were requested")};
   if constexpr (requires {
                   { C::world(size) } -> std::same_as<std::vector<C>>;
                 }) {
@@ -86,7 +86,7 @@ std::function<C(int)> new_world(int size, comm::TimePoint until) {
     return [store, size, until](int rank) { return C::connect(*store, rank, size, until); };
   } else {
     static_assert(std::default_initializable<C>, "pdp: a communicator under test has world(), connect(), or is a world of one rank");
-    if (size != 1) throw ConfigError{text("this communicator is for one rank, but a world of ", size, " ranks was asked for")};
+    if (size != 1) throw ConfigError{text("this communicator is for one rank, but a world of ", size, " ranks was requested")};
     return [](int) { return C{}; };
   }
 }

@@ -158,7 +158,7 @@ class RehearsedRank {
     if (model_->output_is_sharded && shared_ != m) return "needs the other ranks' parts of the loss, which share_loss exchanges";
     if (training_ && !is_known(Op::count_start)) return "needs the number of rows of the step, which is not known before count_wait";
     if (started_[as_size(Op::totals_start)]) return "comes after totals_start, so the totals do not include it";
-    if (std::exchange(loss_taken_[as_size(m)], 1)) return "is taken twice";
+    if (std::exchange(loss_taken_[as_size(m)], 1)) return "computes the loss of a micro-batch twice";
     return values.give(Tensor::gradient, m, i.first, State::whole, false);
   }
   constexpr const char* backward_input(const Instruction& i) {

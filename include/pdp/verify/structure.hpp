@@ -66,13 +66,12 @@ class StructureCheck {
     for (const Unit& other : plan(rank).units)
       if (&other != &unit && other.first < unit.last && unit.first < other.last) return "shares a layer with another unit of the rank";
     if (!takes_all_shares(rank, unit)) return "is reduced over ranks that do not take each share of the data once";
-    if (unit.sharding == Sharding::none)
-      return unit.slices != 1 || unit.slice != 0 ? "has slices, though nothing of it is sharded" : nullptr;
+    if (unit.sharding == Sharding::none) return unit.slices != 1 || unit.slice != 0 ? "has slices, although it is not sharded" : nullptr;
     if (unit.group < 0) return "is sharded, but held by this rank alone";
     const std::span<const int> group = groups_.members(rank, unit.group);
     if (unit.slices != as_int(group.size())) return "has another number of slices than its group has ranks";
     if (unit.slice < 0 || unit.slice >= unit.slices || group[as_size(unit.slice)] != rank)
-      return "has another slice than the rank's own place in its group";
+      return "has a slice number that is not the rank's index in its group";
     return nullptr;
   }
 

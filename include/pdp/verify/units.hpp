@@ -52,7 +52,7 @@ class RehearsedUnits {
   constexpr const char* start_reduction(const Instruction& i) {
     const Unit& spec = unit(i.unit);
     State& own = state(i.unit);
-    if (spec.group != i.group) return "reduces a unit over another group than the one that holds it";
+    if (spec.group != i.group) return "reduces a unit over a group other than its own";
     if (own.reducing) return "reduces a unit that is being reduced already";
     if (spec.sharding < Sharding::gradients) {
       if (own.reductions > 0) return "reduces a unit twice";
@@ -75,7 +75,7 @@ class RehearsedUnits {
   constexpr const char* start_gathering(const Instruction& i) {
     const Unit& spec = unit(i.unit);
     if (spec.sharding == Sharding::none) return "gathers a unit that is not sharded";
-    if (spec.group != i.group) return "gathers a unit over another group than the one that holds it";
+    if (spec.group != i.group) return "gathers a unit over a group other than its own";
     for (int u = 0; u < size() && spec.sharding == Sharding::parameters; ++u) {
       if (unit(u).sharding != Sharding::parameters || unit(u).buffer != spec.buffer) continue;
       if (state(u).gathering) return "gathers into a buffer that another gather uses";

@@ -116,7 +116,8 @@ template <Fault fault, int rank, int instruction, int waits_for>
 struct Finding {
   static constexpr bool is_sound = fault == Fault::none;
   static_assert(is_sound,
-                "pdp: a plan cannot run; Finding<fault, rank, instruction, waited for> says where, and explain() says it in words");
+                "pdp: a plan cannot run; the arguments of Finding are the fault, the rank, its instruction and the rank that it waits for; "
+                "explain() describes them in words");
 };
 
 /// Whether find(), a constexpr function that returns a Verdict, finds no fault. For a static_assert, if all sizes are constants:

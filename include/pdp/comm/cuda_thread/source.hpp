@@ -80,18 +80,18 @@ inline void open(int rank, int from, int other_rank, int to) {
 template class DeviceCalls<cuda_thread::Group, cuda_thread::Call>;
 
 std::vector<CudaThread> CudaThread::world(int size) {
-  if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};
-  const int count = cuda::count_devices("threads cannot use GPUs", "take comm::Thread, and compute on the CPU");
+  if (size < 1) throw ConfigError{text("a world needs at least 1 rank; ", size, " were requested")};
+  const int count = cuda::count_devices("threads cannot use GPUs", "use comm::Thread, and compute on the CPU");
   std::vector<int> devices;
   for (int rank = 0; rank < size; ++rank) devices.push_back(rank % count);
   return world_on(devices);
 }
 
 std::vector<CudaThread> CudaThread::world_on(const std::vector<int>& devices) {
-  const int count = cuda::count_devices("threads cannot use GPUs", "take comm::Thread, and compute on the CPU");
+  const int count = cuda::count_devices("threads cannot use GPUs", "use comm::Thread, and compute on the CPU");
   const auto size = as_int(devices.size());
   if (size < 1 || devices.size() > cuda::most_sources)
-    throw ConfigError{text("a world of ", size, " GPU ranks was asked for; a process can have 1 to ", cuda::most_sources)};
+    throw ConfigError{text("a process can have 1 to ", cuda::most_sources, " GPU ranks; ", size, " were requested")};
   std::vector<int> ranks(devices.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   for (const int rank : ranks) {

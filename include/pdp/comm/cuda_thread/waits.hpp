@@ -77,7 +77,8 @@ inline void Rank::finish_on(Call& call, cudaStream_t stream) {
 inline void Rank::abandon(Call& call) noexcept {
   if (world_->failure() == nullptr && done(call) && world_->failure() == nullptr) return rest(call);
   end({Failure::Kind::lost, number_,
-       text("rank ", number_, " gave up ", describe(call.envelope), " while it was in flight; its own error says why")});
+       text("rank ", number_, " abandoned ", describe(call.envelope), " before it was complete; the error of rank ", number_,
+            " says why")});
 }
 
 inline Failure Rank::timeout_of(const Call& call) const {

@@ -281,8 +281,8 @@ inline int Lane::awaited(const Call& call) const {
 
 inline void Lane::give_up(const Call& call) noexcept {
   world_->fail({Failure::Kind::lost, world_->rank(),
-                text("rank ", world_->rank(), " gave up ", comm::describe(call.collective.envelope),
-                     " while it was in flight; its own error says why")});
+                text("rank ", world_->rank(), " abandoned ", comm::describe(call.collective.envelope),
+                     " before it was complete; the error of rank ", world_->rank(), " says why")});
 }
 
 }  // namespace pdp::comm::gloo

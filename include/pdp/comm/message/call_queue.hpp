@@ -107,9 +107,9 @@ class CallQueue {
   /// not be accessed afterwards.
   void abandon(Group& group, Call& call) noexcept {
     if (transport_.failure() == nullptr && !complete(group, call))
-      transport_.fail(
-          {Failure::Kind::lost, transport_.rank(),
-           text("rank ", transport_.rank(), " gave up ", describe(call.envelope), " while it was in flight; its own error says why")});
+      transport_.fail({Failure::Kind::lost, transport_.rank(),
+                       text("rank ", transport_.rank(), " abandoned ", describe(call.envelope),
+                            " before it was complete; the error of rank ", transport_.rank(), " says why")});
     if (transport_.failure() != nullptr) {
       for (Group* other : groups_) other->first = other->last = nullptr;
     }

@@ -55,8 +55,8 @@ inline MpiCalls::MpiCalls(mpi::Session session, MPI_Comm comm, int most) {
   int between_groups = 0;
   if (comm != MPI_COMM_NULL) MPI_Comm_test_inter(comm, &between_groups);
   if (comm == MPI_COMM_NULL || between_groups != 0)
-    throw ConfigError{comm == MPI_COMM_NULL ? "comm::Mpi cannot adopt MPI_COMM_NULL: this process is no rank of it"
-                                            : "comm::Mpi cannot adopt an intercommunicator"};
+    throw ConfigError{comm == MPI_COMM_NULL ? "comm::Mpi cannot use MPI_COMM_NULL; pass a communicator that contains this process"
+                                            : "comm::Mpi cannot use an intercommunicator; pass an intracommunicator"};
   MPI_Comm own = MPI_COMM_NULL;
   if (const int code = MPI_Comm_dup(comm, &own); code != MPI_SUCCESS)
     throw CommunicationError{text("MPI_Comm_dup failed: ", mpi::describe_error(code))};

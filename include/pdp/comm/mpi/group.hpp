@@ -183,8 +183,8 @@ inline bool Group::done(Call& call) {
 inline void Group::abandon(Call& call) noexcept {
   if (world_->failure || !is_running()) return;  // the world has ended; its requests stay in flight
   if (done(call)) return world_->recycle(call);
-  const std::string reason = text("rank ", rank_, " gave up ", describe(call.envelope),
-                                  " while it was in flight, so its buffer could be written after it is freed");
+  const std::string reason = text("rank ", rank_, " abandoned ", describe(call.envelope),
+                                  " before it was complete, so its buffer could be written after it is freed");
   // If an exception is in flight, the user must see it, and the code that handles it ends the job. Until then every call on this rank
   // throws.
   if (std::uncaught_exceptions() == 0) end_job(reason);

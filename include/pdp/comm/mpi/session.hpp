@@ -56,7 +56,7 @@ class Session {
   /// Uses MPI as initialised by the host program, which also finalises it. Throws ConfigError if MPI does not run.
   static Session adopt() {
     if (!is_running())
-      throw ConfigError{"comm::Mpi adopts a communicator of MPI between MPI_Init and MPI_Finalize, but MPI does not run in this process"};
+      throw ConfigError{"comm::Mpi{comm} needs MPI to be running in this process; construct it between MPI_Init and MPI_Finalize"};
     return Session{false};
   }
   /// Initialises MPI, unless it runs already. Throws ConfigError if that fails, or if MPI was finalised before: it starts only once in a
@@ -65,14 +65,14 @@ class Session {
     if (is_running()) return Session{false};
     int ended = 0;
     MPI_Finalized(&ended);
-    if (ended != 0) throw ConfigError{"MPI has ended in this process (MPI_Finalize), and cannot start again in it"};
+    if (ended != 0) throw ConfigError{"MPI was finalised in this process and cannot be initialised again"};
     // Other threads exist, such as a loader's, but only one at a time uses the communicator.
     int provided = MPI_THREAD_SINGLE;
     if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided); code != MPI_SUCCESS)
       throw ConfigError{text("MPI does not start: ", describe_error(code))};
     Session session{true};
     if (provided < MPI_THREAD_FUNNELED)
-      throw ConfigError{"this MPI library allows no second thread in the process (MPI_THREAD_FUNNELED), and pdp loads data with one"};
+      throw ConfigError{"this MPI library does not support MPI_THREAD_FUNNELED, which pdp needs because a second thread loads data"};
     // Some libraries report errors of requests to these two communicators, not to that of the call.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);

@@ -69,7 +69,7 @@ class Meeting {
       const std::vector<int> devices = place(collect(deadline), Nccl::shares_gpus());
       Appointment appointment;
       if (const ncclResult_t result = ncclGetUniqueId(&appointment.id); result != ncclSuccess)
-        throw ConfigError{text("rank 0: ncclGetUniqueId says: ", describe_error(result, nullptr))};
+        throw ConfigError{text("rank 0: ncclGetUniqueId failed: ", describe_error(result, nullptr))};
       for (int rank = 0; rank < size_; ++rank) {
         appointment.device = devices[as_size(rank)];
         store_.set(answer_key(rank), std::string_view{reinterpret_cast<const char*>(&appointment), sizeof appointment});

@@ -284,8 +284,8 @@ inline void Group::abandon(Call& call) noexcept {
   const bool complete = !world_->failed() && done(call) && !world_->failed();
   if (!complete)
     world_->end(std::make_exception_ptr(
-        PeerLost{world_->rank(), text("rank ", world_->rank(), " gave up ", describe(call.envelope),
-                                      " while it was in flight, so its buffer could be written after it is freed")}));
+        PeerLost{world_->rank(), text("rank ", world_->rank(), " abandoned ", describe(call.envelope),
+                                      " before it was complete, so its buffer could be written after it is freed")}));
   world_->recycle(call);
 }
 

@@ -12,12 +12,12 @@
 namespace pdp::comm::nccl {
 
 inline void Group::fail(const std::string& during, int other, ncclResult_t result) {
-  const std::string what = text(during, " says: ", describe_error(result, comm()));
+  const std::string what = text(during, " failed: ", describe_error(result, comm()));
   if (result != ncclRemoteError && result != ncclSystemError)
     world_->fail(CommunicationError{text("rank ", world_->rank(), ": ", what, "; NCCL_DEBUG=INFO tells more")});
-  world_->fail(
-      PeerLost{other, text(other < 0 ? "a rank" : text("rank ", other), " is gone or out of reach, as rank ", world_->rank(),
-                           " found out in ", what, other < 0 ? "; NCCL does not say which rank," : ";", " its own output says why")});
+  world_->fail(PeerLost{
+      other, text(other < 0 ? "a rank" : text("rank ", other), " is gone or out of reach, as rank ", world_->rank(), " found out in ", what,
+                  other < 0 ? "; NCCL does not say which rank; see the output of the other ranks" : "; its own output says why")});
 }
 
 inline void Group::time_out(const Call& call) {

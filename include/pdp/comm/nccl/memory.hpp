@@ -95,12 +95,12 @@ inline Region allocate_for(const std::shared_ptr<Group>& group, std::size_t byte
   std::vector<Record> all(as_size(size));
   group->exchange_records(std::as_bytes(std::span{&mine, 1}), std::as_writable_bytes(std::span{all}), Verb::all_gather);
   if (mine.has == Has::nothing)
-    throw DeviceError{text("rank ", rank, " has no ", bytes, " bytes on device ", device,
-                           ": ncclMemAlloc says: ", describe_error(piece->result(), nullptr))};
+    throw DeviceError{text("rank ", rank, " could not allocate ", bytes, " bytes on device ", device,
+                           ": ncclMemAlloc failed: ", describe_error(piece->result(), nullptr))};
   const auto least = std::ranges::min_element(all, {}, &Record::has);
   if (least->has == Has::nothing)
-    throw DeviceError{text("rank ", least - all.begin(), " of ", size, " has no ", least->bytes,
-                           " bytes on its device for an allocation of all ranks; see its output")};
+    throw DeviceError{text("rank ", least - all.begin(), " of ", size, " could not allocate ", least->bytes,
+                           " bytes on its device, so no rank allocates; see its output")};
   if (const auto other = std::ranges::find_if(all, [bytes](const Record& each) { return each.bytes != bytes; }); other != all.end())
     throw ConfigError{text("rank ", rank, " allocates ", bytes, " bytes, but rank ", other - all.begin(), " allocates ", other->bytes,
                            "; all ranks must allocate the same size")};

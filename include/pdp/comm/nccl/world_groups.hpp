@@ -42,7 +42,7 @@ inline void World::quiesce() const noexcept {
 inline void World::open() {
   check();
   const ncclResult_t result = ncclGroupStart();
-  if (result != ncclSuccess) fail(CommunicationError{text("rank ", rank_, ": ncclGroupStart says: ", ncclGetErrorString(result))});
+  if (result != ncclSuccess) fail(CommunicationError{text("rank ", rank_, ": ncclGroupStart failed: ", ncclGetErrorString(result))});
   ++depth_;
 }
 
@@ -62,7 +62,7 @@ inline void World::end_together() {
   check();
   const ncclResult_t result = close();
   if (result != ncclSuccess && result != ncclInProgress)
-    fail(CommunicationError{text("rank ", rank_, ": calls that start together: ncclGroupEnd says: ", ncclGetErrorString(result))});
+    fail(CommunicationError{text("rank ", rank_, ": the calls of grouped(): ncclGroupEnd failed: ", ncclGetErrorString(result))});
   if (together()) return;
   for (Group* const group : groups_) {
     if (result == ncclInProgress) group->in_progress();

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include <pdp/comm/os/descriptor.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 #include <pdp/comm/shm/memory.hpp>
 #include <pdp/comm/shm/parking.hpp>
+#include <pdp/core/error.hpp>
 
 namespace pdp::comm::shm {
 
@@ -42,7 +44,8 @@ class Pipe {
  public:
   Pipe() {
     std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) fail_to("make a pipe beside the", errno);
+    if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0)
+      throw ConfigError{text("cannot create a pipe that wakes this rank: ", describe_system_error(errno))};
     read_ = Descriptor{ends[0]};
     write_ = Descriptor{ends[1]};
   }
@@ -54,7 +57,7 @@ class Pipe {
   /// opened. Opens it for reading, too: a write to a pipe without readers raises SIGPIPE.
   static Descriptor open(const SharedAddress& address) {
     Descriptor end{::open(path_of(address).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};
-    if (!end && errno != ENOENT) fail_to("open a pipe beside the", errno);
+    if (!end && errno != ENOENT) throw ConfigError{text("cannot open the pipe that wakes another rank: ", describe_system_error(errno))};
     return end;
   }
   /// Removes the bytes that have woken this rank.

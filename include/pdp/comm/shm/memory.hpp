@@ -21,9 +21,9 @@
 
 namespace pdp::comm::shm {
 
-/// Throws ConfigError: "cannot VERB memory that the ranks of this host share", and the cause. `reason`: an errno.
+/// Throws ConfigError: "cannot VERB the shared memory of this host's ranks", and the cause. `reason`: an errno.
 [[noreturn]] inline void fail_to(const char* verb, int reason) {
-  throw ConfigError{text("cannot ", verb, " memory that the ranks of this host share: ", describe_system_error(reason),
+  throw ConfigError{text("cannot ", verb, " the shared memory of this host's ranks: ", describe_system_error(reason),
                          reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp" : "")};
 }
 
@@ -33,7 +33,7 @@ inline Descriptor make_file(std::size_t bytes) {
   Descriptor file = create_memory_file("pdp");
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
       ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    fail_to("make", errno);
+    fail_to("create", errno);
   return file;
 }
 

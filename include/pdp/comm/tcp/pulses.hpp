@@ -79,8 +79,7 @@ class Pulses {
       if (has_ended(*each, processes_[i])) {
         tell({Failure::Kind::lost, each->rank,
               text("rank ", each->rank,
-                   " is gone: its process has ended, while one that it had forked keeps its connections open; its own "
-                   "output says why")});
+                   " is gone: its process has ended, but a child of it keeps its connections open; its own output says why")});
         continue;
       }
       each->out.empty() ? say(*each, {.kind = Frame::Kind::beat}, {}) : flush(*each);

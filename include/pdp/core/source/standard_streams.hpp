@@ -31,7 +31,7 @@ PDP_INLINE void write_standard_output(std::string_view words) {
   const int reason = errno;
   if (::fcntl(STDOUT_FILENO, F_GETFD) < 0) return;
   throw FileError{text("standard output cannot be written: ", reason != 0 ? std::strerror(reason) : "an earlier line is lost",
-                       "; redirect it to a place that has room, or to /dev/null")};
+                       "; redirect it to a disk with free space, or to /dev/null")};
 }
 
 PDP_INLINE void check_standard_output() { write_standard_output({}); }

@@ -24,8 +24,8 @@ PDP_INLINE int usable_cores() {
 PDP_INLINE std::string describe(const Cpu& cpu) {
   const char* const registers = cpu.simd() == Simd::avx512 ? "AVX-512" : cpu.simd() == Simd::avx2 ? "AVX2" : "vectors of 16 bytes";
   const bool is_linked = onednn::is_linked();
-  return text("matrix products of floats by ", products_name(cpu),
-              is_linked ? "" : ", as the program is not linked with pdp::onednn, which is faster", "; all else in ", registers,
+  return text("matrix products of floats by ", products_name(cpu), is_linked ? "" : " (link pdp::onednn for faster products)",
+              "; all else in ", registers,
               has_threads() ? text("; on ", cpu.threads, cpu.threads == 1 ? " thread" : " threads") : std::string{});
 }
 

@@ -11,7 +11,7 @@ namespace pdp::cpu {
 PDP_INLINE void check(const Cpu& cpu) {
   constexpr int most = 1024;
   if (cpu.threads < 1 || cpu.threads > most)
-    throw ConfigError{text("threads = ", cpu.threads, " was given; a rank takes 1 to ", most, ", as in {.threads = 2}")};
+    throw ConfigError{text("expected threads from 1 to ", most, ", as in {.threads = 2}, found ", cpu.threads)};
 }
 
 }  // namespace pdp::cpu

@@ -40,14 +40,14 @@ inline void check_room(const char* function, cudaError_t result, int device, std
   std::size_t free = 0, total = 0;
   if (result != cudaErrorMemoryAllocation || cudaMemGetInfo(&free, &total) != cudaSuccess) return check(function, result);
   static_cast<void>(cudaGetLastError());
-  throw DeviceError{text("GPU ", device, " has no room for ", bytes, " bytes: ", free, " of its ", total,
-                         " are free; take a smaller batch, or spread the model over more GPUs")};
+  throw DeviceError{text("GPU ", device, " cannot allocate ", bytes, " bytes: ", free, " of ", total,
+                         " bytes are free; use a smaller batch, or spread the model over more GPUs")};
 }
 /// Does the same for an allocation of pinned memory.
 inline void check_host_room(const char* function, cudaError_t result, int device, std::size_t bytes) {
   if (result != cudaErrorMemoryAllocation) return check(function, result);
   static_cast<void>(cudaGetLastError());
-  throw DeviceError{text("the host cannot pin ", bytes, " bytes for GPU ", device, "; start fewer programs on it")};
+  throw DeviceError{text("the host cannot pin ", bytes, " bytes for GPU ", device, "; run fewer programs on this host")};
 }
 
 /// Returns whether this process has begun to use a device; true if this cannot be found out. Making an unused device current would begin

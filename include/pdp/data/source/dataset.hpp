@@ -18,7 +18,7 @@ PDP_INLINE void detail::check_gather(Index samples, std::span<const Index> which
     const Index expected = as_index(which.size()) * of_sample;
     if (as_index(found) != expected)
       throw ShapeError{text("gather of ", which.size(), " samples: expected ", expected, " elements in ", span, " (", of_sample,
-                            " for each sample), found ", found, ". Size the span by the number of samples that are asked for.")};
+                            " for each sample), found ", found, ". Pass a span with that many elements.")};
   };
   check("x", sizes.x, sizes.x_of_sample);
   check("y", sizes.y, sizes.y_of_sample);

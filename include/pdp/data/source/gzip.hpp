@@ -27,7 +27,8 @@ PDP_INLINE bool is_gzip(const Input& input) {
 struct GzipBytes::State {
   explicit State(const Input& input) : name_{input.name()}, packed_{input}, buffer_(64 * 1024) {
     constexpr int gzip_window = 15 + 16;  // 15: the largest window; 16: expect a gzip header and checksum
-    if (inflateInit2(&state_, gzip_window) != Z_OK) throw FileError{text(name_, ": cannot unpack it: zlib found no memory. Free some.")};
+    if (inflateInit2(&state_, gzip_window) != Z_OK)
+      throw FileError{text(name_, ": cannot unpack it: zlib is out of memory. Free some memory.")};
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;

@@ -125,7 +125,7 @@ PDP_INLINE void IdxFile::resize(std::vector<std::uint8_t>& values, std::size_t s
   try {
     values.resize(size);
   } catch (const std::exception&) {  // bad_alloc or length_error
-    throw FileError{text(name(), ": there is no memory for its ", expected_, " bytes. Free some, or use a smaller file.")};
+    throw FileError{text(name(), ": not enough memory for its ", expected_, " bytes. Free memory, or use a smaller file.")};
   }
 }
 

@@ -157,7 +157,7 @@ PDP_INLINE Path need(const Path& folder, const char* name) {
 PDP_INLINE const Digits& not_empty(const Digits& digits, const Path& folder) {
   if (digits.size() == 0)
     throw FileError{
-        text(folder.string(), ": expected digits to train on and digits to test on, found too few for both. Give a larger set.")};
+        text(folder.string(), ": expected at least one training digit and one test digit, found too few digits. Give a larger set.")};
   return digits;
 }
 

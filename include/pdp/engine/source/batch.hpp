@@ -17,7 +17,7 @@ PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {
 
 PDP_INLINE void check_targets(Index rows, Index elements, Index width) {
   if (elements != rows * width)
-    throw ShapeError{text("a batch of ", rows, " rows has ", elements, " target elements; it takes ", rows * width)};
+    throw ShapeError{text("a batch of ", rows, " rows has ", elements, " target elements; expected ", rows * width)};
 }
 
 }  // namespace pdp::engine

@@ -75,7 +75,7 @@ PDP_INLINE std::vector<Channel> channels_with(std::vector<ChannelEnd> ends, int 
     if (std::ranges::count(ends, end) != 2)
       throw PlanError{text("rank ", channel.to, " of group ", group, " receives ", name(channel.tensor), "s from rank ", channel.from,
                            " in another order than that rank sends them; a communicator with one message queue would deliver the ",
-                           "wrong ones, so start them in the same order on both ranks")};
+                           "wrong messages, so start them in the same order on both ranks")};
   }
   return channels;
 }

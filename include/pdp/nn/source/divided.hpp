@@ -10,7 +10,8 @@
 namespace pdp::nn::detail {
 
 PDP_INLINE void a_model_has_no_such_part(Part part) {
-  throw ConfigError{text("part ", part.index, " of ", part.count, " of a model was asked for; parts count from 0")};
+  throw ConfigError{text("expected the index of a model's part to be at least 0 and below the number of parts, found index ", part.index,
+                         " of ", part.count, " parts")};
 }
 PDP_INLINE void a_model_has_nothing_to_divide() {
   throw ConfigError{

@@ -14,7 +14,7 @@
 namespace pdp::nn {
 
 PDP_INLINE void Path::layers_are_nested_too_deep() {
-  throw ConfigError{text("layers are nested deeper than ", max_depth, " containers; use fewer")};
+  throw ConfigError{text("layers are nested in more than ", max_depth, " containers; nest fewer")};
 }
 PDP_INLINE std::string Path::str() const {
   std::string joined;

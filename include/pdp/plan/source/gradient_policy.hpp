@@ -38,7 +38,7 @@ PDP_INLINE Plan plan_for(const GradientPolicy& policy, Plan plan) { return polic
 PDP_INLINE void GradientPolicy::check() const {
   if (loss_scaling) check(*loss_scaling);
   if (!is_finite(clip_norm) || clip_norm < 0)
-    throw ConfigError{text("clip_norm = ", clip_norm, " was given; it must be the largest allowed norm of a gradient, or 0 for any")};
+    throw ConfigError{text("clip_norm = ", clip_norm, " was given; it must be a positive finite norm, or 0 for no limit")};
 }
 
 PDP_INLINE void GradientPolicy::check(const LossScaling& scaling) const {

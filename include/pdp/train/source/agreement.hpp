@@ -81,7 +81,7 @@ PDP_INLINE std::string Agreement::difference(const Term& term, int rank, std::in
   return text("rank ", rank, " was given ",
               given.empty() ? text("another ", term.name, " than rank 0")
                             : text(term.name, " = ", given, ", but rank 0 ", term.name, " = ", words(term.kind, of_first)),
-              "; give every rank of a training the same");
+              "; give all ranks the same value");
 }
 
 PDP_INLINE void Agreement::number(std::string_view name, std::uint64_t value) {

@@ -61,7 +61,7 @@ PDP_INLINE void LineFile::fail(const char* what) const {
     throw FileError{text(path_, " ", what, ": it is a pipe that nothing reads; start its reader first, or choose another place")};
   throw FileError{text(path_, " ", what, ": ", std::strerror(reason),
                        reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or choose another place"
-                                       : "; choose a place that exists, may be written to, and has room")};
+                                       : "; choose a file in a directory that exists, is writable and has free space")};
 }
 
 PDP_INLINE void LineFile::Close::operator()(std::FILE* file) const { std::fclose(file); }

@@ -95,8 +95,8 @@ PDP_INLINE Shards CallChecks::cut(Verb verb, const ErasedSpan* whole, const Eras
   const auto ranks = as_size(size);
   if (counts.empty() && shard != nullptr) {
     if (whole != nullptr && whole->count != shard->count * ranks)
-      throw ShapeError{text(name(verb), " on rank ", rank, ": the whole must be ", size, " shards of ", shard->count, " elements, ",
-                            shard->count * ranks, ", but it has ", whole->count)};
+      throw ShapeError{text(name(verb), " on rank ", rank, ": the whole must have ", shard->count * ranks, " elements (", size,
+                            " shards of ", shard->count, "), but it has ", whole->count)};
     return Shards{shard->count};
   }
   if (counts.size() != ranks)

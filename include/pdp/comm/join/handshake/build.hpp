@@ -59,7 +59,7 @@ inline std::string describe(const Build& build) {
   std::string version;
   for (const char letter : build.version)
     if (letter != '\0') version += letter > ' ' && letter < '\x7f' ? letter : '?';
-  std::string words = text("pdp ", version.empty() ? "of no version" : version, " (protocol ", build.protocol, ", addresses of ",
+  std::string words = text("pdp ", version.empty() ? "of an unknown version" : version, " (protocol ", build.protocol, ", addresses of ",
                            build.address_bytes, " bytes, headers of ", build.frame_bytes, " bytes");
   if (build.byte_order != Build::this_byte_order) words += ", another byte order";
   if (build.element_types != Build{}.element_types) words += ", other element types";

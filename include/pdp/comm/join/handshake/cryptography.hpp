@@ -40,7 +40,7 @@ inline bool equal(const Tag& one, const Tag& other) { return ::CRYPTO_memcmp(one
 template <std::size_t size>
 std::array<unsigned char, size> draw() {
   std::array<unsigned char, size> bytes{};
-  if (::RAND_bytes(bytes.data(), as_int(size)) != 1) throw Error{"the system gives OpenSSL's libcrypto no random bytes"};
+  if (::RAND_bytes(bytes.data(), as_int(size)) != 1) throw Error{"OpenSSL's libcrypto got no random bytes from the system"};
   return bytes;
 }
 

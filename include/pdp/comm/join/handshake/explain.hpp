@@ -10,7 +10,7 @@ namespace pdp::comm::handshake {
 
 /// Describes two builds that are incompatible.
 inline std::string explain_builds(const Build& own, int rank, const Build& theirs, std::string_view whom) {
-  return text("rank ", rank, " is ", describe(own), ", but ", whom, " is ", describe(theirs),
+  return text("rank ", rank, " runs ", describe(own), ", but ", whom, " runs ", describe(theirs),
               "; all ranks must run the same build of the program on machines of one kind");
 }
 
@@ -42,7 +42,7 @@ inline std::string explain(const Client& client, std::string_view whom) {
       return text(whom, " and rank ", self.rank,
                   " do not have the same secret; all ranks must be given the same one (PDP_SECRET_FILE or PDP_SECRET), or none");
     case Verdict::crossed:
-      return text(whom, " is calling rank ", self.rank, " itself");
+      return text(whom, " is connecting to rank ", self.rank, " at the same time");
     case Verdict::stranger:
     case Verdict::welcome:
       break;

@@ -52,6 +52,7 @@ constexpr std::uint64_t digest_of_choices() {
   return digest;
 }
 
-static_assert(all_reduce_choices.back().ranks == any_ranks && all_reduce_choices.back().bytes == any_bytes, "a row for everything");
+static_assert(all_reduce_choices.back().ranks == any_ranks && all_reduce_choices.back().bytes == any_bytes,
+              "the last row must match every call");
 
 }  // namespace pdp::comm::algorithm

@@ -270,8 +270,8 @@ Region Member<T>::allocate(std::size_t bytes) requires ArenaTransport<T> {
   std::vector<std::size_t> asked;
   gather_from_all(bytes, asked);
   if (const auto other = std::ranges::find_if(asked, [&](std::size_t each) { return each != asked[0]; }); other != asked.end())
-    throw ConfigError{text("rank 0 of a group of ", size(), " asked for ", asked[0], " bytes of shared memory, but rank ",
-                           other - asked.begin(), " for ", *other, "; all ranks must ask for the same size")};
+    throw ConfigError{text("rank 0 of a group of ", size(), " ranks requested ", asked[0], " bytes of shared memory, but rank ",
+                           other - asked.begin(), " requested ", *other, "; all ranks must request the same size")};
   if (bytes == 0) return Region::ordinary(bytes);
   const std::uint64_t number = channel_of(group_->channel, group_->calls, /*color*/ -1);
   return queue_->transport().add_arena(place(), number, share(bytes, [](auto& memory) { memory.populate(); }));

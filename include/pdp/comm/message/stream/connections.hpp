@@ -18,7 +18,7 @@ namespace pdp::comm::stream {
 /// streams.
 template <class L>
 class Connections {
-  static_assert(Links<L>, "pdp: connections go over a model of stream::Links");
+  static_assert(Links<L>, "pdp: L must model stream::Links");
 
  public:
   Connections(int rank, L links) : rank_{rank}, links_{std::move(links)}, strays_{size() > 1 ? 2 * as_size(size()) : 0} {

@@ -45,7 +45,7 @@ PDP_INLINE void take(const SendRequest& send, ReceiveRequest& receive) {
 }  // namespace thread
 
 PDP_INLINE std::vector<ThreadTransport> ThreadTransport::world(int size) {
-  if (size < 1) throw ConfigError{text("a world of ", size, " ranks was asked for; it takes at least 1")};
+  if (size < 1) throw ConfigError{text("a world needs at least 1 rank; ", size, " were requested")};
   const auto shared = std::make_shared<World>(size);
   std::vector<ThreadTransport> transports;
   for (int rank = 0; rank < size; ++rank) transports.push_back(ThreadTransport{shared, rank});
