@@ -192,13 +192,13 @@ Settings parse(int argc, char** argv) {
   if (std::ranges::find(all_ops, settings.op) == std::end(all_ops)) {
     std::string names;
     for (const std::string_view op : all_ops) names += pdp::text(names.empty() ? "" : ", ", op);
-    throw pdp::UsageError{pdp::text("--op ", settings.op, " is unknown; it is one of ", names)};
+    throw pdp::UsageError{pdp::text("--op ", settings.op, " is unknown; use one of ", names)};
   }
   constexpr auto known = names_of(bench::Backends{});
   if (settings.backend != "thread" && std::ranges::find(known, settings.backend) == known.end()) {
     std::string names;
     for (const std::string_view name : known) names += pdp::text(name, ", ");
-    throw pdp::UsageError{pdp::text("--backend ", settings.backend, " is unknown, or not in this build; it is ", names, "or thread")};
+    throw pdp::UsageError{pdp::text("--backend ", settings.backend, " is unknown, or not in this build; use ", names, "or thread")};
   }
   return settings;
 }

@@ -63,10 +63,10 @@ find_libraries() {
   mapfile -t -O 1 folders < <(python3 -c 'import glob, sysconfig; print("\n".join(glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/*/lib")))' 2>/dev/null)
   mkdir -p $built/lib
   for program in "${programs[@]}"; do
-    [[ -x $built/$program ]] || failed+=("$built/$program, which is not there")
+    [[ -x $built/$program ]] || failed+=("$built/$program (missing)")
     while read -r library; do
       found=$(find -L "${folders[@]}" -name "$library" -print -quit 2>/dev/null)
-      if [[ -n $found ]]; then ln -sf "$(realpath "$found")" "$built/lib/$library"; else failed+=("$library, which is nowhere to be found"); fi
+      if [[ -n $found ]]; then ln -sf "$(realpath "$found")" "$built/lib/$library"; else failed+=("$library (not found)"); fi
     done < <(ldd "$built/$program" 2>/dev/null | awk '/not found/ { print $1 }')
   done
 }
@@ -126,7 +126,7 @@ tests() {
     attempt "racecheck" on_gpu compute-sanitizer --tool racecheck --kernel-name kns=pdp --error-exitcode 9 $built/test_cuda_device \
       "$short~[cuda_thread]~*16 bits*~*16-bit*~*bfloat16*"
   else
-    say "compute-sanitizer is not there: nothing was run under it"
+    say "compute-sanitizer is not installed: its checks were skipped"
     failed+=("compute-sanitizer")
   fi
 }
@@ -136,7 +136,7 @@ measure() {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$figures/machine.txt"
   attempt "figures" bash -c "bench/peers/run_gpu --pdp $built/gpu_step --markdown --raw '$figures/gpu_raw.jsonl' >'$figures/gpu.md'"
   cat "$figures/gpu.md"
-  attempt "what options of products gain" with_and_without
+  attempt "gains of two options of matrix products" with_and_without
 }
 
 # Measures two options of matrix products: the Relu fused into the product before it, and weight gradients in series instead of overlapped.
@@ -163,7 +163,7 @@ case $what in
     ;;
   all)
     if [[ -x $built/${programs[0]} ]] && ! { command -v nvcc || [[ -x /usr/local/cuda/bin/nvcc ]]; } >/dev/null; then
-      say "this machine lacks what pdp is built with: $built is used as it is"
+      say "no nvcc here: the programs in $built are used"
     else
       attempt "build" build
     fi

@@ -43,7 +43,7 @@ void with_config(const std::string& name, F&& f) {
   else if (name == "wide")
     f(bench::wide());
   else
-    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; it is toy, mnist, ae or wide")};
+    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae or wide")};
 }
 
 /// The matrix products of a step on their own memory: forward, the gradient of each weight, and the gradient of each input but the first.
@@ -158,7 +158,7 @@ int run(const pdp::launch::Options& options, const Settings& settings) {
       else if (settings.strategy == "data")
         measure(world, pdp::strategy::DataParallel{}, config, settings);
       else
-        throw pdp::UsageError{pdp::text("--strategy ", settings.strategy, " is unknown; it is single or data")};
+        throw pdp::UsageError{pdp::text("--strategy ", settings.strategy, " is unknown; use single or data")};
     });
   });
 }
@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
     if (settings.comm == "shm") return run<pdp::comm::Shm>({.ranks = settings.ranks}, settings);
     if (settings.comm == "tcp") return run<pdp::comm::Tcp>({.ranks = settings.ranks}, settings);
     if (settings.comm == "thread") return run<pdp::comm::Shm>({.threads = settings.ranks}, settings);
-    throw pdp::UsageError{pdp::text("--comm ", settings.comm, " is unknown; it is shm, tcp or thread")};
+    throw pdp::UsageError{pdp::text("--comm ", settings.comm, " is unknown; use shm, tcp or thread")};
   } catch (const pdp::UsageError& error) {
     std::fprintf(stderr, "step: %s\n", error.what());
     return 2;

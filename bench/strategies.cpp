@@ -62,7 +62,7 @@ AnyStrategy strategy_of(const Settings& settings) {
   if (settings.strategy == "interleaved") return Pipeline<Interleaved>{.micro_batches = m, .join_weights = join};
   if (settings.strategy == "zero-bubble") return Pipeline<ZeroBubble>{.micro_batches = m, .join_weights = join};
   throw pdp::UsageError{pdp::text("--strategy ", settings.strategy,
-                                  " is unknown; it is data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
+                                  " is unknown; use data, zero1, zero2, zero3, tensor, gpipe, 1f1b, interleaved or zero-bubble")};
 }
 
 /// Returns the bytes that a rank has allocated by malloc and as shared memory. Every rank maps the shared memory of all ranks. All ranks
@@ -185,7 +185,7 @@ Settings parse(int argc, char** argv) {
     else if (word == "--ranks")
       value();  // read by launch::run
     else
-      throw pdp::UsageError{pdp::text("unknown argument ", word, "; the first lines of bench/strategies.cpp say which there are")};
+      throw pdp::UsageError{pdp::text("unknown argument ", word, "; the first lines of bench/strategies.cpp list them")};
   }
   static_cast<void>(strategy_of(settings));
   return settings;
@@ -203,6 +203,6 @@ int main(int argc, char** argv) {
     else if (settings.config == "deep")
       measure(world, bench::deep(), settings);
     else
-      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; it is mnist, wide or deep")};
+      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; use mnist, wide or deep")};
   });
 }

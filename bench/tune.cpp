@@ -119,7 +119,7 @@ void write(const std::string& file, const std::string& rows) {
   constexpr std::string_view first = "all_reduce_choices{\n", last = "};\n";
   const std::size_t begin = header.find(first), end = begin == std::string::npos ? begin : header.find(last, begin);
   if (!in || end == std::string::npos)
-    throw pdp::ConfigError{pdp::text("--write ", file, ": this is not the header that holds the table (comm/message/algorithm/table.hpp)")};
+    throw pdp::ConfigError{pdp::text("--write ", file, ": this file is not the header with the table (comm/message/algorithm/table.hpp)")};
   header.replace(begin + first.size(), end - begin - first.size(), rows);
   const std::string beside = file + ".new";
   std::ofstream out{beside, std::ios::binary};
@@ -129,7 +129,7 @@ void write(const std::string& file, const std::string& rows) {
   if (out) std::filesystem::rename(beside, file, error);
   if (!out || error) {
     std::filesystem::remove(beside, error);
-    throw pdp::ConfigError{pdp::text("--write ", file, ": it cannot be written; the old one is as it was")};
+    throw pdp::ConfigError{pdp::text("--write ", file, ": cannot write this file; it is unchanged")};
   }
 }
 

@@ -91,8 +91,7 @@ OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
 /// Throws UsageError if a matrix would have more values than `most_values`.
 void check_size(char name, pdp::Index rows, pdp::Index cols) {
   if (rows * cols > most_values)
-    throw pdp::UsageError{
-        pdp::text("the matrix ", name, " would have ", rows, " x ", cols, " values; this program takes up to ", most_values)};
+    throw pdp::UsageError{pdp::text("the matrix ", name, " would have ", rows, " x ", cols, " values; the maximum is ", most_values)};
 }
 
 int main(int argc, char** argv) {

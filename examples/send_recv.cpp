@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
 
   return examples::run(launch, [](auto& world) {
     if (world.size() != 2)
-      throw pdp::UsageError{pdp::text("send_recv takes 2 ranks, a sender and a receiver (--ranks 2); found ", world.size())};
+      throw pdp::UsageError{pdp::text("send_recv needs 2 ranks, a sender and a receiver (--ranks 2); found ", world.size())};
     const bool sender = world.rank() == 0;
     Tensor tensor{};
     if (sender) {

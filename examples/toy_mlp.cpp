@@ -42,18 +42,19 @@ ToyFlags parse(int argc, char** argv) {
   line.choice("--strategy", flags.strategy, {"single", "ddp", "my", "zero", "pipeline", "tensor"}, "how training is spread over the ranks");
   line.ranks(flags.launch, " (default: 2, or 1 for --strategy single)");
   line.number("--port", flags.launch.port, 1, 65535, "port of machine 0, if there are several");
-  line.number("--stage", flags.stage, 1, 3, "of zero: shards the optimizer state (1), also gradients (2), also parameters (3)");
-  line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "of pipeline: micro-batches per step");
+  line.number("--stage", flags.stage, 1, 3, "for zero: shards the optimizer state (1), also gradients (2), also parameters (3)");
+  line.number("--micro-batches", flags.micro_batches, 1, 1 << 14, "for pipeline: micro-batches per step");
   line.number("--n-layers", flags.layers, one, Index{1 << 12}, "layers with weights");
   line.number("--dim-in", flags.dim_in, one, most, "values of a sample");
   line.number("--dim-hidden", flags.dim_hidden, one, most, "outputs of all layers but the last");
-  line.number("--n-classes", flags.classes, one, most, "outputs of the last layer (default: 32, or as many as --data has)");
+  line.number("--n-classes", flags.classes, one, most, "outputs of the last layer (default: 32, or the number in --data)");
   line.number("--train-size", flags.train_size, Index{10}, most,
               "samples to generate: the first tenth for training, the last tenth for testing");
-  line.number("--learning-rate", flags.learning_rate, 0.0f, 1e6f, "of the first step; it falls linearly to 0.3 of that");
+  line.number("--learning-rate", flags.learning_rate, 0.0f, 1e6f,
+              "learning rate of the first step; it decreases linearly to 0.3 times that");
   line.number("--niters", flags.steps, std::int64_t{0}, std::int64_t{1'000'000'000}, "steps");
-  line.words("--data", flags.data, "take train.x, train.y, test.x and test.y from here (safetensors), and the dimensions with them");
-  line.words("--init", flags.init, "read the initial parameters from here (safetensors, PyTorch's names)");
+  line.words("--data", flags.data, "read train.x, train.y, test.x and test.y from this file (safetensors); they also set the dimensions");
+  line.words("--init", flags.init, "read the initial parameters from this file (safetensors, PyTorch's names)");
   line.training(flags, "on each rank if the ranks share the data");
   line.add_flag("--check", flags.check, "after each step, check that all replicas of a parameter are equal");
   line.read([&] {
@@ -91,8 +92,8 @@ std::pair<pdp::data::Classification, std::vector<Index>> set_and_widths(const To
   if (flags.init.empty()) widths.front() = width;
   widths.back() = set.classes;
   if (widths.front() != width)
-    throw pdp::FileError{pdp::text(flags.init, " holds the parameters of another model: it takes ", widths.front(),
-                                   " values a sample, but those in ", flags.data, " have ", width)};
+    throw pdp::FileError{pdp::text(flags.init, " holds the parameters of another model: its samples have ", widths.front(),
+                                   " values, but those in ", flags.data, " have ", width)};
   return {std::move(set), widths};
 }
 
@@ -108,7 +109,7 @@ int main(int argc, char** argv) {
     const bool shares_data = flags.strategy == "ddp" || flags.strategy == "my" || flags.strategy == "zero";
     const Index batch = flags.batch_size * (shares_data ? world.size() : 1), batches = set.train.size() / batch;
     if (batches == 0)
-      throw pdp::UsageError{pdp::text("a step takes ", batch, " samples, but the training set has ", set.train.size(),
+      throw pdp::UsageError{pdp::text("a step needs ", batch, " samples, but the training set has ", set.train.size(),
                                       "; choose a smaller --batch-size, fewer ranks, or a larger --train-size")};
 
     const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};

@@ -76,7 +76,7 @@ class GlooDirect {
     gloo::allreduce(options);
   }
   void reduce_scatter(Values, Values, Sum) const {
-    throw pdp::UsageError{"gloo-direct has no reduce_scatter: Gloo's is of another interface"};
+    throw pdp::UsageError{"gloo-direct has no reduce_scatter: that of Gloo has a different interface"};
   }
   void all_gather(Values part, Values whole) const {
     gloo::AllgatherOptions options{world_};

@@ -173,7 +173,7 @@ template <class Config>
 void measure(const Config& config, const Settings& settings) {
   if (settings.precision == "bfloat16") return measure<pdp::MixedBfloat16>(config, settings);
   if (settings.precision == "float32" || settings.precision == "tf32") return measure<pdp::Float32>(config, settings);
-  throw pdp::UsageError{pdp::text("--precision ", settings.precision, " is unknown; it is float32, tf32 or bfloat16")};
+  throw pdp::UsageError{pdp::text("--precision ", settings.precision, " is unknown; use float32, tf32 or bfloat16")};
 }
 
 Settings parse(int argc, char** argv) {
@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
     else if (settings.config == "wide")
       measure(bench::wide(), settings);
     else
-      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; it is toy, mnist, ae or wide")};
+      throw pdp::UsageError{pdp::text("--config ", settings.config, " is unknown; use toy, mnist, ae or wide")};
     return 0;
   } catch (const pdp::UsageError& error) {
     std::fprintf(stderr, "gpu_step: %s\n", error.what());

@@ -57,7 +57,7 @@ def run(command, timeout, env=None):
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise Failure(f"{' '.join(command)}: no end within {timeout} s; --timeout gives it longer") from None
+            raise Failure(f"{' '.join(command)}: did not end within {timeout} s; raise --timeout") from None
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -117,7 +117,7 @@ class Served:
         line, end = b"", time.monotonic() + self.timeout
         while not line.endswith(b"\n"):
             if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
-                raise Failure(f"{words}: no answer within {self.timeout} s; --timeout gives it longer")
+                raise Failure(f"{words}: no answer within {self.timeout} s; raise --timeout")
             some = os.read(self.process.stdout.fileno(), 65536)
             if not some:
                 self.log.seek(0)
@@ -246,7 +246,7 @@ def fastest(ratios):
 
 def warn_of_few(pairs):
     if pairs < ENOUGH_PAIRS:
-        say(f"{pairs} pairs are enough to see that it works, not to tell who is faster: that takes at least {ENOUGH_PAIRS}")
+        say(f"{pairs} pairs show that it works, but are too few to compare speeds; use at least {ENOUGH_PAIRS}")
 
 
 def at_least_verdict(estimate, least):
@@ -295,7 +295,7 @@ def listed(convert):
 def one_of(names):
     def convert(word):
         if word not in names:
-            raise argparse.ArgumentTypeError(f"'{word}' is unknown; it is one of {', '.join(names)}")
+            raise argparse.ArgumentTypeError(f"'{word}' is unknown; use one of {', '.join(names)}")
         return word
 
     return convert
@@ -304,7 +304,7 @@ def one_of(names):
 def at_least(least):
     def convert(word):
         if not word.isdecimal() or int(word) < least:
-            raise argparse.ArgumentTypeError(f"must be a number from {least}; found '{word}'")
+            raise argparse.ArgumentTypeError(f"must be a number of at least {least}; found '{word}'")
         return int(word)
 
     return convert

@@ -210,7 +210,9 @@ int main(int argc, char** argv) {
   const std::string where = argc > 1 ? argv[1] : "";
   const int ranks = argc > 2 ? std::atoi(argv[2]) : 0, calls = argc > 4 ? std::atoi(argv[4]) : 0;
   if (argc < 6 || (where != "pinned" && where != "free") || ranks < 1 || calls < 1 || std::ranges::find(known, argv[3]) == known.end()) {
-    std::fprintf(stderr, "usage: gloo_collectives pinned|free RANKS OP CALLS BYTES...; OP is any of collectives' but reduce_scatter\n");
+    std::fprintf(
+        stderr,
+        "usage: gloo_collectives pinned|free RANKS OP CALLS BYTES...; OP is any operation of bench/collectives except reduce_scatter\n");
     return 2;
   }
   std::vector<std::size_t> sizes;

@@ -66,10 +66,10 @@ def build_libtorch_step(python, work, timeout):
 
 def add_flags(parser, quick):
     add = parser.add_argument
-    add("--pairs", type=at_least(1), default=None, help=f"blocks of each program (default: {ENOUGH_PAIRS}; fewer say little)")
+    add("--pairs", type=at_least(1), default=None, help=f"blocks of each program (default: {ENOUGH_PAIRS}; fewer are inconclusive)")
     add("--quick", action="store_true", help=f"{quick}, to see that it works")
     add("--markdown", action="store_true", help="print the table as Markdown, for docs/performance.md")
-    add("--raw", type=argparse.FileType("w"), default=None, metavar="FILE", help="also write what blocks printed, one JSON line a round")
+    add("--raw", type=argparse.FileType("w"), default=None, metavar="FILE", help="write the output of the blocks to this file, one JSON line a round")
     add("--timeout", type=at_least(1), default=300, metavar="S", help="seconds for one block (default: 300)")
     add("--build", type=Path, default=ROOT / "build" / "release", help="build folder (default: build/release); peers go into its peers/")
     add("--python", default=None, metavar="PROGRAM", help="an interpreter that has torch (default: one made with pip in the build folder)")

@@ -71,7 +71,7 @@ def main():
         prog="torch_digits.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     add = parser.add_argument
-    add("--data", type=Path, required=True, metavar="FOLDER", help="holds MNIST's training files, not packed")
+    add("--data", type=Path, required=True, metavar="FOLDER", help="folder with MNIST's training files, uncompressed")
     add("--world", type=blocks.at_least(1), default=2, metavar="N", help="ranks (default: 2)")
     add("--epochs", type=blocks.at_least(1), default=3, metavar="E", help="passes over the digits (default: 3)")
     add("--batch", type=blocks.at_least(1), default=128, metavar="B", help="samples of a step, on each rank (default: 128)")

@@ -56,8 +56,9 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
   number("--seed", flags.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
          "seed of the initial parameters, the sample order and any generated samples");
   choice("--device", flags.device, {"cpu", "cuda"}, "device: cpu, or cuda (a GPU for each rank)");
-  words("--losses", flags.losses, "write step,loss of every step here (CSV)");
-  words("--timeline", flags.timeline, "write a timeline of all ranks in the fifth step here (.svg: a picture, .json: a Chrome trace)")
+  words("--losses", flags.losses, "write the number and the loss of every step to this file (CSV)");
+  words("--timeline", flags.timeline,
+        "write a timeline of all ranks in the fifth step to this file (.svg: a picture, .json: a Chrome trace)")
       ->check(
           [](const std::string& file) -> std::string {
             try {
@@ -68,7 +69,7 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
             return {};
           },
           "FILE");
-  add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, and train nothing");
+  add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, without training");
 }
 
 void CommandLine::read(const std::function<void()>& check) {
@@ -98,9 +99,9 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes, 
   line.training(flags, takes.devices ? "on all devices together" : "on each rank if the ranks share the data");
   line.number("--epochs", flags.epochs, 0, 1'000'000, "passes over the training set");
   line.words("--data", flags.data, "folder with train-* and t10k-* files of MNIST, or with t10k-* alone")->capture_default_str();
-  line.words("-s,--save,--savefile", flags.save, "write the parameters here after each epoch (safetensors)");
-  line.words("--load", flags.load, "read the parameters from here first (safetensors, also PyTorch's)");
-  line.words("--log", flags.log, "write one JSON object per epoch here");
+  line.words("-s,--save,--savefile", flags.save, "write the parameters to this file after each epoch (safetensors)");
+  line.words("--load", flags.load, "read the parameters from this file before training (safetensors, also PyTorch's)");
+  line.words("--log", flags.log, "write one JSON object per epoch to this file");
   if (takes.stage) line.number("--stage", flags.stage, 1, 3, "1: shards the optimizer state, 2: also gradients, 3: also parameters");
   if (takes.pipelined) line.add_flag("--pipelined", flags.pipelined, "split each batch into micro-batches of at most 20 samples");
   if (takes.schedule) {

@@ -49,7 +49,7 @@ int run_on_gpus(const pdp::launch::Options& options, const OnGpu<pdp::comm::Nccl
 
 void throw_without_gpus() {
   throw pdp::ConfigError{
-      "--device cuda: this program was built without GPUs; to build it with them, CMake must find the CUDA toolkit, nvcc (by PATH or "
+      "--device cuda: this program was built without GPU support; build it with the CUDA toolkit, nvcc (in PATH or "
       "CUDACXX) and NCCL, without PDP_WITH_CUDA=OFF and without a sanitizer; or compute on the CPU"};
 }
 

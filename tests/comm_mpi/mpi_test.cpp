@@ -162,7 +162,7 @@ TEST_CASE("launch::run rejects Mpi ranks that MPI's launcher has not started, an
     command.insert(command.end(), {"--ranks", "4"});
     const Ended ended = run(command);
     CHECK(ended.code == 2);
-    CHECK(ended.err == "--ranks 4: a program cannot start the ranks of mpi itself; start it by mpirun -n 4, without --ranks\n");
+    CHECK(ended.err == "--ranks 4: a program cannot start the ranks of mpi itself; start it with mpirun -n 4, without --ranks\n");
   }
   const Ended other = run({library.program, "sum"}, {{"RANK", "1"}, {"WORLD_SIZE", "4"}});
   CHECK(other.code == 2);

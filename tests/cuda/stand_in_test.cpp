@@ -90,7 +90,7 @@ TEST_CASE_METHOD(Fixture, "A full GPU reports the requested and the free bytes",
     CHECK_THAT(failure([&] { static_cast<void>(allocate<float>(device, 1000)); }),
                Contains("GPU 0 cannot allocate 4000 bytes: 1000 of 1000 bytes are free"));
     CHECK(support::message_of<pdp::ShapeError>([&] { static_cast<void>(allocate<float>(device, -1)); }).value() ==
-          "GPU memory cannot have -1 elements");
+          "cannot allocate GPU memory for -1 elements");
     auto world = pdp::comm::CudaThread::world(1);
     CHECK_THAT(failure([&] { static_cast<void>(world[0].allocate<float>(1000)); }), Contains("GPU 0 cannot allocate 4000 bytes"));
   }

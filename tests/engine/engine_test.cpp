@@ -202,7 +202,7 @@ TEST_CASE("Engine rejects a batch that does not fit and then accepts one that do
       return "no ShapeError";
     };
     std::vector<std::pair<std::string, std::string>> found{
-        {message([&] { engine.step(nine.batch()); }), "a batch of 9 rows was given, but there is memory for at most 8"},
+        {message([&] { engine.step(nine.batch()); }), "the batch has 9 rows, but there is memory for at most 8"},
         {message([&] {
            engine.evaluate({nine.batch().x, nine.targets});
          }),
@@ -211,7 +211,7 @@ TEST_CASE("Engine rejects a batch that does not fit and then accepts one that do
         {message([&] {
            engine.step({{four.x.data(), 4, 7}, std::span{four.targets}.first(4)});
          }),
-         "samples of 7 values were given, but the model takes 8"},
+         "the samples have 7 values, but the model expects 8"},
         {message([&] {
            engine.step({four.batch().x, std::span{four.targets}.first(3)});
          }),

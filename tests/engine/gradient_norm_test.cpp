@@ -177,7 +177,7 @@ TEST_CASE("Trainer rejects loss_scaling with invalid values or with NonFinite::s
         pdp::LossScaling{.backoff = 1}, pdp::LossScaling{.backoff = 0}, pdp::LossScaling{.interval = 0}})
     CHECK_THROWS_WITH(train({Single{}, 1}, {.loss_scaling = scaling}, {large(1)}), Contains("loss_scaling has initial = "));
   CHECK_THROWS_WITH(train({Single{}, 1}, {.non_finite = NonFinite::stop, .loss_scaling = pdp::LossScaling{}}, {large(1)}),
-                    Contains("NonFinite::stop would end the training then; take NonFinite::skip"));
+                    Contains("NonFinite::stop would end the training then; use NonFinite::skip"));
 }
 
 TEST_CASE("NonFinite::skip trains as if a step with a non-finite gradient had never been made", "[parallel][gradient]") {

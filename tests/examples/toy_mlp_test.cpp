@@ -133,7 +133,7 @@ TEST_CASE("toy_mlp rejects wrong flags and unsuitable files with one line", "[ex
   check(toy_mlp({"--strategy", "guess"}), 2, "--strategy: guess not in {single,ddp,my,zero,pipeline,tensor}");
   check(toy_mlp({"--strategy", "single", "--ranks", "2"}), 2, "--strategy single is for one rank, but 2 were requested");
   check(toy_mlp({"--n-layers", "0"}), 2, "--n-layers");
-  check(toy_mlp(small({"--world-size", "7"})), 2, "a step takes 168 samples, but the training set has 150");
+  check(toy_mlp(small({"--world-size", "7"})), 2, "a step needs 168 samples, but the training set has 150");
   check(toy_mlp(small({"--strategy", "pipeline", "--ranks", "8"})), 1, "stages");
   check(toy_mlp({"--data", folder / "none.safetensors"}), 1, "none.safetensors");
   write({0, 1, 2, 1}, 4);
@@ -145,7 +145,7 @@ TEST_CASE("toy_mlp rejects wrong flags and unsuitable files with one line", "[ex
   check(toy_mlp({"--data", data, "--init", recorded("toy_mlp_init.safetensors")}), 1, "expected labels below 5");
   write({0, 1, 4, 1}, 3);
   check(toy_mlp({"--data", data, "--init", recorded("toy_mlp_init.safetensors"), "--batch-size", "1"}), 1,
-        "it takes 24 values a sample, but those in");
+        "its samples have 24 values, but those in");
   check(toy_mlp({"--data", data, "--init", data}), 1, "expected a tensor '0.weight'");
   check(toy_mlp(small({"--init", recorded("toy_mlp_init.safetensors")})), 1, "holds the parameters of another model");
   // The dimensions come from the file, and an incomplete last global batch is left out.

@@ -90,8 +90,8 @@ TEST_CASE("Access::from rejects a PDP_SECRET_FILE of another user", "[launch][ac
 
 TEST_CASE("Access::from rejects a missing, too short or too long secret without showing it", "[launch][access]") {
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/no/such/file"}}), Contains("/no/such/file") && Contains("No such file"));
-  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/tmp"}}), Contains("is no file"));
-  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/dev/zero"}}), Contains("is no file"));
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/tmp"}}), Contains("is not a regular file"));
+  CHECK_THAT(refusal({{"PDP_SECRET_FILE", "/dev/zero"}}), Contains("is not a regular file"));
   CHECK_THAT(refusal({{"PDP_SECRET", "fifteen bytes.."}}), Contains("15 bytes") && Contains("from 16 to") && !Contains("fifteen"));
   const File empty{""};
   CHECK_THAT(refusal({{"PDP_SECRET_FILE", empty.path}}), Contains("0 bytes"));
@@ -170,7 +170,7 @@ TEST_CASE("obtain_secret rejects grounds that are weaker than those set for the 
         .value_or("nothing was thrown");
   };
   for (const Grounds weaker : {Grounds::open, Grounds::this_host, Grounds::munge})
-    CHECK_THAT(says({{"PDP_SECRET", secret}}, weaker), Contains("this rank has been given a secret") && !Contains(secret));
+    CHECK_THAT(says({{"PDP_SECRET", secret}}, weaker), Contains("this rank has a secret") && !Contains(secret));
   CHECK_THAT(says({}, Grounds::secret), Contains("the store requires a secret, but this rank has none"));
   CHECK_THAT(says({}, Grounds::open), Contains("PDP_INSECURE=1"));
   CHECK(says({{"PDP_INSECURE", "1"}}, Grounds::open) == "nothing was thrown");

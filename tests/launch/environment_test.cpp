@@ -153,7 +153,7 @@ TEST_CASE("JobPlace::from rejects missing, malformed or contradictory variables 
       {with(third_of_four, "PDP_TIMEOUT", "1e9"), "PDP_TIMEOUT", "a number above 0 and at most 100000000; found '1e9'"},
       {with(third_of_four, "PDP_DEADLINE", "x"), "PDP_DEADLINE", "a number above 0 and at most 100000000; found 'x'"},
       {with(third_of_four, "PDP_TIMEOUT", "nan"), "PDP_TIMEOUT", "nan"},
-      {with(third_of_four, "PDP_HEARTBEAT", "0.5"), "PDP_HEARTBEAT", "from 1 to 100000000, or 0 for ever; found '0.5'"},
+      {with(third_of_four, "PDP_HEARTBEAT", "0.5"), "PDP_HEARTBEAT", "from 1 to 100000000, or 0 for no limit; found '0.5'"},
       {with(third_of_four, "PDP_HEARTBEAT", "-1"), "PDP_HEARTBEAT", "-1"},
       {with(third_of_four, "PDP_HEARTBEAT", "often"), "PDP_HEARTBEAT", "'often'"},
       {with(third_of_four, "PDP_STORE", "here"), "PDP_STORE", "'here'"},

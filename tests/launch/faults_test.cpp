@@ -209,7 +209,7 @@ TEST_CASE("Every survivor of 16 ranks names the rank that was killed at a random
   check(kill_many(comm, 16, PDP_TEST_SANITIZED ? 4 : 8), slack);
 }
 
-TEST_CASE("200 kills of one of 16 ranks are noticed as promised", "[launch][faults][.long]") {
+TEST_CASE("200 kills of one of 16 ranks are noticed by every surviving rank", "[launch][faults][.long]") {
   const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
   DYNAMIC_SECTION("over " << comm) {
     const Figures figures = kill_many(comm, 16, 200);

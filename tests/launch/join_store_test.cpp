@@ -105,9 +105,9 @@ TEST_CASE("A rank with another secret than the store, or without one, fails at o
   CHECK_THAT(refusal(server, Access{}), Contains("requires a secret, but this rank has none"));
   CHECK_THAT(refusal(server, Access{.insecure = true}), Contains("requires a secret, but this rank has none"));
   const TcpStoreServer without{host, 0, 3};
-  CHECK_THAT(refusal(without, with_secret()), Contains("this rank has been given a secret") && !Contains("sixteen bytes"));
+  CHECK_THAT(refusal(without, with_secret()), Contains("this rank has a secret") && !Contains("sixteen bytes"));
   const TcpStoreServer open{host, 0, 3, Access{.insecure = true}};
-  CHECK_THAT(refusal(open, with_secret()), Contains("this rank has been given a secret"));
+  CHECK_THAT(refusal(open, with_secret()), Contains("this rank has a secret"));
   CHECK_THAT(refusal(open, Access{}), Contains("lets everyone join") && Contains("PDP_INSECURE=1"));
 }
 

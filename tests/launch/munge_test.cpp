@@ -167,7 +167,7 @@ TEST_CASE("Ranks join a store by munge only if they have the same munge key and 
   CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, by_munge(other)}), Contains("munge cannot decrypt"));
   Access secret = by_munge(daemon);
   secret.secret = Secret{"sixteen bytes or more"};
-  CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, secret}), Contains("has been given a secret"));
+  CHECK_THROWS_WITH((TcpStore{"127.0.0.1", server.port(), patience(), 2, 4, secret}), Contains("this rank has a secret"));
 }
 
 TEST_CASE("A missing or stopped munge daemon is an error that names munge", "[launch][munge]") {
@@ -181,8 +181,8 @@ TEST_CASE("A missing or stopped munge daemon is an error that names munge", "[la
   const std::string credential = Munge{daemon.socket()}.encode(Secret{std::string(32, 's')}, patience());
   daemon.signal(SIGSTOP);
   const auto soon = Clock::now() + std::chrono::milliseconds{300};
-  CHECK_THROWS_WITH(Munge{daemon.socket()}.decode(credential, soon), Contains("the munge daemon does not answer"));
-  CHECK_THROWS_WITH(Munge{daemon.socket()}.encode(Secret{"a"}, soon), Contains("the munge daemon does not answer"));
+  CHECK_THROWS_WITH(Munge{daemon.socket()}.decode(credential, soon), Contains("the munge daemon did not answer"));
+  CHECK_THROWS_WITH(Munge{daemon.socket()}.encode(Secret{"a"}, soon), Contains("the munge daemon did not answer"));
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{30});
 }
 

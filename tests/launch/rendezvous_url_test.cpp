@@ -34,18 +34,18 @@ TEST_CASE("RendezvousUrl::parse rejects a malformed URL with its flag, the URL a
       {"10.0.0.1:29500", "must begin with env://, tcp:// or file://"},
       {"TCP://a:1", "must begin with env://, tcp:// or file://"},
       {"env://a", "must begin with env://, tcp:// or file://"},
-      {"tcp://", "there is no host"},
-      {"tcp://:1", "there is no host"},
-      {"tcp://a", "there must be a port"},
-      {"tcp://[::1]", "there must be a port"},
-      {"tcp://[::1]1", "there must be a port"},
-      {"tcp://[::1:1", "there is no ']'"},
+      {"tcp://", "a host must follow tcp://"},
+      {"tcp://:1", "a host must follow tcp://"},
+      {"tcp://a", "a port must follow the host"},
+      {"tcp://[::1]", "a port must follow the host"},
+      {"tcp://[::1]1", "a port must follow the host"},
+      {"tcp://[::1:1", "a ']' must follow the address"},
       {"tcp://[]:1", "must hold an IPv6 address"},
       {"tcp://[a]:1", "must hold an IPv6 address"},
       {"tcp://::1:29500", "must be in brackets"},
-      {"tcp://a/b:1", "no name or address"},
-      {"tcp://user@a:1", "no name or address"},
-      {"tcp://a b:1", "no name or address"},
+      {"tcp://a/b:1", "is not the name or address"},
+      {"tcp://user@a:1", "is not the name or address"},
+      {"tcp://a b:1", "is not the name or address"},
       {"file://", "must begin with '/'"},
       {"file://shared/job", "must begin with '/'"},
       {"file:///", "not the root"},
@@ -54,7 +54,7 @@ TEST_CASE("RendezvousUrl::parse rejects a malformed URL with its flag, the URL a
   CHECK_THROWS_AS(parse(url), pdp::UsageError);
   CHECK_THROWS_WITH(parse(url), StartsWith("--rendezvous is '" + url.substr(0, 20)) && Contains(words));
   for (const std::string& letters : {std::string{"file:///a\nb"}, std::string{"file:///a\0b", 11}, std::string{"tcp://a\x1b:1"}})
-    CHECK_THROWS_WITH(parse(letters), StartsWith("--rendezvous is a URL with control characters"));
+    CHECK_THROWS_WITH(parse(letters), StartsWith("--rendezvous contains control characters"));
   for (const char* port : {"tcp://a:", "tcp://a:0", "tcp://a:65536", "tcp://a:x", "tcp://a:1/b", "tcp://a:-1"})
     CHECK_THROWS_WITH(parse(port), StartsWith("the port of --rendezvous must be"));
 }

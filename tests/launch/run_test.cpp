@@ -101,16 +101,15 @@ TEST_CASE("launch::run rejects an impossible --comm with exit code 2 and one lin
       {{"several", "sum", "--comm", "gloo"}, "--comm 'gloo': this program has shm, tcp and self\n"},
       {{"several", "sum", "--comm", "TCP", "--ranks", "2"}, "--comm 'TCP': this program has shm, tcp and self\n"},
       {{"sum", "--comm", "shm"}, "--comm 'shm': this program has tcp\n"},
-      {{"unnamed", "--comm", "shm"}, "--comm 'shm': this program has one communicator, which has no name\n"},
-      {{"several", "sum", "--comm", "thread"},
-       "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
+      {{"unnamed", "--comm", "shm"}, "--comm 'shm': this program has a single communicator without a name; omit --comm\n"},
+      {{"several", "sum", "--comm", "thread"}, "--comm thread connects threads of one process; pass --threads N to set their number\n"},
       {{"several", "sum", "--comm", "thread", "--ranks", "2"},
-       "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
-      {{"sum", "--comm", "thread"}, "--comm thread connects threads of one process, and needs --threads N, which says how many\n"},
+       "--comm thread connects threads of one process; pass --threads N to set their number\n"},
+      {{"sum", "--comm", "thread"}, "--comm thread connects threads of one process; pass --threads N to set their number\n"},
       {{"several", "sum", "--threads", "2", "--comm", "tcp"},
        "--threads 2 and --comm 'tcp' exclude each other: threads use --comm thread; leave one of the two out\n"},
       {{"several", "sum", "--comm", "self", "--ranks", "2"},
-       "--ranks: the ranks of this program's communicator live in one process; use --threads\n"},
+       "--ranks: the ranks of this program's communicator run in one process; use --threads\n"},
       {{"several", "sum", "--comm"}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
       {{"several", "sum", "--comm="}, "--comm must be followed by the name of a communicator, as in --comm tcp\n"},
   }));
@@ -147,10 +146,10 @@ TEST_CASE("A rank that fails ends the job, and its error is printed once, with i
     CHECK(one_line(ended.err));
     CHECK_THAT(ended.err, StartsWith("rank ") && EndsWith(": the file cannot be read\n"));
   }
-  SECTION("one rank throws an int, which is no std::exception") {
+  SECTION("one rank throws an int, which is not a std::exception") {
     const Ended ended = run({"throw_int", how, "4"});
     CHECK(ended.code == 1);
-    CHECK_THAT(ended.err, StartsWith("rank 2: ") && Contains("no std::exception"));
+    CHECK_THAT(ended.err, StartsWith("rank 2: ") && Contains("not a std::exception"));
   }
   SECTION("one rank throws UsageError") {
     const Ended ended = run({"throw_usage", how, "4"});
@@ -474,7 +473,7 @@ TEST_CASE("All ranks fail with the reason if one rank cannot join, long before P
     for (int rank = 0; rank < 3; ++rank) ranks.push_back(start(rank, {"several", "sum", "--comm", rank == odd ? "shm" : "tcp"}));
     for (const auto& each : ranks) {
       CHECK(each->end() == 1);
-      CHECK_THAT(each->err(), Contains("was started for") && Contains("tcp") && Contains("shm") && Contains("--comm"));
+      CHECK_THAT(each->err(), Contains("uses the communicator ") && Contains("tcp") && Contains("shm") && Contains("--comm"));
     }
   }
   SECTION("one rank has a wrong PDP_INTERFACE") {
@@ -720,8 +719,8 @@ TEST_CASE("A wrong command line or environment exits with code 2 and one line of
       {{"sum", "--ranks", "-3"}, {}, "--ranks must be"},
       {{"sum", "--ranks=many"}, {}, "'many'"},
       {{"sum", "--ranks", "2", "--threads", "2"}, {}, "exclude each other"},
-      {{"sum", "--ranks", "3"}, rank_of(0, 2, 1), "asks for 3 ranks, but this process is one of 2 ranks of a launcher"},
-      {{"sum", "--threads", "2"}, rank_of(0, 2, 1), "asks for 2 threads, but this process is one of 2 ranks of a launcher"},
+      {{"sum", "--ranks", "3"}, rank_of(0, 2, 1), "requests 3 ranks, but a launcher has started this process as one of 2 ranks"},
+      {{"sum", "--threads", "2"}, rank_of(0, 2, 1), "requests 2 threads, but a launcher has started this process as one of 2 ranks"},
       {{"sum"}, {{"RANK", "0"}}, "WORLD_SIZE is not"},
       {{"sum"}, rank_of(2, 2, 1), "RANK is 2, but WORLD_SIZE is 2"},
       {{"sum", "--ranks", "2"}, {{"PDP_TIMEOUT", "0"}}, "PDP_TIMEOUT"},

@@ -127,7 +127,7 @@ TEST_CASE("StoreSearch throws ConfigError with the limit if it has no descriptor
   REQUIRE(thrown != nullptr);
   CHECK_THROWS_AS(std::rethrow_exception(thrown), pdp::ConfigError);
   CHECK_THROWS_WITH(std::rethrow_exception(thrown),
-                    StartsWith("no connection to the job's store at 127.0.0.1, port 1: ") && Contains("Too many open files"));
+                    StartsWith("cannot connect to the job's store at 127.0.0.1, port 1: ") && Contains("Too many open files"));
 }
 
 TEST_CASE("StoreSearch throws Timeout with the ports and the last reason if no port has the store", "[launch][store]") {

@@ -138,7 +138,8 @@ TEST_CASE("Trainer::fit throws before the first step if one rank has changed its
     });
     trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
   });
-  for (const std::string& each : messages) CHECK_THAT(each, StartsWith("2.bias is not the same on all ranks") && Contains("rank 2"));
+  for (const std::string& each : messages)
+    CHECK_THAT(each, StartsWith("2.bias differs between the ranks that hold it") && Contains("rank 2"));
 }
 
 TEST_CASE("Trainer::fit names the rank that has different arguments or data, on every rank", "[train][agreement]") {

@@ -298,8 +298,8 @@ TEST_CASE("Trainer::check_parameters throws on every rank and names a parameter 
     REQUIRE(messages.size() == (is_found ? static_cast<std::size_t>(size) : 0));
     for (const std::string& message : messages)
       CHECK(message ==
-            pdp::text(name, " is not the same on all ranks that hold it: rank ", changed == 0 ? 1 : changed,
-                      " has other values than rank 0; look for code that changes parameters on one rank alone, between steps or from "
+            pdp::text(name, " differs between the ranks that hold it: rank ", changed == 0 ? 1 : changed,
+                      " has other values than rank 0; look for code that changes parameters on one rank only, between steps or from "
                       "a file"));
   };
   for (const int size : {2, 3})
@@ -443,7 +443,7 @@ TEST_CASE("Trainer rejects invalid options, datasets and batches, and says what 
       trainer.step(std::vector<float>(30), std::vector<std::int32_t>(5));
     });
     CHECK(error.is<pdp::ShapeError>());
-    CHECK_THAT(error.what(), Contains("a batch of 5 rows was given, but there is memory for at most 4"));
+    CHECK_THAT(error.what(), Contains("the batch has 5 rows, but there is memory for at most 4"));
   }
 }
 

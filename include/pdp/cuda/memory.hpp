@@ -58,7 +58,7 @@ class Memory {
  private:
   static std::size_t bytes_of(Index elements) {
     if (elements < 0 || elements > std::numeric_limits<Index>::max() / as_index(sizeof(T)))
-      throw ShapeError{text("GPU memory cannot have ", elements, " elements")};
+      throw ShapeError{text("cannot allocate GPU memory for ", elements, " elements")};
     return as_size(elements) * sizeof(T);
   }
 

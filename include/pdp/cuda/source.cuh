@@ -58,9 +58,9 @@ inline void check_device(const DeviceOptions& options) {
   if (!has_no_code) throw DeviceError{text(begin, ": ", cudaGetErrorString(result))};
   cudaDeviceProp properties{};
   check("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, options.index));
-  throw ConfigError{text(
-      begin, " (", properties.name, ", compute capability ", properties.major, ".", properties.minor,
-      "): this program has no code for it; build it with a CMAKE_CUDA_ARCHITECTURES that has it, such as native, or take a newer GPU")};
+  throw ConfigError{
+      text(begin, " (", properties.name, ", compute capability ", properties.major, ".", properties.minor,
+           "): this program has no code for it; compile it for this GPU (CMAKE_CUDA_ARCHITECTURES=native) or use a newer GPU")};
 }
 
 int devices() { return count_devices("cannot compute on a GPU", "compute on the CPU"); }

@@ -60,9 +60,9 @@ void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Pl
     calls.all_gather(std::span<const std::int64_t>{&own[t], 1}, std::span{by_rank});
     const auto first = std::ranges::find_if(by_rank, [](std::int64_t hash) { return hash != largest; });
     const auto other = std::find_if(first, by_rank.end(), [&](std::int64_t hash) { return hash != largest && hash != *first; });
-    throw ParametersDiffer{text(tensors[t].first, " is not the same on all ranks that hold it: rank ", other - by_rank.begin(),
+    throw ParametersDiffer{text(tensors[t].first, " differs between the ranks that hold it: rank ", other - by_rank.begin(),
                                 " has other values than rank ", first - by_rank.begin(),
-                                "; look for code that changes parameters on one rank alone, between steps or from a file")};
+                                "; look for code that changes parameters on one rank only, between steps or from a file")};
   }
 }
 

@@ -85,7 +85,7 @@ class Engine {
     if constexpr (comm::HasDeviceBuffers<C>)
       if (world.device() != device.index())
         throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
-                               device.index(), "; make both for the same one")};
+                               device.index(), "; create both for the same GPU")};
   }
   /// Returns the plan that the engine executes: the plan that it was given, or in_common_memory() of it if the ranks see each other's
   /// memory.

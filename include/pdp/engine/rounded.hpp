@@ -54,7 +54,7 @@ class RoundedGradients {
 
 template <comm::Communicator C, class D, class T, class Reduced>
 RoundedGradients<C, D, T, Reduced>::RoundedGradients(Stage& stage, const plan::Plan& plan, const Groups<C>& groups) {
-  static_assert(sizeof(Reduced) == sizeof(BFloat16), "places are as long as plan::layout says");
+  static_assert(sizeof(Reduced) == sizeof(BFloat16), "the elements have the size that plan::layout assumes");
   const plan::Layout layout = plan::layout(plan, stage.outline());
   places_ = layout.rounded_place;
   std::vector<typename Lent::Need> needs(layout.rounded.size());  // [place]

@@ -110,7 +110,7 @@ template <class Comm>
   } else {
     if (place.size > 1)
       throw UsageError{text("a job of ", place.size,
-                            " processes was started, but the ranks of this program's communicator live in one process; use --threads")};
+                            " processes was started, but the ranks of this program's communicator run in one process; use --threads")};
     if constexpr (std::default_initializable<Comm>)
       return Comm{};
     else

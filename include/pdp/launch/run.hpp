@@ -126,9 +126,9 @@ int run_process(const Options& options, const Start& start, const Report& report
 /// A warning for ranks that are threads. Each thread starts on cores of its own, but OpenMP binds it again when it first computes in
 /// parallel.
 inline constexpr const char* threads_are_bound =
-    "OpenMP binds threads to cores here (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY or KMP_AFFINITY), those of each rank from the first "
-    "core on: ranks that are threads may share cores while others are free, and run slower. Unset these variables, or use --ranks, whose "
-    "processes get cores of their own";
+    "OpenMP binds the threads of every rank to the same cores, beginning with the first (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY or "
+    "KMP_AFFINITY). Ranks that are threads may therefore share cores while others are free, and run slower. Unset these variables, or use "
+    "--ranks, whose processes get cores of their own";
 
 /// A rank that is a thread and not yet connected to the others. Its conversion to Comm connects it.
 template <class Comm>
@@ -203,10 +203,10 @@ template <class... Comms>
       return {};
   };
   const std::string_view launcher = std::array{launcher_of(std::type_identity<Comms>{})...}[start.comm];
-  if (launcher.empty()) throw UsageError{"--ranks: the ranks of this program's communicator live in one process; use --threads"};
+  if (launcher.empty()) throw UsageError{"--ranks: the ranks of this program's communicator run in one process; use --threads"};
   const std::string_view name = std::array{comm::traits_of<Comms>.name...}[start.comm];
-  throw UsageError{text("--ranks ", ranks, ": a program cannot start the ranks of ", name, " itself; start it by ", launcher, " -n ", ranks,
-                        ", without --ranks")};
+  throw UsageError{text("--ranks ", ranks, ": a program cannot start the ranks of ", name, " itself; start it with ", launcher, " -n ",
+                        ranks, ", without --ranks")};
 }
 
 }  // namespace detail

@@ -86,7 +86,7 @@ std::function<C(int)> new_world(int size, comm::TimePoint until) {
     return [store, size, until](int rank) { return C::connect(*store, rank, size, until); };
   } else {
     static_assert(std::default_initializable<C>, "pdp: a communicator under test has world(), connect(), or is a world of one rank");
-    if (size != 1) throw ConfigError{text("this communicator is for one rank, but a world of ", size, " ranks was requested")};
+    if (size != 1) throw ConfigError{text("this communicator is for one rank, but ", size, " were requested")};
     return [](int) { return C{}; };
   }
 }

@@ -38,8 +38,8 @@ template <class T, class Operation>
 void reduce(int device, Stream stream, std::span<const std::byte* const> sources, std::span<std::byte* const> destinations, Index count,
             int divisor) {
   if (sources.empty() || sources.size() > most_sources || destinations.size() > most_sources)
-    throw ConfigError{text("a reduction on a GPU takes 1 to ", most_sources, " sources and as many destinations; found ", sources.size(),
-                           " and ", destinations.size())};
+    throw ConfigError{text("a reduction on a GPU needs 1 to ", most_sources, " sources and at most ", most_sources, " destinations; found ",
+                           sources.size(), " and ", destinations.size())};
   if (count == 0) return;
   kernel::Places<const Stored<T>> from{};
   for (const std::byte* const each : sources) from.at[from.count++] = reinterpret_cast<const Stored<T>*>(each);

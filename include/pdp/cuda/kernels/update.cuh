@@ -71,7 +71,7 @@ template <std::size_t Fields, class Rule, class Copied>
 void update(const Device& device, const Rule& rule, const StepNumbers* numbers, std::span<float> parameters,
             std::span<const float* const> gradients, std::span<float> state, Copied* const* copies, std::size_t copy_count) {
   if (gradients.size() > most_gradients || copy_count > most_gradients)
-    throw ConfigError{text("an update on a GPU takes the gradients of at most ", most_gradients, " ranks, and makes as many copies; found ",
+    throw ConfigError{text("an update on a GPU accepts at most ", most_gradients, " gradients and ", most_gradients, " copies; found ",
                            gradients.size(), " gradients and ", copy_count, " copies")};
   const auto count = static_cast<Index>(parameters.size());
   if (count == 0) return;

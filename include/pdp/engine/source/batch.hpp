@@ -10,9 +10,9 @@ namespace pdp::engine {
 
 PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {
   if (rows > limit)
-    throw ShapeError{text("a batch of ", rows, " rows was given, but there is memory for at most ", limit,
+    throw ShapeError{text("the batch has ", rows, " rows, but there is memory for at most ", limit,
                           "; raise the trainer's global_batch, or split the batch")};
-  if (rows > 0 && cols != width) throw ShapeError{text("samples of ", cols, " values were given, but the model takes ", width)};
+  if (rows > 0 && cols != width) throw ShapeError{text("the samples have ", cols, " values, but the model expects ", width)};
 }
 
 PDP_INLINE void check_targets(Index rows, Index elements, Index width) {

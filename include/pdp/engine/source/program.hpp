@@ -43,8 +43,8 @@ PDP_INLINE bool takes_norm(const plan::Instructions& list) {
 }
 
 PDP_INLINE void ranks_are_at_different_units(const plan::Instruction& i) {
-  throw PlanError{text(describe(i), ": the ranks of the group are at different units, or order them differently; give the units of ",
-                       "all ranks, and their collectives, the same order")};
+  throw PlanError{text(describe(i), ": the ranks of the group are at different units, or order them differently; order the units ",
+                       "and their collectives in the same way on all ranks")};
 }
 
 }  // namespace pdp::engine

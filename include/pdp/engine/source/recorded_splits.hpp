@@ -20,8 +20,8 @@ PDP_INLINE bool RecordedSplits::admit(std::span<const Index> split, Index own_ro
   if (found != known_.end()) {
     if (found->own_rows == own_rows) return true;
     throw ConfigError{text("rank ", rank, " has ", own_rows, " of ", split.front(), " rows, but had ", found->own_rows,
-                           " when such a step was recorded, and the other ranks cannot know that the shares have changed; let the ranks "
-                           "count their rows (global_rows = 0), or make the device with graphs = false")};
+                           " when such a step was recorded, and the other ranks cannot detect this change; let the ranks "
+                           "count their rows (global_rows = 0), or create the device with graphs = false")};
   }
   if (known_.size() == most) return false;
   known_.push_back({{split.begin(), split.end()}, own_rows});

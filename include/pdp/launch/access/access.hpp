@@ -64,7 +64,7 @@ inline comm::Secret read_secret(const std::string& path) {
   if (!file || ::fstat(file.get(), &about) != 0)
     refuse("cannot be read: ", std::strerror(errno),
            "; it must be a file that holds the job's secret, on every host: ", how_to_make_a_secret);
-  if (!S_ISREG(about.st_mode)) refuse("is no file");
+  if (!S_ISREG(about.st_mode)) refuse("is not a regular file");
   if (about.st_uid != ::geteuid())
     refuse("belongs to user id ", about.st_uid, ", but this process runs as ", ::geteuid(), "; its owner could join the job");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) refuse("can be read or written by other users; make it your own (chmod 600)");

@@ -127,7 +127,7 @@ class Munge {
     [[nodiscard]] void* get() const { return context_; }
     template <class Value>
     void set(Option option, Value value) const {
-      if (const int error = library_.set(context_, as_int(option), value); error != 0) fail("does not take an option", error);
+      if (const int error = library_.set(context_, as_int(option), value); error != 0) fail("rejects an option", error);
     }
     [[noreturn]] void fail(const char* what, int error) const {
       const char* words = library_.context_error(context_);
@@ -140,7 +140,8 @@ class Munge {
   };
 
   static constexpr const char* ways_out =
-      "; see that munged runs on every host (PDP_MUNGE_SOCKET names another socket), or give all ranks one secret (PDP_SECRET_FILE)";
+      "; make sure that munged runs on every host (PDP_MUNGE_SOCKET selects another socket), or set the same secret on all ranks "
+      "(PDP_SECRET_FILE)";
 
   struct Call {
     std::mutex mutex;
@@ -169,7 +170,7 @@ class Munge {
     });
     std::unique_lock lock{call->mutex};
     if (!comm::wait_until(call->over, lock, deadline, [&] { return call->bytes.has_value(); }))
-      throw ConfigError{text("the munge daemon does not answer before the deadline for the start (PDP_TIMEOUT)", ways_out)};
+      throw ConfigError{text("the munge daemon did not answer before the deadline for the start (PDP_TIMEOUT)", ways_out)};
     if (!call->trouble.empty()) throw ConfigError{call->trouble};
     return *call->bytes;
   }

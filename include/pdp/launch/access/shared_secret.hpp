@@ -49,9 +49,10 @@ class SharedSecret {
       throw ConfigError{"the host of the job's store sent a malformed location of its secret; do all ranks run the same build?"};
     const std::string path = text("/proc/", process, "/fd/", number);
     const auto refuse = [&](std::string_view why) {
-      throw ConfigError{text("the secret of this job cannot be read from the process that hosts its store (", path, "): ", why,
-                             "; the ranks must be processes of one user on one host, and see each other there, or all be given one secret "
-                             "(PDP_SECRET_FILE)")};
+      throw ConfigError{
+          text("the secret of this job cannot be read from the process that hosts its store (", path, "): ", why,
+               "; the ranks must run as one user on one host and see each other's processes there, or all have the same secret "
+               "(PDP_SECRET_FILE)")};
     };
     // A stranger may name any file, and opening a file for reading may have side effects. Opening it with O_PATH has none, and suffices to
     // check the file first.

@@ -26,13 +26,13 @@ inline Grounds choose_grounds(const Access& access, const Address& store) {
   if (!access.munge_socket.empty()) return Grounds::munge;
   if (access.together || store.loopback()) return Grounds::this_host;
   if (access.slurm) return Grounds::munge;
-  throw UsageError{
-      text("the job's store is at ", store.number(),
-           ", which other hosts can reach, and nothing authenticates the ranks of this job. "
-           "Either set PDP_SECRET_FILE on all ranks to a file with the same random bytes on all hosts, which only you can read, ",
-           detail::how_to_make_a_secret,
-           "; or start the job by Slurm, with munge to authenticate its ranks (elsewhere PDP_MUNGE_SOCKET names its socket); or set "
-           "PDP_INSECURE=1 if anyone who reaches this host may join the job")};
+  throw UsageError{text(
+      "the job's store is at ", store.number(),
+      ", which other hosts can reach, and nothing authenticates the ranks of this job. "
+      "Either set PDP_SECRET_FILE on all ranks to a file with the same random bytes on all hosts, which only you can read, ",
+      detail::how_to_make_a_secret,
+      "; or start the job with Slurm and let munge authenticate its ranks (without Slurm, set PDP_MUNGE_SOCKET to munge's socket); or set "
+      "PDP_INSECURE=1 if anyone who reaches this host may join the job")};
 }
 
 /// Returns a random secret of 32 bytes.
@@ -60,7 +60,7 @@ class Voucher {
       credential_ = shared_.emplace(membership_.secret).place();
     } else {
       credential_ = Munge{access.munge_socket}.encode(membership_.secret, deadline);
-      if (credential_.size() >= sizeof(comm::handshake::Credential)) throw ConfigError{"munge makes credentials that are too long for pdp"};
+      if (credential_.size() >= sizeof(comm::handshake::Credential)) throw ConfigError{"munge's credentials are longer than pdp supports"};
     }
   }
 
@@ -83,8 +83,8 @@ inline comm::Secret obtain_secret(const Access& access, Grounds grounds, std::st
                                   comm::TimePoint deadline) {
   const std::size_t size = 32;
   if (access.secret && grounds != Grounds::secret)
-    throw ConfigError{text("this rank has been given a secret (PDP_SECRET_FILE or PDP_SECRET), but ", store,
-                           " does not ask for one; its host and all ranks must be given the same one")};
+    throw ConfigError{text("this rank has a secret (PDP_SECRET_FILE or PDP_SECRET), but ", store,
+                           " does not require one; set the same secret on its host and on all ranks")};
   switch (grounds) {
     case Grounds::secret:
       if (!access.secret)

@@ -63,7 +63,7 @@ inline std::vector<Address> resolve(const std::string& host, std::uint16_t port,
   std::vector<Address> addresses;
   if (later != nullptr) *later = error == EAI_AGAIN;
   if (error != 0) {
-    why = text("the name is not known (", ::gai_strerror(error), ")");
+    why = text("this host cannot resolve the name (", ::gai_strerror(error), ")");
     return addresses;
   }
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {

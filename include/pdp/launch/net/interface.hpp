@@ -71,7 +71,7 @@ inline Address address_of_interface(std::string_view wanted, std::span<const Int
           return each.address;
   }
   throw UsageError{text("PDP_INTERFACE is ", in_quotes(wanted),
-                        ", but this machine has no interface of that name or address that is up; it has ", describe(interfaces))};
+                        ", but no interface with that name or address is up on this machine; it has ", describe(interfaces))};
 }
 
 /// Returns the local address from which this machine sends on its default route. Without such a route, returns the first address that is

@@ -83,7 +83,7 @@ inline std::vector<Address> find_node(const Variables& variable, const JobPlace&
     addresses = resolve(store, place.master_port, why, &later);
   }
   if (addresses.empty())
-    throw UsageError{text("rank 0 is on the node ", in_quotes(store), " of Slurm, but on this host ", why, ", and Slurm tells ",
+    throw UsageError{text("rank 0 runs on Slurm's node ", in_quotes(store), ", but ", why, ", and Slurm gives ",
                           told ? text("the address ", in_quotes(*told)) : "no address", " for it (scontrol show node ", in_quotes(store),
                           "); set MASTER_ADDR to the address of that node, the same for all ranks")};
   return addresses;

@@ -218,7 +218,7 @@ class Launcher {
     const std::string_view name = signal_name(signal);
     std::string words = text("killed by signal ", signal);
     if (!name.empty()) words += text(" (", name, ")");
-    if (signal == SIGKILL) words += "; unless that was intended, the machine has run out of memory";
+    if (signal == SIGKILL) words += "; if that was not intended, the machine may have run out of memory";
     return words;
   }
 

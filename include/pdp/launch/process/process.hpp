@@ -85,17 +85,18 @@ struct Process {
 inline Process start(Command command, const sigset_t& mask, const struct sigaction& on_child,
                      const std::optional<Cores>& cores = std::nullopt) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw ConfigError{text("no pipe for another process: ", comm::describe_system_error(errno))};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    throw ConfigError{text("cannot create a pipe to another process: ", comm::describe_system_error(errno))};
   comm::Descriptor read_end{ends[0]};
   const comm::Descriptor write_end{ends[1]};
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   const pid_t launcher = ::getpid();
   command.set(Report::variable, text(write_end.get(), ':', launcher));
   const std::vector<char*> arguments = command.arguments(), environment = command.environment();
-  constexpr std::string_view failed = "Ethe system could not run this program once more (execve failed)";
+  constexpr std::string_view failed = "Ecannot run this program again (execve failed)";
 
   const pid_t id = ::fork();
-  if (id < 0) throw ConfigError{text("the system could not start another process: ", comm::describe_system_error(errno))};
+  if (id < 0) throw ConfigError{text("cannot start another process: ", comm::describe_system_error(errno))};
   if (id == 0) {
     // Other threads may have held locks at the fork, so only plain system calls are safe from here to exec.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

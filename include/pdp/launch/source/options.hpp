@@ -32,21 +32,22 @@ PDP_INLINE void Options::check() const {
   if (ranks && threads)
     throw UsageError{text("--ranks ", *ranks, " and --threads ", *threads, " exclude each other: ranks are processes or threads")};
   if (ranks && (nodes > 1 || processes_per_node))
-    throw UsageError{
-        text("--ranks ", *ranks, " starts all ranks on this machine, and excludes a number of machines or of processes on each")};
+    throw UsageError{text("--ranks ", *ranks,
+                          " starts all ranks on this machine, and cannot be combined with a number of machines or of processes on each")};
   if (threads && (nodes > 1 || processes_per_node))
     throw UsageError{
-        text("--threads ", *threads, " makes all ranks threads of one process, and excludes a number of machines or of processes on each")};
+        text("--threads ", *threads,
+             " makes all ranks threads of one process, and cannot be combined with a number of machines or of processes on each")};
   if (node_rank < 0 || node_rank >= nodes)
     throw UsageError{text("this machine's number is ", node_rank, ", but there are ", nodes,
                           " machines; they count from 0, so the largest is ", nodes - 1)};
   const bool placed = !rendezvous.empty() && RendezvousUrl::parse("--rendezvous", rendezvous).kind != RendezvousUrl::Kind::environment;
   if (placed && threads)
-    throw UsageError{
-        text("--threads ", *threads, " makes all ranks threads of one process, which need no --rendezvous ", in_quotes(rendezvous))};
+    throw UsageError{text("--threads ", *threads, " makes all ranks threads of one process, and cannot be combined with --rendezvous ",
+                          in_quotes(rendezvous))};
   if (nodes == 1) return;
   if (nodes > most_ranks / *local_processes())
-    throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each are more than ", most_ranks, " ranks")};
+    throw UsageError{text(nodes, " machines with ", *local_processes(), " processes each exceed the maximum of ", most_ranks, " ranks")};
   if (placed && !address.empty())
     throw UsageError{text("--rendezvous ", in_quotes(rendezvous), " and the address ", in_quotes(address),
                           " of machine 0 exclude each other: both set the rendezvous; leave one of the two out")};
@@ -54,7 +55,7 @@ PDP_INLINE void Options::check() const {
   if (address.empty()) throw UsageError{text("a job on ", nodes, " machines needs the address of machine 0, the same on all of them")};
   check_host("the address of machine 0", address);
   if (port < 1 || port > 65535)
-    throw UsageError{text("a job on ", nodes, " machines needs a port that is free at ", address, ", from 1 to 65535; found ", port)};
+    throw UsageError{text("a job on ", nodes, " machines needs a free port at ", address, ", from 1 to 65535; found ", port)};
 }
 
 PDP_INLINE Options Options::from(int argc, const char* const* argv) {

@@ -193,8 +193,8 @@ PDP_INLINE void Rendezvous::agree_on(std::string_view communicator) {
   } catch (const ConfigError&) {
     const std::optional<std::string> other = view.get(key);
     if (!other || *other == communicator) throw;
-    throw ConfigError{text("rank ", ends_->rank, " was started for ", communicator, ", but other ranks of this job for ", in_quotes(*other),
-                           "; give all ranks the same --comm, and the same program")};
+    throw ConfigError{text("rank ", ends_->rank, " uses the communicator ", communicator, ", but other ranks of this job use ",
+                           in_quotes(*other), "; start all ranks with the same program and the same --comm")};
   }
 }
 
@@ -204,9 +204,9 @@ PDP_INLINE void Rendezvous::warn_of_shared_cores() {
   if (!own) return;
   if (count_ranks_on(*own, store()) != CPU_COUNT(&*own) + 1) return;
   const std::string line =
-      text("rank ", ends_->rank, ": OpenMP has bound this rank to core ", describe(*own),
-           ", and other ranks of this machine too, though it may use ", describe(all_of(places)),
-           ": they share that core and run slower. Unset OMP_PROC_BIND (and GOMP_CPU_AFFINITY or KMP_AFFINITY), or "
+      text("rank ", ends_->rank, ": OpenMP has bound this rank and others of this machine to core ", describe(*own), ", although ",
+           describe(all_of(places)),
+           " are available; they share it and run slower. Unset OMP_PROC_BIND (and GOMP_CPU_AFFINITY or KMP_AFFINITY), or "
            "let the launcher give each rank its own cores (srun --cpu-bind=cores, mpirun --bind-to core, --ranks of this program)\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -64,7 +64,7 @@ class BasicFileStore {
     std::error_code ignored;
     if (folder_.has_parent_path()) std::filesystem::create_directories(folder_.parent_path(), ignored);
     const auto refuse = [&](std::string_view why) {
-      throw ConfigError{text("the job's store cannot be at ", folder_.string(), ": ", why)};
+      throw ConfigError{text("cannot use ", folder_.string(), " for the job's store: ", why)};
     };
     struct stat about {};
     const int error = repeat(until(), [&] {

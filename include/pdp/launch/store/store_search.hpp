@@ -55,9 +55,8 @@ class StoreSearch {
     }
     std::string list;
     for (const std::uint16_t port : ports_) list += text(list.empty() ? "" : ", ", port);
-    throw Timeout{text("the job's store was not found at ", host_, " before the deadline for the start (PDP_TIMEOUT), at any of the ports ",
-                       list, ", of which rank 0 takes the first that is free: ", heard_.empty() ? why_ : heard_,
-                       "; is rank 0 running there?")};
+    throw Timeout{text("the job's store was not found at ", host_, " before the deadline for the start (PDP_TIMEOUT), on any of the ports ",
+                       list, " (rank 0 uses the first that is free): ", heard_.empty() ? why_ : heard_, "; is rank 0 running there?")};
   }
 
  private:
@@ -90,7 +89,7 @@ class StoreSearch {
     if (const int error = errno; !connects) {
       if (!socket && comm::is_shortage(error) && std::ranges::all_of(doors_, [](const Door& each) { return !each.socket; }))
         throw ConfigError{
-            text("no connection to the job's store at ", host_, ", port ", door.address.port(), ": ", comm::describe_system_error(error))};
+            text("cannot connect to the job's store at ", host_, ", port ", door.address.port(), ": ", comm::describe_system_error(error))};
       why_ = text(door.address.number(), ", port ", door.address.port(), ": ", std::strerror(error));
       return;
     }
@@ -131,7 +130,8 @@ class StoreSearch {
       const int error = read < 0 ? errno : 0;
       if (error == EAGAIN || error == EINTR) return false;
       if (read <= 0) {
-        why_ = text(door.address.number(), ", port ", door.address.port(), ": ", read == 0 ? "hangs up" : std::strerror(error));
+        why_ = text(door.address.number(), ", port ", door.address.port(), ": ",
+                    read == 0 ? "the connection was closed" : std::strerror(error));
         door.socket.close();
         return false;
       }

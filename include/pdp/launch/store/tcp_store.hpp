@@ -112,8 +112,8 @@ class TcpStore {
 
   static void check_size(std::string_view key, std::string_view value) {
     if (key.size() > StoreMessage::longest_key || value.size() > StoreMessage::longest_value)
-      throw ConfigError{text("the job's store takes keys of up to ", StoreMessage::longest_key, " and values of up to ",
-                             StoreMessage::longest_value, " bytes; '", key, "' has ", key.size(), " and ", value.size())};
+      throw ConfigError{text("the job's store accepts keys of at most ", StoreMessage::longest_key, " and values of at most ",
+                             StoreMessage::longest_value, " bytes; '", key, "' has ", key.size(), ", and its value has ", value.size())};
   }
   [[nodiscard]] ConfigError full() const { return ConfigError{text("the job's store at ", place(), " is full")}; }
 
@@ -129,7 +129,7 @@ class TcpStore {
       if (!socket_) {
         const int error = errno;
         if (comm::is_shortage(error))
-          throw ConfigError{text("no connection to the job's store at ", place(), ": ", comm::describe_system_error(error))};
+          throw ConfigError{text("cannot connect to the job's store at ", place(), ": ", comm::describe_system_error(error))};
         why = text(address.number(), ": ", std::strerror(error));
         continue;
       }
@@ -179,7 +179,7 @@ class TcpStore {
       why = text("the server at ", place(), " sends nothing: it is not a pdp store, or is stopped or too busy");
       return false;
     } catch (const CommunicationError&) {
-      why = text("the server at ", place(), " disconnects: it is not a pdp store, or is too busy");
+      why = text("the server at ", place(), " closed the connection: it is not a pdp store, or is too busy");
       return false;
     } catch (const ConfigError&) {
       // If the process that hosts the store has ended, its secret cannot be read any more.

@@ -45,7 +45,7 @@ PDP_INLINE void GradientPolicy::check(const LossScaling& scaling) const {
   if (non_finite == NonFinite::stop)
     throw ConfigError{
         "a model in float16 has gradients that are not finite whenever its losses are scaled too much, and NonFinite::stop would end the "
-        "training then; take NonFinite::skip, or compute in bfloat16"};
+        "training then; use NonFinite::skip, or compute in bfloat16"};
   const auto is_positive = [](double number) { return is_finite(number) && number > 0; };
   if (!is_positive(scaling.initial) || !is_finite(scaling.growth) || scaling.growth < 1 || !is_positive(scaling.backoff) ||
       scaling.backoff >= 1 || scaling.interval < 1) {

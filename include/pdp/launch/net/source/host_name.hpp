@@ -37,9 +37,9 @@ PDP_INLINE std::optional<std::uint32_t> parse_ipv4(const std::string& host) {
 /// Returns why no machine can have this IPv4 address; empty if one can.
 PDP_INLINE std::string_view why_no_host(std::uint32_t address) {
   if (address == INADDR_ANY) return "which is the wildcard address";
-  if (address >> 24 == 0) return "which is no machine's address (0.0.0.0/8 means this network)";
+  if (address >> 24 == 0) return "which cannot be a machine's address (0.0.0.0/8 means this network)";
   if (address >> 28 == 0xe || address == INADDR_BROADCAST) return "which is a multicast or broadcast address";
-  if (address >> 28 == 0xf) return "which is no machine's address (240.0.0.0/4 is reserved)";
+  if (address >> 28 == 0xf) return "which cannot be a machine's address (240.0.0.0/4 is reserved)";
   return {};
 }
 
@@ -58,7 +58,8 @@ PDP_INLINE bool is_scope(const std::string& scope, bool of_link) {
 PDP_INLINE std::string_view why_no_host6(const std::string& host) {
   const std::size_t percent = std::min(host.find('%'), host.size());
   in6_addr number{};
-  if (::inet_pton(AF_INET6, host.substr(0, percent).c_str(), &number) != 1) return "which is no IPv6 address, and a host name has no ':'";
+  if (::inet_pton(AF_INET6, host.substr(0, percent).c_str(), &number) != 1)
+    return "which is not an IPv6 address, and host names cannot contain ':'";
   if (IN6_IS_ADDR_UNSPECIFIED(&number)) return "which is the wildcard address";
   if (IN6_IS_ADDR_MULTICAST(&number)) return "which is a multicast address";
   if (IN6_IS_ADDR_V4MAPPED(&number)) {
@@ -96,20 +97,20 @@ PDP_INLINE void check_host(std::string_view given_for, const std::string& host) 
   }
   constexpr std::size_t longest_name = 253, longest_label = 63;
   const std::string_view name = std::string_view{host}.substr(0, host.ends_with('.') ? host.size() - 1 : host.size());
-  if (name.empty() || name.size() > longest_name) refuse("which is no host name: one has 1 to 253 characters");
+  if (name.empty() || name.size() > longest_name) refuse("which is not a host name: host names have 1 to 253 characters");
   std::string_view label;
   for (std::size_t begin = 0; begin <= name.size(); begin += label.size() + 1) {
     label = name.substr(begin, name.find('.', begin) - begin);
-    if (label.empty() || label.size() > longest_label) refuse("which is no host name: each part of one has 1 to 63 characters");
+    if (label.empty() || label.size() > longest_label) refuse("which is not a host name: each part of a host name has 1 to 63 characters");
     const auto in_name = [](char letter) {
       return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') || letter == '-' ||
              letter == '_';
     };
-    if (!std::ranges::all_of(label, in_name)) refuse("which has a character that host names and addresses cannot have");
+    if (!std::ranges::all_of(label, in_name)) refuse("which contains a character that is not allowed in host names and addresses");
   }
   // No top-level domain is a number (RFC 3696), so this was meant as an address.
   if (std::ranges::all_of(label, [](char letter) { return letter >= '0' && letter <= '9'; }))
-    refuse("which is no IPv4 address: that is four numbers from 0 to 255");
+    refuse("which is not an IPv4 address: those have four numbers from 0 to 255");
 }
 
 }  // namespace pdp::launch

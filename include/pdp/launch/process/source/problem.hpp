@@ -38,7 +38,7 @@ PDP_INLINE Problem Problem::current() noexcept {
     } catch (const std::exception& error) {
       return {Kind::root, error.what()};
     } catch (...) {
-      return {Kind::root, "an object that is no std::exception was thrown"};
+      return {Kind::root, "an object that is not a std::exception was thrown"};
     }
   } catch (...) {
     return {};  // no memory for the message

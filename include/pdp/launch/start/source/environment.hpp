@@ -48,7 +48,7 @@ PDP_INLINE comm::Duration JobPlace::timeout_from(const Variables& variable) {
 }
 
 PDP_INLINE comm::Duration JobPlace::heartbeat_from(const Variables& variable) {
-  return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may be silent", "from 1 to 100000000, or 0 for ever",
+  return detail::seconds_from(variable, "PDP_HEARTBEAT", "for which a rank may be silent", "from 1 to 100000000, or 0 for no limit",
                               [](double seconds) { return seconds == 0 || seconds >= 1; })
       .value_or(JobPlace{}.heartbeat);
 }
@@ -123,7 +123,7 @@ PDP_INLINE JobPlace JobPlace::from(const Variables& variable, std::string_view r
     }
     if (meeting.kind != RendezvousUrl::Kind::environment)
       throw UsageError{text(rendezvous.empty() ? "PDP_RENDEZVOUS is set" : "--rendezvous is given",
-                            ", but RANK and WORLD_SIZE are not; set them, as the rendezvous assigns no ranks")};
+                            ", but RANK and WORLD_SIZE are not; set them, since a rendezvous does not assign ranks")};
     if (has_store) refuse_rank_without_size(variable);
     return place;
   }
@@ -144,7 +144,7 @@ PDP_INLINE JobPlace JobPlace::from(const Variables& variable, std::string_view r
   if (local_rank != nullptr) place.local_rank = parse_number(local_name, local_rank, 0, most_ranks);
   if (place.local_rank && *place.local_rank >= place.size)
     throw UsageError{text(local_name, " is ", *place.local_rank, ", but ", starter->size, " is ", place.size,
-                          "; a machine cannot hold more ranks than there are")};
+                          "; it counts from 0, so the largest is ", place.size - 1)};
   if (place.size == 1 || !has_store) return place;
 
   if (meeting.kind == RendezvousUrl::Kind::file) {

@@ -211,9 +211,10 @@ PDP_INLINE Starter starter_of(const LauncherVariables& launcher, const Variables
                 const std::string job = job_of(launcher, from);
                 if (job.empty()) {
                   throw UsageError{text(name_of(from, launcher.size), " is ", size, ", but MASTER_PORT is not set, and ",
-                                        launcher.job.front() != nullptr ? text(launcher.job.front(), " is not set either, which would name")
-                                                                        : "nothing else names",
-                                        " this job; set MASTER_PORT to a free port, the same for all ranks")};
+                                        launcher.job.front() != nullptr
+                                            ? text(launcher.job.front(), ", which would name this job, is not set either")
+                                            : "nothing else names this job",
+                                        "; set MASTER_PORT to a free port, the same for all ranks")};
                 }
                 return ports_of_job(job);
               },
@@ -278,7 +279,7 @@ PDP_INLINE void refuse_rank_without_size(const Variables& variable) {
   if (const char* missing = detail::missing_of_slurm(variable)) {
     throw UsageError{text("SLURM_PROCID is ", in_quotes(variable("SLURM_PROCID")),
                           ", so srun seems to have started this process as one of several ranks, but ", missing,
-                          variable(missing) == nullptr ? " is not set" : " names no step of srun",
+                          variable(missing) == nullptr ? " is not set" : " does not name a step of srun",
                           "; pass all SLURM_* variables on, also into a container, or ", wish,
                           "SLURM_PROCID if this process is the only one")};
   }

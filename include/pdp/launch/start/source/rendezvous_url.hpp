@@ -20,7 +20,7 @@ namespace pdp::launch {
 PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string_view url) {
   // The URL is used in messages, in file names and as a C string.
   if (std::ranges::any_of(url, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == 127; }))
-    throw UsageError{text(name, " is a URL with control characters in it, such as the end of a line; it must have none")};
+    throw UsageError{text(name, " contains control characters, such as a line break; remove them")};
   const auto refuse = [&](const auto&... why) { throw UsageError{text(name, " is ", in_quotes(url), ": ", why...)}; };
   if (url.size() > longest) refuse("it must have at most ", longest, " characters");
   if (url == "env://") return {};
@@ -38,7 +38,7 @@ PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string
   std::string_view host, rest = url.substr(tcp.size());
   if (rest.starts_with('[')) {
     const std::size_t end = rest.find(']');
-    if (end == std::string_view::npos) refuse("there is no ']' after the address");
+    if (end == std::string_view::npos) refuse("a ']' must follow the address");
     host = rest.substr(1, end - 1);
     rest.remove_prefix(end + 1);
     if (host.find(':') == std::string_view::npos) refuse("the brackets must hold an IPv6 address, as in tcp://[fd00::1]:29500");
@@ -47,10 +47,10 @@ PDP_INLINE RendezvousUrl RendezvousUrl::parse(std::string_view name, std::string
     rest.remove_prefix(host.size());
     if (std::ranges::count(rest, ':') > 1) refuse("an IPv6 address must be in brackets, as in tcp://[fd00::1]:29500");
   }
-  if (host.empty()) refuse("there is no host, as in tcp://10.0.0.1:29500");
-  if (host.find_first_of("/@?#[] ") != std::string_view::npos) refuse(in_quotes(host), " is no name or address of a host");
+  if (host.empty()) refuse("a host must follow tcp://, as in tcp://10.0.0.1:29500");
+  if (host.find_first_of("/@?#[] ") != std::string_view::npos) refuse(in_quotes(host), " is not the name or address of a host");
   check_host(text("the host of ", name), std::string{host});
-  if (!rest.starts_with(':')) refuse("there must be a port after the host, as in tcp://10.0.0.1:29500");
+  if (!rest.starts_with(':')) refuse("a port must follow the host, as in tcp://10.0.0.1:29500");
   const auto port = parse_number<int>(text("the port of ", name), rest.substr(1), 1, 65535);
   return {.kind = Kind::tcp, .host = std::string{host}, .port = static_cast<std::uint16_t>(port)};
 }

@@ -41,7 +41,7 @@ PDP_INLINE std::uint64_t slurm_number(const Variables& variable, const char* nam
   if (words == nullptr)
     throw UsageError{
         text("SLURM_PROCID is set, but ", name,
-             " is not, from which the port of the job's store follows; set MASTER_PORT to a free port, the same for all ranks")};
+             ", from which the port of the job's store is derived, is not; set MASTER_PORT to a free port, the same for all ranks")};
   return parse_number<std::uint64_t>(name, words, 0, 0xffffffffu);
 }
 

@@ -28,12 +28,12 @@ PDP_INLINE std::size_t Start::choose(const Options& options, const Connections& 
   const auto found = std::ranges::find(known.names, wanted);
   if (found != known.names.end()) return as_size(found - known.names.begin());
   if (wanted == known.of_threads)
-    throw UsageError{text("--comm ", wanted, " connects threads of one process, and needs --threads N, which says how many")};
+    throw UsageError{text("--comm ", wanted, " connects threads of one process; pass --threads N to set their number")};
   std::string names;
   for (std::size_t i = 0; i < known.names.size(); ++i)
     names += text(i == 0 ? "" : i + 1 == known.names.size() ? " and " : ", ", known.names[i]);
-  throw UsageError{
-      text("--comm ", in_quotes(wanted), ": this program has ", names.empty() ? "one communicator, which has no name" : names)};
+  throw UsageError{text("--comm ", in_quotes(wanted), ": this program has ",
+                        names.empty() ? "a single communicator without a name; omit --comm" : names)};
 }
 
 PDP_INLINE Start Start::from(const Options& options, const Connections& known, const Variables& variable, bool has_store) {
@@ -49,8 +49,8 @@ PDP_INLINE Start Start::from(const Options& options, const Connections& known, c
   }
   const JobPlace place = JobPlace::from(variable, options.rendezvous, has_store);
   const auto refuse = [&](int wanted, const char* what, const char* question) {
-    throw UsageError{text("the command line asks for ", wanted, what, ", but this process is one of ", place.size,
-                          " ranks of a launcher (WORLD_SIZE, or the variables of srun or mpirun)", question)};
+    throw UsageError{text("the command line requests ", wanted, what, ", but a launcher has started this process as one of ", place.size,
+                          " ranks (WORLD_SIZE, or the variables of srun or mpirun)", question)};
   };
   if (const std::optional<int> wanted = options.processes(); wanted && *wanted != place.size)
     refuse(*wanted, " ranks", "; use only one of the two");

@@ -25,7 +25,8 @@ PDP_INLINE std::int64_t added(std::string_view key, std::string_view counter, st
   std::int64_t sum = 0;
   const auto [end, error] = std::from_chars(counter.data(), counter.data() + counter.size(), sum);
   if (error != std::errc{} || end != counter.data() + counter.size() || __builtin_add_overflow(sum, amount, &sum))
-    throw ConfigError{text("'", key, "' in the job's store is no counter that ", amount, " can be added to; its value is ",
+    throw ConfigError{text("cannot add ", amount, " to '", key,
+                           "' in the job's store: it is not a counter, or the sum is too large; its value is ",
                            in_quotes(counter.substr(0, 40)))};
   return sum;
 }
