@@ -19,8 +19,8 @@ inline void Group::compare(const Call& call, const Call& theirs, int other) {
   if (call.envelope != theirs.envelope) owner_->fail(mismatch(call.envelope, here, theirs.envelope, there));
   const auto fail = [&](const std::string& what) {
     owner_->fail({Failure::Kind::mismatch, here,
-                  text("ranks of one group passed different counts to one call: ", describe(call.envelope), " (call ", call.envelope.sequence,
-                       " of its group): ", what)});
+                  text("ranks of one group passed different counts to one call: ", describe(call.envelope), " (call ",
+                       call.envelope.sequence, " of its group): ", what)});
   };
   if (call.envelope.verb == Verb::all_to_all) {
     const auto [sent, expected] = std::pair{theirs.cut.size(rank_), call.received.size(other)};
