@@ -365,7 +365,7 @@ TEST_CASE("Trainer::finish throws if a peer stops launching a recorded step, and
   stand_in::reset();
   CHECK(stand_in::live() == before);
   CHECK_THAT(messages[0], is_told ? Contains("rank 1 is gone or out of reach, as rank 0 found out in calls in flight")
-                                  : Contains("rank 0: the device has not finished within the deadline; another rank"));
+                                  : Contains("rank 0 has waited for its device until its deadline; another rank"));
 }
 
 namespace {
@@ -413,7 +413,7 @@ TEST_CASE("A rank that starts steps without waiting throws Timeout if its peer m
         .value_or("nothing was thrown");
   });
   CHECK_THAT(messages[0],
-             Contains(rows == 0 ? "rank 0 waited 100 ms for" : "rank 0: the device has not finished within the deadline; another"));
+             Contains(rows == 0 ? "rank 0 waited 100 ms for" : "rank 0 has waited for its device until its deadline; another"));
 }
 
 TEMPLATE_TEST_CASE("Trainer::fit on GPU ranks starts steps ahead with equal losses and detects a lost peer", "[cuda][nccl]", comm::Nccl,

@@ -49,9 +49,9 @@ class InFlight {
       while (!look()) {
         if (has_calls_) world_.progress();  // without calls in flight, other ranks may have left
         if (comm::Clock::now() - begin >= world_.deadline()) {
-          const std::string reason = text(
-              "rank ", world_.rank(), ": the device has not finished within the deadline; another rank has failed or makes other calls, ",
-              "or a step needs a longer deadline (PDP_DEADLINE=SECONDS)");
+          const std::string reason =
+              text("rank ", world_.rank(), " has waited for its device until its deadline; another rank has failed or makes other calls, ",
+                   "or a step needs a longer deadline (PDP_DEADLINE=SECONDS)");
           world_.abort(reason);
           throw Timeout{reason};
         }
