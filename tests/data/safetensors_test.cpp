@@ -332,8 +332,8 @@ TEST_CASE("write_safetensors rejects invalid tensors before it touches the old f
   const pdp::ConfigError config{""};
   const pdp::ShapeError shape{""};
 
-  CHECK_THAT(refused({w("w", {4}), w("w", {4})}, config), Contains("'w'") && Contains("taken"));
-  CHECK_THAT(refused({w("__metadata__", {4})}, config), Contains("taken"));
+  CHECK_THAT(refused({w("w", {4}), w("w", {4})}, config), Contains("'w'") && Contains("another tensor already has this name"));
+  CHECK_THAT(refused({w("__metadata__", {4})}, config), Contains("reserved for metadata"));
   CHECK_THAT(refused({w("\xff", {4})}, config), Contains("UTF-8"));
   CHECK_THAT(refused({w("w", {4})}, config, {{"a", "\xff"}}), Contains("UTF-8"));
   CHECK_THAT(refused({w("w", {5})}, shape), Contains("need 20 bytes, found 16"));
