@@ -5,6 +5,7 @@
 #include <pdp/testing/ranks.hpp>
 
 #include <array>
+#include <cmath>
 
 #include "catch.hpp"
 #include "engine/two_halves.hpp"
