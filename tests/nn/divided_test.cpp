@@ -114,7 +114,7 @@ TEST_CASE("Divided and nn::outline reject models that cannot be divided, with th
   const Sequential model{Linear{8, 4}, Relu{}, Linear{4, 6}};
   CHECK_THROWS_WITH((Divided{model, {0, 3}, Output::whole}), Contains("layer 0 (Linear) has 4 outputs") && Contains("multiple of 3"));
   CHECK_THROWS_WITH((Divided{Sequential{RowParallel{4, 6}}, {0, 3}, Output::whole}), Contains("layer 0 (RowParallel) has 4 inputs"));
-  CHECK_THROWS_WITH((Divided{model, {2, 2}, Output::whole}), Contains("part 2 of 2"));
+  CHECK_THROWS_WITH((Divided{model, {2, 2}, Output::whole}), Contains("found index 2 of 2 parts"));
   CHECK_THROWS_WITH((Divided{Sequential{Linear{4, 4}}, {0, 2}, Output::whole}),
                     Contains("tensor parallelism needs two nn::Linear with only elementwise layers between them"));
   CHECK_THROWS_WITH(nn::outline(Divided{Sequential{Replicate{}, ColumnParallel{8, 4}, RowParallel{4, 4}}, {0, 2}, Output::whole}, Shape{8}),

@@ -392,7 +392,7 @@ TEST_CASE("verify rejects faulty plans of divided layers and names the fault", "
   refuse(alter([](Instruction& i) {
            if (i.op == Op::reduce_start || i.op == Op::reduce_wait) i.group = Mesh::tensor_group;
          }),
-         "reduces a unit over another group");
+         "reduces a unit over a group other than its own");
   std::vector<Plan> twice = sound;  // a sum that is computed twice
   for (Plan& plan : twice) {
     const auto end = std::ranges::find_if(plan.step, [](const Instruction& i) { return i.op == Op::sum_wait; });
