@@ -360,6 +360,8 @@ set(pdp_headers
     pdp/strategy/zero.hpp
     pdp/testing/equivalence.hpp
     pdp/testing/ranks.hpp
+    pdp/testing/source/equivalence.hpp
+    pdp/testing/source/ranks.hpp
     pdp/testing/values.hpp
     pdp/train/agreement.hpp
     pdp/train/checked_plan.hpp

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/testing/source/equivalence.hpp>
+#include <pdp/testing/source/ranks.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/source/agreement.hpp>
 #include <pdp/train/source/checked_plan.hpp>

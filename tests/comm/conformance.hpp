@@ -2,6 +2,7 @@
 // exactly, so results do not depend on the order of additions. Many calls share one world.
 #pragma once
 
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/basic_communicator.hpp>
 #include <pdp/comm/message/algorithm/table.hpp>
 
@@ -334,23 +335,24 @@ constexpr bool is_tried = !PDP_TEST_SANITIZED || std::is_same_v<T, float> || std
 
 template <class T, class Comm>
 void every_verb(Comm& world, Findings& findings) {
-  if (!is_tried<T>) return;
-  constexpr std::size_t edge = large_bytes / sizeof(T);
-  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, edge + 1}) {
-    reductions<T>(world, findings, count, comm::Sum{});
-    moves<T>(world, findings, count);
-  }
-  for (const std::size_t count : {std::size_t{5}, edge, edge + 1}) {
-    reductions<T>(world, findings, count, comm::Product{});
-    reductions<T>(world, findings, count, comm::Min{});
-    reductions<T>(world, findings, count, comm::Max{});
-    reductions<T>(world, findings, count, comm::Average{});
+  if constexpr (is_tried<T>) {
+    constexpr std::size_t edge = large_bytes / sizeof(T);
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7}, edge + 1}) {
+      reductions<T>(world, findings, count, comm::Sum{});
+      moves<T>(world, findings, count);
+    }
+    for (const std::size_t count : {std::size_t{5}, edge, edge + 1}) {
+      reductions<T>(world, findings, count, comm::Product{});
+      reductions<T>(world, findings, count, comm::Min{});
+      reductions<T>(world, findings, count, comm::Max{});
+      reductions<T>(world, findings, count, comm::Average{});
+    }
   }
 }
 
 /// Runs all checks of this file that every backend must pass, on the ranks of one world.
 template <class Comm>
-void every_call(Comm& world, Findings& findings) {
+void every_call_of(Comm& world, Findings& findings) {
   every_verb<float>(world, findings);
   every_verb<double>(world, findings);
   every_verb<std::int32_t>(world, findings);
@@ -363,6 +365,16 @@ void every_call(Comm& world, Findings& findings) {
   sums_of<std::int8_t, comm::Sum, comm::Min, comm::Average, comm::BitAnd, comm::BitOr>(world, findings);
   sums_of<std::int64_t, comm::BitAnd, comm::BitOr>(world, findings);
   sums_of<std::byte, comm::BitAnd, comm::BitOr>(world, findings);
+}
+
+/// Runs all checks through comm::Any, so that they are compiled once for all backends, and each verb once with the backend's own type.
+template <class Comm>
+void every_call(Comm& world, Findings& findings) {
+  reductions<float>(world, findings, 7, comm::Sum{});
+  moves<float>(world, findings, 7);
+  uneven_shards<float>(world, findings, 500);
+  comm::Any any = comm::Any::borrow(world);
+  every_call_of(any, findings);
 }
 
 }  // namespace conformance

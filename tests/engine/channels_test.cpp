@@ -1,8 +1,10 @@
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/engine/channels.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
+#include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -10,12 +12,14 @@
 #include <pdp/verify/verify.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "catch.hpp"
+#include "erased.hpp"
 #include "strategy/tasks.hpp"
 #include "support.hpp"
 
@@ -44,6 +48,15 @@ struct Queued : comm::Thread {
   }
 };
 static_assert(comm::QueuesMessages<Queued> && !comm::QueuesMessages<comm::Thread>);
+
+/// Runs f(world) on ranks, with a world of type comm::Any unless the communicator is Queued.
+template <class C, class F>
+auto on_ranks(int size, F&& f) {
+  if constexpr (std::same_as<C, Queued>)
+    return pdp::testing::ranks<C>(size, f);
+  else
+    return erased::ranks<C>(size, f);
+}
 
 /// A schedule in which two ranks disagree: rank 0 sends its micro-batches in order, rank 1 receives the last one first.
 struct Contrary {
@@ -131,10 +144,10 @@ TEST_CASE("messages_on gives both ends of a channel the same order, for every sc
 
 TEST_CASE("Pipeline and Hybrid give equal losses with and without channels for messages", "[parallel][channels][equivalence]") {
   for (const int size : {2, 3, 4}) {
-    const auto check = [&](const auto& strategy) {
+    const auto check = [&](const AnyStrategy& strategy) {
       CAPTURE(size);
       const auto losses_of = [&]<class Comm>() {
-        return pdp::testing::ranks<Comm>(size, [&](Comm& world) {
+        return on_ranks<Comm>(size, [&](auto& world) {
           pdp::Trainer trainer{world, strategy, tasks::residual_classifier(6), {.global_batch = 32, .seed = 3}};
           const auto data = tasks::samples(100);
           std::vector<double> losses;
@@ -156,11 +169,16 @@ TEST_CASE("Pipeline and Hybrid give equal losses with and without channels for m
 }
 
 TEST_CASE("Trainer rejects a plan that receives in another order than it sends if messages are queued", "[parallel][channels][bad input]") {
-  const auto train = []<class Comm>(Comm& world) {
-    pdp::Trainer trainer{world, Pipeline<Contrary>{.micro_batches = 2}, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3}};
+  const auto train = [](auto& world) {
+    const AnyStrategy strategy{Pipeline<Contrary>{.micro_batches = 2}};
+    pdp::Trainer trainer{world, strategy, tasks::residual_classifier(2), {.global_batch = 32, .seed = 3}};
     trainer.fit(tasks::samples(64), {.epochs = 1}, [](const pdp::Epoch&) {});
   };
-  for (const auto& error : pdp::testing::errors<comm::Thread>(2, [&](comm::Thread& world) { train(world); })) CHECK_FALSE(error);
+  for (const auto& error : pdp::testing::errors<comm::Thread>(2, [&](comm::Thread& world) {
+         comm::Any any = comm::Any::borrow(world);
+         train(any);
+       }))
+    CHECK_FALSE(error);
   const auto errors = pdp::testing::errors<Queued>(2, [&](Queued& world) { train(world); });
   CHECK(std::ranges::any_of(errors, [](const auto& error) { return error.template is<pdp::PlanError>(); }));
   for (const auto& error : errors)  // one rank may learn of it only from the failure of the other

@@ -1,11 +1,13 @@
 #include <pdp/plan/common_memory.hpp>
 
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/describe.hpp>
@@ -19,6 +21,7 @@
 
 #include "catch.hpp"
 #include "engine/learnt.hpp"
+#include "erased.hpp"
 #include "strategy/tasks.hpp"
 
 namespace common_memory_test {
@@ -113,7 +116,7 @@ TEST_CASE("in_common_memory slices only units that all ranks of the world update
 }
 
 TEST_CASE("Two ranks that share memory train to the same bits as two ranks over Tcp", "[parallel][common_memory]") {
-  const auto same = [](const auto& task, const auto& strategy) {
+  const auto same = [](const auto& task, StrategyRef strategy) {
     const auto by_messages = learn<comm::Tcp>(task, strategy, 2);
     CHECK(by_messages[0].losses.back() < by_messages[0].losses.front());
     CHECK(learn<comm::Thread>(task, strategy, 2) == by_messages);
@@ -161,8 +164,9 @@ TEST_CASE("Ranks that share memory throw PlanError if they number their units di
   CHECK(verify(outline, plans(Renumbered{}, outline, 2)));
   CHECK(learn<comm::Tcp>(tasks::classifier, Renumbered{}, 2)[0].losses.size() == 9);
   // Each rank finds the difference by itself, before it changes the parameters of the others.
-  const auto found = pdp::testing::ranks<comm::Thread>(2, [](comm::Thread& world) {
-    pdp::Trainer trainer{world, Renumbered{}, tasks::classifier, {.global_batch = 32}};
+  const Renumbered strategy;
+  const auto found = erased::ranks<comm::Thread>(2, [&](comm::Any& world) {
+    pdp::Trainer trainer{world, StrategyRef{strategy}, tasks::classifier, {.global_batch = 32}};
     const auto parameters = [&] {
       std::vector<float> all;
       trainer.engine().stage().for_each_parameter(

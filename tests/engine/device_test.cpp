@@ -2,6 +2,7 @@
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/strategy/tensor_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/train/trainer.hpp>
@@ -12,6 +13,7 @@
 
 #include "catch.hpp"
 #include "engine/apart.hpp"
+#include "erased.hpp"
 #include "strategy/tasks.hpp"
 #include "support.hpp"
 
@@ -56,13 +58,18 @@ Seen train(const S& strategy, const TaskType& task, const Data& data, const pdp:
   return seen;
 }
 
+/// `strategy`: an erased one.
 template <class S>
-void check_apart(const S& strategy, const pdp::TrainerOptions& options) {
+void check_erased(const S& strategy, const pdp::TrainerOptions& options) {
   const auto data = tasks::samples(100);
   const auto task = tasks::residual_classifier(2);
   const Seen expected = train(strategy, task, data, options);
   CHECK(train(strategy, task, data, options, apart::Device{}) == expected);
   CHECK(std::isfinite(expected.numbers.front()));
+}
+template <class S>
+void check_apart(const S& strategy, const pdp::TrainerOptions& options) {
+  check_erased(erased::strategy(strategy), options);
 }
 
 }  // namespace
@@ -83,9 +90,10 @@ TEST_CASE("Trainer gives equal results on a device whose memory the host cannot 
 TEST_CASE("NonFinite::skip and stop find a NaN gradient in memory that the host cannot access", "[parallel][device]") {
   const auto skips = plan::NonFinite::skip, stops = plan::NonFinite::stop;
   const auto task = tasks::residual_classifier(2);
+  const strategy::DataParallel data_parallel{.accumulate = 2};
   const auto steps = [&](plan::NonFinite policy, const auto&... device) {
     comm::Self self;
-    Trainer trainer{self, strategy::DataParallel{.accumulate = 2}, task, {.global_batch = 8, .seed = 3, .non_finite = policy}, device...};
+    Trainer trainer{self, strategy::StrategyRef{data_parallel}, task, {.global_batch = 8, .seed = 3, .non_finite = policy}, device...};
     const auto samples = tasks::samples(8);
     std::vector<pdp::Index> all{0, 1, 2, 3, 4, 5, 6, 7};
     std::vector<float> x(static_cast<std::size_t>(8 * samples.sample_shape().elements()));
@@ -111,9 +119,10 @@ TEST_CASE("NonFinite::skip and stop find a NaN gradient in memory that the host 
 TEST_CASE("Bfloat16Gradients gives equal losses on a device whose memory the host cannot access", "[parallel][device]") {
   const auto data = tasks::samples(100);
   const auto task = tasks::residual_classifier(2);
+  const strategy::Zero zero{.stage = 2, .accumulate = 2};
   const auto losses = [&](const auto&... how) {
     comm::Self self;
-    Trainer trainer{self, strategy::Zero{.stage = 2, .accumulate = 2}, task, {.global_batch = 32, .seed = 3}, how...};
+    Trainer trainer{self, strategy::StrategyRef{zero}, task, {.global_batch = 32, .seed = 3}, how...};
     std::vector<double> found;
     trainer.fit(
         data, {.epochs = 2}, [](const pdp::Epoch&) {}, [&](std::int64_t, const auto& totals) { found.push_back(totals.loss); });

@@ -1,3 +1,4 @@
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
@@ -5,16 +6,19 @@
 #include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/equivalence.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <mutex>
 
 #include "catch.hpp"
+#include "erased.hpp"
 #include "strategy/tasks.hpp"
 
 namespace gradient_norm_test {
@@ -30,8 +34,6 @@ namespace {
 
 constexpr pdp::Task task{nn::Sequential{nn::Linear{8, 7}, nn::Tanh{}, nn::Linear{7, 5}, nn::Tanh{}, nn::Linear{5, 4}},
                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 1}};
-
-constexpr pdp::Task adam_task{task.model, task.loss, pdp::optim::Adam{.lr = 0.1f}};
 
 struct Spread {
   AnyStrategy strategy;
@@ -59,10 +61,9 @@ struct Trained {
 template <class TaskType = decltype(task)>
 Trained train(const Spread& spread, pdp::TrainerOptions options, const std::vector<std::vector<float>>& batches,
               const TaskType& of = task) {
-  using Comm = comm::Thread;
   options.global_batch = static_cast<pdp::Index>(batches.front().size()) / 8;
   options.seed = 3;
-  std::vector<Trained> all = ranks<Comm>(spread.ranks, [&](Comm& world) {
+  std::vector<Trained> all = erased::ranks<comm::Thread>(spread.ranks, [&](comm::Any& world) {
     pdp::Trainer trainer{world, spread.strategy, of, options};
     Trained trained;
     for (const std::vector<float>& x : batches) {
@@ -181,6 +182,7 @@ TEST_CASE("Trainer rejects loss_scaling with invalid values or with NonFinite::s
 }
 
 TEST_CASE("NonFinite::skip trains as if a step with a non-finite gradient had never been made", "[parallel][gradient]") {
+  const auto adam_task = tasks::residual_classifier(2);
   for (const Spread& spread : every_strategy()) {
     for (const auto& [row, value] : {std::pair<std::size_t, float>{0, not_a_number}, {6, infinity}, {12, -infinity}}) {
       const Trained without = train(spread, {.non_finite = NonFinite::skip}, {large(1), large(3)});
@@ -204,7 +206,7 @@ TEST_CASE("NonFinite::stop throws on every rank and names the rank and tensor of
     std::vector<std::string> messages;
     std::vector<float> x = with(large(2), 12, not_a_number);  // in the last rank's share, or in the last micro-batch
     const std::vector<float> fine = large(4);
-    ranks<comm::Thread>(spread.ranks, [&](comm::Thread& world) {
+    erased::ranks<comm::Thread>(spread.ranks, [&](comm::Any& world) {
       pdp::Trainer trainer{world, spread.strategy, task, {.global_batch = 13, .seed = 3, .non_finite = NonFinite::stop}};
       const std::vector<std::int32_t> classes(13, 1);
       const pdp::data::Rows rows = pdp::data::shard_rows(13, trainer.share());
@@ -241,10 +243,11 @@ TEST_CASE("NonFinite::stop and skip find gradients that overflow only in the sum
   // One sample a rank. Its gradient is 2e28 (that of the output) times 1e10 (the input). Twice that overflows a float.
   constexpr pdp::Task line{nn::Sequential{nn::Linear{1, 1, false}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{.lr = 1}};
   const std::vector<float> x(1, 1e10f);
-  for (const AnyStrategy& strategy :
-       {AnyStrategy{DataParallel{}}, AnyStrategy{Zero{.stage = 1}}, AnyStrategy{Zero{.stage = 2}}, AnyStrategy{Zero{.stage = 3}}}) {
+  const DataParallel data_parallel;
+  const std::array<Zero, 3> zero{Zero{.stage = 1}, Zero{.stage = 2}, Zero{.stage = 3}};
+  for (const StrategyRef strategy : {StrategyRef{data_parallel}, StrategyRef{zero[0]}, StrategyRef{zero[1]}, StrategyRef{zero[2]}}) {
     const auto tried = [&](NonFinite policy, float second) {
-      return ranks<comm::Thread>(2, [&](comm::Thread& world) -> std::string {
+      return erased::ranks<comm::Thread>(2, [&](comm::Any& world) -> std::string {
         pdp::Trainer trainer{world, strategy, line, {.global_batch = 2, .seed = 3, .non_finite = policy}};
         const std::vector<float> target(1, world.rank() == 0 ? -2e28f : second);
         const auto before = trainer.parameters();
@@ -273,10 +276,11 @@ TEST_CASE("Trainer rejects an invalid clip_norm, and Engine a clip_norm for a pl
     CHECK_THROWS_WITH(train({Single{}, 1}, {.clip_norm = norm}, {large(1)}),
                       Contains("it must be a positive finite norm, or 0 for no limit"));
   ranks<comm::Thread>(1, [&](comm::Thread& world) {
-    const auto plan = Single{}.plan(nn::outline(task.model, pdp::Shape{8}), {});
-    using Engine = Engine<comm::Thread, std::remove_const_t<decltype(task.model)>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;
+    const auto& small = tasks::classifier;
+    const auto plan = Single{}.plan(nn::outline(small.model, pdp::Shape{8}), {});
+    using Engine = Engine<comm::Thread, std::remove_const_t<decltype(small.model)>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;
     CHECK_THROWS_WITH(
-        (Engine{world, plan, task.model, pdp::Shape{8}, task.loss, task.optimizer, {.rows = 4}, GradientPolicy{.clip_norm = 1}}),
+        (Engine{world, plan, small.model, pdp::Shape{8}, small.loss, small.optimizer, {.rows = 4}, GradientPolicy{.clip_norm = 1}}),
         Contains("needs its norm, which the plan does not compute; make the plan with plan_for(policy, plan)"));
   });
 }

@@ -1,3 +1,4 @@
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/linear.hpp>
@@ -8,6 +9,7 @@
 #include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/strategy/tensor_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -158,10 +160,11 @@ TEST_CASE("verify_numbers finds an index out of range in one rank's plan, for an
 }
 
 TEST_CASE("Trainer on 65 ranks rejects an invalid plan and too many micro-batches", "[parallel][plan]") {
-  const pdp::Task task{nn::Sequential{nn::Linear{3, 3}, nn::Linear{3, 3}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{}};
-  const auto thrown = [&](const auto& strategy) {
+  const pdp::Task task{nn::Sequential{nn::Linear{3, 3}}, pdp::loss::MeanSquaredError{}, pdp::optim::Sgd{}};
+  const auto thrown = [&](StrategyRef strategy) {
     return pdp::testing::errors<comm::Thread>(65, [&](comm::Thread& world) {
-      const pdp::Trainer trainer{world, strategy, task, {.global_batch = 130}};
+      comm::Any any = comm::Any::borrow(world);
+      const pdp::Trainer trainer{any, strategy, task, {.global_batch = 130}};
     });
   };
   // The first rank that throws aborts the world. The errors of the others name that rank and its reason.

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
@@ -11,11 +12,12 @@
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/strategy/zero.hpp>
-#include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include "catch.hpp"
+#include "erased.hpp"
 #include "strategy/tasks.hpp"
 
 namespace rounded_test {
@@ -45,9 +47,10 @@ std::vector<float> batch(int step) {
 /// such a difference large.
 std::vector<double> reference(int shares) {
   std::vector<double> losses;
-  pdp::testing::ranks<comm::Thread>(1, [&](auto& world) {
+  erased::ranks<comm::Thread>(1, [&](comm::Any& world) {
     constexpr pdp::Task still{task.model, task.loss, pdp::optim::Sgd{.lr = 0}};
-    pdp::Trainer trainer{world, Single{}, still, {.global_batch = most, .seed = 1}};
+    const Single single;
+    pdp::Trainer trainer{world, StrategyRef{single}, still, {.global_batch = most, .seed = 1}};
     auto& stage = trainer.engine().stage();
     for (int step = 0; step < steps; ++step) {
       const std::vector<float> x = batch(step);
@@ -76,25 +79,25 @@ std::vector<double> reference(int shares) {
   return losses;
 }
 
+/// Returns the losses that one rank reports. `strategy`: an erased one.
+template <class P, class S>
+std::vector<double> losses_on(comm::Any& world, const S& strategy, P precision) {
+  pdp::Trainer trainer{world, strategy, task, {.global_batch = most, .seed = 1}, precision};
+  std::vector<double> found;
+  for (int step = 0; step < steps; ++step) {
+    const std::vector<float> x = batch(step);
+    const auto classes = tasks::classes_of(x);
+    const auto rows = static_cast<pdp::Index>(classes.size());
+    const pdp::data::Rows own = pdp::data::shard_rows(rows, trainer.share());
+    const auto first = static_cast<std::size_t>(own.first), count = static_cast<std::size_t>(own.size());
+    found.push_back(trainer.step(std::span{x}.subspan(first * 8, count * 8), std::span{classes}.subspan(first, count), rows).mean_loss());
+  }
+  return found;
+}
 template <class C, class P, class S>
 std::vector<double> losses(const S& strategy, int size, P precision) {
-  return pdp::testing::ranks<C>(
-             size,
-             [&](C& world) {
-               pdp::Trainer trainer{world, strategy, task, {.global_batch = most, .seed = 1}, precision};
-               std::vector<double> found;
-               for (int step = 0; step < steps; ++step) {
-                 const std::vector<float> x = batch(step);
-                 const auto classes = tasks::classes_of(x);
-                 const auto rows = static_cast<pdp::Index>(classes.size());
-                 const pdp::data::Rows own = pdp::data::shard_rows(rows, trainer.share());
-                 const auto first = static_cast<std::size_t>(own.first), count = static_cast<std::size_t>(own.size());
-                 found.push_back(
-                     trainer.step(std::span{x}.subspan(first * 8, count * 8), std::span{classes}.subspan(first, count), rows).mean_loss());
-               }
-               return found;
-             })
-      .front();
+  const auto all = erased::ranks<C>(size, [&](comm::Any& world) { return losses_on(world, erased::strategy(strategy), precision); });
+  return all.front();
 }
 
 /// Returns the largest relative difference, or NaN if there is one.

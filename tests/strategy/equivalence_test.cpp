@@ -1,14 +1,16 @@
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
-#include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/equivalence.hpp>
+#include <pdp/testing/ranks.hpp>
 
 #include <array>
 #include <concepts>
+#include <vector>
 
 #include "catch.hpp"
 #include "engine/learnt.hpp"
@@ -33,19 +35,21 @@ void check(const pdp::testing::Equivalence& report) {
   CHECK(report.strategy().back() < 0.8 * report.strategy().front());
 }
 
-/// Returns the strategy itself for comm::Thread, and an AnyStrategy for other communicators. So not every strategy is compiled for every
-/// communicator. Only plans depend on the strategy.
-template <class C, class S>
-auto over(const S& strategy) {
-  if constexpr (std::same_as<C, comm::Thread>)
-    return strategy;
-  else
-    return strategy::AnyStrategy{strategy};
+/// Trains on all ranks. A Trainer is compiled for each strategy over comm::Thread, and once for each other communicator. Only plans depend
+/// on the strategy.
+template <class C, class TaskType, class S>
+std::vector<Learnt> learn_over(const TaskType& task, const S& strategy, int ranks) {
+  return pdp::testing::ranks<C>(ranks, [&](C& world) {
+    if constexpr (std::same_as<C, comm::Thread>)
+      return learn_on(world, task, strategy);
+    else
+      return learn_on(world, task, strategy::StrategyRef{strategy});
+  });
 }
 
 template <class C, class TaskType, class Data, class S>
 void check(const TaskType& task, const Data& data, const S& strategy, int ranks, const pdp::testing::EquivalenceOptions& options = {}) {
-  check(serial_equivalence<C>(task, data, over<C>(strategy), ranks, options));
+  check(serial_equivalence<C>(task, data, strategy, ranks, options));
 }
 
 }  // namespace
@@ -170,9 +174,9 @@ TEMPLATE_TEST_CASE("DataParallel, Zero and Pipeline repeat a training bit for bi
                    comm::Tcp) {
   const auto task = tasks::residual_classifier(3);
   const auto same = [&task](const auto& strategy, int ranks) {
-    const auto first = learn<TestType>(task, over<TestType>(strategy), ranks);
+    const auto first = learn_over<TestType>(task, strategy, ranks);
     CHECK(first[0].losses.back() < first[0].losses.front());
-    CHECK(learn<TestType>(task, over<TestType>(strategy), ranks) == first);
+    CHECK(learn_over<TestType>(task, strategy, ranks) == first);
   };
   for (const int ranks : {2, 3}) {
     same(strategy::DataParallel{.accumulate = 2}, ranks);

@@ -316,7 +316,7 @@ TEST_CASE("Trainer::check_parameters finds a parameter that one rank of a Hybrid
 }
 
 TEST_CASE("TensorParallel and Hybrid reject models and meshes that they cannot divide", "[parallel][tensor][bad input]") {
-  const auto refuse = [](const auto& task, const auto& strategy, int size, const std::string& words) {
+  const auto refuse = [](const auto& task, const AnyStrategy& strategy, int size, const std::string& words) {
     pdp::testing::ranks<comm::Thread>(size, [&](auto& world) {
       std::string said;
       try {

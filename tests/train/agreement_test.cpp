@@ -1,3 +1,4 @@
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/cross_entropy.hpp>
@@ -9,14 +10,15 @@
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/zero.hpp>
-#include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
+#include "erased.hpp"
 
 namespace agreement_test {
 
@@ -37,9 +39,9 @@ struct Given {
 };
 
 /// Returns the error message of each rank if the last rank has a changed argument. A message is empty if nothing was thrown.
-template <class C = comm::Thread, class Change>
-std::vector<std::string> told(int size, Change&& change) {
-  return pdp::testing::ranks<C>(size, [&](C& world) -> std::string {
+template <class C = comm::Thread>
+std::vector<std::string> told(int size, const std::function<void(Given&)>& change) {
+  return erased::ranks<C>(size, [&](comm::Any& world) -> std::string {
     Given given;
     if (world.rank() == world.size() - 1) change(given);
     const pdp::Task task{pdp::nn::MultilayerPerceptron{given.widths, pdp::nn::Tanh{}, given.layers}, pdp::loss::CrossEntropy{},
@@ -57,7 +59,7 @@ std::vector<std::string> told(int size, Change&& change) {
 
 TEST_CASE("Trainer throws on every rank and names the argument and the rank that differ", "[train][agreement]") {
   const int size = GENERATE(2, 5);
-  const auto is_told = [size](const std::string& words, auto&& change) {
+  const auto is_told = [size](const std::string& words, const std::function<void(Given&)>& change) {
     const std::string expected = pdp::text("rank ", size - 1, " was given ", words, "; give all ranks the same value");
     for (const std::string& each : told(size, change)) CHECK(each == expected);
   };

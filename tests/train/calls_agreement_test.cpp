@@ -1,3 +1,4 @@
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/instrumented.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/tcp.hpp>
@@ -7,6 +8,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/pipeline.hpp>
@@ -16,12 +18,15 @@
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "catch.hpp"
+#include "erased.hpp"
 
 namespace calls_agreement_test {
 
@@ -44,11 +49,14 @@ Samples samples(std::size_t count, Shape shape = Shape{6}) {
 }
 constexpr pdp::FitOptions quiet{.epochs = 1, .progress = false};
 
+using Trainer = pdp::Trainer<comm::Any, AnyStrategy, std::remove_const_t<decltype(task)>>;
+using Calls = std::function<void(Trainer&, bool)>;
+
 /// Returns the error message of each rank that calls f(trainer, whether this is the last rank). A message is empty if nothing was thrown.
-template <class C = comm::Thread, class S, class F>
-std::vector<std::string> told(int size, const S& strategy, F&& f) {
-  return pdp::testing::ranks<C>(size, [&](C& world) -> std::string {
-    pdp::Trainer trainer{world, strategy, task, {.global_batch = 12, .seed = 5}};
+template <class C = comm::Thread>
+std::vector<std::string> told(int size, const AnyStrategy& strategy, const Calls& f) {
+  return erased::ranks<C>(size, [&](comm::Any& world) -> std::string {
+    Trainer trainer{world, strategy, task, {.global_batch = 12, .seed = 5}};
     try {
       f(trainer, world.rank() == world.size() - 1);
     } catch (const pdp::ConfigError& error) {
@@ -72,8 +80,7 @@ std::vector<Tensor> tensors(float changed) {
   return all;
 }
 
-template <class F>
-void with_every_strategy(F&& f) {
+void with_every_strategy(const std::function<void(int size, const AnyStrategy& strategy)>& f) {
   f(2, DataParallel{});
   f(5, DataParallel{});
   for (const int stage : {1, 2, 3}) f(3, Zero{.stage = stage});
@@ -86,10 +93,10 @@ void with_every_strategy(F&& f) {
 
 TEST_CASE("Trainer::set_parameters names the rank that has different values, and changes nothing", "[train][agreement]") {
   const auto same = tensors(0), other = tensors(1e-6f);
-  with_every_strategy([&](int size, const auto& strategy) {
+  with_every_strategy([&](int size, const AnyStrategy& strategy) {
     const std::string expected = pdp::text("rank ", size - 1, " was given another set of parameters than rank 0", give_same);
     check_told(told(size, strategy,
-                    [&](auto& trainer, bool last) {
+                    [&](Trainer& trainer, bool last) {
                       trainer.set_parameters(same, "a test");
                       try {
                         trainer.set_parameters(last ? other : tensors(3), "a test");
@@ -102,7 +109,7 @@ TEST_CASE("Trainer::set_parameters names the rank that has different values, and
                     }),
                expected);
     check_told(told(size, strategy,
-                    [&](auto& trainer, bool) {
+                    [&](Trainer& trainer, bool) {
                       trainer.set_parameters(same, "a test");
                       trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
                     }),
@@ -112,10 +119,10 @@ TEST_CASE("Trainer::set_parameters names the rank that has different values, and
 
 TEST_CASE("Trainer names the rank that calls set_parameters while the others call fit or step", "[train][agreement]") {
   const auto given = tensors(0);
-  with_every_strategy([&](int size, const auto& strategy) {
+  with_every_strategy([&](int size, const AnyStrategy& strategy) {
     const std::string words = pdp::text("rank ", size - 1, " calls set_parameters, but rank 0 calls ");
     check_told(told(size, strategy,
-                    [&](auto& trainer, bool last) {
+                    [&](Trainer& trainer, bool last) {
                       if (last) trainer.set_parameters(given, "a test");
                       trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
                     }),
@@ -123,7 +130,7 @@ TEST_CASE("Trainer names the rank that calls set_parameters while the others cal
     const auto x = pdp::testing::normal(12 * 6, 3);
     const std::vector<std::int32_t> classes(12, 2);
     check_told(told(size, strategy,
-                    [&](auto& trainer, bool last) {
+                    [&](Trainer& trainer, bool last) {
                       if (last) trainer.set_parameters(given, "a test");
                       static_cast<void>(trainer.step(std::span{x}.first(6), std::span{classes}.first(1)));
                     }),
@@ -132,7 +139,7 @@ TEST_CASE("Trainer names the rank that calls set_parameters while the others cal
 }
 
 TEST_CASE("Trainer::fit throws before the first step if one rank has changed its parameters", "[train][agreement]") {
-  const auto messages = told(3, DataParallel{}, [](auto& trainer, bool last) {
+  const auto messages = told(3, DataParallel{}, [](Trainer& trainer, bool last) {
     trainer.engine().stage().for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
       if (last && parameter.full_name() == "2.bias") values[1] = 4;
     });
@@ -143,28 +150,28 @@ TEST_CASE("Trainer::fit throws before the first step if one rank has changed its
 }
 
 TEST_CASE("Trainer::fit names the rank that has different arguments or data, on every rank", "[train][agreement]") {
-  const auto check = [](const std::string& words, auto&& fit) {
+  const auto check = [](const std::string& words, const Calls& fit) {
     check_told(told(3, DataParallel{}, fit), "rank 2 was given " + words + give_same);
     check_told(told<comm::Tcp>(2, Pipeline<>{.micro_batches = 2}, fit), "rank 1 was given " + words + give_same);
   };
   const auto ignore = [](const pdp::Epoch&) {};
   check("epochs = 5, but rank 0 epochs = 3",
-        [&](auto& trainer, bool last) { trainer.fit(samples(40), {.epochs = last ? 5 : 3, .progress = false}, ignore); });
+        [&](Trainer& trainer, bool last) { trainer.fit(samples(40), {.epochs = last ? 5 : 3, .progress = false}, ignore); });
   check("samples in the dataset = 41, but rank 0 samples in the dataset = 40",
-        [&](auto& trainer, bool last) { trainer.fit(samples(last ? 41 : 40), quiet, ignore); });
-  check("another shape of samples than rank 0", [&](auto& trainer, bool last) {
+        [&](Trainer& trainer, bool last) { trainer.fit(samples(last ? 41 : 40), quiet, ignore); });
+  check("another shape of samples than rank 0", [&](Trainer& trainer, bool last) {
     trainer.fit(samples(40, last ? Shape{2, 3} : Shape{6}), quiet, ignore);
   });
-  check("values in a sample = 3, but rank 0 values in a sample = 6", [&](auto& trainer, bool last) {
+  check("values in a sample = 3, but rank 0 values in a sample = 6", [&](Trainer& trainer, bool last) {
     trainer.fit(last ? Samples{Shape{3}, std::vector<float>(120), std::vector<std::int32_t>(40)} : samples(40), quiet, ignore);
   });
   check("shuffle = 0, but rank 0 shuffle = 1",
-        [&](auto& trainer, bool last) { trainer.fit(samples(40), {.epochs = 1, .shuffle = !last, .progress = false}, ignore); });
+        [&](Trainer& trainer, bool last) { trainer.fit(samples(40), {.epochs = 1, .shuffle = !last, .progress = false}, ignore); });
 }
 
 TEST_CASE("Trainer names the rank that calls evaluate while the others call fit", "[train][agreement]") {
   check_told(told(3, Zero{.stage = 3},
-                  [](auto& trainer, bool last) {
+                  [](Trainer& trainer, bool last) {
                     trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
                     if (last)
                       static_cast<void>(trainer.evaluate(samples(40)));
@@ -172,7 +179,7 @@ TEST_CASE("Trainer names the rank that calls evaluate while the others call fit"
                       trainer.fit(samples(40), quiet, [](const pdp::Epoch&) {});
                   }),
              pdp::text("rank 2 calls evaluate, but rank 0 calls fit", same_calls));
-  check_told(told(2, DataParallel{}, [](auto& trainer, bool last) { static_cast<void>(trainer.evaluate(samples(last ? 30 : 40))); }),
+  check_told(told(2, DataParallel{}, [](Trainer& trainer, bool last) { static_cast<void>(trainer.evaluate(samples(last ? 30 : 40))); }),
              pdp::text("rank 1 was given samples in the dataset = 30, but rank 0 samples in the dataset = 40", give_same));
 }
 

@@ -1,3 +1,4 @@
+#include <pdp/comm/any.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/data/in_memory.hpp>
@@ -15,7 +16,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "catch.hpp"
@@ -30,18 +33,21 @@ constexpr pdp::Task task{nn::Sequential{nn::Linear{6, 8}, nn::Tanh{}, nn::Linear
                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
 constexpr int steps = 6, rows = 8;
 
+using Trainer = pdp::Trainer<comm::Any, pdp::strategy::Pipeline<>, std::remove_const_t<decltype(task)>>;
+
 /// Trains a pipeline of three ranks in which rank 1 calls `other` instead of its third step. Checks that every rank throws
 /// CommunicationError. Ranks must find a divergence within 2 s; the test allows four times as long on a busy machine.
-template <class Comm, class Other>
-void diverge(const std::string& name, const Other& other) {
+template <class Comm>
+void diverge(const std::string& name, const std::function<void(comm::Any&, Trainer&)>& other) {
   const auto x = pdp::testing::normal(rows * 6, 3);
   const std::vector<std::int32_t> targets(rows, 1);
   std::array<int, 3> made{};  // steps, by rank
   const auto begin = std::chrono::steady_clock::now();
   const auto errors = pdp::testing::errors<Comm>(
       3,
-      [&](Comm& world) {
-        pdp::Trainer trainer{world, pdp::strategy::Pipeline<>{.micro_batches = 2}, task, {.global_batch = rows, .seed = 1}};
+      [&](Comm& group) {
+        comm::Any world = comm::Any::borrow(group);
+        Trainer trainer{world, pdp::strategy::Pipeline<>{.micro_batches = 2}, task, {.global_batch = rows, .seed = 1}};
         for (int step = 0; step < steps; ++step) {
           if (world.rank() == 1 && step == 2) {
             other(world, trainer);
@@ -67,12 +73,12 @@ using namespace train_divergence_test;
 
 TEMPLATE_TEST_CASE("Trainer throws on every rank within seconds if the ranks of a pipeline diverge", "[train][divergence]", comm::Thread,
                    comm::Tcp) {
-  diverge<TestType>("a rank evaluates while the others make a step", [](auto&, auto& trainer) {
+  diverge<TestType>("a rank evaluates while the others make a step", [](comm::Any&, Trainer& trainer) {
     const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, pdp::testing::normal(24 * 6, 4), std::vector<std::int32_t>(24, 2)};
     static_cast<void>(trainer.accuracy(data));
   });
-  diverge<TestType>("a rank makes a call of its own", [](auto& world, auto&) { world.barrier(); });
-  diverge<TestType>("a rank swallows the error of a step", [](auto&, auto& trainer) {
+  diverge<TestType>("a rank makes a call of its own", [](comm::Any& world, Trainer&) { world.barrier(); });
+  diverge<TestType>("a rank swallows the error of a step", [](comm::Any&, Trainer& trainer) {
     try {
       trainer.step(std::vector<float>(5), std::vector<std::int32_t>(1));
     } catch (const pdp::Error&) {
@@ -85,11 +91,12 @@ TEMPLATE_TEST_CASE("Trainer::step throws on every rank after one rank has swallo
   std::array<bool, 2> stepped{};
   const auto errors = pdp::testing::errors<TestType>(
       2,
-      [&](TestType& world) {
+      [&](TestType& group) {
+        comm::Any world = comm::Any::borrow(group);
         const bool wrong = world.rank() == 1;
         const auto x = pdp::testing::normal(rows * 6, 3);
         const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, x, std::vector<std::int32_t>(rows, wrong ? 9 : 1)};
-        pdp::Trainer trainer{world, pdp::strategy::Pipeline<>{}, task, {.global_batch = rows, .seed = 1}};
+        Trainer trainer{world, pdp::strategy::Pipeline<>{}, task, {.global_batch = rows, .seed = 1}};
         try {
           trainer.fit(data, {.epochs = 1}, [](const pdp::Epoch&) {});
         } catch (const pdp::LabelError&) {

@@ -5,6 +5,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
@@ -24,7 +25,7 @@ namespace trainer_test {
 namespace comm = pdp::comm;
 namespace nn = pdp::nn;
 using pdp::Index, pdp::Shape;
-using pdp::strategy::DataParallel;
+using pdp::strategy::AnyStrategy, pdp::strategy::DataParallel;
 using pdp::testing::ranks;
 using Samples = pdp::data::InMemory<std::int32_t>;
 
@@ -176,7 +177,7 @@ TEST_CASE("Trainer::evaluate counts every sample once for every dataset size, ba
 TEST_CASE("Trainer with Pipeline trains and evaluates like Single and predicts on every rank", "[train][pipeline]") {
   const Samples data = samples(70);
   const std::vector<float> x = pdp::testing::normal(23 * 6, 2);
-  const auto train = [&](auto& world, const auto& strategy) {
+  const auto train = [&](auto& world, const AnyStrategy& strategy) {
     pdp::Trainer trainer{world, strategy, classifier, options(16)};
     std::vector<double> losses;
     trainer.fit(
@@ -199,7 +200,7 @@ TEST_CASE("Trainer with Pipeline trains and evaluates like Single and predicts o
 TEST_CASE("Trainer::set_parameters and parameters carry a model from Single to every strategy and back", "[train][checkpoint]") {
   using namespace pdp::strategy;
   const Samples data = samples(70);
-  const auto tensors_of = [&](int size, const auto& strategy, const std::vector<pdp::checkpoint::Tensor>& start, int epochs) {
+  const auto tensors_of = [&](int size, const AnyStrategy& strategy, const std::vector<pdp::checkpoint::Tensor>& start, int epochs) {
     return ranks<comm::Thread>(size,
                                [&](comm::Thread& world) {
                                  pdp::Trainer trainer{world, strategy, classifier, options(16)};
@@ -214,7 +215,7 @@ TEST_CASE("Trainer::set_parameters and parameters carry a model from Single to e
   const auto start = tensors_of(1, Single{}, {}, 1);
   REQUIRE(start.size() == 4);
   const auto expected = tensors_of(1, Single{}, start, 1);
-  const auto check = [&](int size, const auto& strategy) {
+  const auto check = [&](int size, const AnyStrategy& strategy) {
     CAPTURE(size, start.size());
     const auto same = tensors_of(size, strategy, start, 0), trained = tensors_of(size, strategy, start, 1);
     REQUIRE(same.size() == start.size());
@@ -276,7 +277,7 @@ TEST_CASE("Trainer::check_parameters throws on every rank and names a parameter 
   const Samples data = samples(70);
   std::mutex mutex;
   std::vector<std::string> messages;
-  const auto check = [&](int size, const auto& strategy, int changed, const char* name, bool is_found) {
+  const auto check = [&](int size, const AnyStrategy& strategy, int changed, const char* name, bool is_found) {
     messages.clear();
     ranks<comm::Thread>(size, [&](comm::Thread& world) {
       pdp::Trainer trainer{world, strategy, classifier, options(16)};

@@ -84,9 +84,8 @@ class ExchangeWriter {
       start_sum(i.micro_batch, before);
   }
   constexpr void start_sum(int micro_batch, int layer) {
-    const std::pair<int, int> which{micro_batch, layer};
-    if (std::find(started_.begin(), started_.end(), which) != started_.end()) return;
-    started_.push_back(which);
+    if (std::find(started_.begin(), started_.end(), std::pair{micro_batch, layer}) != started_.end()) return;
+    started_.emplace_back(micro_batch, layer);
     put(compute(Op::backward_input, micro_batch, layer, layer + 1));
     pending_.push_back(sum(Op::sum_start, Tensor::gradient, micro_batch, layer, group_));
     list_.push_back(pending_.back());

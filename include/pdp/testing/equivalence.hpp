@@ -1,12 +1,9 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -14,15 +11,19 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
-#include <pdp/core/finite.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/engine/engine.hpp>
+#include <pdp/engine/world.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/task.hpp>
-#include <pdp/verify/verify.hpp>
 
 namespace pdp::testing {
 
@@ -57,16 +58,7 @@ class Equivalence {
  public:
   /// `single`: the loss of each step with Single. `control`: that of the control run. `by_rank`: for each rank, that of the strategy.
   Equivalence(std::vector<double> single, std::vector<double> control, std::vector<std::vector<double>> by_rank,
-              const EquivalenceOptions& options)
-      : single_{std::move(single)}, control_{std::move(control)}, strategy_{by_rank.front()} {
-    double drift = 0;
-    for (std::size_t step = 0; step < single_.size(); ++step) {
-      drift = std::max(drift, difference(control_[step], single_[step]));
-      const bool strict = as_int(step) < options.strict_steps;
-      allowed_.push_back(strict ? options.tolerance : std::max(options.tolerance, options.drift_factor * drift));
-    }
-    judge(by_rank);
-  }
+              const EquivalenceOptions& options);
 
   /// Returns whether the losses agree.
   explicit operator bool() const { return fault_.empty(); }
@@ -82,31 +74,7 @@ class Equivalence {
   [[nodiscard]] const std::vector<double>& allowed() const { return allowed_; }
 
  private:
-  static double difference(double loss, double reference) {
-    if (!is_finite(loss) || !is_finite(reference)) return std::numeric_limits<double>::max();
-    if (loss == reference) return 0;
-    return std::min(std::abs(loss - reference) / std::abs(reference), std::numeric_limits<double>::max());
-  }
-  static std::string number(double value) { return fmt::format("{:.9g}", value); }
-
-  void judge(const std::vector<std::vector<double>>& by_rank) {
-    double worst = 0;
-    for (std::size_t step = 0; step < single_.size() && fault_.empty(); ++step) {
-      const double found = difference(strategy_[step], single_[step]);
-      worst = std::max(worst, found);
-      if (!is_finite(single_[step]))
-        fault_ = pdp::text("step ", step, ": the loss of Single is ", number(single_[step]), "; choose a task that can be trained");
-      else if (found > allowed_[step])
-        fault_ = pdp::text("step ", step, ": the loss is ", number(strategy_[step]), ", but that of Single is ", number(single_[step]),
-                           "; relative difference ", number(found), ", allowed ", number(allowed_[step]), " (the control run differs by ",
-                           number(difference(control_[step], single_[step])), ")");
-      for (std::size_t rank = 1; rank < by_rank.size() && fault_.empty(); ++rank)
-        if (bits_of(by_rank[rank][step]) != bits_of(strategy_[step]))
-          fault_ = pdp::text("step ", step, ": rank ", rank, " reports a loss of ", number(by_rank[rank][step]), ", but rank 0 one of ",
-                             number(strategy_[step]), "; the totals are of all ranks and must be the same everywhere");
-    }
-    praise_ = pdp::text("in ", single_.size(), " steps the losses differ by at most ", number(worst), " of those of Single");
-  }
+  void judge(const std::vector<std::vector<double>>& by_rank);
 
   std::vector<double> single_, control_, strategy_;
   std::vector<double> allowed_;
@@ -139,33 +107,85 @@ GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int s
   return other;
 }
 
-/// Trains with a strategy. Returns, for each rank, the mean loss of each step before its update. `permute`: whether the rows of
-/// each batch are permuted.
-template <comm::Communicator C, class TaskType, strategy::Strategy S>
-std::vector<std::vector<double>> losses(const TaskType& task, const Shape& input, const S& strategy,
-                                        const Batches<typename decltype(task.loss)::Target>& batches, const std::vector<plan::Plan>& plans,
+/// The part of a global batch that one rank takes.
+template <class Target>
+struct ShareOfBatch {
+  Matrix<const float> x;
+  std::span<const Target> targets;
+  Index global_rows = 0;
+};
+template <class Target>
+ShareOfBatch<Target> share_of(const GlobalBatch<Target>& batch, const data::Shard& shard, Index width) {
+  const Index rows = as_index(batch.x.size()) / width, target_width = rows > 0 ? as_index(batch.targets.size()) / rows : 0;
+  const data::Rows share = data::shard_rows(rows, shard);
+  return {{batch.x.data() + share.first * width, share.size(), width},
+          std::span<const Target>{batch.targets}.subspan(as_size(share.first * target_width), as_size(share.size() * target_width)),
+          rows};
+}
+
+/// The plans of all ranks, and the model as each rank holds it.
+template <nn::Block Model>
+struct Spread {
+  std::vector<Model> models;
+  std::vector<plan::Plan> plans;
+};
+
+/// Returns the plans of all ranks. Throws PlanError if they are not sound.
+[[nodiscard]] std::vector<plan::Plan> checked_plans(const plan::GradientPolicy& policy, strategy::StrategyRef strategy,
+                                                    const nn::Outline& outline, int ranks);
+
+template <class TaskType, strategy::Strategy S>
+auto spread_over(const TaskType& task, const Shape& input, const S& strategy, int ranks, const plan::GradientPolicy& policy) {
+  Spread<decltype(strategy::placed(strategy, task.model, {}, task.loss))> spread;
+  for (int rank = 0; rank < std::max(ranks, 1); ++rank)
+    spread.models.push_back(strategy::placed(strategy, task.model, {rank, ranks}, task.loss));
+  spread.plans = checked_plans(policy, strategy, nn::outline(spread.models.front(), input), ranks);
+  return spread;
+}
+
+/// Trains on one rank. Returns the mean loss of each step before its update. `permute`: whether the rows of each batch are permuted.
+template <class Comm, nn::Block Model, class TaskType>
+std::vector<double> losses_on(Comm& world, const Spread<Model>& spread, const TaskType& task, const Shape& input,
+                              const Batches<typename decltype(TaskType::loss)::Target>& batches, const EquivalenceOptions& options,
+                              bool permute) {
+  const plan::Plan& plan = spread.plans[as_size(world.rank())];
+  const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
+  engine::Engine<Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer)> engine{
+      world, plan, spread.models[as_size(world.rank())], input, task.loss, task.optimizer, limits, options.gradient};
+  std::vector<double> losses;
+  for (int step = 0; step < options.steps; ++step) {
+    auto batch = batches(step);
+    if (permute) batch = permuted(batch, as_index(batch.x.size()) / input.elements(), step);
+    const auto [x, targets, rows] = share_of(batch, plan.share, input.elements());
+    losses.push_back(engine.step({x, targets, rows}, task.schedule.factor(step)).mean_loss());
+  }
+  return losses;
+}
+
+/// Returns the losses of each rank. As in a Trainer, an engine calls most communicators through comm::Any, so it is compiled once for
+/// these.
+template <comm::Communicator C, nn::Block Model, class TaskType>
+std::vector<std::vector<double>> losses(const Spread<Model>& spread, const TaskType& task, const Shape& input,
+                                        const Batches<typename decltype(TaskType::loss)::Target>& batches,
                                         const EquivalenceOptions& options, bool permute) {
-  const auto model_on = [&](int rank) { return strategy::placed(strategy, task.model, {rank, as_int(plans.size())}, task.loss); };
-  using Engine = engine::Engine<C, decltype(model_on(0)), decltype(TaskType::loss), decltype(TaskType::optimizer)>;
-  using Target = typename Engine::Target;
-  return ranks<C>(as_int(plans.size()), [&](C& world) {
-    const plan::Plan& plan = plans[as_size(world.rank())];
-    const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
-    Engine engine{world, plan, model_on(world.rank()), input, task.loss, task.optimizer, limits, options.gradient};
-    std::vector<double> losses;
-    for (int step = 0; step < options.steps; ++step) {
-      GlobalBatch<Target> batch = batches(step);
-      const Index width = input.elements(), rows = as_index(batch.x.size()) / width;
-      if (permute) batch = permuted(batch, rows, step);
-      const Index target_width = rows > 0 ? as_index(batch.targets.size()) / rows : 0;
-      const data::Rows share = data::shard_rows(rows, plan.share);
-      const auto targets =
-          std::span<const Target>{batch.targets}.subspan(as_size(share.first * target_width), as_size(share.size() * target_width));
-      const Matrix<const float> x{batch.x.data() + share.first * width, share.size(), width};
-      losses.push_back(engine.step({x, targets, rows}, task.schedule.factor(step)).mean_loss());
-    }
-    return losses;
+  return ranks<C>(as_int(spread.plans.size()), [&](C& world) {
+    engine::World<C, cpu::Cpu> calls{world};
+    return losses_on(*calls, spread, task, input, batches, options, permute);
   });
+}
+
+/// Returns the batches of a dataset, with the samples in the order of a Trainer. Borrows the dataset.
+template <data::Dataset Data>
+Batches<typename Data::Target> batches_of(const Data& data, Index global_batch, std::uint64_t seed) {
+  return [&data, global_batch, seed](int step) {
+    data::Sampler sampler{data.size(), global_batch, seed};
+    sampler.start(step / sampler.steps());
+    const auto which = sampler.batch(step % sampler.steps());
+    GlobalBatch<typename Data::Target> batch{std::vector<float>(which.size() * as_size(data.sample_shape().elements())),
+                                             std::vector<typename Data::Target>(which.size() * as_size(data.target_shape().elements()))};
+    data.gather(which, batch.x, batch.targets);
+    return batch;
+  };
 }
 
 }  // namespace detail
@@ -181,33 +201,22 @@ Equivalence serial_equivalence(const TaskType& task, const Batches<typename decl
                                int size, const EquivalenceOptions& options = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
   if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; set input to theirs, as in {.input = Shape{784}}"};
-  const auto checked_plans = [&](const auto& spread, int ranks) {
-    const nn::Outline outline = nn::outline(strategy::placed(spread, task.model, {0, ranks}, task.loss), input);
-    std::vector<plan::Plan> plans = strategy::plans_for(options.gradient, spread, outline, ranks);
-    if (const plan::Verdict verdict = plan::verify(outline, plans); !verdict) throw PlanError{plan::explain(verdict, plans)};
-    return plans;
-  };
-  const strategy::Single alone;
-  const auto single = checked_plans(alone, 1), spread = checked_plans(strategy, size);
-  return {detail::losses<C>(task, input, alone, batches, single, options, false).front(),
-          detail::losses<C>(task, input, alone, batches, single, options, true).front(),
-          detail::losses<C>(task, input, strategy, batches, spread, options, false), options};
+  const auto single = detail::spread_over(task, input, strategy::Single{}, 1, options.gradient);
+  const auto spread = detail::spread_over(task, input, strategy, size, options.gradient);
+  return {detail::losses<C>(single, task, input, batches, options, false).front(),
+          detail::losses<C>(single, task, input, batches, options, true).front(),
+          detail::losses<C>(spread, task, input, batches, options, false), options};
 }
 
 /// As above, with batches from a dataset, in the order in which a Trainer takes the samples.
 template <comm::Communicator C, class TaskType, data::Dataset Data, strategy::Strategy S>
 Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size,
                                const EquivalenceOptions& options = {}) {
-  const Batches<typename Data::Target> batches = [&data, &options](int step) {
-    data::Sampler sampler{data.size(), options.global_batch, options.seed};
-    sampler.start(step / sampler.steps());
-    const auto which = sampler.batch(step % sampler.steps());
-    GlobalBatch<typename Data::Target> batch{std::vector<float>(which.size() * as_size(data.sample_shape().elements())),
-                                             std::vector<typename Data::Target>(which.size() * as_size(data.target_shape().elements()))};
-    data.gather(which, batch.x, batch.targets);
-    return batch;
-  };
-  return serial_equivalence<C>(task, batches, strategy, size, options);
+  return serial_equivalence<C>(task, detail::batches_of(data, options.global_batch, options.seed), strategy, size, options);
 }
 
 }  // namespace pdp::testing
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/testing/source/equivalence.hpp>
+#endif

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,7 +16,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
-#include <pdp/launch/process/stack.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/store/in_process_store.hpp>
 
 namespace pdp::testing {
@@ -35,34 +34,23 @@ class Thrown {
   /// Returns whether an exception of type E, or of a type derived from E, was thrown.
   template <class E>
   [[nodiscard]] bool is() const {
-    return visit<E>([](const E&) { return true; }, false);
-  }
-  /// Returns the message of the exception, or a text that says that there is none.
-  [[nodiscard]] std::string what() const {
-    if (!thrown_) return "nothing was thrown";
-    return visit<std::exception>([](const std::exception& error) { return std::string{error.what()}; },
-                                 "an object that is not a std::exception");
-  }
-  /// Returns the rank that a PeerLost names; -1 for any other exception, or none.
-  [[nodiscard]] int lost_rank() const {
-    return visit<PeerLost>([](const PeerLost& lost) { return lost.rank(); }, -1);
-  }
-  /// Rethrows the exception. Call it only if there is one.
-  [[noreturn]] void rethrow() const { std::rethrow_exception(thrown_); }
-
- private:
-  template <class E, class F, class R = std::invoke_result_t<F, const E&>>
-  R visit(F&& f, std::type_identity_t<R> otherwise) const {
-    if (!thrown_) return otherwise;
+    if (!thrown_) return false;
     try {
-      std::rethrow_exception(thrown_);
-    } catch (const E& error) {
-      return f(error);
+      rethrow();
+    } catch (const E&) {
+      return true;
     } catch (...) {
-      return otherwise;
+      return false;
     }
   }
+  /// Returns the message of the exception, or a text that says that there is none.
+  [[nodiscard]] std::string what() const;
+  /// Returns the rank that a PeerLost names; -1 for any other exception, or none.
+  [[nodiscard]] int lost_rank() const;
+  /// Rethrows the exception. Call it only if there is one.
+  [[noreturn]] void rethrow() const;
 
+ private:
   std::exception_ptr thrown_;
 };
 
@@ -94,23 +82,15 @@ std::function<C(int)> new_world(int size, comm::TimePoint until) {
 /// The exceptions that the ranks have thrown, by rank, and the order in which they were thrown.
 class Errors {
  public:
-  explicit Errors(int ranks) : by_rank_(as_size(ranks)) {}
+  explicit Errors(int ranks) : by_rank_(as_size(ranks < 1 ? 0 : ranks)) {}
 
-  void caught(int rank, std::exception_ptr thrown) {
-    const std::lock_guard lock{mutex_};
-    by_rank_[as_size(rank)] = Thrown{std::move(thrown)};
-    order_.push_back(rank);
-  }
+  /// Records the exception that this rank is handling. Returns the reason to give to the other ranks.
+  std::string caught(int rank);
   [[nodiscard]] const std::vector<Thrown>& by_rank() const { return by_rank_; }
 
   /// Rethrows the exception that caused the others, or returns if there is none. A rank that fails ends the world of the others, and their
   /// exceptions may be recorded before its own. So exceptions that are no CommunicationError come first, then those that are not PeerLost.
-  void rethrow_cause() const {
-    for (const auto is_cause : {+[](const Thrown& thrown) { return !thrown.is<CommunicationError>(); },
-                                +[](const Thrown& thrown) { return !thrown.is<PeerLost>(); }, +[](const Thrown&) { return true; }})
-      for (const int rank : order_)
-        if (const Thrown& thrown = by_rank_[as_size(rank)]; is_cause(thrown)) thrown.rethrow();
-  }
+  void rethrow_cause() const;
 
  private:
   std::mutex mutex_;
@@ -118,29 +98,61 @@ class Errors {
   std::vector<int> order_;
 };
 
-/// Runs `body(rank, world)` on a thread for each rank. If the body throws, the rank aborts the world, which ends the calls of the others.
-template <comm::Group C, class Body>
-void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) {
-  const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
-  launch::widen_thread_stacks();
-  std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        C world = make(rank);
-        if constexpr (requires { world.deadline(deadline); }) world.deadline(deadline);
-        try {
-          body(rank, world);
-        } catch (...) {
-          errors.caught(rank, std::current_exception());
-          if constexpr (requires { world.abort(std::string{}); })
-            world.abort(text("rank ", rank, " failed: ", Thrown{std::current_exception()}.what()));
-        }
-      } catch (...) {
-        errors.caught(rank, std::current_exception());
-      }
-    });
+/// The results of the ranks.
+template <class R>
+class Results {
+ public:
+  explicit Results(int ranks) : size_{as_size(ranks < 1 ? 0 : ranks)}, by_rank_{std::make_unique<std::optional<R>[]>(size_)} {}
+
+  void set(int rank, R&& result) { by_rank_[as_size(rank)].emplace(std::move(result)); }
+  /// Returns the results in the order of ranks. All ranks must have set one.
+  [[nodiscard]] std::vector<R> take() {
+    std::vector<R> all;
+    all.reserve(size_);
+    for (std::size_t rank = 0; rank < size_; ++rank) all.push_back(std::move(*by_rank_[rank]));
+    return all;
   }
+
+ private:
+  std::size_t size_;
+  std::unique_ptr<std::optional<R>[]> by_rank_;
+};
+
+/// A reference to what a rank runs, a callable of any type. Code with threads is compiled once for each communicator, not for each
+/// callable.
+template <comm::Group C>
+class RankBody {
+ public:
+  template <class F>
+  RankBody(F&& f)
+      : body_{&f}, run_{[](const void* body, int rank, C& world) {
+          (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(rank, world);
+        }} {}
+
+  void operator()(int rank, C& world) const { run_(body_, rank, world); }
+
+ private:
+  const void* body_;
+  void (*run_)(const void* body, int rank, C& world);
+};
+
+/// Calls `run(rank)` on a thread for each rank, and waits for all.
+void run_on_threads(int size, Errors& errors, const std::function<void(int rank)>& run);
+
+/// Calls `body(rank, world)` on a thread for each rank. If it throws, the rank aborts the world, which ends the calls of the others.
+template <comm::Group C>
+void on_threads(int size, comm::Duration deadline, Errors& errors, RankBody<C> body) {
+  const std::function<C(int)> make = new_world<C>(size, comm::Clock::now() + deadline);
+  run_on_threads(size, errors, [&](int rank) {
+    C world = make(rank);
+    if constexpr (requires { world.deadline(deadline); }) world.deadline(deadline);
+    try {
+      body(rank, world);
+    } catch (...) {
+      const std::string reason = errors.caught(rank);
+      if constexpr (requires { world.abort(reason); }) world.abort(reason);
+    }
+  });
 }
 
 }  // namespace detail
@@ -153,26 +165,28 @@ void on_threads(int size, comm::Duration deadline, Errors& errors, Body&& body) 
 template <comm::Group C, class F>
 auto ranks(int size, F&& f, comm::Duration deadline = default_deadline) {
   using R = std::remove_cvref_t<std::invoke_result_t<F&, C&>>;
-  detail::Errors errors{size < 1 ? 0 : size};
+  detail::Errors errors{size};
   if constexpr (std::is_void_v<R>) {
     detail::on_threads<C>(size, deadline, errors, [&f](int, C& world) { f(world); });
     errors.rethrow_cause();
   } else {
-    std::vector<std::optional<R>> returned(as_size(size < 1 ? 0 : size));
-    detail::on_threads<C>(size, deadline, errors, [&](int rank, C& world) { returned[as_size(rank)].emplace(f(world)); });
+    detail::Results<R> results{size};
+    detail::on_threads<C>(size, deadline, errors, [&](int rank, C& world) { results.set(rank, f(world)); });
     errors.rethrow_cause();
-    std::vector<R> results;
-    for (auto& each : returned) results.push_back(std::move(*each));
-    return results;
+    return results.take();
   }
 }
 
 /// Runs f(world) on `size` ranks, as ranks() does. Returns the exception of each rank, or none, in the order of ranks.
 template <comm::Group C, class F>
 std::vector<Thrown> errors(int size, F&& f, comm::Duration deadline = default_deadline) {
-  detail::Errors errors{size < 1 ? 0 : size};
+  detail::Errors errors{size};
   detail::on_threads<C>(size, deadline, errors, [&f](int, C& world) { f(world); });
   return errors.by_rank();
 }
 
 }  // namespace pdp::testing
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/testing/source/ranks.hpp>
+#endif

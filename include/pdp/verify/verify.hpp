@@ -120,13 +120,14 @@ struct Finding {
                 "explain() describes them in words");
 };
 
+template <auto find>
+constexpr Verdict verdict_of = find();
+
 /// Whether find(), a constexpr function that returns a Verdict, finds no fault. For a static_assert, if all sizes are constants:
 ///
 ///   static_assert(plan::is_sound<[] { return verify(Pipeline<Mine>{.micro_batches = 8}, nn::outline(model, Shape{784}), 4); }>);
 template <auto find>
-constexpr bool is_sound = [] {
-  constexpr Verdict verdict = find();
-  return Finding<verdict.fault, verdict.where.rank, verdict.where.at, verdict.where.waits_for>::is_sound;
-}();
+constexpr bool is_sound =
+    Finding<verdict_of<find>.fault, verdict_of<find>.where.rank, verdict_of<find>.where.at, verdict_of<find>.where.waits_for>::is_sound;
 
 }  // namespace pdp::plan
