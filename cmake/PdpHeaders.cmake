@@ -345,6 +345,31 @@ set(pdp_headers
     pdp/plan/source/gradient_policy.hpp
     pdp/plan/source/layout.hpp
     pdp/plan/source/liveness.hpp
+    pdp/rpc/call/core.hpp
+    pdp/rpc/call/encode.hpp
+    pdp/rpc/call/fault.hpp
+    pdp/rpc/call/functions.hpp
+    pdp/rpc/call/method.hpp
+    pdp/rpc/call/slot.hpp
+    pdp/rpc/call/source/core.hpp
+    pdp/rpc/call/source/fault.hpp
+    pdp/rpc/call/source/method.hpp
+    pdp/rpc/call/value.hpp
+    pdp/rpc/codec.hpp
+    pdp/rpc/error.hpp
+    pdp/rpc/future.hpp
+    pdp/rpc/node.hpp
+    pdp/rpc/remote.hpp
+    pdp/rpc/source/error.hpp
+    pdp/rpc/source/future.hpp
+    pdp/rpc/source/remote.hpp
+    pdp/rpc/wire/courier.hpp
+    pdp/rpc/wire/fields.hpp
+    pdp/rpc/wire/head.hpp
+    pdp/rpc/wire/reader.hpp
+    pdp/rpc/wire/slot_id.hpp
+    pdp/rpc/wire/source/courier.hpp
+    pdp/rpc/wire/writer.hpp
     pdp/strategy/any_strategy.hpp
     pdp/strategy/data_parallel.hpp
     pdp/strategy/divides.hpp
@@ -436,7 +461,8 @@ set(pdp_tcp_headers
     pdp/comm/tcp/mesh.hpp
     pdp/comm/tcp/pulses.hpp
     pdp/comm/tcp/sockets.hpp
-    pdp/comm/tcp/source.hpp)
+    pdp/comm/tcp/source.hpp
+    pdp/rpc/run.hpp)
 
 set(pdp_safetensors_headers
     pdp/checkpoint/safetensors.hpp

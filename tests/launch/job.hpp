@@ -139,6 +139,8 @@ class Job {
     look();
     return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : -WTERMSIG(*status_);
   }
+  /// Reads what the job has written so far. Waits for a few milliseconds if it has written nothing.
+  void read() { look(); }
   [[nodiscard]] const std::string& out() const { return said_[0]; }
   [[nodiscard]] const std::string& err() const { return said_[1]; }
 

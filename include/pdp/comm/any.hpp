@@ -102,6 +102,7 @@ class AnyCalls {
   /// Throws ConfigError if the backend has no heartbeat.
   void heartbeat(Duration duration) { held_->heartbeat(duration); }
   void progress() { held_->progress(); }
+  void wait_for_progress(TimePoint until) { held_->wait_for_progress(until); }
   void abort(const std::string& reason) { held_->abort(reason); }
   Work start(const Request& request) { return held_->start(request); }
   [[nodiscard]] AnyCalls split(int color, int key) { return held_->split(color, key); }
@@ -120,6 +121,7 @@ class AnyCalls {
     virtual void deadline(Duration) = 0;
     virtual void heartbeat(Duration) = 0;
     virtual void progress() = 0;
+    virtual void wait_for_progress(TimePoint until) = 0;
     virtual void abort(const std::string&) = 0;
     virtual Work start(const Request&) = 0;
     virtual AnyCalls split(int color, int key) = 0;
@@ -146,13 +148,19 @@ class AnyCalls {
                                " does not send heartbeats; remove the call")};
     }
     void progress() override { calls.progress(); }
+    void wait_for_progress(TimePoint until) override { comm::wait_for_progress(calls, until); }
     void abort(const std::string& reason) override { calls.abort(reason); }
     Work start(const Request& request) override {
       if (!request.waits_at_once) return Work{calls.start(request)};
       complete(calls, request);
       return {};
     }
-    AnyCalls split(int color, int key) override { return AnyCalls{calls.split(color, key), name}; }
+    AnyCalls split(int color, int key) override {
+      if constexpr (std::same_as<C, AnyCalls>)
+        return calls.split(color, key);
+      else
+        return AnyCalls{calls.split(color, key), name};
+    }
     Region allocate(std::size_t bytes) override { return allocate_region(calls, bytes); }
     [[nodiscard]] bool shares_memory() const override { return comm::shares_memory(calls); }
     void begin_group() override {

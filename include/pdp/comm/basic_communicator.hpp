@@ -60,6 +60,9 @@ class BasicCommunicator {
   { calls_.heartbeat(duration); }
   /// Advances calls in flight without waiting.
   void progress() { calls_.progress(); }
+  /// Sleeps until calls in flight may have advanced, at the latest until the given time. Use it to wait for the first of several Works
+  /// to complete. A rank that waits here takes no part in the detection of deadlocks.
+  void wait_for_progress(TimePoint until) { comm::wait_for_progress(calls_, until); }
   /// Ends the world. Every rank throws PeerLost with this rank and this reason from its next call on. Over NCCL only this rank throws. Over
   /// MPI the whole job ends.
   void abort(const std::string& reason) { calls_.abort(reason); }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <thread>
 
 #include <pdp/comm/backend/request.hpp>
 #include <pdp/comm/clock.hpp>
@@ -63,6 +64,22 @@ bool shares_memory(const C& calls) {
     return calls.shares_memory();
   else
     return false;
+}
+
+/// A backend in which a rank can wait without waiting for a particular call.
+template <class C>
+concept WaitsForProgress = Calls<C> && requires(C& calls, TimePoint until) {
+  calls.wait_for_progress(until);
+};
+/// Sleeps until calls in flight may have advanced, at the latest until the given time. A backend that cannot sleep makes progress instead.
+template <Calls C>
+void wait_for_progress(C& calls, TimePoint until) {
+  if constexpr (WaitsForProgress<C>) {
+    calls.wait_for_progress(until);
+  } else {
+    calls.progress();
+    std::this_thread::yield();
+  }
 }
 
 /// A backend with calls that take device memory. Records that pdp itself exchanges are in host memory: exchange_records(mine, all) gathers

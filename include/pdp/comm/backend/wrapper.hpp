@@ -21,6 +21,7 @@ class WrappedCalls {
   [[nodiscard]] Duration deadline() const { return inner_.deadline(); }
   void deadline(Duration duration) { inner_.deadline(duration); }
   void progress() { inner_.progress(); }
+  void wait_for_progress(TimePoint until) requires WaitsForProgress<C> { inner_.wait_for_progress(until); }
   void abort(const std::string& reason) { inner_.abort(reason); }
   Region allocate(std::size_t bytes) { return allocate_region(inner_, bytes); }
   [[nodiscard]] bool shares_memory() const { return comm::shares_memory(inner_); }

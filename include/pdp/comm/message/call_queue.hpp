@@ -78,6 +78,16 @@ class CallQueue {
     }
   }
 
+  /// Sleeps until there may be something to advance, at the latest until the given time. Throws if the world has failed.
+  void wait_for_progress(TimePoint until) {
+    if (step().moved) return;
+    if constexpr (CarriesProbes<T>) {
+      while (transport_.take_probe()) {  // this rank waits for no particular rank, so it is in no cycle of waiting ranks
+      }
+    }
+    transport_.wait(until);
+  }
+
   /// Returns whether finish() would return or throw without waiting.
   bool done(Group& group, Call& call) {
     if (call.done() || transport_.failure() != nullptr) return true;

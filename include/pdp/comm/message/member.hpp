@@ -56,6 +56,7 @@ class Member {
   void always(algorithm::AllReduce algorithm) { always_ = algorithm; }
   void heartbeat(Duration duration) requires KeepsHeartbeat<T>;
   void progress();
+  void wait_for_progress(TimePoint until);
   void abort(const std::string& reason);
 
   Work start(const Request& request);

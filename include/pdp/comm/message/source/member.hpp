@@ -108,6 +108,10 @@ void Member<T>::progress() {
   queue_->progress();
 }
 template <Transport T>
+void Member<T>::wait_for_progress(TimePoint until) {
+  queue_->wait_for_progress(until);
+}
+template <Transport T>
 void Member<T>::abort(const std::string& reason) {
   if (queue_) queue_->fail({Failure::Kind::lost, queue_->transport().rank(), reason});  // a moved-from Member has no world to end
 }

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <pdp/rpc/codec.hpp>
+#include <pdp/rpc/wire/writer.hpp>
+
+namespace pdp::rpc {
+
+namespace detail {
+
+/// Returns a text that names a type. It is equal on all ranks, which run the same program.
+template <class T>
+consteval const char* signature() {  // a std::string_view would occur in the text itself
+  return __PRETTY_FUNCTION__;
+}
+
+}  // namespace detail
+
+/// What a rank knows about the type of a value.
+struct ValueType {
+  std::string_view name;
+  void (*write)(Writer& writer, const void* value) = nullptr;  // null if values of this type cannot travel
+};
+template <class T>
+inline constexpr ValueType value_type{detail::signature<T>(), [] {
+                                        void (*write)(Writer&, const void*) = nullptr;
+                                        if constexpr (Travels<T>)
+                                          write = [](Writer& writer, const void* value) {
+                                            Codec<T>::write(writer, *static_cast<const T*>(value));
+                                          };
+                                        return write;
+                                      }()};
+
+/// A value of any type: an object, or the result of a call. Empty for the result of a function that returns nothing.
+struct Value {
+  std::shared_ptr<void> data;
+  const ValueType* type = nullptr;
+
+  template <class T>
+  static Value of(std::shared_ptr<T> data) {
+    return {std::move(data), &value_type<T>};
+  }
+};
+
+}  // namespace pdp::rpc
