@@ -1,4 +1,5 @@
 #include <chrono>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -24,7 +25,7 @@ int sleep_for(int milliseconds) {
 int identity(int x) { return x; }
 std::size_t size_of(std::span<const float> x) { return x.size(); }
 
-/// A value whose encoding claims far more elements than it has.
+/// A value for which the other rank has no memory.
 struct Oversized {
   std::vector<float> values;
 };
@@ -35,8 +36,8 @@ struct Oversized {
 
 template <>
 struct pdp::rpc::Codec<failure_test::Oversized> {
-  static void write(Writer& writer, const failure_test::Oversized&) { writer.put(std::uint64_t{1} << 44); }
-  static void read(Reader& reader, failure_test::Oversized& into) { into.values.resize(reader.count(sizeof(float))); }
+  static void write(Writer& writer, const failure_test::Oversized& value) { Codec<std::vector<float>>::write(writer, value.values); }
+  static void read(Reader&, failure_test::Oversized&) { throw std::bad_alloc{}; }
 };
 
 namespace failure_test {
@@ -73,10 +74,11 @@ TEST_CASE("Destroying a Future in flight leaves the job usable", "[rpc][failure]
 }
 
 TEST_CASE("Arguments that do not fit into memory fail the call, and the job goes on", "[rpc][failure]") {
+  const std::size_t elements = GENERATE(1, 1000, (std::size_t{1} << 22) + 3);
   std::string message;
   int after = 0;
   rpc_job::run<comm::Thread>(2, [&](rpc::Node& node) {
-    message = message_of<std::exception>([&] { static_cast<void>(node.sync<&count>("worker1", Oversized{})); });
+    message = message_of<std::bad_alloc>([&] { static_cast<void>(node.sync<&count>("worker1", Oversized{std::vector<float>(elements)})); });
     after = node.sync<&identity>("worker1", 5);
   });
   CHECK_THAT(message, Contains("do not fit into the memory of rank 1 (worker1)"));

@@ -84,7 +84,12 @@ template <class T>
 requires detail::Plain<T> || std::same_as<T, bool>
 struct Codec<T> {
   static void write(Writer& writer, T value) { writer.put(value); }
-  static void read(Reader& reader, T& into) { into = reader.get<T>(); }
+  static void read(Reader& reader, T& into) {
+    if constexpr (std::same_as<T, bool>)
+      into = reader.flag();
+    else
+      into = reader.get<T>();
+  }
 };
 
 template <>
@@ -94,7 +99,7 @@ struct Codec<std::string> {
     writer.array(std::as_bytes(std::span{value}));
   }
   static void read(Reader& reader, std::string& into) {
-    into.resize(reader.count(1));
+    into.resize(reader.array_count(1));
     reader.array(std::as_writable_bytes(std::span{into}));
   }
 };
@@ -109,9 +114,12 @@ struct Codec<std::vector<T>> {
       detail::write_sequence(writer, std::span<const T>{value});
   }
   static void read(Reader& reader, std::vector<T>& into) requires Travels<T> {
-    into.resize(reader.count(sizeof(T)));
+    if constexpr (detail::Plain<T>)
+      into.resize(reader.array_count(sizeof(T)));
+    else
+      into.resize(reader.count());
     if constexpr (std::same_as<T, bool>)
-      for (auto each : into) each = reader.get<bool>();
+      for (auto each : into) each = reader.flag();
     else
       detail::read_sequence(reader, std::span<T>{into});
   }
@@ -141,7 +149,7 @@ struct Codec<std::optional<T>> {
     if (value) Codec<T>::write(writer, *value);
   }
   static void read(Reader& reader, std::optional<T>& into) requires Travels<T> {
-    if (reader.get<bool>()) Codec<T>::read(reader, into.emplace());
+    if (reader.flag()) Codec<T>::read(reader, into.emplace());
   }
 };
 

@@ -20,6 +20,11 @@
 
 namespace pdp::rpc {
 
+struct NodeOptions {
+  /// For how long a rank polls for messages, after the last one, before it sleeps. Polling makes calls faster and keeps a core busy.
+  comm::Duration polling{};
+};
+
 /// One rank of a job with remote objects. Each rank has a name. Rank 0 is the master: it runs the program, and the other ranks, the
 /// workers, run the calls that they get. Every call names a function by a template argument, as in node.sync<&square>("worker1", 3).
 ///
@@ -30,8 +35,10 @@ class Node {
   /// Throws ConfigError if a name is empty or occurs twice, or if there is another number of ranks. Borrows the world, which must outlive
   /// the node. Remote calls use a group of their own, so the program can use the world for its own messages.
   template <class Comm>
-  Node(Comm& world, std::vector<std::string> names)
-      : core_{std::make_shared<Core>(comm::Any::borrow(world).split(0, world.rank()), std::move(names))} {}
+  Node(Comm& world, std::vector<std::string> names, const NodeOptions& options = {})
+      : core_{std::make_shared<Core>(comm::Any::borrow(world).split(0, world.rank()), std::move(names))} {
+    core_->polling(options.polling);
+  }
 
   [[nodiscard]] int rank() const { return core_->rank(); }
   [[nodiscard]] int size() const { return core_->size(); }
@@ -94,9 +101,6 @@ class Node {
   void end() { core_->end(); }
   /// Ends the job of all ranks with an error. They throw PeerLost with this reason.
   void abort(const std::string& reason) { core_->abort(reason); }
-  /// Sets for how long this rank polls for messages, after the last one, before it sleeps. Polling makes calls faster and keeps a core
-  /// busy. The default is zero.
-  void polling(comm::Duration duration) { core_->polling(duration); }
 
  private:
   template <class Parameters, bool Waits, class... A>

@@ -183,7 +183,7 @@ struct Codec<Remote<T>> {
     writer.put(value.reference().give());
   }
   static void read(Reader& reader, Remote<T>& into) {
-    if (!reader.get<bool>()) return;
+    if (!reader.flag()) return;
     const auto owner = reader.get<int>();
     const auto slot = reader.get<SlotId>();
     const auto weight = reader.get<std::uint64_t>();

@@ -17,8 +17,8 @@ namespace pdp::rpc {
 /// Makes this rank a node of a job with remote objects, inside a program with its own main. `names`: as for Node. On rank 0, calls
 /// master(node) and ends the job when that returns. On other ranks, runs calls until then.
 template <class Comm, std::invocable<Node&> F>
-void serve(Comm& world, std::vector<std::string> names, F&& master) {
-  Node node{world, std::move(names)};
+void serve(Comm& world, std::vector<std::string> names, F&& master, const NodeOptions& options = {}) {
+  Node node{world, std::move(names), options};
   try {
     if (world.rank() == 0) {
       master(node);
@@ -36,8 +36,8 @@ void serve(Comm& world, std::vector<std::string> names, F&& master) {
 /// mpirun or torchrun, or here by --ranks N or --threads N. There must be as many ranks as names. Calls master(node) on rank 0, the master.
 /// The others are workers, which run calls until the master returns. The exit code and the reports of errors are those of launch::run.
 template <class Comm = comm::Default, class... Others, std::invocable<Node&> F>
-int run(int argc, char** argv, std::vector<std::string> names, F&& master) {
-  return launch::run<Comm, Others...>(argc, argv, [&](comm::Any& world) { serve(world, names, master); });
+int run(int argc, char** argv, std::vector<std::string> names, F&& master, const NodeOptions& options = {}) {
+  return launch::run<Comm, Others...>(argc, argv, [&](comm::Any& world) { serve(world, names, master, options); });
 }
 
 }  // namespace pdp::rpc

@@ -131,9 +131,11 @@ PDP_INLINE void Core::expect(SlotId slot, Expectation expectation) {
   early->second.pop_front();
   if (early->second.empty()) early_.erase(early);
   if (value.outcome.kind == Head::Kind::value) {
-    Reader reader{value.values, weak_from_this()};
+    std::vector<std::uint64_t> sizes;
+    for (const auto& array : value.arrays) sizes.push_back(array.size());
+    Reader reader{value.values, sizes, weak_from_this()};
     expectation.read(reader);
-    reader.finish(value.arrays.size());
+    reader.finish();
     for (std::size_t i = 0; i < value.arrays.size(); ++i)
       std::memcpy(reader.arrays()[i].data(), value.arrays[i].data(), reader.arrays()[i].size());
   }
@@ -223,12 +225,12 @@ PDP_INLINE Arrival Core::open_call(const Message& message) {
   if (head.target) slots_[head.target].calls.push_back(call);
   Arrival arrival;
   try {
-    Reader reader{message.values, weak_from_this()};
+    Reader reader{message.values, message.sizes, weak_from_this()};
     call->arguments = call->method->read(
         reader, [&](SlotId slot, Passed passed, std::function<void(Reader&)> read, std::shared_ptr<std::shared_ptr<void>> local) {
           bind(call, slot, passed, std::move(read), std::move(local));
         });
-    reader.finish(head.arrays);
+    reader.finish();
     arrival.arrays.assign(reader.arrays().begin(), reader.arrays().end());
   } catch (const std::exception& error) {
     if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr && dynamic_cast<const std::length_error*>(&error) == nullptr) throw;
@@ -270,7 +272,7 @@ PDP_INLINE void Core::arrived(const std::shared_ptr<Call>& call) {
 PDP_INLINE Arrival Core::open_value(const Message& message) {
   const Head& head = message.head;
   Outcome outcome{head.kind, head.served, {}};
-  Reader reader{message.values, weak_from_this()};
+  Reader reader{message.values, message.sizes, weak_from_this()};
   if (head.kind == Head::Kind::failure) outcome.fault = Fault::read(reader);
   if (!head.slot)  // the error of a one-way call
     return {{}, [this, fault = std::move(outcome.fault)] { report(fault); }};
@@ -283,7 +285,7 @@ PDP_INLINE Arrival Core::open_value(const Message& message) {
     if (head.kind == Head::Kind::value) {
       try {
         expectation->read(reader);
-        reader.finish(head.arrays);
+        reader.finish();
         arrival.arrays.assign(reader.arrays().begin(), reader.arrays().end());
       } catch (const std::bad_alloc&) {
         outcome = {Head::Kind::failure, head.served, Fault::current(text("a result does not fit into the memory of ", who(rank())))};

@@ -1,0 +1,134 @@
+// Measures remote calls between a master and two workers that do nothing else.
+//
+//   rpc [--comm shm|tcp] [--calls N] [--polling]       starts its own three ranks
+//   rpc --threads 3 ...                                over comm::Thread
+//
+// --polling: ranks that wait do not sleep. Needs a core for each rank.
+//
+// Prints a JSON object for each measurement: what, comm, polling, median_us. The measurements:
+//
+//   call            an empty call and its answer
+//   chain           four dependent calls on the two workers in turn, and the answer of the last
+//   argument        a call with 4 MiB of floats as argument, and its answer
+//   message         the same bytes and an answer of one float as messages of the communicator
+//   in_flight       one of 10,000 calls that are in flight at the same time
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pdp/comm/shm.hpp>
+#include <pdp/comm/tcp.hpp>
+#include <pdp/launch/run.hpp>
+#include <pdp/launch/start/number.hpp>
+#include <pdp/rpc/run.hpp>
+
+#include "common/timing.hpp"
+
+namespace {
+
+namespace comm = pdp::comm;
+namespace rpc = pdp::rpc;
+
+constexpr std::size_t elements = 1 << 20;
+
+int same(int x) { return x; }
+std::size_t size_of(std::span<const float> x) { return x.size(); }
+
+/// Returns the median time of one call in microseconds. Each measured time is of `batch` calls.
+template <class F>
+double median_us(int calls, int batch, const F& call) {
+  std::vector<double> times;
+  for (int i = -calls / 10; i < calls; ++i) {
+    const double begin = bench::now_us();
+    call();
+    if (i >= 0) times.push_back((bench::now_us() - begin) / batch);
+  }
+  return bench::median(times);
+}
+
+struct Settings {
+  int calls = 2000;
+  bool polling = false;
+};
+
+void report(const char* what, const comm::Any& world, const Settings& settings, double us) {
+  const std::string_view name = world.erased().name();
+  std::printf("{\"what\": \"%s\", \"comm\": \"%.*s\", \"polling\": %s, \"median_us\": %.2f}\n", what, static_cast<int>(name.size()),
+              name.data(), settings.polling ? "true" : "false", us);
+  std::fflush(stdout);
+}
+
+void measure_calls(comm::Any& world, const Settings& settings) {
+  const rpc::NodeOptions options{.polling = settings.polling ? comm::Duration{std::chrono::seconds{1}} : comm::Duration{}};
+  rpc::serve(
+      world, {"master", "worker1", "worker2"},
+      [&](rpc::Node& node) {
+        const auto median = [&](const char* what, int calls, int batch, const auto& call) {
+          report(what, world, settings, median_us(calls, batch, call));
+        };
+        median("call", settings.calls, 1, [&] { node.sync<&same>("worker1", 1); });
+        median("chain", settings.calls, 1, [&] {
+          auto first = node.async<&same>("worker1", 1);
+          auto second = node.async<&same>("worker2", first);
+          auto third = node.async<&same>("worker1", second);
+          node.sync<&same>("worker2", third);
+        });
+        const std::vector<float> x(elements, 1.0f);
+        median("argument", std::max(20, settings.calls / 20), 1, [&] { node.sync<&size_of>("worker1", x); });
+        std::vector<rpc::Future<int>> futures;
+        median("in_flight", 5, 10'000, [&] {
+          for (int i = 0; i < 10'000; ++i) futures.push_back(node.async<&same>("worker1", i));
+          for (auto& future : futures) future.get();
+          futures.clear();
+        });
+      },
+      options);
+}
+
+void measure_messages(comm::Any& world, const Settings& settings) {
+  std::vector<float> x(elements, 1.0f);
+  float answer = 0;
+  const int calls = std::max(20, settings.calls / 20);
+  if (world.rank() == 0)
+    report("message", world, settings, median_us(calls, 1, [&] {
+             world.send(x, 1);
+             world.recv(std::span{&answer, 1}, 1);
+           }));
+  if (world.rank() != 1) return;
+  for (int i = -calls / 10; i < calls; ++i) {
+    world.recv(x, 0);
+    world.send(std::span{&answer, 1}, 0);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  Settings settings;
+  pdp::launch::Options options;
+  options.read(argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--polling") {
+      settings.polling = true;
+    } else if (argument == "--calls" && i + 1 < argc) {
+      settings.calls = pdp::launch::parse_number("--calls", argv[++i], 1, 1'000'000);
+    } else {
+      std::fprintf(stderr, "rpc: unknown argument '%s'; the first lines of bench/rpc.cpp list them\n", argv[i]);
+      return 2;
+    }
+  }
+  if (!options.ranks && !options.threads) options.ranks = 3;
+  return pdp::launch::run<comm::Shm, comm::Tcp>(options, [&](comm::Any& world) {
+    measure_calls(world, settings);
+    measure_messages(world, settings);
+  });
+} catch (const pdp::UsageError& error) {
+  std::fprintf(stderr, "rpc: %s\n", error.what());
+  return 2;
+}
