@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -8,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -38,6 +42,14 @@ void fail(const std::string& how) {
     [[nodiscard]] const char* what() const noexcept override { return "of my own"; }
   };
   throw Own{};
+}
+int half(int x) { return x / 2; }
+double half(double x) { return x / 2; }
+std::atomic<bool> is_slow{false};
+std::vector<float> slowly(std::vector<float> x) {
+  is_slow = true;
+  std::this_thread::sleep_for(std::chrono::milliseconds{100});
+  return x;
 }
 struct Point {
   std::array<float, 2> at;
@@ -124,17 +136,62 @@ TEST_CASE("The error of a call fails the calls that depend on it, also before it
 TEST_CASE("The error of a one-way call or of a lost Future is thrown by a later call or at the end", "[rpc]") {
   const bool later = GENERATE(true, false);
   const bool one_way = GENERATE(true, false);
+  const bool arrived = GENERATE(true, false);
   const auto message = message_of<pdp::ShapeError>([&] {
     rpc_job::run<comm::Thread>(2, [&](rpc::Node& node) {
       if (one_way)
         node.one_way<&fail>("worker1", "shape");
-      else
-        static_cast<void>(node.async<&fail>("worker1", "shape"));
+      else if (auto future = node.async<&fail>("worker1", "shape"); arrived)
+        while (!future.ready()) {
+        }
       if (later)
         for (int i = 0; i < 100; ++i) static_cast<void>(node.sync<&square>("worker1", i));
     });
   });
   CHECK_THAT(message, EndsWith("fail on rank 1 (worker1): too wide"));
+}
+
+TEST_CASE("Overloads are different functions", "[rpc]") {
+  double sum = 0;
+  rpc_job::run<comm::Thread>(2, [&](rpc::Node& node) {
+    sum = node.sync<static_cast<int (*)(int)>(&half)>("worker1", 3) + node.sync<static_cast<double (*)(double)>(&half)>("worker1", 3);
+  });
+  CHECK(sum == 2.5);
+}
+
+TEST_CASE("The value of a Future can be taken while a message that has it as argument is under way", "[rpc]") {
+  std::vector<double> sums;
+  rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
+    for (const std::size_t count : {300u, 100'000u}) {
+      auto future = node.async<&twice>("worker1", std::vector<float>(count, 1));
+      while (count == 300 && !future.ready()) {
+      }
+      auto busy = node.async<&slowly>("worker2", std::vector<float>{});
+      auto dependent = node.async<&sum>("worker2", future);
+      {
+        auto taken = future.get();
+        std::ranges::fill(taken, 7.0f);
+      }
+      sums.push_back(dependent.get());
+    }
+  });
+  CHECK(sums == std::vector{600., 200'000.});
+}
+
+TEST_CASE("A large result can be an argument after get() has run out of time", "[rpc]") {
+  double result = 0;
+  std::string message;
+  rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
+    auto large = node.async<&twice>("worker1", std::vector<float>(100'000, 1));
+    static_cast<void>(node.sync<&square>("worker1", 1));
+    is_slow = false;
+    auto busy = node.async<&slowly>("worker1", std::vector<float>{});
+    while (!is_slow) node.progress();
+    message = message_of<pdp::Timeout>([&] { static_cast<void>(large.get(std::chrono::milliseconds{10})); });
+    result = node.sync<&sum>("worker2", large);
+  });
+  CHECK_THAT(message, Contains("twice on rank 1 (worker1) until its deadline"));
+  CHECK(result == 200'000);
 }
 
 TEST_CASE("10,000 calls can be in flight, and leave nothing behind", "[rpc]") {

@@ -83,6 +83,16 @@ TEST_CASE("Codec keeps values of every kind", "[rpc][codec]") {
   }
 }
 
+TEST_CASE("Codec overwrites the default of a member", "[rpc][codec]") {
+  struct Options {
+    std::optional<int> number = 3;
+    std::vector<int> list{1, 2};
+  };
+  const Options arrived = sent(Options{std::nullopt, {}});
+  CHECK_FALSE(arrived.number);
+  CHECK(arrived.list.empty());
+}
+
 TEST_CASE("Reader rejects data that are cut off, too long or changed, and allocates nothing for them", "[rpc][codec]") {
   rpc::Writer writer;
   const Outer value{-5, Color::red, {1, 2, 3}, {{{1, 2}, "name"}, {std::vector<double>(500), std::nullopt}}, {true, 'c'}};

@@ -61,6 +61,21 @@ TEST_CASE("A result that is late throws Timeout, which names the call, and the j
   CHECK(after == 305);
 }
 
+TEST_CASE("A call that runs out of time and borrows nothing leaves the job usable", "[rpc][failure]") {
+  int after = 0;
+  std::string message;
+  rpc_job::run<comm::Thread>(
+      2,
+      [&](rpc::Node& node) {
+        auto busy = node.async<&sleep_for>("worker1", 600);
+        message = message_of<pdp::Timeout>([&] { static_cast<void>(node.sync<&identity>("worker1", 1)); });
+        after = busy.get(10s);
+      },
+      400ms);
+  CHECK_THAT(message, Contains("identity on rank 1 (worker1) until its deadline"));
+  CHECK(after == 600);
+}
+
 TEST_CASE("Destroying a Future in flight leaves the job usable", "[rpc][failure]") {
   int after = 0;
   rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {

@@ -38,6 +38,10 @@ class Counter {
   int count() const { return count_; }
   std::vector<int> history() const { return history_; }
   Counter doubled() const { return Counter{2 * count_}; }
+  Counter plus(int by) const {
+    std::this_thread::sleep_for(20ms);
+    return Counter{count_ + by};
+  }
   void travel(auto&& visit) { visit(count_, history_); }
 
  private:
@@ -55,6 +59,33 @@ class Friend {
   int ask(int depth) const { return depth == 0 ? 0 : 1 + other_.sync<&Friend::ask>(depth - 1); }
   void forget() { *this = {}; }
   int value_of(const Counter& counter) const { return counter.count(); }
+  /// Returns 0 if the counter does not change while this call waits.
+  int change_of(const Counter& counter) const {
+    const int before = counter.count();
+    static_cast<void>(other_.sync<&Friend::rest>());
+    return counter.count() - before;
+  }
+  int rest() const {
+    std::this_thread::sleep_for(50ms);
+    return 0;
+  }
+  int is_same(const Friend& other) const { return &other == this ? 1 : 0; }
+  rpc::Remote<Counter> make(int start) const { return kept_.front().remote<&Counter::plus>(start); }
+  int pass(int x) const { return x; }
+  /// Waits for a call that needs the result of a call of this object, which waits for the end of this one.
+  int tie(rpc::Remote<Friend> self) const {
+    auto mine = self.async<&Friend::pass>(1);
+    return other_.sync<&Friend::pass>(mine);
+  }
+  /// Calls again after an error of a cycle.
+  int recover(int depth) const {
+    try {
+      return depth == 0 ? other_.sync<&Friend::recover>(1) : other_.sync<&Friend::ask>(0);
+    } catch (const pdp::Error&) {
+      return kept_.front().sync<&Counter::count>();
+    }
+  }
+  void travel(auto&& visit) { visit(kept_, other_); }
 
  private:
   std::vector<rpc::Remote<Counter>> kept_;
@@ -136,6 +167,54 @@ TEST_CASE("A reference can be passed on any number of times", "[rpc]") {
   CHECK(alive == 0);
 }
 
+TEST_CASE("Results that are references give nothing away when they are measured", "[rpc]") {
+  rpc_job::run<comm::Thread>(2, [&](rpc::Node& node) {
+    auto holder = node.remote<Friend>("worker1");
+    holder.sync<&Friend::keep>(node.remote<Counter>("worker1", 1));
+    for (int i = 0; i < 10; ++i) static_cast<void>(holder.async<&Friend::kept>().get().sync<&Counter::count>());
+  });
+  CHECK(alive == 0);
+}
+
+TEST_CASE("A release that overtakes the construction of its object is not lost", "[rpc]") {
+  rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
+    auto busy = node.remote<Friend>("worker1");
+    auto maker = node.remote<Friend>("worker2");
+    maker.sync<&Friend::keep>(node.remote<Counter>("worker1", 1));
+    for (int i = 0; i < 5; ++i) {
+      auto slow = busy.async<&Friend::rest>();
+      static_cast<void>(maker.sync<&Friend::make>(i));  // the reference ends here, while worker1 is busy
+    }
+  });
+  CHECK(alive == 0);
+}
+
+TEST_CASE("Tens of thousands of references of one rank to an object are counted", "[rpc]") {
+  int count = 0;
+  rpc_job::run<comm::Thread>(2, [&](rpc::Node& node) {
+    auto counter = node.remote<Counter>("worker1", 1);
+    auto holder = node.remote<Friend>("worker1");
+    for (int i = 0; i < 20'000; ++i) holder.one_way<&Friend::keep>(counter);
+    holder.sync<&Friend::forget>();
+    count = counter.sync<&Counter::add>(1);
+  });
+  CHECK(count == 2);
+  CHECK(alive == 0);
+}
+
+TEST_CASE("An object that is an argument on its own rank does not change during the call", "[rpc]") {
+  std::vector<int> results;
+  rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
+    auto counter = node.remote<Counter>("worker1", 1);
+    auto user = node.remote<Friend>("worker1"), other = node.remote<Friend>("worker2");
+    user.sync<&Friend::meet>(other);
+    auto change = user.async<&Friend::change_of>(counter);
+    counter.one_way<&Counter::add>(5);
+    results = {change.get(), counter.sync<&Counter::count>(), user.sync<&Friend::is_same>(user)};
+  });
+  CHECK(results == std::vector{0, 6, 1});
+}
+
 TEST_CASE("local() is the object itself on its owner, and an error on other ranks", "[rpc]") {
   std::string elsewhere, broken;
   int count = 0;
@@ -198,13 +277,37 @@ TEMPLATE_TEST_CASE("Objects that wait for each other get an error that names the
     auto first = node.remote<Friend>(owners.first), second = node.remote<Friend>(owners.second);
     first.template sync<&Friend::meet>(second);
     second.template sync<&Friend::meet>(first);
-    message = message_of<pdp::Error>([&] { static_cast<void>(first.template sync<&Friend::ask>(5)); });
+    message = message_of<pdp::Error>([&] { static_cast<void>(first.template sync<&Friend::ask>(2)); });
     after = first.template sync<&Friend::ask>(1);  // the objects are usable
     first.template sync<&Friend::forget>();
     second.template sync<&Friend::forget>();
   });
   CHECK_THAT(message, Contains("remote calls wait for each other: ") && Contains("Friend::ask") && Contains(owners.first));
   CHECK(after == 1);
+}
+
+TEST_CASE("Calls that wait for each other through an argument get an error", "[rpc]") {
+  std::string message;
+  rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
+    auto first = node.remote<Friend>("worker1"), second = node.remote<Friend>("worker2");
+    first.sync<&Friend::meet>(second);
+    message = message_of<pdp::Error>([&] { static_cast<void>(first.sync<&Friend::tie>(first)); });
+  });
+  CHECK_THAT(message, Contains("remote calls wait for each other: "));
+}
+
+TEST_CASE("A method that catches the error of a circle can make further calls", "[rpc]") {
+  int count = 0;
+  rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
+    auto first = node.remote<Friend>("worker1"), second = node.remote<Friend>("worker2");
+    first.sync<&Friend::meet>(second);
+    second.sync<&Friend::meet>(first);
+    for (const auto& each : {first, second}) each.sync<&Friend::keep>(node.remote<Counter>("worker1", 9));
+    count = first.sync<&Friend::recover>(0);
+    first.sync<&Friend::forget>();
+    second.sync<&Friend::forget>();
+  });
+  CHECK(count == 9);
 }
 
 }  // namespace objects_test

@@ -27,7 +27,7 @@ struct Codec;
 /// A type whose values can travel to another rank:
 ///
 /// - numbers, enumerations, std::string, std::optional, std::pair, std::tuple, std::array and std::vector of such types;
-/// - aggregates of up to 12 members of such types;
+/// - aggregates of up to 12 members of such types, which are no C arrays;
 /// - classes with a member template `void travel(auto&& visit)` that calls visit(members...);
 /// - references to remote objects (Remote);
 /// - types with a specialisation of Codec.
@@ -149,6 +149,7 @@ struct Codec<std::optional<T>> {
     if (value) Codec<T>::write(writer, *value);
   }
   static void read(Reader& reader, std::optional<T>& into) requires Travels<T> {
+    into.reset();
     if (reader.flag()) Codec<T>::read(reader, into.emplace());
   }
 };

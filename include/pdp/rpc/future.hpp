@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,8 +32,9 @@ struct Pending {
   int owner = -1;
   std::string_view function;  // its name, for messages
   State state = State::in_flight;
-  bool abandoned = false;  // no Future waits for it
-  bool is_silent = false;  // its error is not reported
+  bool abandoned = false;   // no Future waits for it
+  bool is_silent = false;   // its error is not reported
+  bool was_thrown = false;  // its error has been
   Value value;
   Fault fault;
   std::vector<int> forwards;  // ranks to which the owner was asked to send it while it was in flight
@@ -42,6 +44,7 @@ struct Pending {
   void wait(const std::shared_ptr<Pending>& self, const std::function<void(Reader&)>& read, comm::TimePoint until);
   /// Encodes a reference to the result for the rank `to`.
   void refer(Core& caller, int to, Writer& writer, std::vector<std::function<void()>>& after);
+  [[noreturn]] void raise();
   void abandon() noexcept;
 };
 
@@ -84,7 +87,12 @@ class [[nodiscard]] Future {
     const auto pending = pending_;
     pending->wait(pending, reader_of(*pending), comm::later(comm::Clock::now(), within));
     pending_.reset();
-    if constexpr (!std::is_void_v<R>) return std::move(*static_cast<R*>(pending->value.data.get()));
+    if constexpr (!std::is_void_v<R>) {
+      R& value = *static_cast<R*>(pending->value.data.get());
+      if constexpr (std::copy_constructible<R>)
+        if (pending->value.data.use_count() > 1) return value;  // a message that is being sent borrows it
+      return std::move(value);
+    }
   }
   /// Returns whether there is a result to wait for.
   explicit operator bool() const { return pending_ != nullptr; }
@@ -105,7 +113,7 @@ class [[nodiscard]] Future {
   }
   [[nodiscard]] SlotId slot() const { return pending_->slot; }
   /// For the library: encodes this result as an argument of a call to the rank `to`.
-  void pass(Core& core, int to, Writer& writer, std::vector<std::function<void()>>& after) {
+  void pass(Core& core, int to, Writer& writer, std::vector<std::function<void()>>& after) const {
     check();
     pending_->refer(core, to, writer, after);
   }

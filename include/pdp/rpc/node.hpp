@@ -58,9 +58,9 @@ class Node {
     using Entry = ConstructorEntry<T, detail::Copy<A>...>;
     static_cast<void>(Entry::added);
     const int owner = core_->find(worker);
-    Remote<T> object{std::make_shared<detail::Reference>(core_, owner, core_->new_slot(), Slot::whole)};
-    start<std::tuple<detail::Copy<A>...>, false>(owner, Entry::id, Head::Result::reference, object.slot(), std::forward<A>(arguments)...);
-    return object;
+    const SlotId slot = core_->new_slot();
+    start<std::tuple<detail::Copy<A>...>, false>(owner, Entry::id, Head::Result::reference, slot, std::forward<A>(arguments)...);
+    return Remote<T>{std::make_shared<detail::Reference>(core_, owner, slot, Slot::whole)};
   }
 
   /// Calls a free function on a rank and waits for its result. Throws as Remote::sync().
@@ -68,6 +68,7 @@ class Node {
   auto sync(std::string_view worker, A&&... arguments) {
     using Entry = FunctionEntry<void, F>;
     using R = typename Entry::Types::Returned;
+    static_assert(detail::result_travels<R>());
     static_cast<void>(Entry::added);
     const int to = core_->find(worker);
     return detail::wait_for<R>(core_, to, detail::function_name<F>(), [&](Head::Result wants, SlotId result) {
@@ -78,6 +79,7 @@ class Node {
   template <auto F, class... A>
   auto async(std::string_view worker, A&&... arguments) {
     using Entry = FunctionEntry<void, F>;
+    static_assert(detail::result_travels<typename Entry::Types::Returned>());
     static_cast<void>(Entry::added);
     const int to = core_->find(worker);
     const SlotId slot = core_->new_slot();

@@ -43,6 +43,15 @@ class Reference {
   int owner_;
 };
 
+/// Fails to compile unless the result of a call can travel.
+template <class R>
+constexpr bool result_travels() {
+  static_assert(std::is_void_v<R> || Travels<R>,
+                "pdp: the result of this remote call cannot travel to the caller; use remote<F>(), which leaves it at its owner, or see "
+                "pdp/rpc/codec.hpp");
+  return true;
+}
+
 /// Makes a call and waits for its result. send(wants, slot) returns the number of the message.
 template <class R, class Send>
 R wait_for(const std::shared_ptr<Core>& core, int to, std::string_view function, const Send& send) {
@@ -78,7 +87,7 @@ class Remote {
   template <auto F, class... A>
   auto sync(A&&... arguments) const {
     using R = typename detail::FunctionOf<decltype(F)>::Returned;
-    check_function<F>();
+    static_assert(detail::result_travels<R>());
     return detail::wait_for<R>(core(), owner(), detail::function_name<F>(), [&](Head::Result wants, SlotId result) {
       return call<F, true>(wants, result, std::forward<A>(arguments)...);
     });
@@ -88,7 +97,7 @@ class Remote {
   template <auto F, class... A>
   auto async(A&&... arguments) const {
     using R = typename detail::FunctionOf<decltype(F)>::Returned;
-    check_function<F>();
+    static_assert(detail::result_travels<R>());
     const auto caller = core();
     const SlotId slot = caller->new_slot();
     call<F, false>(Head::Result::value, slot, std::forward<A>(arguments)...);
@@ -100,9 +109,9 @@ class Remote {
     using R = typename detail::FunctionOf<decltype(F)>::Returned;
     static_assert(!std::is_void_v<R>, "pdp: remote<F>() refers to a result, but this function returns nothing; use one_way<F>()");
     const auto caller = core();
-    Remote<R> result{std::make_shared<detail::Reference>(caller, owner(), caller->new_slot(), Slot::whole)};
-    call<F, false>(Head::Result::reference, result.slot(), std::forward<A>(arguments)...);
-    return result;
+    const SlotId result = caller->new_slot();
+    call<F, false>(Head::Result::reference, result, std::forward<A>(arguments)...);
+    return Remote<R>{std::make_shared<detail::Reference>(caller, owner(), result, Slot::whole)};
   }
   /// Starts a call of a method whose result is not needed. An error of the call is thrown by the next call of this rank, or at the end of
   /// the job.
@@ -117,6 +126,7 @@ class Remote {
     using Entry = CopyEntry<T>;
     static_cast<void>(Entry::added);
     const auto caller = core();
+    caller->raise_pending();
     return detail::wait_for<T>(caller, owner(), Entry::name, [&](Head::Result wants, SlotId result) {
       return caller->call(owner(), {.result = wants, .method = Entry::id, .target = slot(), .slot = result}, {});
     });
@@ -137,8 +147,9 @@ class Remote {
 
   /// For the library: encodes the value of the object as an argument of a call to the rank `to`.
   void pass(Core& caller, int to, Writer& writer, std::vector<std::function<void()>>& after) const {
-    writer.put(to == owner() ? Passed::local : Passed::result);
+    writer.put(to == owner() ? Passed::own_slot : Passed::other_slot);
     writer.put(slot());
+    writer.put(std::int32_t{owner()});
     if (to != owner()) after.push_back([this, &caller, to] { caller.forward(owner(), slot(), to, true); });
   }
   /// For the library: the reference, with a check that there is one.
@@ -149,13 +160,6 @@ class Remote {
 
  private:
   [[nodiscard]] std::shared_ptr<Core> core() const { return reference().core(); }
-  template <auto F>
-  static constexpr void check_function() {
-    using R = typename detail::FunctionOf<decltype(F)>::Returned;
-    static_assert(std::is_void_v<R> || Travels<R>,
-                  "pdp: the result of this remote call cannot travel to the caller; use remote<F>(), which leaves it at its owner, or see "
-                  "pdp/rpc/codec.hpp");
-  }
   template <auto F, bool Waits, class... A>
   std::uint64_t call(Head::Result wants, SlotId result, A&&... arguments) const {
     using Entry = FunctionEntry<T, F>;
@@ -180,9 +184,10 @@ struct Codec<Remote<T>> {
     if (!value) return;
     writer.put(value.owner());
     writer.put(value.slot());
-    writer.put(value.reference().give());
+    writer.put(writer.measures() ? std::uint64_t{0} : value.reference().give());
   }
   static void read(Reader& reader, Remote<T>& into) {
+    into = {};
     if (!reader.flag()) return;
     const auto owner = reader.get<int>();
     const auto slot = reader.get<SlotId>();

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <concepts>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <pdp/comm/hierarchical.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/launch/run.hpp>
+#include <pdp/rpc/call/fault.hpp>
 #include <pdp/rpc/node.hpp>
 
 namespace pdp::rpc {
@@ -26,8 +26,8 @@ void serve(Comm& world, std::vector<std::string> names, F&& master, const NodeOp
     } else {
       node.serve();
     }
-  } catch (const std::exception& error) {  // before the node ends its messages, which would hide the reason
-    node.abort(text("rank ", world.rank(), " (", node.name(), ") has failed: ", error.what()));
+  } catch (...) {  // before the node ends its messages, which would hide the reason
+    node.abort(Fault::current(text("rank ", world.rank(), " (", node.name(), ") has failed")).message);
     throw;
   }
 }

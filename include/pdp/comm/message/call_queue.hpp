@@ -74,13 +74,13 @@ class CallQueue {
 
   /// Moves everything that can move without waiting.
   void progress() {
-    while (step().moved) {
-    }
+    while (step().moved) unseen_ = true;
   }
 
   /// Sleeps until there may be something to advance, at the latest until the given time. Throws if the world has failed.
   void wait_for_progress(TimePoint until) {
-    if (step().moved) return;
+    const bool moved = step().moved;
+    if (std::exchange(unseen_, false) || moved) return;
     if constexpr (CarriesProbes<T>) {
       while (transport_.take_probe()) {  // this rank waits for no particular rank, so it is in no cycle of waiting ranks
       }
@@ -92,7 +92,7 @@ class CallQueue {
   bool done(Group& group, Call& call) {
     if (call.done() || transport_.failure() != nullptr) return true;
     try {
-      step();
+      unseen_ |= step().moved;
       return complete(group, call);
     } catch (const CommunicationError&) {
       return true;
@@ -256,6 +256,7 @@ class CallQueue {
 
   T transport_;
   Duration deadline_;
+  bool unseen_ = false;  // something has moved since wait_for_progress() returned, perhaps a call that its owner has already looked at
   std::vector<Group*> groups_;
   std::array<std::uint64_t, 16> retired_{};  // channels of the groups that ended last
   std::size_t next_retired_ = 0;

@@ -29,20 +29,16 @@ namespace pdp::rpc {
 /// What has become of a value that a rank expects.
 struct Outcome {
   Head::Kind kind = Head::Kind::value;  // value, ready or failure
-  std::uint32_t served = 0;             // how many forwards the owner of the value has carried out
-  Fault fault;                          // if kind is failure
+  /// How many forwards the owner of the value has carried out. A forward and the answer may cross on the way. The owner then ignores the
+  /// forward, and the caller passes the value on itself.
+  std::uint32_t served = 0;
+  Fault fault;  // if kind is failure
 };
 
 /// A value that a rank expects from another rank: the result of a call, or an argument.
 struct Expectation {
   std::function<void(Reader&)> read;
   std::function<void(const Outcome&)> done;
-};
-
-/// The result that a call waits for.
-struct Awaited {
-  SlotId slot;
-  int owner = -1;
 };
 
 /// Remote calls of one rank, without the types of the program: makes calls, runs the calls of others, and keeps the objects and results of
@@ -67,14 +63,17 @@ class Core : public std::enable_shared_from_this<Core> {
   // For callers.
 
   [[nodiscard]] SlotId new_slot() { return {++slots_made_, rank()}; }
-  /// Sends a call. Throws the error of an earlier one-way call, if there is one. Returns the number of the message.
+  /// Throws the error of an earlier one-way call, if there is one.
+  void raise_pending();
+  /// Sends a call. Returns the number of the message.
   std::uint64_t call(int to, Head head, Writer arguments);
   /// Asks the owner of a result to send it to another rank. `stays`: the result is an object, which stays at its owner.
   void forward(int owner, SlotId slot, int to, bool stays);
   /// Sends a value that this rank has received to a rank that expects it.
   void pass_on(int to, SlotId slot, const Value& value);
   void pass_on(int to, SlotId slot, const Fault& fault);
-  void release(int owner, SlotId slot, std::uint64_t weight);
+  /// `is_reference`: a reference to an object ends; else a result is not needed.
+  void release(int owner, SlotId slot, std::uint64_t weight, bool is_reference);
   void expect(SlotId slot, Expectation expectation);
   /// Reports an error that no caller waits for in the next call or at the end of the job.
   void report(Fault fault);
@@ -103,7 +102,15 @@ class Core : public std::enable_shared_from_this<Core> {
   struct Frame {
     const Call* call;
     Awaited awaited{};
-    std::string cycle{};  // why it would wait for ever, if it would
+    std::uint64_t wait = 0;  // the number of the wait, if it waits
+    std::string cycle{};     // why it would wait for ever, if it would
+  };
+  /// A search for a cycle.
+  struct Probe {
+    int initiator;
+    std::uint64_t wait;  // of the initiator
+    std::uint32_t hops;
+    std::string path;
   };
   struct Early {  // a value that has arrived before this rank expects it
     std::vector<std::byte> values;
@@ -115,13 +122,14 @@ class Core : public std::enable_shared_from_this<Core> {
   Arrival open(const Message& message);
   Arrival open_call(const Message& message);
   Arrival open_value(const Message& message);
-  void bind(const std::shared_ptr<Call>& call, SlotId slot, Passed passed, std::function<void(Reader&)> read,
+  void bind(const std::shared_ptr<Call>& call, const Awaited& from, Passed passed, std::function<void(Reader&)> read,
             std::shared_ptr<std::shared_ptr<void>> local);
   void arrived(const std::shared_ptr<Call>& call);
-  /// Lets use(slot) run when the calls of the object that have arrived before have ended.
-  void use(SlotId object, std::function<void(Slot&)> use);
+  /// Runs visit(object) when the calls of the object that have arrived before have ended. visit returns the call that keeps the object
+  /// until it ends, or null.
+  void visit(SlotId object, std::function<std::shared_ptr<Call>(Slot&)> visit);
   void forwarded(SlotId slot, int to, bool stays);
-  void released(SlotId slot, std::uint64_t weight);
+  void released(SlotId slot, std::uint64_t weight, bool is_reference);
 
   /// Makes the next call of an object ready to run, if the object is free.
   void pump(SlotId slot);
@@ -132,15 +140,16 @@ class Core : public std::enable_shared_from_this<Core> {
   void complete(Call& call, Value value, std::optional<Fault> fault);
   /// Looks for a cycle of waiting calls (edge chasing: Chandy, Misra and Haas 1983). `slot`: the result that the last call found waits for.
   /// `path`: the calls found so far, for the message.
-  void chase(SlotId slot, int initiator, std::uint64_t number, std::string path);
-  void send_probe(const Awaited& awaited, int initiator, std::uint64_t number, std::string_view path);
+  void chase(SlotId slot, Probe probe);
+  void chase(const Call& call, Probe probe, int depth);
+  void send_probe(const Awaited& awaited, const Probe& probe);
   /// Sends the value of a slot, or its error. `as`: the number under which the other rank expects it.
   void send_result(int to, SlotId slot, SlotId as, const Slot& from, std::uint32_t served);
   /// Returns whether a result stays at its owner until a rank needs it.
   [[nodiscard]] static bool is_large(const Value& value);
+  std::optional<Fault> read_value(const Expectation& expectation, Reader& reader) const;
   /// Removes a slot that nothing refers to.
   void drop_if_unused(SlotId slot);
-  void raise_pending();
   [[nodiscard]] bool quiet() const;
   void terminate();
 
@@ -151,7 +160,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::deque<std::shared_ptr<Call>> ready_;
   std::vector<Frame> frames_;
   std::optional<Fault> pending_;  // the error of a one-way call
-  std::uint64_t slots_made_ = 0, calls_numbered_ = 0;
+  std::uint64_t slots_made_ = 0, waits_ = 0;
   std::int64_t sent_ = 0, handled_ = 0;  // messages
   int calls_ = 0;                        // that have arrived and not ended
   bool ended_ = false;                   // rank 0 has ended the job

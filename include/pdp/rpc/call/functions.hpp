@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,6 +45,9 @@ using Stored = typename StoredType<std::conditional_t<std::is_reference_v<P>, st
 /// The result of a function as it is stored and sent.
 template <class R>
 using Result = std::remove_cvref_t<R>;
+
+template <class...>
+struct Types;
 
 template <class R, class C, class... P>
 struct FunctionTypes {
@@ -94,17 +98,22 @@ struct Argument {
       return;
     }
     const auto slot = reader.get<SlotId>();
-    bind(slot, passed, [this, all](Reader& later) { Codec<Stored<P>>::read(later, value); }, {all, &local});
+    const auto owner = reader.get<std::int32_t>();
+    bind({slot, owner}, passed, [this, all](Reader& later) { Codec<Stored<P>>::read(later, value); }, {all, &local});
   }
   /// Returns the argument for the call. It is moved if the parameter takes it by value and the argument belongs to the call alone.
   decltype(auto) pass() {
     using S = Stored<P>;
+    const S& read = local ? *static_cast<const S*>(local.get()) : value;
     if constexpr (std::same_as<std::remove_cvref_t<P>, S> && !std::is_lvalue_reference_v<P>) {
-      return local ? S{*static_cast<const S*>(local.get())} : S{std::move(value)};
+      if constexpr (std::copy_constructible<S>)
+        return local ? S(read) : S(std::move(value));
+      else
+        return S(std::move(value));
     } else if constexpr (std::same_as<std::remove_cv_t<P>, const char*>) {
-      return (local ? static_cast<const S*>(local.get()) : &value)->c_str();
+      return read.c_str();
     } else {
-      return static_cast<const S&>(local ? *static_cast<const S*>(local.get()) : value);
+      return static_cast<const S&>(read);
     }
   }
 };
@@ -160,7 +169,7 @@ struct FunctionEntry {
       });
     });
   }
-  static constexpr std::string_view signature = detail::signature<FunctionEntry>();
+  static constexpr std::string_view signature = detail::signature<detail::Types<FunctionEntry, decltype(F)>>();  // overloads differ in F
   static constexpr std::uint64_t id = detail::fnv1a(signature);
   static inline const bool added = Method::add({id, detail::function_name<F>(), signature, &Arguments::read, &run});
 };

@@ -21,14 +21,20 @@ namespace pdp::rpc {
 
 /// How an argument of a call is encoded.
 enum class Passed : std::uint8_t {
-  value,   // the value follows
-  result,  // the number of a slot follows; its value arrives in a message of its own
-  local,   // the number of a slot follows; it is a slot of the rank that runs the call
+  value,       // the value follows
+  other_slot,  // the number and the owner of a slot follow; its value arrives in a message of its own
+  own_slot,    // the number and the owner of a slot follow; it is a slot of the rank that runs the call
+};
+
+/// The result that a call needs or waits for, and the rank that owns it.
+struct Awaited {
+  SlotId slot{};
+  int owner = -1;
 };
 
 /// Binds an argument to a slot. `read` decodes the value that arrives. `*local` becomes the slot's value if the slot is on this rank.
 using Bind =
-    std::function<void(SlotId slot, Passed passed, std::function<void(Reader&)> read, std::shared_ptr<std::shared_ptr<void>> local)>;
+    std::function<void(Awaited from, Passed passed, std::function<void(Reader&)> read, std::shared_ptr<std::shared_ptr<void>> local)>;
 
 /// A function that can be called remotely: a member function, a free function or a constructor. All ranks run the same program, so an entry
 /// that one rank uses exists on all ranks under the same identifier. No code and no pointers travel.

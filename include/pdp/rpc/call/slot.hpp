@@ -20,16 +20,19 @@ struct Slot;
 /// A call that has arrived at the rank that runs it.
 struct Call {
   const Method* method = nullptr;
-  std::function<void(Slot& object)> use;  // in place of a method: sends the object's value, or passes it to a call on this rank
+  /// In place of a method: sends the object's value, or passes it to a call on this rank, which then keeps the object until it ends.
+  std::function<std::shared_ptr<Call>(Slot& object)> visit;
   std::shared_ptr<void> arguments;
   int caller = -1;
   Head::Result wants = Head::Result::none;
   SlotId target;
   SlotId result;
-  std::uint64_t number = 0;  // among the calls that this rank runs
   bool runs = false;
-  int missing = 0;             // arguments that have not arrived, and 1 for the call itself
-  std::optional<Fault> fault;  // an argument has failed
+  int missing = 0;                                          // arguments that have not arrived, and 1 for the call itself
+  std::vector<Awaited> needs;                               // arguments that come from other ranks
+  std::vector<SlotId> kept;                                 // objects of this rank that are arguments
+  std::vector<std::shared_ptr<std::shared_ptr<void>>> own;  // arguments that are the object itself
+  std::optional<Fault> fault;                               // an argument has failed
 };
 
 /// An object or the result of a call on the rank that owns it. References to it carry weights, whose sum the owner knows (weighted
@@ -45,7 +48,7 @@ struct Slot {
   Fault fault;
   std::uint64_t weight = whole;             // of all references; 0: nothing refers to it
   bool is_object = false;                   // it stays until no reference is left
-  bool used = false;                        // an error has reached a caller
+  bool error_is_known = false;              // its error has reached a caller
   int sending = 0;                          // messages that borrow its memory
   int maker = -1;                           // the rank that made the call
   std::vector<int> forwards;                // ranks that are to get the value when it is ready

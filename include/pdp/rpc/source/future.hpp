@@ -3,6 +3,7 @@
 /// Definitions for pdp/rpc/future.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -42,27 +43,31 @@ PDP_INLINE void Pending::wait(const std::shared_ptr<Pending>& self, const std::f
   caller->wait([this] { return state != State::in_flight; }, until, what, {slot, owner});
   if (state == State::at_owner) {
     state = State::in_flight;
-    caller->expect(slot.delivery(), {read, [self](const Outcome& outcome) {
-                                       self->state = outcome.kind == Head::Kind::value ? State::here : State::failed;
-                                       self->fault = outcome.fault;
-                                     }});
+    forwards.clear();
+    caller->expect(slot.delivery(), {read, [self](const Outcome& outcome) { self->done(outcome); }});
     caller->forward(owner, slot, caller->rank(), false);
-    caller->release(owner, slot, Slot::whole);
+    caller->release(owner, slot, Slot::whole, false);
     caller->wait([this] { return state != State::in_flight; }, until, what, {slot, owner});
   }
-  if (state == State::failed) fault.raise();
+  if (state == State::failed) raise();
+}
+
+PDP_INLINE void Pending::raise() {
+  was_thrown = true;
+  fault.raise();
 }
 
 PDP_INLINE void Pending::refer(Core& caller, int to, Writer& writer, std::vector<std::function<void()>>& after) {
-  if (state == State::failed) fault.raise();
+  if (state == State::failed) raise();
   if (state == State::here && value.type != nullptr) {
     writer.put(Passed::value);
     value.type->write(writer, value.data.get());
     writer.keep(value.data);
     return;
   }
-  writer.put(Passed::result);
+  writer.put(Passed::other_slot);
   writer.put(slot);
+  writer.put(std::int32_t{owner});
   after.push_back([this, &caller, to] {
     if (state == State::in_flight) forwards.push_back(to);
     caller.forward(owner, slot, to, false);
@@ -73,9 +78,13 @@ PDP_INLINE void Pending::abandon() noexcept {
   const auto caller = core.lock();
   abandoned = true;
   is_silent = std::uncaught_exceptions() > 0;  // the exception that ends this Future matters more than the error of its call
-  if (!caller || state == State::here || state == State::failed) return;
+  if (!caller || state == State::here) return;
   try {
-    caller->release(owner, slot, Slot::whole);
+    if (state == State::failed) {
+      if (!was_thrown && !is_silent) caller->report(fault);
+      return;
+    }
+    caller->release(owner, slot, Slot::whole, false);
   } catch (...) {  // the world has failed, and its error reaches this rank in its next call
   }
 }

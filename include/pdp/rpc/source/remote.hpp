@@ -16,7 +16,7 @@ PDP_INLINE Reference::~Reference() {
   const auto core = core_.lock();
   if (!core || !slot_) return;
   try {
-    core->release(owner_, slot_, weight_);
+    core->release(owner_, slot_, weight_, true);
   } catch (...) {  // the world has failed, and its error reaches this rank in its next call
   }
 }
@@ -29,8 +29,9 @@ PDP_INLINE std::shared_ptr<Core> Reference::core() const {
 
 PDP_INLINE std::uint64_t Reference::give() {
   if (weight_ == 1) weight_ += core()->more_weight(owner_, slot_);
+  // A rank gives away an 256th of a large weight, so it can pass a reference on some 5,000 times before it needs more.
   constexpr std::uint64_t plenty = std::uint64_t{1} << 31;
-  const std::uint64_t given = weight_ > plenty ? weight_ >> 8 : weight_ / 2;
+  const std::uint64_t given = weight_ > plenty ? weight_ / 256 : weight_ / 2;
   weight_ -= given;
   return given;
 }

@@ -49,7 +49,7 @@ class Courier {
   [[nodiscard]] comm::Duration deadline() const { return group_.deadline(); }
 
   /// Sends a message, to this rank as well. The arrays of the writer are borrowed until `sent` is called.
-  /// Returns the number of the message among those to this rank, for has_sent().
+  /// Returns the number of the message among those to this rank, for borrows().
   std::uint64_t send(int to, Head head, Writer values = {}, std::function<void()> sent = {});
   /// Moves all that can move without waiting. Returns whether a message has arrived completely.
   bool poll();
@@ -58,8 +58,10 @@ class Courier {
   /// Sends the last message to each rank and waits for theirs. The courier sends and receives nothing afterwards.
   void finish(comm::TimePoint until);
   [[nodiscard]] bool idle() const;
-  /// Returns whether a message has been sent, so that it borrows no memory.
-  [[nodiscard]] bool has_sent(int to, std::uint64_t number) const { return completed_[as_size(to)] >= number; }
+  /// Returns whether a message to a rank still borrows memory.
+  [[nodiscard]] bool borrows(int to, std::uint64_t number) const;
+  /// Returns whether all messages to a rank have been sent.
+  [[nodiscard]] bool has_sent_all(int to) const { return outgoing_[as_size(to)].empty(); }
   void abort(const std::string& reason) { group_.abort(reason); }
 
   /// Larger arrays travel in several messages of this many bytes, so that a rank without memory for them can still receive them.

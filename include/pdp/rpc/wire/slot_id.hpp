@@ -15,7 +15,7 @@ struct SlotId {
   explicit operator bool() const { return number != 0; }
   friend bool operator==(const SlotId&, const SlotId&) = default;
   /// The number under which the value of this slot arrives at a rank that it is forwarded to. It differs from that of the answer to the
-  /// caller, since both may arrive at one rank.
+  /// caller, since both may arrive at one rank: {7, 0} is the answer to rank 0, and {7, ~0} the same value as an argument.
   [[nodiscard]] SlotId delivery() const { return {number, ~maker}; }
 };
 

@@ -17,10 +17,19 @@ class Writer {
   /// Arrays of up to this many bytes are copied.
   static constexpr std::size_t largest_copy = 1024;
 
+  /// Returns a writer that is used only to learn how large a value is. A reference in it gives no weight away.
+  static Writer measuring() {
+    Writer writer;
+    writer.measures_ = true;
+    return writer;
+  }
+  [[nodiscard]] bool measures() const { return measures_; }
+
   template <class T>
   requires std::is_trivially_copyable_v<T>
   void put(const T& value) { append(std::as_bytes(std::span{&value, 1})); }
-  /// Writes the bytes of an array. Its size must have been written before.
+  /// Writes the bytes of an array. Its size must have been written before. A large array must stay unchanged until the message has been
+  /// sent; keep() can own it.
   void array(std::span<const std::byte> bytes) {
     if (bytes.size() > largest_copy)
       arrays_.push_back(bytes);
@@ -45,6 +54,7 @@ class Writer {
   std::vector<std::byte> bytes_;
   std::vector<std::span<const std::byte>> arrays_;
   std::vector<std::shared_ptr<const void>> kept_;
+  bool measures_ = false;
 };
 
 }  // namespace pdp::rpc

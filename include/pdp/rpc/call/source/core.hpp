@@ -83,7 +83,6 @@ PDP_INLINE std::uint64_t Core::send(int to, const Head& head, Writer values, std
 }
 
 PDP_INLINE std::uint64_t Core::call(int to, Head head, Writer arguments) {
-  raise_pending();
   head.kind = Head::Kind::call;
   return send(to, head, std::move(arguments));
 }
@@ -102,8 +101,9 @@ PDP_INLINE void Core::pass_on(int to, SlotId slot, const Fault& fault) {
   copy.fault = fault;
   send_result(to, slot, slot.delivery(), copy, 0);
 }
-PDP_INLINE void Core::release(int owner, SlotId slot, std::uint64_t weight) {
-  send(owner, {.kind = Head::Kind::release, .slot = slot, .weight = weight});
+PDP_INLINE void Core::release(int owner, SlotId slot, std::uint64_t weight, bool is_reference) {
+  const auto result = is_reference ? Head::Result::reference : Head::Result::value;
+  send(owner, {.kind = Head::Kind::release, .result = result, .slot = slot, .weight = weight});
 }
 PDP_INLINE void Core::report(Fault fault) {
   if (!pending_) pending_ = std::move(fault);
@@ -118,7 +118,7 @@ PDP_INLINE std::uint64_t Core::more_weight(int owner, SlotId slot) {
 }
 PDP_INLINE void Core::stop_borrowing(int to, std::uint64_t number) {
   courier_.poll();
-  if (!courier_.has_sent(to, number)) courier_.abort(text(who(rank()), " has given up a remote call before its arguments were sent"));
+  if (courier_.borrows(to, number)) courier_.abort(text(who(rank()), " has given up a remote call before its arguments were sent"));
 }
 
 PDP_INLINE void Core::expect(SlotId slot, Expectation expectation) {
@@ -130,16 +130,29 @@ PDP_INLINE void Core::expect(SlotId slot, Expectation expectation) {
   const Early value = std::move(early->second.front());
   early->second.pop_front();
   if (early->second.empty()) early_.erase(early);
-  if (value.outcome.kind == Head::Kind::value) {
+  Outcome outcome = value.outcome;
+  if (outcome.kind == Head::Kind::value) {
     std::vector<std::uint64_t> sizes;
     for (const auto& array : value.arrays) sizes.push_back(array.size());
     Reader reader{value.values, sizes, weak_from_this()};
-    expectation.read(reader);
-    reader.finish();
-    for (std::size_t i = 0; i < value.arrays.size(); ++i)
+    if (auto fault = read_value(expectation, reader)) outcome = {Head::Kind::failure, outcome.served, std::move(*fault)};
+    for (std::size_t i = 0; outcome.kind == Head::Kind::value && i < value.arrays.size(); ++i)
       std::memcpy(reader.arrays()[i].data(), value.arrays[i].data(), reader.arrays()[i].size());
   }
-  expectation.done(value.outcome);
+  expectation.done(outcome);
+}
+
+/// Decodes a value. Returns a fault if there is no memory for it.
+PDP_INLINE std::optional<Fault> Core::read_value(const Expectation& expectation, Reader& reader) const {
+  try {
+    expectation.read(reader);
+    reader.finish();
+    return std::nullopt;
+  } catch (const std::bad_alloc&) {
+    return Fault::current(text("a value does not fit into the memory of ", who(rank())));
+  } catch (const std::length_error&) {
+    return Fault::current(text("a value does not fit into the memory of ", who(rank())));
+  }
 }
 
 PDP_INLINE Value Core::local(SlotId slot) {
@@ -152,7 +165,7 @@ PDP_INLINE Value Core::local(SlotId slot) {
       until, [] { return std::string{"the construction of a local object"}; });
   Slot& found = slots_.at(slot);
   if (found.state == Slot::State::failed) {
-    found.used = true;
+    found.error_is_known = true;
     found.fault.raise();
   }
   return found.value;
@@ -176,13 +189,12 @@ PDP_INLINE Arrival Core::open(const Message& message) {
       arrival.complete = [this, head] { forwarded(head.slot, head.rank, head.result == Head::Result::reference); };
       break;
     case Head::Kind::release:
-      arrival.complete = [this, head] { released(head.slot, head.weight); };
+      arrival.complete = [this, head] { released(head.slot, head.weight, head.result == Head::Result::reference); };
       break;
     case Head::Kind::grant:
       arrival.complete = [this, from = message.from, head] {
-        Slot& slot = slots_.at(head.target);
-        const std::uint64_t weight = Slot::whole / 4;
-        slot.weight += weight;
+        constexpr std::uint64_t weight = std::uint64_t{1} << 40;  // so the sum of all grants does not overflow
+        slots_[head.target].weight += weight;
         Writer writer;
         writer.put(weight);
         send(from, {.kind = Head::Kind::value, .slot = head.slot}, std::move(writer));
@@ -190,7 +202,7 @@ PDP_INLINE Arrival Core::open(const Message& message) {
       break;
     case Head::Kind::probe:
       arrival.complete = [this, head, path = std::string{reinterpret_cast<const char*>(message.values.data()), message.values.size()}] {
-        chase(head.slot, head.rank, head.weight, path);
+        chase(head.slot, {head.rank, head.weight, head.served, path});
       };
       break;
     case Head::Kind::end:
@@ -214,7 +226,6 @@ PDP_INLINE Arrival Core::open_call(const Message& message) {
   call->target = head.target;
   call->result = head.slot;
   call->missing = 1;
-  call->number = ++calls_numbered_;
   ++calls_;
   if (head.slot) {
     Slot& slot = slots_[head.slot];
@@ -227,8 +238,8 @@ PDP_INLINE Arrival Core::open_call(const Message& message) {
   try {
     Reader reader{message.values, message.sizes, weak_from_this()};
     call->arguments = call->method->read(
-        reader, [&](SlotId slot, Passed passed, std::function<void(Reader&)> read, std::shared_ptr<std::shared_ptr<void>> local) {
-          bind(call, slot, passed, std::move(read), std::move(local));
+        reader, [&](Awaited from, Passed passed, std::function<void(Reader&)> read, std::shared_ptr<std::shared_ptr<void>> local) {
+          bind(call, from, passed, std::move(read), std::move(local));
         });
     reader.finish();
     arrival.arrays.assign(reader.arrays().begin(), reader.arrays().end());
@@ -241,23 +252,30 @@ PDP_INLINE Arrival Core::open_call(const Message& message) {
   return arrival;
 }
 
-PDP_INLINE void Core::bind(const std::shared_ptr<Call>& call, SlotId slot, Passed passed, std::function<void(Reader&)> read,
+PDP_INLINE void Core::bind(const std::shared_ptr<Call>& call, const Awaited& from, Passed passed, std::function<void(Reader&)> read,
                            std::shared_ptr<std::shared_ptr<void>> local) {
+  if (passed == Passed::own_slot && from.slot == call->target) {
+    call->own.push_back(std::move(local));
+    return;
+  }
   ++call->missing;
-  if (passed == Passed::local) {
-    use(slot, [this, call, local = std::move(local)](Slot& object) {
+  if (passed == Passed::own_slot) {
+    visit(from.slot, [this, call, slot = from.slot, local = std::move(local)](Slot& object) -> std::shared_ptr<Call> {
       if (object.state == Slot::State::failed)
         call->fault = object.fault;
       else
         *local = object.value.data;
+      call->kept.push_back(slot);
       arrived(call);
+      return call;
     });
     return;
   }
-  expect(slot.delivery(), {std::move(read), [this, call](const Outcome& outcome) {
-                             if (outcome.kind == Head::Kind::failure) call->fault = outcome.fault;
-                             arrived(call);
-                           }});
+  call->needs.push_back(from);
+  expect(from.slot.delivery(), {std::move(read), [this, call](const Outcome& outcome) {
+                                  if (outcome.kind == Head::Kind::failure) call->fault = outcome.fault;
+                                  arrived(call);
+                                }});
 }
 
 /// Called for the call itself and for each argument.
@@ -283,13 +301,11 @@ PDP_INLINE Arrival Core::open_value(const Message& message) {
     expected->second.pop_front();
     if (expected->second.empty()) expected_.erase(expected);
     if (head.kind == Head::Kind::value) {
-      try {
-        expectation->read(reader);
-        reader.finish();
-        arrival.arrays.assign(reader.arrays().begin(), reader.arrays().end());
-      } catch (const std::bad_alloc&) {
-        outcome = {Head::Kind::failure, head.served, Fault::current(text("a result does not fit into the memory of ", who(rank())))};
+      if (auto fault = read_value(*expectation, reader)) {
+        outcome = {Head::Kind::failure, head.served, std::move(*fault)};
         arrival.arrays.assign(head.arrays, {});
+      } else {
+        arrival.arrays.assign(reader.arrays().begin(), reader.arrays().end());
       }
     }
     arrival.complete = [expectation, outcome] { expectation->done(outcome); };
@@ -298,8 +314,14 @@ PDP_INLINE Arrival Core::open_value(const Message& message) {
   const auto early = std::make_shared<Early>();
   early->outcome = outcome;
   early->values.assign(message.values.begin(), message.values.end());
-  for (const std::uint64_t size : message.sizes) early->arrays.emplace_back(static_cast<std::size_t>(size));
-  arrival.arrays.assign(early->arrays.begin(), early->arrays.end());
+  try {
+    for (const std::uint64_t size : message.sizes) early->arrays.emplace_back(static_cast<std::size_t>(size));
+    arrival.arrays.assign(early->arrays.begin(), early->arrays.end());
+  } catch (const std::bad_alloc&) {
+    early->outcome = {Head::Kind::failure, head.served, Fault::current(text("a value does not fit into the memory of ", who(rank())))};
+    early->arrays.clear();
+    arrival.arrays.assign(head.arrays, {});
+  }
   arrival.complete = [this, early, slot = head.slot] {
     if (const auto now = expected_.find(slot); now != expected_.end()) {
       Expectation expectation = std::move(now->second.front());
@@ -314,11 +336,10 @@ PDP_INLINE Arrival Core::open_value(const Message& message) {
   return arrival;
 }
 
-PDP_INLINE void Core::use(SlotId object, std::function<void(Slot&)> use) {
+PDP_INLINE void Core::visit(SlotId object, std::function<std::shared_ptr<Call>(Slot&)> visit) {
   const auto call = std::make_shared<Call>();
-  call->use = std::move(use);
+  call->visit = std::move(visit);
   call->target = object;
-  call->number = ++calls_numbered_;
   ++calls_;
   slots_[object].calls.push_back(call);
   pump(object);
@@ -326,7 +347,10 @@ PDP_INLINE void Core::use(SlotId object, std::function<void(Slot&)> use) {
 
 PDP_INLINE void Core::forwarded(SlotId id, int to, bool stays) {
   if (stays) {
-    use(id, [this, id, to](Slot& object) { send_result(to, id, id.delivery(), object, 0); });
+    visit(id, [this, id, to](Slot& object) -> std::shared_ptr<Call> {
+      send_result(to, id, id.delivery(), object, 0);
+      return nullptr;
+    });
     return;
   }
   const auto found = slots_.find(id);
@@ -337,7 +361,8 @@ PDP_INLINE void Core::forwarded(SlotId id, int to, bool stays) {
     send_result(to, id, id.delivery(), found->second, 0);
 }
 
-PDP_INLINE void Core::released(SlotId id, std::uint64_t weight) {
+PDP_INLINE void Core::released(SlotId id, std::uint64_t weight, bool is_reference) {
+  if (is_reference) slots_[id];  // the release may overtake the construction of the object
   const auto found = slots_.find(id);
   if (found == slots_.end()) return;  // a result that has been sent already
   found->second.weight -= std::min(weight, found->second.weight);
@@ -365,32 +390,36 @@ PDP_INLINE bool Core::run_one() {
   return true;
 }
 
-/// Makes the object of a call free for the next one.
+/// Makes the objects of a call free for their next calls.
 PDP_INLINE void Core::end_call(const Call& call) {
   --calls_;
-  if (!call.target) return;
-  slots_.at(call.target).running.reset();
-  pump(call.target);
-  drop_if_unused(call.target);
+  const auto set_free = [this](SlotId object) {
+    slots_.at(object).running.reset();
+    pump(object);
+    drop_if_unused(object);
+  };
+  if (call.target) set_free(call.target);
+  for (const SlotId object : call.kept) set_free(object);
 }
 
 PDP_INLINE void Core::run(Call& call) {
   void* object = nullptr;
   std::optional<Fault> fault = std::move(call.fault);
-  if (call.use) {
-    Slot& target = slots_.at(call.target);
-    target.used = true;
-    call.use(target);
-    end_call(call);
-    return;
-  }
   if (call.target) {
     Slot& target = slots_.at(call.target);
-    if (target.state == Slot::State::failed) {
-      target.used = true;
-      fault = target.fault;
+    if (target.state == Slot::State::failed) target.error_is_known = true;
+    if (call.visit) {
+      if (const auto keeper = call.visit(target)) {
+        target.running = keeper;
+        --calls_;
+      } else {
+        end_call(call);
+      }
+      return;
     }
+    if (target.state == Slot::State::failed) fault = target.fault;
     object = target.value.data.get();
+    for (const auto& argument : call.own) *argument = target.value.data;
   }
   Value value;
   call.runs = true;
@@ -421,6 +450,7 @@ PDP_INLINE void Core::complete(Call& call, Value value, std::optional<Fault> fau
   slot.state = fault ? Slot::State::failed : Slot::State::ready;
   slot.value = std::move(value);
   if (fault) slot.fault = std::move(*fault);
+  ++slot.sending;  // the slot stays while results are encoded, which may run other calls
   const auto forwards = std::exchange(slot.forwards, {});
   for (const int to : forwards) send_result(to, call.result, call.result.delivery(), slot, 0);
   if (call.wants != Head::Result::reference) {
@@ -428,30 +458,38 @@ PDP_INLINE void Core::complete(Call& call, Value value, std::optional<Fault> fau
     if (slot.state == Slot::State::ready && (slot.weight == 0 || (call.wants == Head::Result::value && is_large(slot.value)))) {
       send(call.caller, {.kind = Head::Kind::ready, .served = served, .slot = call.result});
     } else {
-      slot.used = true;
+      slot.error_is_known = true;
       send_result(call.caller, call.result, call.result, slot, served);
       slot.weight = 0;
     }
   }
+  --slot.sending;
   pump(call.result);
   drop_if_unused(call.result);
 }
 
 PDP_INLINE bool Core::is_large(const Value& value) {
   if (value.type == nullptr) return false;
-  Writer writer;
+  Writer writer = Writer::measuring();
   value.type->write(writer, value.data.get());
   return writer.total() > detail::most_eager;
 }
 
 PDP_INLINE void Core::send_result(int to, SlotId id, SlotId as, const Slot& slot, std::uint32_t served) {
-  Writer writer;
-  if (slot.state == Slot::State::failed) {
-    slot.fault.write(writer);
+  const auto send_fault = [&](const Fault& fault) {
+    Writer writer;
+    fault.write(writer);
     send(to, {.kind = Head::Kind::failure, .served = served, .slot = as}, std::move(writer));
-    return;
+  };
+  if (slot.state == Slot::State::failed) return send_fault(slot.fault);
+  Writer writer;
+  try {
+    if (slot.value.type != nullptr) slot.value.type->write(writer, slot.value.data.get());
+  } catch (const CommunicationError&) {
+    throw;
+  } catch (...) {  // for example of a member travel() of the program
+    return send_fault(Fault::current(text("the result of a call on ", who(rank()), " cannot be encoded")));
   }
-  if (slot.value.type != nullptr) slot.value.type->write(writer, slot.value.data.get());
   writer.keep(slot.value.data);
   std::function<void()> sent;
   if (const auto own = slots_.find(id); slot.is_object && own != slots_.end()) {  // the next call of the object may change it
@@ -472,7 +510,7 @@ PDP_INLINE void Core::drop_if_unused(SlotId id) {
   if (found == slots_.end()) return;
   Slot& slot = found->second;
   if (slot.weight > 0 || slot.state == Slot::State::expected || slot.running || slot.sending > 0 || !slot.calls.empty()) return;
-  if (slot.state == Slot::State::failed && !slot.used) {  // nothing has reported the error
+  if (slot.state == Slot::State::failed && !slot.error_is_known) {  // nothing has reported the error
     Writer writer;
     slot.fault.write(writer);
     send(slot.maker, {.kind = Head::Kind::failure}, std::move(writer));
@@ -488,8 +526,9 @@ PDP_INLINE void Core::raise_pending() {
 }
 
 PDP_INLINE void Core::progress() {
-  do courier_.poll();
-  while (run_one());
+  courier_.poll();
+  for (auto calls = ready_.size(); calls > 0 && run_one(); --calls) {  // those that become ready meanwhile wait for the next time
+  }
 }
 
 PDP_INLINE void Core::wait(const std::function<bool()>& ready, comm::TimePoint until, const std::function<std::string()>& what,
@@ -499,12 +538,14 @@ PDP_INLINE void Core::wait(const std::function<bool()>& ready, comm::TimePoint u
   struct Restore {
     Core& core;
     std::size_t frame;
+    Frame before;
     ~Restore() {
-      if (frame > 0) core.frames_[frame - 1].awaited = {};
+      if (frame > 0) core.frames_[frame - 1] = std::move(before);
     }
   };
-  const Restore restore{*this, frame};
-  if (frame > 0) frames_[frame - 1].awaited = awaited;
+  const Restore restore{*this, frame, frame > 0 ? frames_[frame - 1] : Frame{}};
+  const std::uint64_t number = ++waits_;
+  if (frame > 0) frames_[frame - 1] = {frames_[frame - 1].call, awaited, number, {}};
   comm::TimePoint active = comm::Clock::now();
   comm::TimePoint probe = awaited.slot && frame > 0 ? active + 100ms : comm::TimePoint::max();
   while (!ready()) {
@@ -519,42 +560,60 @@ PDP_INLINE void Core::wait(const std::function<bool()>& ready, comm::TimePoint u
     if (now >= until)
       throw Timeout{text(who(rank()), " has waited for ", what(), " until its deadline; if it needs more time, set PDP_DEADLINE=SECONDS")};
     if (now >= probe) {
-      const Call& call = *frames_[frame - 1].call;
-      send_probe(awaited, rank(), call.number, text(call.method->name, " on ", who(rank()), " waits for ", what()));
+      send_probe(awaited, {rank(), number, 0, text(frames_[frame - 1].call->method->name, " on ", who(rank()), " waits for ", what())});
       probe = now + 1s;
       continue;
     }
     if (polling_ > comm::Duration{} && now - active < polling_) continue;
-    courier_.sleep(std::min(until, probe));
+    if (courier_.has_sent_all(rank())) courier_.sleep(std::min(until, probe));
   }
 }
 
-PDP_INLINE void Core::send_probe(const Awaited& awaited, int initiator, std::uint64_t number, std::string_view path) {
+PDP_INLINE void Core::send_probe(const Awaited& awaited, const Probe& probe) {
+  constexpr std::uint32_t most_hops = 256;  // a cycle without the initiator would pass its probes on for ever
+  if (probe.hops >= most_hops) return;
   Writer writer;
-  for (const char letter : path.substr(0, Writer::largest_copy)) writer.put(letter);
-  send(awaited.owner, {.kind = Head::Kind::probe, .rank = initiator, .slot = awaited.slot, .weight = number}, std::move(writer));
+  for (const char letter : std::string_view{probe.path}.substr(0, Writer::largest_copy)) writer.put(letter);
+  send(awaited.owner,
+       {.kind = Head::Kind::probe, .rank = probe.initiator, .served = probe.hops + 1, .slot = awaited.slot, .weight = probe.wait},
+       std::move(writer));
 }
 
-PDP_INLINE void Core::chase(SlotId slot, int initiator, std::uint64_t number, std::string path) {
+PDP_INLINE void Core::chase(SlotId slot, Probe probe) {
   const auto found = slots_.find(slot);
   if (found == slots_.end()) return;
-  std::shared_ptr<Call> call = found->second.maker_call.lock();
-  if (!call) return;  // the result is complete
-  if (!call->runs) {  // it waits for its object
-    const auto target = slots_.find(call->target);
-    if (target == slots_.end() || !target->second.running || !target->second.running->runs) return;
-    call = target->second.running;
-    path += text(", which waits for the end of ", call->method->name, " on ", who(rank()));
-  }
-  const auto begin = std::ranges::find(frames_, call.get(), &Frame::call);
-  for (auto frame = begin; frame != frames_.end(); ++frame) {  // a call continues when those above it have ended
-    if (initiator == rank() && frame->call->number == number) {
-      frame->cycle = text("remote calls wait for each other: ", path, "; let one of them return before it has the result of the other");
-      return;
+  if (const auto call = found->second.maker_call.lock()) chase(*call, std::move(probe), 0);  // else the result is complete
+}
+
+PDP_INLINE void Core::chase(const Call& call, Probe probe, int depth) {
+  constexpr int most = 64;  // calls of this rank that wait for each other's objects
+  if (depth == most) return;
+  if (call.runs) {
+    const auto begin = std::ranges::find(frames_, &call, &Frame::call);
+    for (auto frame = begin; frame != frames_.end(); ++frame) {  // a call continues when those above it have ended
+      if (probe.initiator == rank() && frame->wait == probe.wait) {
+        frame->cycle =
+            text("remote calls wait for each other: ", probe.path, "; let one of them return before it has the result of the other");
+        return;
+      }
+      if (!frame->awaited.slot) continue;
+      Probe next = probe;
+      next.path += text(", which waits for a result of ", who(frame->awaited.owner));
+      send_probe(frame->awaited, next);
     }
-    if (frame->awaited.slot)
-      send_probe(frame->awaited, initiator, number, text(path, ", which waits for a result of ", who(frame->awaited.owner)));
+    return;
   }
+  if (call.missing > 0)
+    for (const Awaited& need : call.needs) send_probe(need, probe);
+  const auto target = slots_.find(call.target);
+  if (target == slots_.end()) return;
+  const Slot& object = target->second;
+  std::shared_ptr<const Call> before = object.running;
+  if (!before && !object.calls.empty() && object.calls.front().get() != &call) before = object.calls.front();
+  if (!before && object.state == Slot::State::expected) before = object.maker_call.lock();
+  if (!before || before.get() == &call) return;
+  if (before->method != nullptr) probe.path += text(", which waits for the end of ", before->method->name, " on ", who(rank()));
+  chase(*before, std::move(probe), depth + 1);
 }
 
 PDP_INLINE void Core::serve() {
@@ -573,19 +632,22 @@ PDP_INLINE bool Core::quiet() const { return calls_ == 0 && ready_.empty() && ex
 /// Ends when no rank has a call and no message is under way: two successive sums over all ranks show the same numbers of sent and of
 /// received messages (Mattern 1987).
 PDP_INLINE void Core::terminate() {
-  const auto until = comm::later(comm::Clock::now(), deadline());
   const auto what = [] { return std::string{"the end of the calls of all ranks"}; };
+  const auto until = [this] { return comm::later(comm::Clock::now(), deadline()); };
   std::array<std::int64_t, 2> before{-1, -1};
   while (true) {
-    wait([this] { return quiet(); }, until, what);
+    while (!quiet()) {  // the deadline is for the next message, not for all calls
+      const std::int64_t seen = handled_;
+      wait([&] { return quiet() || handled_ != seen; }, until(), what);
+    }
     std::array<std::int64_t, 2> sums{sent_, handled_};
     auto summed = collectives_.all_reduce_async(sums, comm::Sum{});
-    wait([&] { return summed.done(); }, until, what);
+    wait([&] { return summed.done(); }, until(), what);
     summed.wait();
     if (sums[0] == sums[1] && sums == before) break;
     before = sums;
   }
-  courier_.finish(until);
+  courier_.finish(until());
   raise_pending();
 }
 

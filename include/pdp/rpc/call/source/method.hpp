@@ -41,7 +41,8 @@ PDP_INLINE std::string_view name_in(std::string_view signature) {
 PDP_INLINE bool Method::add(const Method& method) {
   auto& table = detail::method_table();
   const auto [found, added] = table.methods.emplace(method.id, method);
-  if (!added && found->second.signature != method.signature) table.collision.emplace(found->second.signature, method.signature);
+  if (!added && (found->second.signature != method.signature || found->second.run != method.run))
+    table.collision.emplace(found->second.signature, method.signature);
   return true;
 }
 
@@ -55,8 +56,10 @@ PDP_INLINE const Method& Method::find(std::uint64_t id) {
 
 PDP_INLINE void Method::check_table() {
   if (const auto& collision = detail::method_table().collision)
-    throw Error{text("two functions that are called remotely have the same identifier; rename one of them: ", in_quotes(collision->first),
-                     " and ", in_quotes(collision->second))};
+    throw Error{text(
+        "two functions that are called remotely have the same identifier; rename one of them, also if they are in anonymous namespaces "
+        "of different sources: ",
+        in_quotes(collision->first), " and ", in_quotes(collision->second))};
 }
 
 }  // namespace pdp::rpc

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -49,6 +51,8 @@ PDP_INLINE Courier::Courier(comm::Any group, Open open)
 PDP_INLINE Courier::~Courier() = default;
 
 PDP_INLINE std::uint64_t Courier::send(int to, Head head, Writer values, std::function<void()> sent) {
+  if (values.bytes().size() + values.arrays().size() * sizeof(std::uint64_t) > std::numeric_limits<std::uint32_t>::max())
+    throw std::length_error{"the small values of a remote call take more than 4 GiB; send them as arrays of numbers"};
   auto& message = outgoing_[as_size(to)].emplace_back(Outgoing{{}, std::move(values), {}, {}, std::move(sent)});
   const auto arrays = message.values.arrays();
   const auto encoded = message.values.bytes();
@@ -120,6 +124,11 @@ PDP_INLINE void Courier::finish(comm::TimePoint until) {
       throw Timeout{text("rank ", rank(), ": another rank has not ended its remote calls before the deadline (PDP_DEADLINE)")};
     sleep(until);
   }
+}
+
+PDP_INLINE bool Courier::borrows(int to, std::uint64_t number) const {
+  const std::uint64_t completed = completed_[as_size(to)];
+  return completed < number && !outgoing_[as_size(to)][static_cast<std::size_t>(number - completed - 1)].values.arrays().empty();
 }
 
 PDP_INLINE bool Courier::idle() const {
