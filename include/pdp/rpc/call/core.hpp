@@ -26,7 +26,7 @@
 
 namespace pdp::rpc {
 
-/// What has become of a value that a rank expects.
+/// The end of the wait for a value that a rank expects.
 struct Outcome {
   Head::Kind kind = Head::Kind::value;  // value, ready or failure
   /// How many forwards the owner of the value has carried out. A forward and the answer may cross on the way. The owner then ignores the

@@ -67,8 +67,8 @@ struct CopyType<char*> {
 template <class A>
 using Copy = typename CopyType<std::decay_t<A>>::type;
 
-/// What the caller keeps of an argument until the message has been sent: a reference if it waits (`Waits`), else a copy. A span is
-/// borrowed in both cases.
+/// Returns the form in which the caller keeps an argument until the message has been sent: a reference if it waits (`Waits`), else a copy.
+/// A span is borrowed in both cases.
 template <class P, class A, bool Waits>
 auto hold(A&& argument) {
   using D = std::remove_cvref_t<A>;

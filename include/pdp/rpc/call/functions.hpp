@@ -134,7 +134,7 @@ struct ArgumentsOf<std::tuple<P...>> {
     return std::apply([&](Argument<P>&... each) -> decltype(auto) { return f(each.pass()...); }, all);
   }
   static constexpr bool check() {
-    return []<std::size_t... I>(std::index_sequence<I...>) { return (check_argument<P, I>() && ...); }
+    return []<std::size_t... Index>(std::index_sequence<Index...>) { return (check_argument<P, Index>() && ...); }
     (std::index_sequence_for<P...>{});
   }
 };

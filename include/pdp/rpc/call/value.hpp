@@ -20,7 +20,7 @@ consteval const char* signature() {  // a std::string_view would occur in the te
 
 }  // namespace detail
 
-/// What a rank knows about the type of a value.
+/// The type of a value, as far as a rank without types of the program knows it.
 struct ValueType {
   std::string_view name;
   void (*write)(Writer& writer, const void* value) = nullptr;  // null if values of this type cannot travel

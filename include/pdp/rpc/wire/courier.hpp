@@ -26,7 +26,7 @@ struct Message {
   std::span<const std::uint64_t> sizes;  // of the large arrays, in bytes
 };
 
-/// What a rank does with a message: where its large arrays go, and what to do when it is complete.
+/// The destinations of the large arrays of a message, and the function to call when the message is complete.
 struct Arrival {
   std::vector<std::span<std::byte>> arrays;
   std::function<void()> complete;

@@ -13,9 +13,9 @@ struct Anything {
   operator T() const;
 };
 
-template <class T, std::size_t... I>
-consteval bool takes(std::index_sequence<I...>) {
-  return requires { T{(static_cast<void>(I), Anything{})...}; };
+template <class T, std::size_t... Index>
+consteval bool takes(std::index_sequence<Index...>) {
+  return requires { T{(static_cast<void>(Index), Anything{})...}; };
 }
 inline constexpr std::size_t most_fields = 12;
 

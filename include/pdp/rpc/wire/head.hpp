@@ -24,7 +24,7 @@ struct Head {
     end,      // the master ends the job
     bye,      // the last message of a rank
   };
-  // What a call's caller wants of the result.
+  // The form in which the caller of a call wants the result.
   enum class Result : std::uint8_t {
     none,           // nothing, but an error is reported
     value,          // the value; a large one may stay at its owner until it is requested

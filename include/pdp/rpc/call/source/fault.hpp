@@ -42,8 +42,8 @@ using FaultTypes = std::tuple<RemoteError, EmptyReference, ChecksumError, FileEr
 /// Calls f(index, type) for the types of the table, until it returns true.
 template <class F>
 bool any_fault_type(const F& f) {
-  return []<std::size_t... I>(const F& call, std::index_sequence<I...>) {
-    return (call(std::integral_constant<std::size_t, I>{}, std::type_identity<std::tuple_element_t<I, FaultTypes>>{}) || ...);
+  return []<std::size_t... Index>(const F& call, std::index_sequence<Index...>) {
+    return (call(std::integral_constant<std::size_t, Index>{}, std::type_identity<std::tuple_element_t<Index, FaultTypes>>{}) || ...);
   }
   (f, std::make_index_sequence<std::tuple_size_v<FaultTypes>>{});
 }
@@ -55,10 +55,10 @@ PDP_INLINE Fault Fault::current(const std::string& where) {
     throw;
   } catch (const std::exception& error) {
     Fault fault{0, text(where, ": ", error.what())};
-    detail::any_fault_type([&]<std::size_t I, class E>(std::integral_constant<std::size_t, I>, std::type_identity<E>) {
+    detail::any_fault_type([&]<std::size_t Index, class E>(std::integral_constant<std::size_t, Index>, std::type_identity<E>) {
       using Caught = std::conditional_t<std::is_same_v<E, detail::OutOfMemory>, std::bad_alloc, E>;
       if (dynamic_cast<const Caught*>(&error) == nullptr) return false;
-      fault.type = static_cast<std::uint32_t>(I);
+      fault.type = static_cast<std::uint32_t>(Index);
       return true;
     });
     return fault;
@@ -68,8 +68,8 @@ PDP_INLINE Fault Fault::current(const std::string& where) {
 }
 
 PDP_INLINE void Fault::raise() const {
-  detail::any_fault_type([&]<std::size_t I, class E>(std::integral_constant<std::size_t, I>, std::type_identity<E>) {
-    if (type == I) throw E{message};
+  detail::any_fault_type([&]<std::size_t Index, class E>(std::integral_constant<std::size_t, Index>, std::type_identity<E>) {
+    if (type == Index) throw E{message};
     return false;
   });
   throw RemoteError{message};

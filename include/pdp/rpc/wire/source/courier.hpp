@@ -128,7 +128,7 @@ PDP_INLINE void Courier::finish(comm::TimePoint until) {
 
 PDP_INLINE bool Courier::borrows(int to, std::uint64_t number) const {
   const std::uint64_t completed = completed_[as_size(to)];
-  return completed < number && !outgoing_[as_size(to)][static_cast<std::size_t>(number - completed - 1)].values.arrays().empty();
+  return completed < number && !outgoing_[as_size(to)][number - completed - 1].values.arrays().empty();
 }
 
 PDP_INLINE bool Courier::idle() const {
@@ -188,7 +188,7 @@ PDP_INLINE void Courier::open(int from) {
       detail::for_each_piece(into, receive);
       continue;
     }
-    auto left = static_cast<std::size_t>(sizes_[i]);  // there is no memory for it: all pieces go to one place
+    auto left = std::size_t{sizes_[i]};  // there is no memory for it: all pieces go to one place
     discarded_.resize(std::max(discarded_.size(), std::min(piece, left)));
     for (; left > 0; left -= std::min(piece, left)) {
       receive(std::span{discarded_}.first(std::min(piece, left)));
