@@ -150,7 +150,7 @@ class Remote {
     writer.put(to == owner() ? Passed::own_slot : Passed::other_slot);
     writer.put(slot());
     writer.put(std::int32_t{owner()});
-    if (to != owner()) after.push_back([this, &caller, to] { caller.forward(owner(), slot(), to, true); });
+    if (to != owner()) after.emplace_back([this, &caller, to] { caller.forward(owner(), slot(), to, true); });
   }
   /// For the library: the reference, with a check that there is one.
   [[nodiscard]] detail::Reference& reference() const {

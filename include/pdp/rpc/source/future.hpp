@@ -68,7 +68,7 @@ PDP_INLINE void Pending::refer(Core& caller, int to, Writer& writer, std::vector
   writer.put(Passed::other_slot);
   writer.put(slot);
   writer.put(std::int32_t{owner});
-  after.push_back([this, &caller, to] {
+  after.emplace_back([this, &caller, to] {
     if (state == State::in_flight) forwards.push_back(to);
     caller.forward(owner, slot, to, false);
   });

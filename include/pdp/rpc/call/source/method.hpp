@@ -55,11 +55,12 @@ PDP_INLINE const Method& Method::find(std::uint64_t id) {
 }
 
 PDP_INLINE void Method::check_table() {
-  if (const auto& collision = detail::method_table().collision)
+  if (const auto& collision = detail::method_table().collision) {
     throw Error{text(
         "two functions that are called remotely have the same identifier; rename one of them, also if they are in anonymous namespaces "
         "of different sources: ",
         in_quotes(collision->first), " and ", in_quotes(collision->second))};
+  }
 }
 
 }  // namespace pdp::rpc
