@@ -151,7 +151,7 @@ TEST_CASE("Checked names ranks by their numbers in the world, also in a group", 
     if (checked.rank() < 2) return;
     part.broadcast(std::array<float, 2>{}, checked.rank() - 2);
   });
-  for (const std::size_t rank : {2, 3})
+  for (const std::size_t rank : {2u, 3u})
     CHECK_THAT(errors[rank].what(), Contains("broadcast of 2 float32 with root 1 on rank 3") && Contains("with root 0 on rank 2"));
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("Destroying a Future in flight leaves the job usable", "[rpc][failure]
 }
 
 TEST_CASE("Arguments that do not fit into memory fail the call, and the job goes on", "[rpc][failure]") {
-  const std::size_t elements = GENERATE(1, 1000, (std::size_t{1} << 22) + 3);
+  const std::size_t elements = GENERATE(std::size_t{1}, std::size_t{1000}, (std::size_t{1} << 22) + 3);
   std::string message;
   int after = 0;
   rpc_job::run<comm::Thread>(2, [&](rpc::Node& node) {
@@ -111,7 +111,7 @@ TEMPLATE_TEST_CASE("Ranks that wait for a lost worker throw PeerLost", "[rpc][fa
     static_cast<void>(node.sync<&identity>("worker2", 1));
     node.end();
   });
-  for (const std::size_t rank : {0, 1}) {
+  for (const std::size_t rank : {0u, 1u}) {
     INFO(errors[rank].what());
     CHECK(errors[rank].template is<pdp::PeerLost>());
   }
@@ -126,7 +126,7 @@ TEMPLATE_TEST_CASE("An exception of the master ends the job, and the workers nam
     });
   });
   CHECK(errors[0].what() == "the data is gone");
-  for (const std::size_t rank : {1, 2}) {
+  for (const std::size_t rank : {1u, 2u}) {
     CHECK(errors[rank].template is<pdp::PeerLost>());
     CHECK_THAT(errors[rank].what(), Contains("rank 0 (master) has failed: the data is gone"));
   }
