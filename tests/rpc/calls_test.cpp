@@ -124,7 +124,7 @@ TEST_CASE("The error of a call fails the calls that depend on it, also before it
   std::vector<std::string> messages;
   rpc_job::run<comm::Thread>(3, [&](rpc::Node& node) {
     auto failing = node.async<&shift>("worker1", Point{}, 1);
-    auto bad = node.remote<std::vector<float>>("worker1", std::size_t{1} << 60);
+    auto bad = node.remote<std::vector<float>>("worker1", std::size_t{1} << 62);
     messages.push_back(message_of<std::exception>([&] { node.sync<&sum>("worker2", bad); }));
     messages.push_back(message_of<std::exception>([&] { node.sync<&sum>("worker1", bad); }));
     static_cast<void>(failing.get());
