@@ -124,7 +124,7 @@ template <comm::Group C>
 class RankBody {
  public:
   template <class F>
-  RankBody(F&& f)
+  requires(!std::same_as<std::remove_cvref_t<F>, RankBody>) RankBody(F&& f)
       : body_{&f}, run_{[](const void* body, int rank, C& world) {
           (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(rank, world);
         }} {}

@@ -59,13 +59,14 @@ PDP_INLINE void Equivalence::judge(const std::vector<std::vector<double>>& by_ra
   for (std::size_t step = 0; step < single_.size() && fault_.empty(); ++step) {
     const double found = loss_difference(strategy_[step], single_[step]);
     worst = std::max(worst, found);
-    if (!is_finite(single_[step]))
+    if (!is_finite(single_[step])) {
       fault_ = pdp::text("step ", step, ": the loss of Single is ", nine_digits(single_[step]), "; choose a task that can be trained");
-    else if (found > allowed_[step])
+    } else if (found > allowed_[step]) {
       fault_ =
           pdp::text("step ", step, ": the loss is ", nine_digits(strategy_[step]), ", but that of Single is ", nine_digits(single_[step]),
                     "; relative difference ", nine_digits(found), ", allowed ", nine_digits(allowed_[step]),
                     " (the control run differs by ", nine_digits(loss_difference(control_[step], single_[step])), ")");
+    }
     for (std::size_t rank = 1; rank < by_rank.size() && fault_.empty(); ++rank)
       if (bits_of(by_rank[rank][step]) != bits_of(strategy_[step]))
         fault_ = pdp::text("step ", step, ": rank ", rank, " reports a loss of ", nine_digits(by_rank[rank][step]), ", but rank 0 one of ",

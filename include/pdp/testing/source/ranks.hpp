@@ -61,7 +61,7 @@ PDP_INLINE void Errors::rethrow_cause() const {
 PDP_INLINE void run_on_threads(int size, Errors& errors, const std::function<void(int rank)>& run) {
   launch::widen_thread_stacks();
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < size; ++rank)
+  for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         run(rank);
@@ -69,6 +69,7 @@ PDP_INLINE void run_on_threads(int size, Errors& errors, const std::function<voi
         errors.caught(rank);
       }
     });
+  }
 }
 
 }  // namespace detail
