@@ -124,10 +124,8 @@ template <comm::Group C>
 class RankBody {
  public:
   template <class F>
-  requires(!std::same_as<std::remove_cvref_t<F>, RankBody>) RankBody(F&& f)
-      : body_{&f}, run_{[](const void* body, int rank, C& world) {
-          (*static_cast<std::remove_reference_t<F>*>(const_cast<void*>(body)))(rank, world);
-        }} {}
+  RankBody(const F& f)
+      : body_{&f}, run_{[](const void* body, int rank, C& world) { (*static_cast<F*>(const_cast<void*>(body)))(rank, world); }} {}
 
   void operator()(int rank, C& world) const { run_(body_, rank, world); }
 
