@@ -10,6 +10,7 @@
 #include <pdp/testing/equivalence.hpp>
 #include <pdp/train/describe.hpp>
 #include <pdp/train/trainer.hpp>
+#include <pdp/verify/verify.hpp>
 
 #include <algorithm>
 #include <mutex>
