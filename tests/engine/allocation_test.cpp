@@ -63,7 +63,7 @@ long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::Gradi
     return counts.front();
   };
   long least = one_fit();
-  for (int more = 0; more < 4 && least != 0; ++more) least = std::min(least, one_fit());
+  for (int more = 0; more < 20 && least != 0; ++more) least = std::min(least, one_fit());
   return least;
 }
 
