@@ -118,6 +118,8 @@ int main(int argc, char** argv) try {
       settings.polling = true;
     } else if (argument == "--calls" && i + 1 < argc) {
       settings.calls = pdp::launch::parse_number("--calls", argv[++i], 1, 1'000'000);
+    } else if (argument == "--comm" || argument == "--threads") {
+      ++i;  // options.read() has read it
     } else {
       std::fprintf(stderr, "rpc: unknown argument '%s'; the first lines of bench/rpc.cpp list them\n", argv[i]);
       return 2;
