@@ -351,9 +351,12 @@ set(pdp_headers
     pdp/rpc/call/functions.hpp
     pdp/rpc/call/method.hpp
     pdp/rpc/call/slot.hpp
+    pdp/rpc/call/source/arrivals.hpp
     pdp/rpc/call/source/core.hpp
     pdp/rpc/call/source/fault.hpp
     pdp/rpc/call/source/method.hpp
+    pdp/rpc/call/source/running.hpp
+    pdp/rpc/call/source/waiting.hpp
     pdp/rpc/call/value.hpp
     pdp/rpc/codec.hpp
     pdp/rpc/error.hpp

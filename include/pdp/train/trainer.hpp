@@ -39,13 +39,12 @@
 
 namespace pdp {
 
-/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and the same calls on it unless the
-/// comment of a call says otherwise. Borrows the communicator.
+/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and the same calls on it unless their
+/// comments say otherwise. Borrows the communicator.
 ///
 /// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. Every rank throws if the ranks'
 /// arguments differ (see check_agreement). Before the first step, and in fit(), evaluate() and set_parameters(), the ranks also compare the
-/// call and its arguments. Before the first step with new parameters, they also compare the parameters. Steps send no messages for these
-/// comparisons.
+/// call and its arguments, and before the first step with new parameters also these. Steps send no messages for that.
 template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -55,8 +54,7 @@ class Trainer {
                 "strategy::Strategy requires");
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
-  // A non-deduced context, so that the constructors give no deduction guides. The guides in trainer_guides.hpp say which argument does not
-  // fit.
+  // A non-deduced context: the guides in trainer_guides.hpp, not the constructors, deduce the types and say which argument does not fit.
   using World = std::type_identity_t<C>;
   using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
 
@@ -65,8 +63,7 @@ class Trainer {
   using Target = typename Engine::Target;
   using Totals = engine::Totals;
 
-  /// Trains on a CPU, on options.threads cores for each rank. `precision`: element types, as in Trainer{world, strategy, task, options,
-  /// Bfloat16Gradients{}}. Warns on rank 0 if some threads are useless.
+  /// Trains on options.threads CPU cores for each rank. `precision`: element types, as in Trainer{..., options, Bfloat16Gradients{}}.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
           P precision = {}) requires std::same_as<D, cpu::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
     const std::string useless = options.useless_threads(cpu::usable_cores());
@@ -100,20 +97,16 @@ class Trainer {
   [[nodiscard]] data::Shard share() const { return plan_.share; }
 
   /// Runs one step on this rank's own rows, at most its share of the global batch. Returns the totals over all ranks, with the loss from
-  /// before the update. `x`: [rows, shape of a sample]. `targets`: [rows, target elements]. Both lie in host memory. Ranks may give
-  /// different numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
-  ///
-  /// `global_rows` is the number of rows on all ranks, or 0 if unknown. If it is given, each rank's share must follow from it, since ranks
-  /// on GPUs replay the step that they have recorded for this number. A rank throws ConfigError if its share differs from the recorded one.
-  ///
-  /// Throws ShapeError or LabelError if the rows or targets are not valid, and NonFiniteGradient if a gradient that is not finite ends the
-  /// training (NonFinite::stop).
+  /// before the update. `x`: [rows, shape of a sample]; `targets`: [rows, target elements]; both in host memory. Ranks may give different
+  /// numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
+  /// `global_rows`: the rows on all ranks, or 0 if unknown. If it is given, each rank's share must follow from it, since GPUs replay the
+  /// step that was recorded for this number. Throws ConfigError if a share differs from the recorded one.
+  /// Throws ShapeError or LabelError if the rows or targets are not valid, and NonFiniteGradient as NonFinite::stop says.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();
   }
-  /// The two halves of step(). start() may return before a device has finished the step. The rows and targets may change as soon as it
-  /// returns. finish() waits for the step and returns its totals.
+  /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
@@ -122,12 +115,10 @@ class Trainer {
   Totals finish() { return engine_.finish(); }
 
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
-  /// with the next epoch and its order. Throws LabelError, with the numbers of the step and of the sample, if a class is out of range.
-  /// Throws ShapeError if the dataset does not fit the model or the loss.
-  ///
+  /// with the next epoch. Throws ShapeError if the dataset does not fit model or loss, and LabelError, with the numbers of the step and
+  /// of the sample, if a class is out of range.
   /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. A GPU that replays
-  /// steps as graphs gets the next step before the host knows the totals of the last one, unless on_step is given or NonFinite::stop is
-  /// set.
+  /// steps as graphs gets the next step before the host knows the totals of the last one, except with on_step or NonFinite::stop.
   template <data::Dataset Data, class OnEpoch, class OnStep>
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
@@ -187,8 +178,7 @@ class Trainer {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
   }
 
-  /// Returns the totals over a dataset, on every rank. Each rank evaluates its share. Throws what fit() throws for datasets that do not
-  /// fit.
+  /// Returns the totals over a dataset, on every rank. Each rank evaluates its share. Throws ShapeError as fit() does.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(*world_, engine_.stage().device(),
@@ -218,7 +208,7 @@ class Trainer {
   }
 
   /// Returns the model's outputs for any number of rows: [rows, in] -> [rows, out]. A rank that holds the whole model may make this call
-  /// alone. In Zero's stage 3 the ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
+  /// alone. In Zero's stage 3 ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
   [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
     std::vector<T> outputs;
     const Matrix<const T> rows = rows_of(x);
@@ -243,8 +233,8 @@ class Trainer {
     return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws
-  /// ConfigError on every rank if a rank was given other parameters than rank 0. Throws FileError if they do not fit the model. Changes
-  /// nothing if it throws.
+  /// ConfigError on every rank if a rank was given other parameters than rank 0, and FileError if they do not fit the model. Then changes
+  /// nothing.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
@@ -270,8 +260,7 @@ class Trainer {
     agreed_ = true;
   }
 
-  /// Calls `prepare`, which precedes the engine's part of a step, and returns its result. If it throws, counts the step as missed by this
-  /// rank.
+  /// Calls `prepare`, which precedes the engine's part of a step. If it throws, counts the step as missed by this rank.
   template <class F>
   auto prepare_step(const F& prepare) {
     try {

@@ -70,7 +70,6 @@ class Group {
   [[nodiscard]] World& world() const { return owner_->world(); }
   [[nodiscard]] World::Seat& seat(int rank) const { return world().seat(rank_in_world(rank)); }
 
-  /// Publishes a call to the other ranks.
   void show(Call& call);
   bool advance_collective(Call& call);
   bool advance_message(Call& call);
@@ -86,11 +85,9 @@ class Group {
   void give(const Call& call, const F& f);
   void follow(cudaEvent_t event) { cuda::check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream_, event, 0)); }
   void mark(cudaEvent_t event) { cuda::check("cudaEventRecord", cudaEventRecord(event, stream_)); }
-  /// Throws PeerLost if a rank that the call waits for has left without doing its part. First looks once more for a call that the other
-  /// rank may have published.
+  /// Throws PeerLost if a rank that the call waits for has left without doing its part. First looks once more for a call of that rank.
   void check_peers(const Call& call);
-  /// Returns whether rank `other` has taken its next step in this collective: published its call or, if this rank has found that call,
-  /// enqueued its part.
+  /// Returns whether rank `other` has published its call or, if this rank has found that call, enqueued its part.
   [[nodiscard]] bool has_shown(const Call& call, int other) const;
 
   std::shared_ptr<Rank> owner_;

@@ -94,8 +94,6 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Ends the job on rank 0. Waits until all calls of all ranks have ended. Throws the error of a one-way call, if there is one.
   void end();
   void abort(const std::string& reason) { courier_.abort(reason); }
-  /// Returns the types of the objects of this rank that other ranks still refer to.
-  [[nodiscard]] std::vector<std::string_view> objects() const;
 
  private:
   /// A call on the stack of this rank. It runs, or waits while the calls above it run.
@@ -172,5 +170,8 @@ class Core : public std::enable_shared_from_this<Core> {
 }  // namespace pdp::rpc
 
 #ifndef PDP_SEPARATE_CORE
+#include <pdp/rpc/call/source/arrivals.hpp>
 #include <pdp/rpc/call/source/core.hpp>
+#include <pdp/rpc/call/source/running.hpp>
+#include <pdp/rpc/call/source/waiting.hpp>
 #endif

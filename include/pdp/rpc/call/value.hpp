@@ -22,18 +22,14 @@ consteval const char* signature() {  // a std::string_view would occur in the te
 
 /// The type of a value, as far as a rank without types of the program knows it.
 struct ValueType {
-  std::string_view name;
   void (*write)(Writer& writer, const void* value) = nullptr;  // null if values of this type cannot travel
 };
 template <class T>
-inline constexpr ValueType value_type{detail::signature<T>(), [] {
-                                        void (*write)(Writer&, const void*) = nullptr;
-                                        if constexpr (Travels<T>)
-                                          write = [](Writer& writer, const void* value) {
-                                            Codec<T>::write(writer, *static_cast<const T*>(value));
-                                          };
-                                        return write;
-                                      }()};
+inline constexpr ValueType value_type{[] {
+  void (*write)(Writer&, const void*) = nullptr;
+  if constexpr (Travels<T>) write = [](Writer& writer, const void* value) { Codec<T>::write(writer, *static_cast<const T*>(value)); };
+  return write;
+}()};
 
 /// A value of any type: an object, or the result of a call. Empty for the result of a function that returns nothing.
 struct Value {
