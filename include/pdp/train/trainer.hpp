@@ -39,8 +39,7 @@
 
 namespace pdp {
 
-/// Trains a task on the ranks of a world, parallelised by a strategy. Every rank makes a Trainer, and the same calls on it unless their
-/// comments say otherwise. Borrows the communicator.
+/// Trains a task on the ranks of a world, which it borrows. Every rank makes the same calls unless their comments say otherwise.
 ///
 /// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. Every rank throws if the ranks'
 /// arguments differ (see check_agreement). Before the first step, and in fit(), evaluate() and set_parameters(), the ranks also compare the
@@ -99,9 +98,9 @@ class Trainer {
   /// Runs one step on this rank's own rows, at most its share of the global batch. Returns the totals over all ranks, with the loss from
   /// before the update. `x`: [rows, shape of a sample]; `targets`: [rows, target elements]; both in host memory. Ranks may give different
   /// numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
+  ///
   /// `global_rows`: the rows on all ranks, or 0 if unknown. If it is given, each rank's share must follow from it, since GPUs replay the
-  /// step that was recorded for this number. Throws ConfigError if a share differs from the recorded one.
-  /// Throws ShapeError or LabelError if the rows or targets are not valid, and NonFiniteGradient as NonFinite::stop says.
+  /// step that was recorded for this number. Throws ConfigError if it does not, ShapeError, LabelError and NonFiniteGradient.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();
