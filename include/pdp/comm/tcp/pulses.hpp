@@ -122,7 +122,7 @@ class Pulses {
   static constexpr auto interval = stream::Heartbeat::interval;
 
   struct Pulse {
-    Pulse(int whom, Socket connection) : rank{whom}, socket{std::move(connection)} {}
+    Pulse(int whom, Socket connection) : rank{whom}, socket{std::move(connection)} { out.reserve(sizeof(Frame)); }
 
     int rank;
     Socket socket;

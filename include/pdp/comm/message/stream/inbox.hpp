@@ -130,7 +130,7 @@ class Inbox {
   }
 
  private:
-  static constexpr std::size_t probes_at_first = 2;        // reserved, so that a step that has to wait does not allocate
+  static constexpr std::size_t probes_at_first = 8;        // reserved, so that a step that has to wait does not allocate
   static constexpr std::size_t largest_element = 8;        // bytes, of any DType
   static constexpr std::size_t least_straight = 4 * 1024;  // bytes; for fewer, a copy costs less than another read
 
@@ -168,7 +168,7 @@ class Inbox {
         return;
       case Frame::Kind::probe:
         if (const std::optional<Probe> probe = probe_of(frame))
-          probes_.push_back(*probe);
+          keep(*probe);
         else
           garbled();
         return;
@@ -176,6 +176,13 @@ class Inbox {
         break;
     }
     garbled();
+  }
+
+  /// Keeps a probe, in place of those from earlier attempts of its initiator. A rank that is late must not collect all attempts of the
+  /// ranks that wait for it.
+  void keep(const Probe& probe) {
+    std::erase_if(probes_, [&](const Probe& old) { return old.initiator == probe.initiator && old.attempt < probe.attempt; });
+    probes_.push_back(probe);
   }
 
   static bool is_same_call(Envelope one, const Envelope& other);
