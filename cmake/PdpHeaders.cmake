@@ -345,6 +345,9 @@ set(pdp_headers
     pdp/plan/source/gradient_policy.hpp
     pdp/plan/source/layout.hpp
     pdp/plan/source/liveness.hpp
+    pdp/rpc/autograd.hpp
+    pdp/rpc/autograd/loss.hpp
+    pdp/rpc/autograd/network.hpp
     pdp/rpc/call/core.hpp
     pdp/rpc/call/encode.hpp
     pdp/rpc/call/fault.hpp
@@ -359,13 +362,24 @@ set(pdp_headers
     pdp/rpc/call/source/waiting.hpp
     pdp/rpc/call/value.hpp
     pdp/rpc/codec.hpp
+    pdp/rpc/distributed_optimizer.hpp
     pdp/rpc/error.hpp
     pdp/rpc/future.hpp
+    pdp/rpc/network/device_thread.hpp
+    pdp/rpc/network/optimizer_state.hpp
+    pdp/rpc/network/part.hpp
+    pdp/rpc/network/parts.hpp
+    pdp/rpc/network/requests.hpp
+    pdp/rpc/network/sub_network_passes.hpp
+    pdp/rpc/network_parameters.hpp
     pdp/rpc/node.hpp
+    pdp/rpc/owned_matrix.hpp
     pdp/rpc/remote.hpp
+    pdp/rpc/source/autograd.hpp
     pdp/rpc/source/error.hpp
     pdp/rpc/source/future.hpp
     pdp/rpc/source/remote.hpp
+    pdp/rpc/sub_network.hpp
     pdp/rpc/wire/courier.hpp
     pdp/rpc/wire/fields.hpp
     pdp/rpc/wire/head.hpp

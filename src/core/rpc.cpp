@@ -9,6 +9,7 @@
 #include <pdp/rpc/call/source/method.hpp>
 #include <pdp/rpc/call/source/running.hpp>
 #include <pdp/rpc/call/source/waiting.hpp>
+#include <pdp/rpc/source/autograd.hpp>
 #include <pdp/rpc/source/error.hpp>
 #include <pdp/rpc/source/future.hpp>
 #include <pdp/rpc/source/remote.hpp>

@@ -31,6 +31,9 @@ class Digits {
   /// Copies samples as described by the concept Dataset, with normalised values.
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const;
 
+  /// Copies the pixels of samples, in the order given, as byte / 255. Throws ShapeError as gather() does.
+  void gather_pixels(std::span<const Index> which, std::span<float> x) const;
+
   /// Returns digits [first, last) of these, sharing the memory. Throws ShapeError unless 0 <= first <= last <= size().
   [[nodiscard]] Digits part(Index first, Index last) const;
 

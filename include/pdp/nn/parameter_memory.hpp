@@ -96,6 +96,11 @@ class ParameterMemory {
   [[nodiscard]] const Unit& operator[](int unit) const { return units_[as_size(unit)]; }
   /// Returns all values that this rank keeps, except in lent memory.
   [[nodiscard]] std::span<T> values() { return values_.kept(); }
+  void keep_gradients_in(int unit, Gradient* memory) {
+    Unit& moved = units_[as_size(unit)];
+    moved.gradients = memory;
+    moved.own_gradients = memory + moved.layout.begin();
+  }
 
  private:
   UnitArena<D, T> values_;

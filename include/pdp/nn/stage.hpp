@@ -33,9 +33,11 @@ class Stage : public StageParameters<D, T> {
   using Parameters = StageParameters<D, T>;
 
  public:
-  /// Initial values depend on (seed, name of the parameter, element), not on the units.
-  Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {})
-      : Parameters{nn::outline(model, input), parameters_of(model), runs, seed, device, lent}, layers_{model} {}
+  /// Initial values depend on (seed, name of the parameter, element), not on the units. `at`: the path of the model, with which the names
+  /// begin, if it is a part of a larger one.
+  Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {},
+        const Path& at = {})
+      : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{model} {}
 
   /// Computes layers first to last - 1.
   void forward(const Slot<T>& slot, int first, int last) {
@@ -58,10 +60,10 @@ class Stage : public StageParameters<D, T> {
   }
 
   /// Computes the gradients of the inputs of layers first to last - 1, the last layer first. Skips layers through which no gradient must
-  /// pass (Outline::passes_gradient).
-  void backward_input(const Slot<T>& slot, int first, int last) {
+  /// pass (Outline::passes_gradient), unless the gradient of the model's own input is needed.
+  void backward_input(const Slot<T>& slot, int first, int last, bool needs_input = false) {
     for (int number = last - 1; number >= first; --number) {
-      if (!this->outline().passes_gradient(number)) continue;
+      if (!needs_input && !this->outline().passes_gradient(number)) continue;
       layers_.visit(number, [&](const auto& layer) {
         layer.backward_input(this->device(), this->state(number, false), read(slot, slot.activations, number),
                              read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),

@@ -26,12 +26,12 @@ struct LayerParameter {
   int layer = 0;
 };
 
-/// Returns the parameters of a model, in the order of its layers.
+/// Returns the parameters of a model, in the order of its layers. `at`: the path of the model, if it is a part of a larger one.
 template <Block Model>
-std::vector<LayerParameter> parameters_of(const Model& model) {
+std::vector<LayerParameter> parameters_of(const Model& model, const Path& at = {}) {
   std::vector<LayerParameter> all;
   int number = 0;
-  for_each_leaf(model, {}, [&](const auto& layer, const Path& path) {
+  for_each_leaf(model, at, [&](const auto& layer, const Path& path) {
     layer.parameters(path, 0, [&](const Parameter& parameter) { all.push_back({parameter, number}); });
     ++number;
   });
@@ -67,6 +67,8 @@ class StageParameters {
   /// Returns the values of a whole unit. If this rank keeps only a slice of them, returns the buffer with its current contents.
   [[nodiscard]] std::span<T> values(int unit) { return {memory_[unit].values, as_size(memory_[unit].layout.whole())}; }
   [[nodiscard]] std::span<Gradient> gradients(int unit) { return {memory_[unit].gradients, as_size(memory_[unit].layout.whole())}; }
+  /// From now on, the gradients of a unit are in `memory`, which must be as large as gradients(unit). For units that this rank keeps whole.
+  void keep_gradients_in(int unit, std::span<Gradient> memory) { memory_.keep_gradients_in(unit, memory.data()); }
   /// Returns this rank's slice of a unit.
   [[nodiscard]] std::span<T> own_values(int unit) { return {memory_[unit].own_values, as_size(memory_[unit].layout.slice)}; }
   [[nodiscard]] std::span<Gradient> own_gradients(int unit) { return {memory_[unit].own_gradients, as_size(memory_[unit].layout.slice)}; }

@@ -51,8 +51,8 @@ concept NamesMembers = requires(T& value) {
 };
 
 template <class T>
-concept TravellingAggregate =
-    std::is_aggregate_v<T> && std::is_class_v<T> && !NamesMembers<T> && field_count<T>() >= 1 && field_count<T>() <= most_fields;
+concept TravellingAggregate = std::is_aggregate_v<T> && std::is_class_v<T> && !NamesMembers<T> &&
+                              (std::is_empty_v<T> || (field_count<T>() >= 1 && field_count<T>() <= most_fields));
 
 template <class... T>
 void write_all(Writer& writer, const T&... values) {

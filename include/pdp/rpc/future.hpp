@@ -45,7 +45,7 @@ struct Pending {
   /// Encodes a reference to the result for the rank `to`.
   void refer(Core& caller, int to, Writer& writer, std::vector<std::function<void()>>& after);
   [[noreturn]] void raise();
-  void abandon() noexcept;
+  void abandon(bool silently = false) noexcept;
 };
 
 }  // namespace detail
@@ -112,6 +112,11 @@ class [[nodiscard]] Future {
     return future;
   }
   [[nodiscard]] SlotId slot() const { return pending_->slot; }
+  /// For the library: gives up the result and its error, which another call reports.
+  void ignore() {
+    check();
+    std::exchange(pending_, nullptr)->abandon(true);
+  }
   /// For the library: encodes this result as an argument of a call to the rank `to`.
   void pass(Core& core, int to, Writer& writer, std::vector<std::function<void()>>& after) const {
     check();

@@ -101,12 +101,15 @@ class Node {
   /// Ends the job: waits until all calls of all ranks have ended, and lets the workers return from serve(). For the master. Throws the
   /// error of a one-way call, if there is one. Futures and Remotes of the master should have been destroyed.
   void end() { core_->end(); }
+  /// For the library: returns a number that no other object of the job has.
+  [[nodiscard]] SlotId new_id() { return core_->new_slot(); }
   /// Ends the job of all ranks with an error. They throw PeerLost with this reason.
   void abort(const std::string& reason) { core_->abort(reason); }
 
  private:
   template <class Parameters, bool Waits, class... A>
   std::uint64_t start(int to, std::uint64_t method, Head::Result wants, SlotId result, A&&... arguments) {
+    core_->raise_pending();
     return detail::Encoder<Parameters>::template encode<Waits>(
         *core_, to, [&](Writer writer) { return core_->call(to, {.result = wants, .method = method, .slot = result}, std::move(writer)); },
         std::forward<A>(arguments)...);

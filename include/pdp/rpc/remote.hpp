@@ -35,12 +35,15 @@ class Reference {
   [[nodiscard]] std::shared_ptr<Core> core() const;
   /// Returns the weight for a reference of another rank.
   [[nodiscard]] std::uint64_t give();
+  /// From now on, an error of the object is not reported when the reference ends.
+  void silence() { is_silent_ = true; }
 
  private:
   std::weak_ptr<Core> core_;
   SlotId slot_;
   std::uint64_t weight_;
   int owner_;
+  bool is_silent_ = false;
 };
 
 /// Fails to compile unless the result of a call can travel.
@@ -145,6 +148,14 @@ class Remote {
   [[nodiscard]] SlotId slot() const { return reference().slot(); }
   explicit operator bool() const { return reference_ != nullptr; }
 
+  /// For the library: one_way() for destructors. Throws no error of an earlier call, and does nothing if the world has failed.
+  template <auto F, class... A>
+  void tell(A&&... arguments) const noexcept {
+    try {
+      send<F, false>(core(), Head::Result::none, {}, std::forward<A>(arguments)...);
+    } catch (...) {  // the error of the world reaches this rank in its next call
+    }
+  }
   /// For the library: encodes the value of the object as an argument of a call to the rank `to`.
   void pass(Core& caller, int to, Writer& writer, std::vector<std::function<void()>>& after) const {
     writer.put(to == owner() ? Passed::own_slot : Passed::other_slot);
@@ -162,9 +173,14 @@ class Remote {
   [[nodiscard]] std::shared_ptr<Core> core() const { return reference().core(); }
   template <auto F, bool Waits, class... A>
   std::uint64_t call(Head::Result wants, SlotId result, A&&... arguments) const {
+    const auto caller = core();
+    caller->raise_pending();
+    return send<F, Waits>(caller, wants, result, std::forward<A>(arguments)...);
+  }
+  template <auto F, bool Waits, class... A>
+  std::uint64_t send(const std::shared_ptr<Core>& caller, Head::Result wants, SlotId result, A&&... arguments) const {
     using Entry = FunctionEntry<T, F>;
     static_cast<void>(Entry::added);
-    const auto caller = core();
     return detail::Encoder<typename Entry::Types::Parameters>::template encode<Waits>(
         *caller, owner(),
         [&](Writer writer) {

@@ -193,6 +193,13 @@ PDP_INLINE void Digits::gather(std::span<const Index> which, std::span<float> x,
   }
 }
 
+PDP_INLINE void Digits::gather_pixels(std::span<const Index> which, std::span<float> x) const {
+  detail::check_gather(size(), which, {x.size(), which.size(), pixels, 1});
+  for (std::size_t i = 0; i < which.size(); ++i)
+    std::transform(image(which[i]), image(which[i]) + pixels, x.data() + i * pixels,
+                   [](std::uint8_t byte) { return static_cast<float>(byte) / 255; });
+}
+
 PDP_INLINE Digits Digits::part(Index first, Index last) const {
   if (first < 0 || last < first || last > size_)
     throw ShapeError{

@@ -72,8 +72,8 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Sends a value that this rank has received to a rank that expects it.
   void pass_on(int to, SlotId slot, const Value& value);
   void pass_on(int to, SlotId slot, const Fault& fault);
-  /// `is_reference`: a reference to an object ends; else a result is not needed.
-  void release(int owner, SlotId slot, std::uint64_t weight, bool is_reference);
+  /// `is_reference`: a reference to an object ends; else a result is not needed. `is_silent`: an error of the object is not reported.
+  void release(int owner, SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent = false);
   void expect(SlotId slot, Expectation expectation);
   /// Reports an error that no caller waits for in the next call or at the end of the job.
   void report(Fault fault);
@@ -127,7 +127,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// until it ends, or null.
   void visit(SlotId object, std::function<std::shared_ptr<Call>(Slot&)> visit);
   void forwarded(SlotId slot, int to, bool stays);
-  void released(SlotId slot, std::uint64_t weight, bool is_reference);
+  void released(SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent);
 
   /// Makes the next call of an object ready to run, if the object is free.
   void pump(SlotId slot);

@@ -96,7 +96,6 @@ struct Encoder<std::tuple<P...>> {
   template <bool Waits, class Send, class... A>
   static std::uint64_t encode(Core& core, int to, const Send& send, A&&... arguments) {
     static_assert(sizeof...(A) == sizeof...(P), "pdp: a remote call needs as many arguments as its function has parameters");
-    core.raise_pending();
     const auto held = std::make_shared<std::tuple<decltype(hold<P, A, Waits>(std::forward<A>(arguments)))...>>(
         hold<P, A, Waits>(std::forward<A>(arguments))...);
     Writer writer;

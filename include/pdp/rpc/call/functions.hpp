@@ -162,10 +162,12 @@ struct FunctionEntry {
   static Value run(void* arguments, void* object) {
     return detail::keep_result<typename Types::Returned>([&]() -> decltype(auto) {
       return static_cast<Arguments*>(arguments)->apply([&](auto&&... each) -> decltype(auto) {
-        if constexpr (std::is_void_v<T>)
+        if constexpr (std::is_void_v<T>) {
           return F(std::forward<decltype(each)>(each)...);
-        else
-          return (static_cast<T*>(object)->*F)(std::forward<decltype(each)>(each)...);
+        } else {
+          typename Types::Class& self = *static_cast<T*>(object);  // F may be a member of a base class
+          return (self.*F)(std::forward<decltype(each)>(each)...);
+        }
       });
     });
   }
@@ -190,7 +192,7 @@ struct ConstructorEntry {
   }
   static constexpr std::string_view signature = detail::signature<ConstructorEntry>();
   static constexpr std::uint64_t id = detail::fnv1a(signature);
-  static inline const bool added = Method::add({id, detail::name_in(detail::signature<T>()), signature, &Arguments::read, &run});
+  static inline const bool added = Method::add({id, detail::type_name<T>(), signature, &Arguments::read, &run});
 };
 
 /// The entry of a call that returns a copy of an object.

@@ -61,10 +61,18 @@ consteval const char* function_signature() {
 }
 /// Returns the name in a text that a compiler gives for a template argument: "Encoder::forward" in [with auto F = &Encoder::forward].
 std::string_view name_in(std::string_view signature);
-/// Returns the name of a function, for messages.
+/// Returns the name with long lists of template arguments replaced: "SubNetwork<...>::forward".
+std::string shortened(std::string_view name);
+/// Return the name of a function, and of a type, for messages.
 template <auto F>
 std::string_view function_name() {
-  return name_in(function_signature<F>());
+  static const std::string name = shortened(name_in(function_signature<F>()));
+  return name;
+}
+template <class T>
+std::string_view type_name() {
+  static const std::string name = shortened(name_in(signature<T>()));
+  return name;
 }
 
 constexpr std::uint64_t fnv1a(std::string_view text) {

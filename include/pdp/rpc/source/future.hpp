@@ -74,10 +74,10 @@ PDP_INLINE void Pending::refer(Core& caller, int to, Writer& writer, std::vector
   });
 }
 
-PDP_INLINE void Pending::abandon() noexcept {
+PDP_INLINE void Pending::abandon(bool silently) noexcept {
   const auto caller = core.lock();
   abandoned = true;
-  is_silent = std::uncaught_exceptions() > 0;  // the exception that ends this Future matters more than the error of its call
+  is_silent = silently || std::uncaught_exceptions() > 0;  // the exception that ends this Future matters more than the error of its call
   if (!caller || state == State::here) return;
   try {
     if (state == State::failed) {

@@ -16,7 +16,7 @@ PDP_INLINE Reference::~Reference() {
   const auto core = core_.lock();
   if (!core || !slot_) return;
   try {
-    core->release(owner_, slot_, weight_, true);
+    core->release(owner_, slot_, weight_, true, is_silent_);
   } catch (...) {  // the world has failed, and its error reaches this rank in its next call
   }
 }

@@ -30,12 +30,14 @@ consteval std::size_t field_count() {
     return field_count<T, N - 1>();
 }
 
-/// Returns references to the members of an aggregate of 1 to most_fields members.
+/// Returns references to the members of an aggregate of up to most_fields members.
 template <class T>
 constexpr auto fields(T& value) {
-  constexpr std::size_t count = field_count<std::remove_cv_t<T>>();
-  static_assert(count >= 1 && count <= most_fields);
-  if constexpr (count == 1) {
+  constexpr std::size_t count = std::is_empty_v<T> ? 0 : field_count<std::remove_cv_t<T>>();
+  static_assert(count <= most_fields);
+  if constexpr (count == 0) {
+    return std::tuple<>{};
+  } else if constexpr (count == 1) {
     auto& [a] = value;
     return std::tie(a);
   } else if constexpr (count == 2) {

@@ -37,7 +37,8 @@ struct Head {
   std::int32_t rank = -1;        // forward: the rank to which to send the result; probe: the rank that looks for a cycle
   std::uint32_t bytes = 0;       // of the encoded values
   std::uint32_t arrays = 0;      // large arrays that follow
-  std::uint32_t served = 0;      // value, ready, failure: how many forwards the owner has carried out; probe: how many ranks it has passed
+  std::uint32_t served = 0;      // value, ready, failure: how many forwards the owner has carried out; probe: how many ranks it has passed;
+                                 // release: 1 if an error is not to be reported
   std::uint64_t method = 0;      // call: the identifier of the method
   SlotId target{};               // call: the object; 0 for a function or a constructor
   SlotId slot{};                 // the result of a call, which this message makes, carries, requests or releases

@@ -43,7 +43,7 @@ PDP_INLINE Arrival Core::open(const Message& message) {
       arrival.complete = [this, head] { forwarded(head.slot, head.rank, head.result == Head::Result::reference); };
       break;
     case Head::Kind::release:
-      arrival.complete = [this, head] { released(head.slot, head.weight, head.result == Head::Result::reference); };
+      arrival.complete = [this, head] { released(head.slot, head.weight, head.result == Head::Result::reference, head.served > 0); };
       break;
     case Head::Kind::grant:
       arrival.complete = [this, from = message.from, head] {
@@ -215,11 +215,12 @@ PDP_INLINE void Core::forwarded(SlotId id, int to, bool stays) {
     send_result(to, id, id.delivery(), found->second, 0);
 }
 
-PDP_INLINE void Core::released(SlotId id, std::uint64_t weight, bool is_reference) {
+PDP_INLINE void Core::released(SlotId id, std::uint64_t weight, bool is_reference, bool is_silent) {
   if (is_reference) slots_[id];  // the release may overtake the construction of the object
   const auto found = slots_.find(id);
   if (found == slots_.end()) return;  // a result that has been sent already
   found->second.weight -= std::min(weight, found->second.weight);
+  if (is_silent) found->second.error_is_known = true;
   drop_if_unused(id);
 }
 

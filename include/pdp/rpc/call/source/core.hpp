@@ -92,9 +92,9 @@ PDP_INLINE void Core::pass_on(int to, SlotId slot, const Fault& fault) {
   copy.fault = fault;
   send_result(to, slot, slot.delivery(), copy, 0);
 }
-PDP_INLINE void Core::release(int owner, SlotId slot, std::uint64_t weight, bool is_reference) {
+PDP_INLINE void Core::release(int owner, SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent) {
   const auto result = is_reference ? Head::Result::reference : Head::Result::value;
-  send(owner, {.kind = Head::Kind::release, .result = result, .slot = slot, .weight = weight});
+  send(owner, {.kind = Head::Kind::release, .result = result, .served = is_silent ? 1u : 0u, .slot = slot, .weight = weight});
 }
 PDP_INLINE void Core::report(Fault fault) {
   if (!pending_) pending_ = std::move(fault);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -34,6 +35,28 @@ PDP_INLINE std::string_view name_in(std::string_view signature) {
   name = name.substr(0, name.find_last_of(']'));
   if (const std::size_t address = name.rfind('&'); address != std::string_view::npos) name = name.substr(address + 1);
   return name;
+}
+
+}  // namespace detail
+
+namespace detail {
+
+PDP_INLINE std::string shortened(std::string_view name) {
+  constexpr std::size_t long_list = 40;  // letters
+  std::string result;
+  int depth = 0;
+  std::size_t begin = 0;  // of the outermost list
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '<' && depth++ == 0) begin = i;
+    const bool ends = name[i] == '>' && depth > 0 && --depth == 0;
+    if (ends && i - begin > long_list)
+      result += "<...>";
+    else if (ends)
+      result += name.substr(begin, i - begin + 1);
+    else if (depth == 0)
+      result += name[i];
+  }
+  return depth == 0 ? result : std::string{name};
 }
 
 }  // namespace detail
