@@ -12,20 +12,35 @@
 //   argument        a call with 4 MiB of floats as argument, and its answer
 //   message         the same bytes and an answer of one float as messages of the communicator
 //   in_flight       one of 10,000 calls that are in flight at the same time
+//   autoencoder_serial      a training step of the auto-encoder 784-128-28-128-784 with 64 samples, by a Trainer on the master alone
+//   autoencoder_step        the same step with the encoder on worker1 and the decoder on worker2, and the loss known at its end
+//   autoencoder_pipelined   the same step in four micro-batches, with the loss known two steps later
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <pdp/comm/self.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/launch/run.hpp>
 #include <pdp/launch/start/number.hpp>
+#include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/rpc/autograd.hpp>
+#include <pdp/rpc/distributed_optimizer.hpp>
 #include <pdp/rpc/run.hpp>
+#include <pdp/rpc/sub_network.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/trainer.hpp>
 
 #include "common/timing.hpp"
 
@@ -106,6 +121,61 @@ void measure_messages(comm::Any& world, const Settings& settings) {
   }
 }
 
+namespace nn = pdp::nn;
+
+auto encoder() { return nn::Sequential{nn::Linear{784, 128}, nn::Linear{128, 28}}; }
+auto decoder() { return nn::Sequential{nn::Linear{28, 128}, nn::Linear{128, 784}}; }
+constexpr pdp::optim::Adam rule{.lr = 0.01f};
+constexpr pdp::Index batch = 64, width = 784;
+
+void measure_autoencoder(comm::Any& world, const Settings& settings) {
+  using rpc::autograd::Context;
+  using rpc::autograd::Loss;
+  const std::vector<float> x = pdp::testing::normal(batch * width, 1);
+  const int steps = std::max(20, settings.calls / 4);
+  const rpc::NodeOptions options{.polling = settings.polling ? comm::Duration{std::chrono::seconds{1}} : comm::Duration{}};
+  if (world.rank() == 0) {
+    comm::Self self;
+    const pdp::Task task{nn::Sequential{encoder(), decoder()}, pdp::loss::MeanSquaredError{}, rule};
+    pdp::Trainer trainer{self, pdp::strategy::Single{}, task, {.global_batch = batch, .seed = 1}};
+    report("autoencoder_serial", world, settings, median_us(steps, 1, [&] { trainer.step(x, x); }));
+  }
+  rpc::serve(
+      world, {"master", "worker1", "worker2"},
+      [&](rpc::Node& node) {
+        const auto front = node.remote<rpc::SubNetworkOf<encoder>>("worker1", rpc::NetworkOptions{.seed = 1, .position = 0});
+        const auto back = node.remote<rpc::SubNetworkOf<decoder>>("worker2", rpc::NetworkOptions{.seed = 1, .position = 1});
+        rpc::DistributedOptimizer adam{node, rule, front, back};
+        const auto forward = [&](Context& context, pdp::Index first, pdp::Index last) {
+          const std::vector<float> part{x.begin() + first * width, x.begin() + last * width};
+          const auto image = context.forward(back, context.forward(front, {last - first, width, part}));
+          return context.loss(pdp::loss::MeanSquaredError{}, image, part, batch);
+        };
+        report("autoencoder_step", world, settings, median_us(steps, 1, [&] {
+                 Context context{node};
+                 Loss loss = forward(context, 0, batch);
+                 context.backward(loss);
+                 adam.step(context);
+                 loss.get();
+               }));
+        std::deque<Loss> losses;
+        constexpr int at_once = 10;
+        report("autoencoder_pipelined", world, settings, median_us(std::max(10, steps / at_once), at_once, [&] {
+                 for (int step = 0; step < at_once; ++step) {
+                   Context context{node};
+                   for (pdp::Index part = 0; part < 4; ++part) {
+                     losses.push_back(forward(context, part * batch / 4, (part + 1) * batch / 4));
+                     context.backward(losses.back());
+                   }
+                   adam.step(context);
+                   for (; losses.size() > 8; losses.pop_front()) losses.front().get();
+                 }
+               }));
+        for (Loss& loss : losses) loss.get();
+      },
+      options);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -129,6 +199,7 @@ int main(int argc, char** argv) try {
   return pdp::launch::run<comm::Shm, comm::Tcp>(options, [&](comm::Any& world) {
     measure_calls(world, settings);
     measure_messages(world, settings);
+    measure_autoencoder(world, settings);
   });
 } catch (const pdp::UsageError& error) {
   std::fprintf(stderr, "rpc: %s\n", error.what());

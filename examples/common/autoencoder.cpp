@@ -23,7 +23,7 @@ AutoencoderFlags parse_autoencoder(int argc, char** argv, const std::string& des
   line.words("--save", flags.save, "write the parameters to this file after the last epoch (safetensors)");
   if (remote) {
     line.ranks(flags.launch, " (default: 3, the master and two workers)");
-    line.number("--devices-per-worker", flags.devices, 1, 3, "threads of each worker over which its layers are divided");
+    line.number("--devices-per-worker", flags.devices, 1, 2, "threads of each worker over which its layers are divided");
     line.add_flag("--pipelined", flags.pipelined, "cut each batch into 4 micro-batches, so that both workers compute at the same time");
   }
   line.read([&] {
