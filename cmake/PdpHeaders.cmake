@@ -353,6 +353,7 @@ set(pdp_headers
     pdp/rpc/call/fault.hpp
     pdp/rpc/call/functions.hpp
     pdp/rpc/call/method.hpp
+    pdp/rpc/call/promise_state.hpp
     pdp/rpc/call/slot.hpp
     pdp/rpc/call/source/arrivals.hpp
     pdp/rpc/call/source/core.hpp
@@ -374,7 +375,11 @@ set(pdp_headers
     pdp/rpc/network_parameters.hpp
     pdp/rpc/node.hpp
     pdp/rpc/owned_matrix.hpp
+    pdp/rpc/parameter_server.hpp
+    pdp/rpc/promise.hpp
     pdp/rpc/remote.hpp
+    pdp/rpc/replica.hpp
+    pdp/rpc/server/shard.hpp
     pdp/rpc/source/autograd.hpp
     pdp/rpc/source/error.hpp
     pdp/rpc/source/future.hpp

@@ -107,8 +107,10 @@ class SubNetwork {
     }
     Gradients& gradients = contexts_.at(request.context).gradients;
     for (std::size_t p = 0; p < parts_.size(); ++p)
-      parts_.on_thread(
-          p, [&] { states[p]->apply(parts_[p].device(), rule, request, square, parts_[p].stage().own_masters(0), gradients[p].span()); });
+      parts_.on_thread(p, [&] {
+        const float* const gradient = gradients[p].data();
+        states[p]->apply(parts_[p].device(), rule, request, square, parts_[p].stage().own_masters(0), {&gradient, 1});
+      });
   }
   /// Frees the state of an optimizer.
   void end_optimizer(SlotId optimizer) { optimizers_.erase(optimizer); }

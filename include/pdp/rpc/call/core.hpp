@@ -133,7 +133,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void pump(SlotId slot);
   /// Runs one call that is ready. Returns false if there is none.
   bool run_one();
-  void run(Call& call);
+  void run(const std::shared_ptr<Call>& call);
   void end_call(const Call& call);
   void complete(Call& call, Value value, std::optional<Fault> fault);
   /// Looks for a cycle of waiting calls (edge chasing: Chandy, Misra and Haas 1983). `slot`: the result that the last call found waits for.

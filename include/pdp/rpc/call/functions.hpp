@@ -15,6 +15,7 @@
 #include <pdp/rpc/call/method.hpp>
 #include <pdp/rpc/call/value.hpp>
 #include <pdp/rpc/codec.hpp>
+#include <pdp/rpc/promise.hpp>
 #include <pdp/rpc/wire/reader.hpp>
 #include <pdp/rpc/wire/slot_id.hpp>
 
@@ -52,7 +53,8 @@ struct Types;
 template <class R, class C, class... P>
 struct FunctionTypes {
   using Class = C;
-  using Returned = Result<R>;
+  using Kept = Result<R>;                          // as the function returns it
+  using Returned = typename Promised<Kept>::type;  // as its caller gets it
   using Parameters = std::tuple<P...>;
 };
 template <class F>
@@ -145,6 +147,8 @@ Value keep_result(F&& call) {
   if constexpr (std::is_void_v<R>) {
     call();
     return {};
+  } else if constexpr (is_promise<R>) {
+    return {nullptr, nullptr, call().state()};
   } else {
     return Value::of(std::make_shared<Result<R>>(call()));
   }
@@ -160,7 +164,7 @@ struct FunctionEntry {
   static_assert(Arguments::check());
 
   static Value run(void* arguments, void* object) {
-    return detail::keep_result<typename Types::Returned>([&]() -> decltype(auto) {
+    return detail::keep_result<typename Types::Kept>([&]() -> decltype(auto) {
       return static_cast<Arguments*>(arguments)->apply([&](auto&&... each) -> decltype(auto) {
         if constexpr (std::is_void_v<T>) {
           return F(std::forward<decltype(each)>(each)...);

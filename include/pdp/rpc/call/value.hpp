@@ -31,14 +31,17 @@ inline constexpr ValueType value_type{[] {
   return write;
 }()};
 
+struct PromiseState;
+
 /// A value of any type: an object, or the result of a call. Empty for the result of a function that returns nothing.
 struct Value {
-  std::shared_ptr<void> data;
+  std::shared_ptr<void> data{};
   const ValueType* type = nullptr;
+  std::shared_ptr<PromiseState> later{};  // the value that the function gives later; the others are empty then
 
   template <class T>
   static Value of(std::shared_ptr<T> data) {
-    return {std::move(data), &value_type<T>};
+    return {std::move(data), &value_type<T>, nullptr};
   }
 };
 

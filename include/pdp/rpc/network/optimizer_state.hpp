@@ -1,11 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <memory>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
@@ -15,7 +11,7 @@
 
 namespace pdp::rpc {
 
-/// The state of one optimizer for the parameters of one NetworkPart, and the numbers of its current step.
+/// The state of an optimizer for some parameters on one device, and the numbers of its current step.
 template <class D>
 class OptimizerState {
  public:
@@ -24,10 +20,11 @@ class OptimizerState {
     store(device, StepHistory{}, history_.data());
   }
 
-  /// Updates parameters with their gradients. `square`: the squared norm of the gradient over all networks; 0 if it is not needed.
+  /// Updates parameters with the sum of the gradients, added in this order; each is as long as `parameters`. `square`: the squared norm of
+  /// the whole gradient; 0 if it is not needed.
   template <class Rule>
   void apply(const D& device, const Rule& rule, const StepRequest& step, double square, std::span<float> parameters,
-             std::span<const float> gradients) {
+             std::span<const float* const> gradients) {
     using pdp::apply_gradient_rule;
     StepNumbers numbers{.info = {step.number, step.lr_factor}};
     numbers.square = square;
@@ -35,8 +32,7 @@ class OptimizerState {
     if (step.clip_norm != 0 || step.skips_non_finite)
       apply_gradient_rule(device, numbers_.data(), history_.data(),
                           GradientRule{.clip_norm = step.clip_norm, .skips_non_finite = step.skips_non_finite});
-    const std::array<const float*, 1> all{gradients.data()};
-    update<optim::state_fields<Rule>>(device, rule, numbers_.data(), parameters, std::span<const float* const>{all}, values_.span());
+    update<optim::state_fields<Rule>>(device, rule, numbers_.data(), parameters, gradients, values_.span());
   }
 
  private:

@@ -10,13 +10,13 @@ namespace pdp::rpc {
 
 /// A forward call, by the context that records it and its number there.
 struct CallId {
-  SlotId context;
+  SlotId context{};
   int number = 0;
 };
 
 /// The preparation of a step: see SubNetwork::prepare_step().
 struct StepPreparation {
-  SlotId context;
+  SlotId context{};
   int backward_calls = 0;  // that the network must have run in this context
   bool measures = false;   // whether to add the square of this network's gradient
   bool finite = false;     // whether to throw unless the gradient is finite
@@ -24,8 +24,8 @@ struct StepPreparation {
 
 /// A step of an optimizer.
 struct StepRequest {
-  SlotId context;
-  SlotId optimizer;
+  SlotId context{};
+  SlotId optimizer{};
   std::int64_t number = 1;  // from 1
   float lr_factor = 1;
   double clip_norm = 0;  // 0: no limit

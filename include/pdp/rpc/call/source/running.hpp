@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/rpc/call/core.hpp>
 #include <pdp/rpc/call/fault.hpp>
+#include <pdp/rpc/call/promise_state.hpp>
 #include <pdp/rpc/call/slot.hpp>
 #include <pdp/rpc/call/value.hpp>
 #include <pdp/rpc/wire/head.hpp>
@@ -43,7 +45,7 @@ PDP_INLINE bool Core::run_one() {
   if (ready_.empty()) return false;
   const std::shared_ptr<Call> call = std::move(ready_.front());
   ready_.pop_front();
-  run(*call);
+  run(call);
   return true;
 }
 
@@ -59,7 +61,8 @@ PDP_INLINE void Core::end_call(const Call& call) {
   for (const SlotId object : call.kept) set_free(object);
 }
 
-PDP_INLINE void Core::run(Call& call) {
+PDP_INLINE void Core::run(const std::shared_ptr<Call>& started) {
+  Call& call = *started;
   void* object = nullptr;
   std::optional<Fault> fault = std::move(call.fault);
   if (call.target) {
@@ -91,7 +94,18 @@ PDP_INLINE void Core::run(Call& call) {
   frames_.pop_back();
   call.arguments.reset();
   end_call(call);
-  complete(call, std::move(value), std::move(fault));
+  if (!value.later) return complete(call, std::move(value), std::move(fault));
+  value.later->when_set([core = weak_from_this(), started](PromiseState& result) {
+    const auto here = core.lock();
+    if (!here) return;
+    std::optional<Fault> late;
+    try {
+      if (result.error) std::rethrow_exception(result.error);
+    } catch (...) {
+      late = Fault::current(text(started->method->name, " on ", here->who(here->rank())));
+    }
+    here->complete(*started, std::move(result.value), std::move(late));
+  });
 }
 
 PDP_INLINE void Core::complete(Call& call, Value value, std::optional<Fault> fault) {

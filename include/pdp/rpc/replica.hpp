@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/cpu.hpp>
+#include <pdp/loss/loss.hpp>
+#include <pdp/nn/block.hpp>
+#include <pdp/nn/parameter.hpp>
+#include <pdp/rpc/network/part.hpp>
+
+namespace pdp::rpc {
+
+/// A copy of a model that computes gradients on one rank, for parameters that live elsewhere, such as in a ParameterServer. All values, and
+/// all gradients, are one array each. Elements are floats.
+template <nn::Block Model, class Loss>
+class Replica {
+  using D = cpu::Cpu;
+  using Part = NetworkPart<Model, D>;
+  static_assert(loss::Loss<Loss, D>, "pdp: the loss is not a pdp::loss::Loss (see loss/loss.hpp)");
+
+ public:
+  using Target = typename Loss::Target;
+
+  /// `inputs`: the number of values of a sample; 0: the number that the first layer takes.
+  Replica(const Model& model, const Loss& loss, std::uint64_t seed, Index inputs = 0)
+      : loss_{loss},
+        part_{model, Shape{inputs != 0 ? inputs : nn::input_elements(model)}, nn::Path{}, 0, as_int(nn::leaves(model)), seed, D{}},
+        gradients_{part_.gradients()} {}
+
+  /// The values of all parameters, which the caller may change.
+  [[nodiscard]] std::span<float> values() { return part_.stage().values(); }
+  /// The gradient that gradient_of() has computed last.
+  [[nodiscard]] std::span<const float> gradient() { return gradients_.span(); }
+
+  /// Computes the loss of samples and its gradient. `rows`: the number of rows over which the gradient is averaged; 0: those of `x`.
+  /// Returns the sums of the loss, and of the correct rows, over the rows of `x`.
+  LossSums gradient_of(Matrix<const float> x, std::span<const Target> targets, Index rows = 0) {
+    check(x, targets);
+    auto tensors = part_.take(x.rows);
+    part_.forward(*tensors, x);
+    const double scale = 1 / static_cast<double>(rows == 0 ? x.rows : rows);
+    LossSums sums;
+    loss_(part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, part_.output_gradient(*tensors), &sums);
+    part_.backward(*tensors, gradients_, false, false);
+    part_.give_back(std::move(tensors));
+    return sums;
+  }
+  /// Computes the loss of samples. Returns the sums over the rows of `x`.
+  LossSums evaluate(Matrix<const float> x, std::span<const Target> targets) {
+    check(x, targets);
+    auto tensors = part_.take(x.rows);
+    part_.forward(*tensors, x);
+    LossSums sums;
+    const double scale = 0;
+    loss_(part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, Matrix<float>{}, &sums);
+    part_.give_back(std::move(tensors));
+    return sums;
+  }
+
+ private:
+  void check(Matrix<const float> x, std::span<const Target> targets) const {
+    if (x.cols != part_.in_width()) throw ShapeError{text("the samples have ", x.cols, " values; the model takes ", part_.in_width())};
+    const Index expected = x.rows * loss_.target_elements(part_.out_width());
+    if (as_index(targets.size()) != expected)
+      throw ShapeError{text("the loss got ", targets.size(), " target values for ", x.rows, " rows; expected ", expected)};
+  }
+
+  Loss loss_;
+  Part part_;
+  typename Part::Gradients gradients_;
+};
+
+}  // namespace pdp::rpc
