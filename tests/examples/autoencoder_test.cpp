@@ -14,7 +14,7 @@ using examples_test::losses;
 
 namespace {
 
-Ended run(const std::string& program, std::vector<std::string> arguments, const std::vector<std::string>& more) {
+Ended run_with(const std::string& program, std::vector<std::string> arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return examples_test::run(program, arguments);
 }
@@ -24,7 +24,7 @@ Ended run(const std::string& program, std::vector<std::string> arguments, const 
 TEST_CASE("autoencoder_rpc has the losses of autoencoder_single over every communicator", "[examples]") {
   const Folder folder;
   const std::vector<std::string> flags{"--epochs", "2", "--seed", "3", "--losses", folder / "losses.csv", "--save", folder / "saved"};
-  const Ended single = run("autoencoder_single", flags, {});
+  const Ended single = run_with("autoencoder_single", flags, {});
   REQUIRE(single.code == 0);
   const std::vector<double> expected = losses(folder / "losses.csv");
   REQUIRE(expected.size() >= 200);
@@ -33,7 +33,7 @@ TEST_CASE("autoencoder_rpc has the losses of autoencoder_single over every commu
 
   const std::vector<std::string> way =
       GENERATE(values<std::vector<std::string>>({{"--threads", "3"}, {"--comm", "shm"}, {"--comm", "tcp", "--devices-per-worker", "2"}}));
-  const Ended ended = run("autoencoder_rpc", flags, way);
+  const Ended ended = run_with("autoencoder_rpc", flags, way);
   CAPTURE(way, ended.err);
   REQUIRE(ended.code == 0);
   CHECK(ended.out == single.out);
@@ -49,9 +49,9 @@ TEST_CASE("autoencoder_rpc has the losses of autoencoder_single over every commu
 TEST_CASE("autoencoder_rpc --pipelined has the losses of whole batches at first, and learns", "[examples]") {
   const Folder folder;
   const std::vector<std::string> flags{"--epochs", "1", "--losses", folder / "losses.csv"};
-  REQUIRE(run("autoencoder_single", flags, {}).code == 0);
+  REQUIRE(run_with("autoencoder_single", flags, {}).code == 0);
   const std::vector<double> expected = losses(folder / "losses.csv");
-  REQUIRE(run("autoencoder_rpc", flags, {"--pipelined"}).code == 0);
+  REQUIRE(run_with("autoencoder_rpc", flags, {"--pipelined"}).code == 0);
   const std::vector<double> found = losses(folder / "losses.csv");
   REQUIRE(found.size() == expected.size());
   for (std::size_t step = 0; step < 10; ++step) CHECK_THAT(found[step], WithinRel(expected[step], 1e-3));

@@ -17,6 +17,7 @@
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/rpc/network/part.hpp>
+#include <pdp/rpc/owned_matrix.hpp>
 
 namespace pdp::rpc {
 
@@ -55,6 +56,15 @@ class Replica {
     part_.give_back(std::move(tensors));
     return sums;
   }
+  /// Returns the output for samples.
+  [[nodiscard]] OwnedMatrix predict(Matrix<const float> x) {
+    check_samples(x);
+    auto tensors = part_.take(x.rows);
+    part_.forward(*tensors, x);
+    OwnedMatrix y = OwnedMatrix::of(part_.output(*tensors));
+    part_.give_back(std::move(tensors));
+    return y;
+  }
   /// Computes the loss of samples. Returns the sums over the rows of `x`.
   LossSums evaluate(Matrix<const float> x, std::span<const Target> targets) {
     check(x, targets);
@@ -68,8 +78,11 @@ class Replica {
   }
 
  private:
-  void check(Matrix<const float> x, std::span<const Target> targets) const {
+  void check_samples(Matrix<const float> x) const {
     if (x.cols != part_.in_width()) throw ShapeError{text("the samples have ", x.cols, " values; the model takes ", part_.in_width())};
+  }
+  void check(Matrix<const float> x, std::span<const Target> targets) const {
+    check_samples(x);
     const Index expected = x.rows * loss_.target_elements(part_.out_width());
     if (as_index(targets.size()) != expected)
       throw ShapeError{text("the loss got ", targets.size(), " target values for ", x.rows, " rows; expected ", expected)};
