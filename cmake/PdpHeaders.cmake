@@ -359,6 +359,7 @@ set(pdp_headers
     pdp/rpc/call/source/core.hpp
     pdp/rpc/call/source/fault.hpp
     pdp/rpc/call/source/method.hpp
+    pdp/rpc/call/source/observed.hpp
     pdp/rpc/call/source/running.hpp
     pdp/rpc/call/source/waiting.hpp
     pdp/rpc/call/value.hpp
@@ -384,7 +385,10 @@ set(pdp_headers
     pdp/rpc/source/error.hpp
     pdp/rpc/source/future.hpp
     pdp/rpc/source/remote.hpp
+    pdp/rpc/source/timeline.hpp
+    pdp/rpc/statistics.hpp
     pdp/rpc/sub_network.hpp
+    pdp/rpc/timeline.hpp
     pdp/rpc/wire/courier.hpp
     pdp/rpc/wire/fields.hpp
     pdp/rpc/wire/head.hpp

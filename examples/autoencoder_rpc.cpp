@@ -86,6 +86,6 @@ int main(int argc, char** argv) {
       argc, argv, "Trains an auto-encoder of handwritten digits in two halves, which are remote objects.", true);
 
   return examples::run(flags.launch, [&](pdp::comm::Any& world) {
-    rpc::serve(world, {"master", "worker1", "worker2"}, [&](rpc::Node& node) { train(node, flags); });
+    rpc::serve(world, {"master", "worker1", "worker2"}, [&](rpc::Node& node) { train(node, flags); }, {.timeline = flags.timeline});
   });
 }

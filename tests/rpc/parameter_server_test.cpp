@@ -157,6 +157,7 @@ TEST_CASE("A worker that joins late takes part in the next updates", "[rpc]") {
     Server server{node, {"master", "worker2"}, adam, initial_values(), {.workers = 1}, schedule};
     const auto first = node.remote<Trainee>("worker1", server.client(0));
     first.sync<&Trainee::train>(0, 5, 1);
+    first.sync<&Trainee::finish>();
     const auto late = node.remote<Trainee>("worker2", server.add_worker());
     auto end = first.async<&Trainee::train>(5, 8, 2);
     late.sync<&Trainee::train>(5, 8, 2);

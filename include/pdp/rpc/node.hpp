@@ -17,12 +17,16 @@
 #include <pdp/rpc/call/slot.hpp>
 #include <pdp/rpc/future.hpp>
 #include <pdp/rpc/remote.hpp>
+#include <pdp/rpc/statistics.hpp>
 
 namespace pdp::rpc {
 
 struct NodeOptions {
   /// For how long a rank polls for messages, after the last one, before it sleeps. Polling makes calls faster and keeps a core busy.
   comm::Duration polling{};
+  /// Writes a timeline of the calls of all ranks to this file at the end of the job, on the master: a picture if the name ends in .svg, a
+  /// Chrome trace if it ends in .json. Empty: none. Must be equal on all ranks.
+  std::string timeline{};
 };
 
 /// One rank of a job with remote objects. Each rank has a name. Rank 0 is the master: it runs the program, and the other ranks, the
@@ -38,6 +42,7 @@ class Node {
   Node(Comm& world, std::vector<std::string> names, const NodeOptions& options = {})
       : core_{std::make_shared<Core>(comm::Any::borrow(world).split(0, world.rank()), std::move(names))} {
     core_->polling(options.polling);
+    if (!options.timeline.empty()) core_->record(options.timeline);
   }
 
   [[nodiscard]] int rank() const { return core_->rank(); }
@@ -94,6 +99,9 @@ class Node {
     start<typename Entry::Types::Parameters, false>(core_->find(worker), Entry::id, Head::Result::none, {}, std::forward<A>(arguments)...);
   }
 
+  /// Returns, for each method, the calls that this rank has made and run so far.
+  [[nodiscard]] std::vector<MethodStatistics> statistics() const { return core_->statistics(); }
+
   /// Runs the calls that have arrived, without waiting for more.
   void progress() { core_->progress(); }
   /// Runs calls until the master ends the job. For workers.
@@ -117,5 +125,8 @@ class Node {
 
   std::shared_ptr<Core> core_;
 };
+
+/// Returns the statistics of a node.
+[[nodiscard]] inline std::vector<MethodStatistics> statistics(const Node& node) { return node.statistics(); }
 
 }  // namespace pdp::rpc

@@ -106,7 +106,8 @@ class ParameterServer {
       throw ConfigError{text("worker ", worker, " was requested of a ParameterServer with ", workers_, " workers; see add_worker()")};
     return {worker, shards_, ends_};
   }
-  /// Adds a worker that comes late, and returns its access.
+  /// Adds a worker that comes late, and returns its access. It takes part from the step of the slowest worker on, which may differ by one
+  /// between servers while that worker pushes. A worker that ends before the others must leave().
   [[nodiscard]] Client add_worker() {
     for (const Remote<Shard>& shard : shards_) shard.template sync<&Shard::join>(workers_);
     return {workers_++, shards_, ends_};

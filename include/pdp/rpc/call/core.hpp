@@ -19,6 +19,8 @@
 #include <pdp/rpc/call/method.hpp>
 #include <pdp/rpc/call/slot.hpp>
 #include <pdp/rpc/call/value.hpp>
+#include <pdp/rpc/statistics.hpp>
+#include <pdp/rpc/timeline.hpp>
 #include <pdp/rpc/wire/courier.hpp>
 #include <pdp/rpc/wire/head.hpp>
 #include <pdp/rpc/wire/slot_id.hpp>
@@ -57,6 +59,12 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Returns "rank 1 (worker1)".
   [[nodiscard]] std::string who(int rank) const;
   [[nodiscard]] comm::Duration deadline() const { return courier_.deadline(); }
+  /// Returns what this rank has called and run so far, by the name of the method.
+  [[nodiscard]] std::vector<MethodStatistics> statistics() const;
+  /// Adds to the time for which this rank has waited for results of a method.
+  void waited(std::string_view method, comm::Duration time);
+  /// From now on, records the calls that this rank runs. Every rank makes this call. end() then writes those of all ranks to the file.
+  void record(std::string file);
   /// Sets for how long the rank polls for messages after the last one before it sleeps.
   void polling(comm::Duration duration) { polling_ = duration; }
 
@@ -149,6 +157,10 @@ class Core : public std::enable_shared_from_this<Core> {
   /// Removes a slot that nothing refers to.
   void drop_if_unused(SlotId slot);
   [[nodiscard]] bool quiet() const;
+  /// Adds a run of a method to the statistics, and to the timeline if there is one.
+  void ran(const Call& call, comm::TimePoint begin);
+  /// Collects the timelines of all ranks, and writes them on rank 0.
+  void write_timeline();
   void terminate();
 
   std::vector<std::string> names_;
@@ -158,6 +170,10 @@ class Core : public std::enable_shared_from_this<Core> {
   std::deque<std::shared_ptr<Call>> ready_;
   std::vector<Frame> frames_;
   std::optional<Fault> pending_;  // the error of a one-way call
+  std::unordered_map<std::string_view, MethodStatistics> statistics_;
+  std::string timeline_file_;  // empty: calls are not recorded
+  comm::TimePoint timeline_begin_{};
+  std::vector<CallSpan> timeline_;
   std::uint64_t slots_made_ = 0, waits_ = 0;
   std::int64_t sent_ = 0, handled_ = 0;  // messages
   int calls_ = 0;                        // that have arrived and not ended
@@ -172,6 +188,7 @@ class Core : public std::enable_shared_from_this<Core> {
 #ifndef PDP_SEPARATE_CORE
 #include <pdp/rpc/call/source/arrivals.hpp>
 #include <pdp/rpc/call/source/core.hpp>
+#include <pdp/rpc/call/source/observed.hpp>
 #include <pdp/rpc/call/source/running.hpp>
 #include <pdp/rpc/call/source/waiting.hpp>
 #endif

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <pdp/comm/clock.hpp>
@@ -36,9 +38,21 @@ PDP_INLINE void Pending::done(const Outcome& outcome) {
   if (abandoned && !is_silent && state == State::failed) caller->report(fault);
 }
 
+/// Counts the time until its end as a wait for a method.
+struct WaitingTime {
+  std::shared_ptr<Core> core;
+  std::string_view method;
+  comm::TimePoint begin = comm::Clock::now();
+
+  WaitingTime(std::shared_ptr<Core> waiting, std::string_view for_method) : core{std::move(waiting)}, method{for_method} {}
+  WaitingTime(WaitingTime&&) = delete;
+  ~WaitingTime() { core->waited(method, comm::Clock::now() - begin); }
+};
+
 PDP_INLINE void Pending::wait(const std::shared_ptr<Pending>& self, const std::function<void(Reader&)>& read, comm::TimePoint until) {
   const auto caller = core.lock();
   if (!caller) throw EmptyReference{"the Node of this Future has ended"};
+  const WaitingTime time{caller, function};
   const auto what = [this, caller] { return text("the result of ", function, " on ", caller->who(owner)); };
   caller->wait([this] { return state != State::in_flight; }, until, what, {slot, owner});
   if (state == State::at_owner) {

@@ -75,6 +75,9 @@ PDP_INLINE std::uint64_t Core::send(int to, const Head& head, Writer values, std
 
 PDP_INLINE std::uint64_t Core::call(int to, Head head, Writer arguments) {
   head.kind = Head::Kind::call;
+  MethodStatistics& statistics = statistics_[Method::find(head.method).name];
+  ++statistics.calls;
+  statistics.bytes += static_cast<std::int64_t>(arguments.total());
   return send(to, head, std::move(arguments));
 }
 PDP_INLINE void Core::forward(int owner, SlotId slot, int to, bool stays) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/rpc/call/core.hpp>
@@ -85,11 +86,13 @@ PDP_INLINE void Core::run(const std::shared_ptr<Call>& started) {
   call.runs = true;
   frames_.push_back({&call});
   if (!fault) {
+    const comm::TimePoint begin = comm::Clock::now();
     try {
       value = call.method->run(call.arguments.get(), object);
     } catch (...) {
       fault = Fault::current(text(call.method->name, " on ", who(rank())));
     }
+    ran(call, begin);
   }
   frames_.pop_back();
   call.arguments.reset();

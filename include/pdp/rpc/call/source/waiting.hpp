@@ -154,6 +154,7 @@ PDP_INLINE void Core::terminate() {
     if (sums[0] == sums[1] && sums == before) break;
     before = sums;
   }
+  if (!timeline_file_.empty()) write_timeline();
   courier_.finish(until());
   raise_pending();
 }
