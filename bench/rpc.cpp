@@ -165,8 +165,9 @@ void measure_autoencoder(comm::Any& world, const Settings& settings) {
                    Context context{node};
                    for (pdp::Index part = 0; part < 4; ++part) {
                      losses.push_back(forward(context, part * batch / 4, (part + 1) * batch / 4));
-                     context.backward(losses.back());
+                     if (part > 0) context.backward(losses[losses.size() - 2]);
                    }
+                   context.backward(losses.back());
                    adam.step(context);
                    for (; losses.size() > 8; losses.pop_front()) losses.front().get();
                  }

@@ -69,8 +69,10 @@ void train(rpc::Node& node, const examples::AutoencoderFlags& flags) {
         const auto code = context.forward(encoder, {last - first, 784, x});
         const auto image = context.forward(decoder, code);  // the code travels from worker1 to worker2
         step.losses.push_back(context.loss(pdp::loss::MeanSquaredError{}, image, x, rows));
-        context.backward(step.losses.back());
+        // The calls of a network run in this order. The encoder computes the next part before it has to wait for a gradient.
+        if (part > 0) context.backward(step.losses[pdp::as_size(part) - 1]);
       }
+      context.backward(step.losses.back());
       adam.step(context);
       report_until(examples::AutoencoderReport::prints(batch) ? 0 : steps_ahead);
     }

@@ -137,7 +137,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void forwarded(SlotId slot, int to, bool stays);
   void released(SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent);
 
-  /// Makes the next call of an object ready to run, if the object is free.
+  /// Makes the next call of an object ready to run, if the object is free. Runs visits at once.
   void pump(SlotId slot);
   /// Runs one call that is ready. Returns false if there is none.
   bool run_one();

@@ -47,6 +47,12 @@ PDP_INLINE void Core::record(std::string file) {
   timeline_file_ = std::move(file);
   collectives_.barrier();
   timeline_begin_ = comm::Clock::now();
+  // Ranks leave a barrier at different times. Ranks of one host have the same clock, so they take the time of rank 0.
+  std::int64_t ticks = timeline_begin_.time_since_epoch().count();
+  collectives_.broadcast(std::span{&ticks, 1}, 0);
+  const comm::TimePoint of_master{comm::Duration{ticks}};
+  if (of_master > timeline_begin_ - std::chrono::milliseconds{10} && of_master < timeline_begin_ + std::chrono::milliseconds{10})
+    timeline_begin_ = of_master;
 }
 
 PDP_INLINE void Core::ran(const Call& call, comm::TimePoint begin) {

@@ -32,14 +32,23 @@ inline constexpr std::size_t most_eager = std::size_t{1} << 14;
 }  // namespace detail
 
 PDP_INLINE void Core::pump(SlotId id) {
-  const auto found = slots_.find(id);
-  if (found == slots_.end()) return;
-  Slot& slot = found->second;
-  if (slot.state == Slot::State::expected || slot.running || slot.sending > 0 || slot.calls.empty() || slot.calls.front()->missing > 0)
-    return;
-  slot.running = slot.calls.front();
-  slot.calls.pop_front();
-  ready_.push_back(slot.running);
+  while (true) {
+    const auto found = slots_.find(id);
+    if (found == slots_.end()) return;
+    Slot& slot = found->second;
+    if (slot.state == Slot::State::expected || slot.running || slot.sending > 0 || slot.calls.empty() || slot.calls.front()->missing > 0)
+      return;
+    const std::shared_ptr<Call> call = slot.running = std::move(slot.calls.front());
+    slot.calls.pop_front();
+    if (!call->visit) return ready_.push_back(call);
+    // At once, not after the calls that are ready: another rank may wait for the value.
+    if (slot.state == Slot::State::failed) slot.error_is_known = true;
+    const std::shared_ptr<Call> keeper = call->visit(slot);
+    --calls_;
+    slot.running = keeper;
+    if (keeper) return;
+    drop_if_unused(id);
+  }
 }
 
 PDP_INLINE bool Core::run_one() {
@@ -69,15 +78,6 @@ PDP_INLINE void Core::run(const std::shared_ptr<Call>& started) {
   if (call.target) {
     Slot& target = slots_.at(call.target);
     if (target.state == Slot::State::failed) target.error_is_known = true;
-    if (call.visit) {
-      if (const auto keeper = call.visit(target)) {
-        target.running = keeper;
-        --calls_;
-      } else {
-        end_call(call);
-      }
-      return;
-    }
     if (target.state == Slot::State::failed) fault = target.fault;
     object = target.value.data.get();
     for (const auto& argument : call.own) *argument = target.value.data;
