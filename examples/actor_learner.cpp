@@ -176,9 +176,7 @@ void learn(rpc::Node& node, const ActorFlags& flags) {
   for (std::size_t i = 0; i < actors.size(); ++i) playing.push_back(play(i));
   double mean = 0;
   for (int update = 1; update <= flags.updates; ++update) {
-    std::size_t next = 0;  // the first actor that has ended its episodes; if none has, the one that began first
-    while (next < playing.size() && !playing[next].ready()) ++next;
-    if (next == playing.size()) next = pdp::as_size(update - 1) % playing.size();
+    const std::size_t next = pdp::as_size(update - 1) % playing.size();  // the actor that has begun first
     const Episodes episodes = playing[next].get();
     playing[next] = play(next);  // it plays while this rank learns
     const std::vector<float> targets = targets_of(episodes);

@@ -196,12 +196,13 @@ TEST_CASE("The end of a Context frees what the networks keep for it", "[rpc]") {
 
 TEST_CASE("Gradients of an output add up if several calls and losses depend on it", "[rpc]") {
   rpc_job::run<comm::Thread>(3, [&](Node& node) {
-    // Twice the loss of one decoder, once as the sum over two decoders with equal parameters, once as a gradient that the master computes.
+    // The same step in several ways: along one loss with twice the rate, along two equal losses, and along a gradient of the master.
+    // a gradient that the master computes.
     const Halves once{node}, both{node}, given{node};
     const auto other = node.remote<Decoder>("worker1", Halves::options(1, 1));
     const std::vector<float> x = batch_number(1);
-    const auto step = [&](const Halves& halves, Context& context) {
-      DistributedOptimizer sgd{node, optim::Sgd{.lr = 0.1f}, OptimizerOptions{}, halves.front};
+    const auto step = [&](const Halves& halves, Context& context, float rate = 0.1f) {
+      DistributedOptimizer sgd{node, optim::Sgd{.lr = rate}, OptimizerOptions{}, halves.front};
       sgd.step(context);
       sgd.wait();
       return pdp::rpc::parameters(halves.front);
@@ -209,9 +210,9 @@ TEST_CASE("Gradients of an output add up if several calls and losses depend on i
 
     Context doubled{node};
     const auto code = doubled.forward(once.front, rows_of(x));
-    auto loss = doubled.loss(pdp::loss::MeanSquaredError{}, doubled.forward(once.back, code), x, batch / 2);
+    auto loss = doubled.loss(pdp::loss::MeanSquaredError{}, doubled.forward(once.back, code), x);
     doubled.backward(loss);
-    const auto expected = step(once, doubled);
+    const auto expected = step(once, doubled, 0.2f);
 
     Context two{node};
     const auto shared = two.forward(both.front, rows_of(x));
@@ -331,7 +332,7 @@ TEST_CASE("No network makes a step if a pass of one of them has failed", "[rpc]"
       context.backward(bad);
       sgd.step(context);
       const std::string message = message_of<pdp::ShapeError>([&] { bad.get(); });
-      CHECK_THAT(message, Contains("the input of the network has the shape [2, 3]; expected 20 columns"));
+      CHECK_THAT(message, Contains("the input of the network has the shape [2, 3]; expected at least one row of 20 columns"));
       CHECK_THAT(message, Contains("SubNetwork<...>::forward on rank 1 (worker1)"));
       CHECK_THAT(message_of<pdp::Error>([&] { sgd.wait(); }), Contains("no parameter was changed"));
     }
@@ -344,7 +345,8 @@ TEST_CASE("No network makes a step if a pass of one of them has failed", "[rpc]"
       sgd.step(context);
       CHECK_THAT(message_of<pdp::ShapeError>([&] { loss.get(); }),
                  Contains("the loss got 7 target values for 8 rows; expected 160") && Contains("rank 2 (worker2)"));
-      CHECK_THAT(message_of<pdp::Error>([&] { sgd.wait(); }), Contains("1 of 1 backward passes") && Contains("Loss::get() says why"));
+      CHECK_THAT(message_of<pdp::Error>([&] { sgd.wait(); }),
+                 Contains("1 of 1 backward passes") && Contains("the loss got 7 target values"));
     }
     CHECK(unchanged());
     {
@@ -380,7 +382,13 @@ TEST_CASE("A classifier on a worker reports a label that it has no output for", 
     auto good = context.loss(pdp::loss::CrossEntropy{}, logits, {0, 1, 2, 3, 4, 0, 1, 2});
     auto bad = context.loss(pdp::loss::CrossEntropy{}, logits, {0, 1, 2, 3, 4, 5, 1, 2});
     CHECK(good.get() > 0);
-    CHECK(good.sums().correct >= 0);
+    const pdp::rpc::OwnedMatrix values = logits.to_here();
+    int correct = 0;
+    for (int row = 0; row < batch; ++row) {
+      const auto first = values.values.begin() + row * latent;
+      correct += std::max_element(first, first + latent) - first == row % latent ? 1 : 0;
+    }
+    CHECK(good.sums().correct == correct);
     CHECK_THAT(message_of<pdp::ConfigError>([&] { bad.get(); }), Contains("5"));
   });
 }
@@ -393,5 +401,83 @@ TEST_CASE("The constructor of a network reports wrong options at the caller", "[
     };
     CHECK_THAT(message({.devices = 0, .inputs = 5}), Contains("0 devices"));
     CHECK_THAT(message({.devices = 9, .inputs = 5}), Contains("9 stages"));
+  });
+}
+
+TEST_CASE("A loss that is not given to backward() has no part in the gradient", "[rpc]") {
+  rpc_job::run<comm::Thread>(3, [](Node& node) {
+    const Halves one{node}, other{node};
+    const std::vector<float> x = batch_number(1), y = batch_number(2);
+    const auto parameters_after = [&](const Halves& halves, bool has_metric, bool is_first) {
+      DistributedOptimizer sgd{node, optim::Sgd{.lr = 0.1f}, halves.front, halves.back};
+      Context context{node};
+      const auto image = context.forward(halves.back, context.forward(halves.front, rows_of(x)));
+      std::optional<autograd::Loss> metric;
+      const auto measure = [&] { metric.emplace(context.loss(pdp::loss::MeanSquaredError{}, image, y)); };
+      if (has_metric && is_first) measure();
+      auto loss = context.loss(pdp::loss::MeanSquaredError{}, image, x);
+      if (has_metric && !is_first) measure();
+      context.backward(loss);
+      sgd.step(context);
+      sgd.wait();
+      if (metric) CHECK(metric->get() != loss.get());
+      return pdp::rpc::parameters(halves.front, halves.back);
+    };
+    const auto expected = parameters_after(one, false, false);
+    CHECK(difference(parameters_after(other, true, GENERATE(false, true)), expected) == 0);
+  });
+}
+
+TEST_CASE("No network makes a step if one of several gradients of an output is missing", "[rpc]") {
+  rpc_job::run<comm::Thread>(3, [](Node& node) {
+    const Halves halves{node};
+    DistributedOptimizer sgd{node, optim::Sgd{.lr = 0.1f}, halves.front, halves.back};
+    const auto before = pdp::rpc::parameters(halves.front, halves.back);
+    const std::vector<float> x = batch_number(1);
+    {
+      Context context{node};
+      const auto image = context.forward(halves.back, context.forward(halves.front, rows_of(x)));
+      auto good = context.loss(pdp::loss::MeanSquaredError{}, image, x);
+      auto bad = context.loss(pdp::loss::MeanSquaredError{}, image, std::vector<float>(3));
+      context.backward(good, bad);
+      sgd.step(context);
+      CHECK_THAT(message_of<pdp::ShapeError>([&] { bad.get(); }), Contains("3 target values"));
+      CHECK_THAT(message_of<pdp::Error>([&] { sgd.wait(); }), Contains("no parameter was changed") && Contains("3 target values"));
+    }
+    {
+      Context context{node};
+      const auto image = context.forward(halves.back, context.forward(halves.front, rows_of(x)));
+      context.backward(image, {batch, 3, std::vector<float>(batch * 3)});
+      sgd.step(context);
+      CHECK_THAT(message_of<pdp::Error>([&] { sgd.wait(); }), Contains("the gradient of the network's output has the shape [8, 3]"));
+    }
+    CHECK(difference(pdp::rpc::parameters(halves.front, halves.back), before) == 0);
+    Context context{node};
+    const auto image = context.forward(halves.back, context.forward(halves.front, rows_of(x)));
+    CHECK_THAT(message_of<pdp::ConfigError>([&] { static_cast<void>(context.loss(pdp::loss::MeanSquaredError{}, image, x, batch - 1)); }),
+               Contains("8 rows was to be averaged over 7"));
+    const auto huge = context.forward(halves.front, {pdp::Index{1} << 62, width, {}});
+    CHECK_THAT(message_of<pdp::ShapeError>([&] { static_cast<void>(huge.to_here()); }), Contains("has 0 values"));
+  });
+}
+
+TEST_CASE("Adam counts the steps that a network has made", "[rpc]") {
+  rpc_job::run<comm::Thread>(3, [](Node& node) {
+    const Halves late{node}, fresh{node}, other{node};
+    const auto step = [&](auto& adam, const auto& network, pdp::Index columns) {
+      Context context{node};
+      auto loss =
+          context.loss(pdp::loss::MeanSquaredError{}, context.forward(network, {batch, columns, pdp::testing::normal(batch * columns, 1)}),
+                       std::vector<float>(static_cast<std::size_t>(batch * (columns == width ? latent : width))));
+      context.backward(loss);
+      adam.step(context);
+      adam.wait();
+    };
+    const OptimizerOptions skips{.missing_gradient = MissingGradient::skip};
+    DistributedOptimizer adam{node, optim::Adam{}, skips, late.front, other.back}, second{node, optim::Adam{}, skips, fresh.front};
+    for (int i = 0; i < 5; ++i) step(adam, other.back, latent);  // late.front has no gradient in these
+    step(adam, late.front, width);
+    step(second, fresh.front, width);
+    CHECK(difference(pdp::rpc::parameters(late.front), pdp::rpc::parameters(fresh.front)) == 0);
   });
 }

@@ -1,5 +1,6 @@
 #include <pdp/rpc/parameter_server.hpp>
 
+#include <pdp/comm/clock.hpp>
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
@@ -19,6 +20,7 @@
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <stdexcept>
@@ -137,7 +139,8 @@ TEST_CASE("A worker is at most max_staleness steps ahead of the slowest one", "[
     auto end = fast.async<&Trainee::train>(0, 20, 1);
     // Until the slow worker has pushed, the fast one makes staleness + 1 steps.
     const auto wait_for = [&](std::int64_t steps) {
-      while (server.steps() < steps) {
+      const auto until = comm::Clock::now() + std::chrono::seconds{60};
+      while (server.steps() < steps && comm::Clock::now() < until) {
       }
       for (int i = 0; i < 100; ++i) CHECK(server.steps() == steps);
     };
@@ -165,8 +168,9 @@ TEST_CASE("A worker that joins late takes part in the next updates", "[rpc]") {
     first.sync<&Trainee::finish>();
     late.sync<&Trainee::finish>();
     CHECK(server.steps() == 8);
+    late.sync<&Trainee::train>(8, 9, 2);  // its last gradient is a part of the update, although it leaves before the other has pushed
     late.sync<&Trainee::leave>();
-    first.sync<&Trainee::train>(8, 9, 1);
+    first.sync<&Trainee::train>(8, 9, 2);
     first.sync<&Trainee::finish>();
     CHECK(server.steps() == 9);
     CHECK_THAT(message_of<pdp::ConfigError>([&] { late.sync<&Trainee::finish>(); }), Contains("worker 1 does not take part"));
@@ -204,6 +208,8 @@ class Later {
  public:
   Promise<int> get() { return promises_.emplace_back(); }
   Promise<void> done() { return done_.emplace_back(); }
+  Promise<int> get_shared() { return shared_; }
+  void give_shared(int value) { shared_.set(value); }
   Promise<int> drop() { return {}; }  // NOLINT(readability-convert-member-functions-to-static): a remote method
   void give(int value) {
     for (auto& each : std::exchange(promises_, {})) each.set(value);
@@ -221,6 +227,7 @@ class Later {
  private:
   std::vector<Promise<int>> promises_;
   std::vector<Promise<void>> done_;
+  Promise<int> shared_;
 };
 int doubled_on_worker(int x) { return 2 * x; }
 
@@ -247,5 +254,10 @@ TEMPLATE_TEST_CASE("A function that returns a Promise gives its result later", "
     auto once = later.async<&Later::get>();
     CHECK_THAT(message_of<pdp::Error>([&] { later.sync<&Later::give_twice>(); }), Contains("has been set twice"));
     CHECK(once.get() == 1);
+
+    auto shared = later.async<&Later::get_shared>();
+    CHECK_THAT(message_of<pdp::Error>([&] { later.sync<&Later::get_shared>(); }), Contains("was returned from two calls"));
+    later.sync<&Later::give_shared>(9);
+    CHECK(shared.get() == 9);
   });
 }

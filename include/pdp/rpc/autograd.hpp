@@ -59,23 +59,27 @@ class Context {
   }
 
   /// Computes a loss of an output, at the owner of the output. `targets`: those of all rows, one after another. `rows`: the number of rows
-  /// over which the gradient is averaged, if the rows of the output are a part of a batch; 0: the rows of the output.
+  /// over which the gradient is averaged, if the rows of the output are a part of a batch; 0: the rows of the output. Throws ConfigError if
+  /// there are fewer than in the output.
   template <class L, Network N>
   Loss loss(const L& loss, const Output<N>& output, std::vector<typename L::Target> targets, Index rows = 0) {
     check_own(output.context());
     check_open();
-    if (rows == 0) rows = output.rows();
-    return {
-        id_, output.call(), output.rows(),
-        output.network().template async<&N::template loss<L>>(CallId{id_, output.call()}, output.values(), loss, std::move(targets), rows)};
+    check_rows(output.rows(), rows);
+    const CallId id{id_, output.call()};
+    const int number = losses_++;
+    return {id_, id.number, number, output.rows(),
+            output.network().template async<&N::template loss<L>>(id, output.values(), loss, number, std::move(targets),
+                                                                  rows == 0 ? output.rows() : rows)};
   }
 
-  /// Runs the backward passes of all calls that the losses depend on, the last call first. Each call can be part of one backward() only, so
-  /// losses that share a call must be given together. Gradients add up over all backward() of the context.
+  /// Runs the backward passes of all calls that these losses depend on, the last call first. Other losses have no part in it. Each call can
+  /// be part of one backward() only, so losses that share a call must be given together. Gradients add up over all backward() of the
+  /// context.
   template <std::same_as<Loss>... L>
   requires(sizeof...(L) > 0) void backward(const L&... losses) {
     (check_own(losses.context()), ...);
-    run_backward({losses.call()...});
+    run_backward({Beginning{losses.call(), losses.number()}...});
   }
   /// Does the same for an output whose gradient this rank has computed.
   template <Network N>
@@ -83,7 +87,7 @@ class Context {
     check_own(output.context());
     check_open();
     output.network().template async<&N::add_gradient>(CallId{id_, output.call()}, gradient).ignore();
-    run_backward({output.call()});
+    run_backward({Beginning{output.call(), -1}});
   }
 
   [[nodiscard]] SlotId id() const { return id_; }
@@ -98,6 +102,11 @@ class Context {
     std::size_t network;
     int input;  // the call whose output is its input; -1: none
     bool ran_backward = false;
+  };
+  /// A gradient with which backward() begins.
+  struct Beginning {
+    int call;
+    int loss;  // -1: a gradient that add_gradient() adds
   };
   struct Recorded {
     SlotId slot;
@@ -124,10 +133,12 @@ class Context {
   [[nodiscard]] std::size_t find(SlotId network) const;
   void check_own(SlotId context) const;
   void check_open() const;
-  void run_backward(const std::vector<int>& from);
+  static void check_rows(Index own, Index all);
+  void run_backward(const std::vector<Beginning>& from);
 
   SlotId id_;
   std::vector<Call> calls_;
+  int losses_ = 0;
   std::vector<Recorded> networks_;
   bool is_closed_ = false;  // an optimizer has applied the gradients
 };

@@ -58,13 +58,14 @@ class DistributedOptimizer {
   }
 
   /// Updates the parameters with the gradients of a context. Returns at once, unless too many steps are in flight. Either all networks make
-  /// the step or none: none if a backward pass has failed. The next calls of this optimizer throw that error. Throws Error if backward()
-  /// has not been called, if the step has been made already, or if a network has no gradient.
+  /// the step or none: none if a backward pass has failed. That error is thrown by wait(), or by the step() that waits for this one, after
+  /// it has started its own step. Throws Error if backward() has not been called, if the step has been made already, or if a network has no
+  /// gradient.
   void step(autograd::Context& context) {
     std::vector<bool> applied;
     const bool finite = options_.non_finite == plan::NonFinite::stop, skips = options_.non_finite == plan::NonFinite::skip;
     Future<double> square = context.prepare_step(slots_, options_.missing_gradient, options_.clip_norm != 0 || skips, finite, applied);
-    const StepRequest request{context.id(), id_, steps_ + 1, schedule_.factor(steps_), options_.clip_norm, skips};
+    const StepRequest request{context.id(), id_, schedule_.factor(steps_), options_.clip_norm, skips};
     ++steps_;
     std::vector<Future<void>> step;
     for (std::size_t i = 0; i < applied.size(); ++i)
@@ -73,7 +74,7 @@ class DistributedOptimizer {
     in_flight_.push_back(std::move(step));
     while (in_flight_.size() > static_cast<std::size_t>(options_.steps_in_flight)) wait_for_first();
   }
-  /// Waits for all steps in flight, and throws the error of the first one that has failed.
+  /// Waits for the steps in flight. Throws the error of the first one that has failed; call it again to wait for those behind it.
   void wait() {
     while (!in_flight_.empty()) wait_for_first();
   }

@@ -21,10 +21,12 @@ struct OwnedMatrix {
     return {matrix.rows, matrix.cols, {matrix.values().begin(), matrix.values().end()}};
   }
   [[nodiscard]] Matrix<const float> matrix() const { return {values.data(), rows, cols}; }
-  /// Throws ShapeError unless there are `width` columns, and as many values as the shape says. `name`: of the matrix, for the message.
+  /// Throws ShapeError unless there are `width` columns, at least one row, and as many values as the shape says. `name`: of the matrix, for
+  /// the message.
   void check(const char* name, Index width) const {
-    if (rows < 0 || cols != width) throw ShapeError{text(name, " has the shape [", rows, ", ", cols, "]; expected ", width, " columns")};
-    if (as_index(values.size()) != rows * cols)
+    if (rows < 1 || cols != width)
+      throw ShapeError{text(name, " has the shape [", rows, ", ", cols, "]; expected at least one row of ", width, " columns")};
+    if (values.size() % as_size(cols) != 0 || values.size() / as_size(cols) != as_size(rows))
       throw ShapeError{text(name, " has ", values.size(), " values; its shape is [", rows, ", ", cols, "]")};
   }
 };

@@ -41,13 +41,13 @@ class ParameterClient {
     wait_for_push();
     for (std::size_t i = 0; i < parts.size(); ++i) std::ranges::copy(parts[i].get(), values.begin() + begin(i));
   }
-  /// Sends the gradient of a step. Borrows the memory until the next call of this object.
+  /// Sends a copy of the gradient of a step.
   void push(std::span<const float> gradient) {
     check(gradient.size());
     wait_for_push();
     for (std::size_t i = 0; i < shards_.size(); ++i)
-      pushed_.push_back(
-          shards_[i].template async<&Shard::push>(worker_, gradient.subspan(as_size(begin(i)), ends_[i] - as_size(begin(i)))));
+      pushed_.push_back(shards_[i].template async<&Shard::push>(
+          worker_, std::vector<float>{gradient.begin() + begin(i), gradient.begin() + static_cast<std::ptrdiff_t>(ends_[i])}));
   }
   /// Ends the part of this worker. The others then no longer wait for it.
   void leave() {

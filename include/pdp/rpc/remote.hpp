@@ -148,11 +148,14 @@ class Remote {
   [[nodiscard]] SlotId slot() const { return reference().slot(); }
   explicit operator bool() const { return reference_ != nullptr; }
 
-  /// For the library: one_way() for destructors. Throws no error of an earlier call, and does nothing if the world has failed.
+  /// For the library: one_way() for destructors. Throws and reports no error, and does nothing if the world has failed.
   template <auto F, class... A>
   void tell(A&&... arguments) const noexcept {
     try {
-      send<F, false>(core(), Head::Result::none, {}, std::forward<A>(arguments)...);
+      const auto caller = core();
+      const SlotId slot = caller->new_slot();
+      send<F, false>(caller, Head::Result::value, slot, std::forward<A>(arguments)...);
+      Future<typename detail::FunctionOf<decltype(F)>::Returned>::expect(caller, slot, owner(), detail::function_name<F>()).ignore();
     } catch (...) {  // the error of the world reaches this rank in its next call
     }
   }
@@ -183,7 +186,7 @@ class Remote {
     static_cast<void>(Entry::added);
     return detail::Encoder<typename Entry::Types::Parameters>::template encode<Waits>(
         *caller, owner(),
-        [&](Writer writer) {
+        [&](Writer&& writer) {
           return caller->call(owner(), {.result = wants, .method = Entry::id, .target = slot(), .slot = result}, std::move(writer));
         },
         std::forward<A>(arguments)...);

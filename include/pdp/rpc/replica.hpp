@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,9 +48,12 @@ class Replica {
   /// Returns the sums of the loss, and of the correct rows, over the rows of `x`.
   LossSums gradient_of(Matrix<const float> x, std::span<const Target> targets, Index rows = 0) {
     check(x, targets);
+    if (rows == 0) rows = std::max<Index>(x.rows, 1);
+    if (rows < x.rows)
+      throw ConfigError{text("the gradient of ", x.rows, " rows was to be averaged over ", rows, " rows; expected at least as many")};
     auto tensors = part_.take(x.rows);
     part_.forward(*tensors, x);
-    const double scale = 1 / static_cast<double>(rows == 0 ? x.rows : rows);
+    const double scale = 1 / static_cast<double>(rows);
     LossSums sums;
     loss_(part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, part_.output_gradient(*tensors), &sums);
     part_.backward(*tensors, gradients_, false, false);
@@ -79,7 +83,8 @@ class Replica {
 
  private:
   void check_samples(Matrix<const float> x) const {
-    if (x.cols != part_.in_width()) throw ShapeError{text("the samples have ", x.cols, " values; the model takes ", part_.in_width())};
+    if (x.rows < 0 || x.cols != part_.in_width())
+      throw ShapeError{text("the samples have the shape [", x.rows, ", ", x.cols, "]; the model takes ", part_.in_width(), " columns")};
   }
   void check(Matrix<const float> x, std::span<const Target> targets) const {
     check_samples(x);

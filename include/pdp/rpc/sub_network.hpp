@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -78,21 +79,25 @@ class SubNetwork {
 
   /// Computes the output for rows of input, and keeps what the backward pass needs.
   OwnedMatrix forward(const CallId& id, OwnedMatrix x) {
-    check_input(x);
-    Call& call = contexts_[id.context].calls[id.number];
-    call.x = std::move(x);
-    call.tensors = parts_.forward(call.x.matrix());
-    return parts_.output(call.tensors);
+    return recording(id, [&] {
+      check_input(x);
+      Call call{.x = std::move(x)};
+      call.tensors = parts_.forward(call.x.matrix());
+      OwnedMatrix y = parts_.output(call.tensors);
+      contexts_[id.context].calls[id.number] = std::move(call);
+      return y;
+    });
   }
-  /// Computes a loss of `y`, the output of a call, and its gradient. `rows`: the number of rows over which the loss is averaged; at least
-  /// those of the call. Returns the sums over the rows of the call.
+  /// Computes a loss of `y`, the output of a call, and its gradient, which it keeps under the number of the loss. `rows`: the number of
+  /// rows over which the loss is averaged; at least those of the call. Returns the sums over the rows of the call.
   template <class L>
-  LossSums loss(const CallId& id, const OwnedMatrix& y, const L& loss, const std::vector<typename L::Target>& targets, Index rows);
-  /// Adds a gradient of the output of a call: of a loss, or of a call that has taken the output.
+  LossSums loss(const CallId& id, const OwnedMatrix& y, const L& loss, int number, const std::vector<typename L::Target>& targets,
+                Index rows);
+  /// Keeps a gradient of the output of a call, to be added to the others.
   void add_gradient(const CallId& id, const OwnedMatrix& gradient);
   /// Runs the backward pass of a call, which ends it. Adds the gradients of the parameters to those of the context. Returns the gradient of
-  /// the input, or no rows if it is not needed.
-  OwnedMatrix backward(const CallId& id, bool needs_input);
+  /// the input, or no rows if it is not needed. Throws Error unless all gradients of the output that the request names are here.
+  OwnedMatrix backward(const BackwardRequest& request);
 
   /// Checks that this network has the whole gradient of a context. Returns `before` plus the square of the gradient, if that is to be
   /// measured. An optimizer passes the result on to all networks, so that either all of them make the step or none.
@@ -106,11 +111,12 @@ class SubNetwork {
       states.push_back(std::make_unique<OptimizerState<D>>(parts_[p].device(), as_index(elements)));
     }
     Gradients& gradients = contexts_.at(request.context).gradients;
-    for (std::size_t p = 0; p < parts_.size(); ++p)
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
       parts_.on_thread(p, [&] {
         const float* const gradient = gradients[p].data();
         states[p]->apply(parts_[p].device(), rule, request, square, parts_[p].stage().own_masters(0), {&gradient, 1});
       });
+    }
   }
   /// Frees the state of an optimizer.
   void end_optimizer(SlotId optimizer) { optimizers_.erase(optimizer); }
@@ -148,15 +154,21 @@ class SubNetwork {
   using Parts = NetworkParts<Model, D>;
   using Tensors = typename Parts::Tensors;
   using Gradients = typename Parts::Gradients;
+  /// A gradient of the output of a call. The first one is in the tensors of the call, others have memory of their own.
+  struct OutputGradient {
+    int loss;  // -1: of a call that has taken the output, or of the caller
+    DeviceMemory<D, float> memory{};
+  };
   struct Call {
-    OwnedMatrix x;
-    Tensors tensors;
-    bool has_gradient = false;  // of its output
+    OwnedMatrix x{};
+    Tensors tensors{};
+    std::vector<OutputGradient> gradients{};
   };
   struct Recorded {
     std::map<int, Call> calls;
     Gradients gradients;
     int backward_calls = 0;
+    std::string failure;  // the first one
   };
 
   static std::size_t check_devices(int devices) {
@@ -171,26 +183,38 @@ class SubNetwork {
   }
   void check_input(const OwnedMatrix& x) { x.check("the input of the network", parts_.front().in_width()); }
 
+  /// Returns run(), and keeps the text of an error for prepare_step().
+  template <class F>
+  auto recording(const CallId& id, const F& run) {
+    try {
+      return run();
+    } catch (const std::exception& error) {
+      if (std::string& failure = contexts_[id.context].failure; failure.empty()) failure = error.what();
+      throw;
+    }
+  }
   Call& find(const CallId& id) {
     const auto context = contexts_.find(id.context);
     if (context != contexts_.end())
-      if (const auto call = context->second.calls.find(id.number); call != context->second.calls.end() && !call->second.tensors.empty())
-        return call->second;
-    throw Error{text("forward call ", id.number, " of this network has failed, or its context has ended")};
+      if (const auto call = context->second.calls.find(id.number); call != context->second.calls.end()) return call->second;
+    throw Error{text("forward call ", id.number, " of this network has failed, or its backward pass or its context has ended")};
   }
-  /// Calls compute(memory) on the device of the output to compute a gradient of a call's output. Adds it to the present one, if any.
+  /// Calls compute(matrix) on the device of the output to compute a gradient of a call's output.
   template <class F>
-  void add_output_gradient(Call& call, const F& compute) {
+  void keep_gradient(Call& call, int loss, const F& compute) {
+    OutputGradient gradient{.loss = loss};
     parts_.on_thread(parts_.size() - 1, [&] {
-      const D& device = parts_.back().device();
-      const Matrix<float> sum = parts_.back().output_gradient(*call.tensors.back());
-      auto memory = allocate<float>(device, call.has_gradient ? sum.size() : 0);
-      const Matrix<float> gradient = call.has_gradient ? Matrix<float>{memory.data(), sum.rows, sum.cols} : sum;
-      compute(gradient);
-      if (call.has_gradient) add(device, Matrix<const float>{sum}, Matrix<const float>{gradient}, sum);
+      Matrix<float> to = parts_.back().output_gradient(*call.tensors.back());
+      if (!call.gradients.empty()) {
+        gradient.memory = allocate<float>(parts_.back().device(), to.size());
+        to.data = gradient.memory.data();
+      }
+      compute(to);
     });
-    call.has_gradient = true;
+    call.gradients.push_back(std::move(gradient));
   }
+  /// Makes the sum of the gradients that a request names the gradient of the output.
+  void add_up(Call& call, const BackwardRequest& request);
   [[noreturn]] void throw_non_finite(Gradients& gradients);
 
   Parts parts_;

@@ -41,7 +41,8 @@ class Output {
 /// A loss of an output, computed at the owner of the output. Move-only, as a Future.
 class [[nodiscard]] Loss {
  public:
-  Loss(SlotId context, int call, Index rows, Future<LossSums> sums) : sums_{std::move(sums)}, context_{context}, rows_{rows}, call_{call} {}
+  Loss(SlotId context, int call, int number, Index rows, Future<LossSums> sums)
+      : sums_{std::move(sums)}, context_{context}, rows_{rows}, call_{call}, number_{number} {}
 
   /// Returns the mean of the loss over its rows. Waits for it, and throws the error of its computation.
   double get() { return sums().loss / static_cast<double>(rows_); }
@@ -54,13 +55,15 @@ class [[nodiscard]] Loss {
   [[nodiscard]] SlotId context() const { return context_; }
   /// Returns the number of the call whose output this is a loss of.
   [[nodiscard]] int call() const { return call_; }
+  /// Returns the number of this loss among those of its context.
+  [[nodiscard]] int number() const { return number_; }
 
  private:
   Future<LossSums> sums_;
   LossSums value_{};
   SlotId context_;
   Index rows_;
-  int call_;
+  int call_, number_;
 };
 
 }  // namespace pdp::rpc::autograd

@@ -14,10 +14,11 @@ namespace pdp::rpc {
 
 /// A class whose remote objects a Context can call: SubNetwork, a class derived from it, or one with the same methods.
 template <class N>
-concept Network = requires(N& network, const CallId& call, const OwnedMatrix& rows, const StepPreparation& step, SlotId context) {
+concept Network = requires(N& network, const CallId& call, const OwnedMatrix& rows, const BackwardRequest& backward,
+                           const StepPreparation& step, SlotId context) {
   { network.forward(call, rows) } -> std::same_as<OwnedMatrix>;
   { network.add_gradient(call, rows) } -> std::same_as<void>;
-  { network.backward(call, bool{}) } -> std::same_as<OwnedMatrix>;
+  { network.backward(backward) } -> std::same_as<OwnedMatrix>;
   { network.prepare_step(step, double{}) } -> std::same_as<double>;
   network.end_context(context);
 };
@@ -33,7 +34,7 @@ class NetworkCalls {
 
   // The errors of these are those of prepare_step().
   virtual void add_gradient(const CallId& call, const Remote<OwnedMatrix>& gradient) const = 0;
-  [[nodiscard]] virtual Remote<OwnedMatrix> backward(const CallId& call, bool needs_input) const = 0;
+  [[nodiscard]] virtual Remote<OwnedMatrix> backward(const BackwardRequest& request) const = 0;
 
   [[nodiscard]] virtual Future<double> prepare_step(const StepPreparation& step, const Future<double>& before) const = 0;
   virtual void end_context(SlotId context) const noexcept = 0;
@@ -47,8 +48,8 @@ class NetworkCallsOf final : public NetworkCalls {
   void add_gradient(const CallId& call, const Remote<OwnedMatrix>& gradient) const override {
     network_.template async<&N::add_gradient>(call, gradient).ignore();
   }
-  [[nodiscard]] Remote<OwnedMatrix> backward(const CallId& call, bool needs_input) const override {
-    auto to_input = network_.template remote<&N::backward>(call, needs_input);
+  [[nodiscard]] Remote<OwnedMatrix> backward(const BackwardRequest& request) const override {
+    auto to_input = network_.template remote<&N::backward>(request);
     to_input.reference().silence();
     return to_input;
   }

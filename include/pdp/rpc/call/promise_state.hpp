@@ -14,6 +14,7 @@ struct PromiseState {
   Value value{};
   std::exception_ptr error{};
   bool is_set = false;
+  bool is_taken = false;                             // a call has returned it
   std::function<void(PromiseState& result)> done{};  // called once, when the result is there
 
   PromiseState() = default;
@@ -27,9 +28,17 @@ struct PromiseState {
     }
   }
 
+  /// Call this before the result is stored, and set() afterwards.
+  void check() const {
+    if (is_set) throw Error{"the result of a Promise has been set twice"};
+  }
   void set() {
-    if (std::exchange(is_set, true)) throw Error{"the result of a Promise has been set twice"};
+    is_set = true;
     if (done) done(*this);
+  }
+  /// Marks that a call has returned this Promise. Throws Error if another one has.
+  void take() {
+    if (std::exchange(is_taken, true)) throw Error{"one Promise was returned from two calls; return a new one from each call"};
   }
   /// Calls then(*this) when the result is there.
   void when_set(std::function<void(PromiseState& result)> then) {

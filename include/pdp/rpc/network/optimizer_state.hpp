@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include <pdp/core/cast.hpp>
@@ -26,7 +27,7 @@ class OptimizerState {
   void apply(const D& device, const Rule& rule, const StepRequest& step, double square, std::span<float> parameters,
              std::span<const float* const> gradients) {
     using pdp::apply_gradient_rule;
-    StepNumbers numbers{.info = {step.number, step.lr_factor}};
+    StepNumbers numbers{.info = {++steps_, step.lr_factor}};
     numbers.square = square;
     store(device, numbers, numbers_.data());
     if (step.clip_norm != 0 || step.skips_non_finite)
@@ -39,6 +40,7 @@ class OptimizerState {
   DeviceMemory<D, float> values_;
   DeviceMemory<D, StepNumbers> numbers_;
   DeviceMemory<D, StepHistory> history_;
+  std::int64_t steps_ = 0;  // of these parameters, which may have been left out of some steps of the optimizer
 };
 
 }  // namespace pdp::rpc

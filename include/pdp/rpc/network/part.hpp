@@ -70,7 +70,7 @@ class NetworkPart {
 
   /// Computes the layers. `x`: the input in host memory, which must remain until the backward call.
   void forward(Tensors& tensors, Matrix<const float> x) {
-    float* in = const_cast<float*>(x.data);  // never written: no layer writes over the input
+    auto* in = const_cast<float*>(x.data);  // never written: no layer writes over the input
     if constexpr (!D::uses_host_memory) {
       upload(device(), x.values(), tensors.input);
       in = tensors.input;

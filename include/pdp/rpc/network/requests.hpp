@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <pdp/rpc/codec.hpp>
 #include <pdp/rpc/wire/slot_id.hpp>
@@ -12,6 +13,14 @@ namespace pdp::rpc {
 struct CallId {
   SlotId context{};
   int number = 0;
+};
+
+/// The backward pass of a forward call.
+struct BackwardRequest {
+  CallId call{};
+  std::vector<int> losses{};  // numbers of the losses whose gradients it begins with
+  int gradients = 0;          // how many gradients add_gradient() has been asked to add
+  bool needs_input = false;   // whether to return the gradient of the input
 };
 
 /// The preparation of a step: see SubNetwork::prepare_step().
@@ -26,11 +35,10 @@ struct StepPreparation {
 struct StepRequest {
   SlotId context{};
   SlotId optimizer{};
-  std::int64_t number = 1;  // from 1
   float lr_factor = 1;
   double clip_norm = 0;  // 0: no limit
   bool skips_non_finite = false;
 };
-static_assert(Travels<CallId> && Travels<StepPreparation> && Travels<StepRequest>);
+static_assert(Travels<CallId> && Travels<BackwardRequest> && Travels<StepPreparation> && Travels<StepRequest>);
 
 }  // namespace pdp::rpc

@@ -51,8 +51,7 @@ class ParameterShard {
   /// Removes a worker, for which the others then no longer wait.
   void leave(int worker) {
     check(worker);
-    pushed_.erase(worker);
-    gradients_.erase(worker);
+    pushed_.erase(worker);  // its last gradient remains a part of the next update
     advance();
   }
   /// Returns the values, when the worker is not too far ahead of the slowest one.
@@ -95,12 +94,13 @@ class ParameterShard {
     return std::ranges::min_element(pushed_, {}, [](const auto& each) { return each.second; })->second;
   }
   void apply(std::span<const float* const> gradients) {
-    state_.apply(cpu::Cpu{}, rule_, {.number = steps_ + 1, .lr_factor = schedule_.factor(steps_)}, 0, values_, gradients);
+    state_.apply(cpu::Cpu{}, rule_, {.lr_factor = schedule_.factor(steps_)}, 0, values_, gradients);
     ++steps_;
   }
   /// Makes the update if all gradients are here, and answers the pulls that need not wait any longer.
   void advance() {
-    if (!gradients_.empty() && gradients_.size() == pushed_.size()) {
+    const auto has_pushed = [this](const auto& each) { return gradients_.contains(each.first); };
+    if (!gradients_.empty() && std::ranges::all_of(pushed_, has_pushed)) {
       std::vector<const float*> all;
       for (const auto& [worker, gradient] : gradients_) all.push_back(gradient.data());
       apply(all);

@@ -36,10 +36,15 @@ PDP_INLINE void Context::check_open() const {
   if (is_closed_) throw Error{"an optimizer has applied the gradients of this Context; make a new Context for each step"};
 }
 
-PDP_INLINE void Context::run_backward(const std::vector<int>& from) {
+PDP_INLINE void Context::check_rows(Index own, Index all) {
+  if (all != 0 && all < own)
+    throw ConfigError{text("a loss of ", own, " rows was to be averaged over ", all, " rows; expected at least as many")};
+}
+
+PDP_INLINE void Context::run_backward(const std::vector<Beginning>& from) {
   check_open();
   std::vector<bool> is_needed(calls_.size());
-  for (const int call : from) is_needed[as_size(call)] = true;
+  for (const Beginning& each : from) is_needed[as_size(each.call)] = true;
   for (std::size_t call = calls_.size(); call-- > 0;) {
     if (!is_needed[call]) continue;
     if (calls_[call].ran_backward)
@@ -54,7 +59,15 @@ PDP_INLINE void Context::run_backward(const std::vector<int>& from) {
     Recorded& network = networks_[call.network];
     const CallId id{id_, as_int(number)};
     for (const Remote<OwnedMatrix>& gradient : gradients[number]) network.calls->add_gradient(id, gradient);
-    Remote<OwnedMatrix> to_input = network.calls->backward(id, call.input >= 0);
+    BackwardRequest request{.call = id, .gradients = as_int(gradients[number].size()), .needs_input = call.input >= 0};
+    for (const Beginning& each : from) {
+      if (as_size(each.call) != number) continue;
+      if (each.loss < 0)
+        ++request.gradients;
+      else
+        request.losses.push_back(each.loss);
+    }
+    Remote<OwnedMatrix> to_input = network.calls->backward(request);
     if (call.input >= 0) gradients[as_size(call.input)].push_back(std::move(to_input));
     call.ran_backward = true;
     ++network.backward_calls;
@@ -77,18 +90,19 @@ PDP_INLINE Future<double> Context::prepare_step(std::span<const SlotId> networks
     if (applied[i] && networks_[number].is_applied)
       throw Error{text("the gradient of network ", i, " of the optimizer has been applied already; make a new Context for each step")};
   }
-  is_closed_ = true;
   Future<double> before;
   for (std::size_t number = networks_.size(); number-- > 0;) {
     Recorded& each = networks_[number];
     if (!has_gradient(each)) continue;
     const bool is_own = std::ranges::find(networks, each.slot) != networks.end();
-    each.is_applied = each.is_applied || is_own;
     Future<double> next = each.calls->prepare_step(
         {.context = id_, .backward_calls = each.backward_calls, .measures = measures && is_own, .finite = finite}, before);
     if (before) before.ignore();  // the steps report its error
     before = std::move(next);
   }
+  is_closed_ = true;
+  for (const SlotId network : networks)
+    if (const std::size_t number = find(network); number < networks_.size()) networks_[number].is_applied = true;
   return before;
 }
 

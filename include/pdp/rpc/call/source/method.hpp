@@ -33,7 +33,7 @@ PDP_INLINE std::string_view name_in(std::string_view signature) {
   if (begin == std::string_view::npos) return signature;
   std::string_view name = signature.substr(begin + 3);
   name = name.substr(0, name.find_last_of(']'));
-  if (const std::size_t address = name.rfind('&'); address != std::string_view::npos) name = name.substr(address + 1);
+  if (name.starts_with('&')) name.remove_prefix(1);
   return name;
 }
 

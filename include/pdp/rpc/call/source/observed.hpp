@@ -71,7 +71,7 @@ PDP_INLINE void Core::ran(const Call& call, comm::TimePoint begin) {
 PDP_INLINE void Core::write_timeline() {
   const std::string own = encode_calls(timeline_);
   std::vector<std::int64_t> sizes(as_size(size()));
-  const std::int64_t bytes = static_cast<std::int64_t>(own.size());
+  const auto bytes = static_cast<std::int64_t>(own.size());
   collectives_.all_gather(std::span{&bytes, 1}, sizes);
   std::vector<std::size_t> counts(sizes.begin(), sizes.end());
   std::vector<std::byte> all(rank() == 0 ? std::accumulate(counts.begin(), counts.end(), std::size_t{0}) : 0);

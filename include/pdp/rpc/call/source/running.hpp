@@ -89,6 +89,7 @@ PDP_INLINE void Core::run(const std::shared_ptr<Call>& started) {
     const comm::TimePoint begin = comm::Clock::now();
     try {
       value = call.method->run(call.arguments.get(), object);
+      if (value.later) value.later->take();
     } catch (...) {
       fault = Fault::current(text(call.method->name, " on ", who(rank())));
     }
@@ -97,7 +98,7 @@ PDP_INLINE void Core::run(const std::shared_ptr<Call>& started) {
   frames_.pop_back();
   call.arguments.reset();
   end_call(call);
-  if (!value.later) return complete(call, std::move(value), std::move(fault));
+  if (!value.later || fault) return complete(call, std::move(value), std::move(fault));
   value.later->when_set([core = weak_from_this(), started](PromiseState& result) {
     const auto here = core.lock();
     if (!here) return;
