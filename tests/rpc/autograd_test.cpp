@@ -466,9 +466,9 @@ TEST_CASE("Adam counts the steps that a network has made", "[rpc]") {
     const Halves late{node}, fresh{node}, other{node};
     const auto step = [&](auto& adam, const auto& network, pdp::Index columns) {
       Context context{node};
-      auto loss =
-          context.loss(pdp::loss::MeanSquaredError{}, context.forward(network, {batch, columns, pdp::testing::normal(batch * columns, 1)}),
-                       std::vector<float>(static_cast<std::size_t>(batch * (columns == width ? latent : width))));
+      const auto inputs = static_cast<std::size_t>(batch * columns), outputs = static_cast<std::size_t>(batch * (width + latent)) - inputs;
+      const auto y = context.forward(network, {batch, columns, pdp::testing::normal(inputs, 1)});
+      auto loss = context.loss(pdp::loss::MeanSquaredError{}, y, std::vector<float>(outputs));
       context.backward(loss);
       adam.step(context);
       adam.wait();

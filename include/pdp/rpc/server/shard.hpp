@@ -57,7 +57,7 @@ class ParameterShard {
   /// Returns the values, when the worker is not too far ahead of the slowest one.
   Promise<std::vector<float>> pull(int worker) {
     check(worker);
-    Promise<std::vector<float>> values;
+    const Promise<std::vector<float>> values;
     waiting_.emplace_back(worker, values);
     advance();
     return values;
