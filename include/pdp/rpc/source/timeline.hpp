@@ -75,7 +75,7 @@ PDP_INLINE std::string escaped(std::string_view words) {
 
 PDP_INLINE const char* colour_of(std::string_view name) {
   constexpr std::array colours{"#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#8cd17d", "#76b7b2", "#9c755f"};
-  return colours[static_cast<std::size_t>(fnv1a(name)) % colours.size()];
+  return colours[fnv1a(name) % colours.size()];
 }
 
 }  // namespace detail
