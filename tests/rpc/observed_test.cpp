@@ -96,6 +96,7 @@ TEMPLATE_TEST_CASE("A timeline has the calls of all ranks and the results that t
   };
   const auto fill_event = event("X", "fill"), count_event = event("X", "count_of"), begin = event("s", "result"),
              end = event("f", "result");
+  CHECK(std::ranges::any_of(trace, [](const auto& each) { return each.contains("args") && each.at("args").at("name") == "1 first<"; }));
   CHECK(fill_event.at("tid") == 1);
   CHECK(count_event.at("tid") == 2);
   const double microseconds = fill_event.at("dur");

@@ -203,7 +203,7 @@ TEST_CASE("A ParameterServer reports wrong use at the caller", "[rpc]") {
 
 namespace {
 
-/// Gives results when it is told to.
+/// An object whose results are set by its other methods.
 class Later {
  public:
   Promise<int> get() { return promises_.emplace_back(); }

@@ -18,8 +18,6 @@ namespace pdp::rpc {
 template <class R>
 class Promise {
  public:
-  using Result = R;
-
   Promise() = default;
   Promise(const Promise&) = default;  // a move copies, too, so that no Promise is empty
   Promise& operator=(const Promise&) = default;

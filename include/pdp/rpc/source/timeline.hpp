@@ -48,27 +48,27 @@ void each_dependency(const CallTimeline& timeline, const Visit& visit) {
         if (const auto found = producers.find(argument); found != producers.end()) visit(found->second, Producer{&call, rank}, ++number);
 }
 
-/// Returns text for SVG and for JSON strings.
-PDP_INLINE std::string escaped(std::string_view words) {
+/// Returns words as text of an SVG file.
+PDP_INLINE std::string in_svg(std::string_view words) {
   std::string safe;
   for (const char letter : words) {
-    switch (letter) {
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '&':
-        safe += "&amp;";
-        break;
-      case '"':
-      case '\\':
-        safe += '\'';
-        break;
-      default:
-        safe += letter;
-    }
+    if (letter == '<')
+      safe += "&lt;";
+    else if (letter == '>')
+      safe += "&gt;";
+    else if (letter == '&')
+      safe += "&amp;";
+    else
+      safe += letter;
+  }
+  return safe;
+}
+/// Returns words as part of a JSON string. Names have no control characters.
+PDP_INLINE std::string in_json(std::string_view words) {
+  std::string safe;
+  for (const char letter : words) {
+    if (letter == '"' || letter == '\\') safe += '\\';
+    safe += letter;
   }
   return safe;
 }
@@ -98,11 +98,11 @@ PDP_INLINE std::string svg_of(const CallTimeline& timeline) {
   const auto x_of = [&](double time) { return left + (time - first) * scale; };
   const auto y_of = [&](std::size_t rank) { return top + row * static_cast<double>(rank); };
   for (std::size_t rank = 0; rank < timeline.calls.size(); ++rank) {
-    svg += fmt::format("<text x=\"8\" y=\"{:g}\">{} {}</text>\n", y_of(rank) + 19, rank, detail::escaped(timeline.names[rank]));
+    svg += fmt::format("<text x=\"8\" y=\"{:g}\">{} {}</text>\n", y_of(rank) + 19, rank, detail::in_svg(timeline.names[rank]));
     for (const CallSpan& call : timeline.calls[rank])
       svg += fmt::format("<rect x=\"{:.2f}\" y=\"{:g}\" width=\"{:.2f}\" height=\"{:g}\" fill=\"{}\"><title>{}: {:.1f} us</title></rect>\n",
                          x_of(call.begin), y_of(rank), std::max((call.end - call.begin) * scale, 0.2), bar, detail::colour_of(call.name),
-                         detail::escaped(call.name), 1e6 * (call.end - call.begin));
+                         detail::in_svg(call.name), 1e6 * (call.end - call.begin));
   }
   detail::each_dependency(timeline, [&](const detail::Producer& from, const detail::Producer& to, int) {
     svg += fmt::format("<line x1=\"{:.2f}\" y1=\"{:g}\" x2=\"{:.2f}\" y2=\"{:g}\" stroke=\"black\" stroke-opacity=\"0.5\"/>\n",
@@ -117,11 +117,11 @@ PDP_INLINE std::string chrome_trace_of(const CallTimeline& timeline) {
   const char* comma = "\n";
   for (std::size_t rank = 0; rank < timeline.calls.size(); ++rank) {
     json += fmt::format(R"({}{{"name":"thread_name","ph":"M","pid":0,"tid":{},"args":{{"name":"{} {}"}}}})", comma, rank, rank,
-                        detail::escaped(timeline.names[rank]));
+                        detail::in_json(timeline.names[rank]));
     comma = ",\n";
     for (const CallSpan& call : timeline.calls[rank])
       json += fmt::format(",\n{{\"name\":\"{}\",\"cat\":\"call\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-                          detail::escaped(call.name), rank, 1e6 * call.begin, 1e6 * (call.end - call.begin));
+                          detail::in_json(call.name), rank, 1e6 * call.begin, 1e6 * (call.end - call.begin));
   }
   const auto flow = [&](const char* kind, int number, std::size_t rank, double time) {
     json +=

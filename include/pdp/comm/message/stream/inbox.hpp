@@ -168,7 +168,7 @@ class Inbox {
         return;
       case Frame::Kind::probe:
         if (const std::optional<Probe> probe = probe_of(frame))
-          keep(*probe);
+          keep_newest(probes_, *probe);
         else
           garbled();
         return;
@@ -176,13 +176,6 @@ class Inbox {
         break;
     }
     garbled();
-  }
-
-  /// Keeps a probe, in place of those from earlier attempts of its initiator. A rank that is late must not collect all attempts of the
-  /// ranks that wait for it.
-  void keep(const Probe& probe) {
-    std::erase_if(probes_, [&](const Probe& old) { return old.initiator == probe.initiator && old.attempt < probe.attempt; });
-    probes_.push_back(probe);
   }
 
   static bool is_same_call(Envelope one, const Envelope& other);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <pdp/comm/message/probe.hpp>
 #include <pdp/comm/message/stream/frame.hpp>
@@ -31,6 +32,13 @@ inline std::optional<Probe> probe_of(const Frame& frame) {
   probe.call.earlier = 0;
   probe.call.reserved = 0;
   return probe;
+}
+
+/// Adds a probe to a list, in place of those from earlier attempts of its initiator. A rank that is late must not collect all attempts of
+/// the ranks that wait for it.
+inline void keep_newest(std::vector<Probe>& probes, const Probe& probe) {
+  std::erase_if(probes, [&](const Probe& old) { return old.initiator == probe.initiator && old.attempt < probe.attempt; });
+  probes.push_back(probe);
 }
 
 }  // namespace pdp::comm::stream
