@@ -1,8 +1,16 @@
+#include <signal.h>
+
+#include <chrono>
 #include <filesystem>
+#include <random>
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/testing/values.hpp>
 
 #include "catch.hpp"
@@ -17,6 +25,14 @@ namespace {
 Ended run_with(const std::string& program, std::vector<std::string> arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return examples_test::run(program, arguments);
+}
+
+/// Returns the process of a rank.
+pid_t process_of(const launch_test::Job& job, int rank) {
+  const std::string variable = pdp::text('\0', "RANK=", rank, '\0');
+  for (const pid_t process : job.processes())
+    if (launch_test::contents(pdp::text("/proc/", process, "/environ")).find(variable) != std::string::npos) return process;
+  throw std::runtime_error{pdp::text("rank ", rank, " does not run: ", job.err())};
 }
 
 }  // namespace
@@ -44,6 +60,45 @@ TEST_CASE("autoencoder_rpc has the losses of autoencoder_single over every commu
   const auto saved = pdp::checkpoint::load(folder / "saved");
   REQUIRE(saved.size() == parameters.size());
   for (std::size_t i = 0; i < saved.size(); ++i) CHECK(saved[i].name == parameters[i].name);
+}
+
+TEST_CASE("autoencoder_rpc has the losses of PyTorch's remote objects from the same weights and data", "[examples][parity]") {
+  const Folder folder;
+  std::istringstream lines{launch_test::contents(PDP_TEST_PARITY "/autoencoder_losses.csv")};
+  std::string line;
+  std::getline(lines, line);
+  std::vector<double> torch;
+  while (std::getline(lines, line)) torch.push_back(std::stod(line.substr(line.find(',') + 1)));
+  REQUIRE(torch.size() == 100);
+
+  const std::vector<std::string> way = GENERATE(values<std::vector<std::string>>({{"--ranks", "3"}, {"--threads", "3"}}));
+  REQUIRE(run_with("autoencoder_rpc", {"--epochs", "1", "--seed", "1", "--losses", folder / "losses.csv"}, way).code == 0);
+  const std::vector<double> own = losses(folder / "losses.csv");
+  REQUIRE(own.size() > torch.size());
+  for (std::size_t step = 0; step < torch.size(); ++step) {
+    CAPTURE(way, step);
+    CHECK_THAT(own[step], WithinRel(torch[step], 1e-4));
+  }
+}
+
+TEST_CASE("Either worker of autoencoder_rpc can be killed at any time", "[.][long][examples]") {
+  using namespace std::chrono_literals;
+  std::mt19937 random{1};
+  for (int kill = 0; kill < 100; ++kill) {
+    std::vector<std::string> arguments{"--epochs", "1000", "--comm", kill % 4 < 2 ? "hierarchical" : "tcp"};
+    if (kill % 8 < 4) arguments.emplace_back("--pipelined");
+    launch_test::Job job{arguments, {}, PDP_TEST_EXAMPLES "/autoencoder_rpc"};
+    while (job.out().find("Batch 20") == std::string::npos && job.err().empty()) job.read();
+    const int victim = 1 + kill % 2;
+    const pid_t process = process_of(job, victim);
+    std::this_thread::sleep_for(std::chrono::microseconds{random() % 100'000});
+    const auto killed = launch_test::Clock::now();
+    ::kill(process, SIGKILL);
+    CAPTURE(kill, job.err());
+    CHECK(job.end() == 1);
+    CHECK(launch_test::Clock::now() - killed < 2s);
+    CHECK_THAT(job.err(), StartsWith(pdp::text("rank ", victim)) && Contains("killed by signal 9 (SIGKILL)"));
+  }
 }
 
 TEST_CASE("autoencoder_rpc --pipelined has the losses of whole batches at first, and learns", "[examples]") {
