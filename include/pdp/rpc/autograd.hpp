@@ -44,15 +44,17 @@ class Context {
   ~Context();
 
   /// Calls a network with rows of input.
-  template <Network N>
+  template <class N>
   Output<N> forward(const Remote<N>& network, OwnedMatrix x) {
+    static_assert(check_network<N>());
     const Index rows = x.rows;
     const CallId id = record(network, -1);
     return output(id, rows, network, network.template remote<&N::forward>(id, std::move(x)));
   }
   /// Calls a network with the output of an earlier call of this context.
-  template <Network N, Network From>
+  template <class N, class From>
   Output<N> forward(const Remote<N>& network, const Output<From>& x) {
+    static_assert(check_network<N>());
     check_own(x.context());
     const CallId id = record(network, x.call());
     return output(id, x.rows(), network, network.template remote<&N::forward>(id, x.values()));
@@ -61,7 +63,7 @@ class Context {
   /// Computes a loss of an output, at the owner of the output. `targets`: those of all rows, one after another. `rows`: the number of rows
   /// over which the gradient is averaged, if the rows of the output are a part of a batch; 0: the rows of the output. Throws ConfigError if
   /// there are fewer than in the output.
-  template <class L, Network N>
+  template <class L, class N>
   Loss loss(const L& loss, const Output<N>& output, std::vector<typename L::Target> targets, Index rows = 0) {
     check_own(output.context());
     check_open();
@@ -82,7 +84,7 @@ class Context {
     run_backward({Beginning{losses.call(), losses.number()}...});
   }
   /// Does the same for an output whose gradient this rank has computed.
-  template <Network N>
+  template <class N>
   void backward(const Output<N>& output, const OwnedMatrix& gradient) {
     check_own(output.context());
     check_open();

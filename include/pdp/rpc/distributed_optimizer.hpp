@@ -34,15 +34,15 @@ struct OptimizerOptions {
 template <optim::Optimizer Rule, optim::Schedule Schedule = optim::Constant>
 class DistributedOptimizer {
  public:
-  template <Network... N>
+  template <class... N>
   DistributedOptimizer(Node& node, const Rule& rule, const Remote<N>&... networks)
       : DistributedOptimizer{node, rule, Schedule{}, OptimizerOptions{}, networks...} {}
-  template <Network... N>
+  template <class... N>
   DistributedOptimizer(Node& node, const Rule& rule, const OptimizerOptions& options, const Remote<N>&... networks)
       : DistributedOptimizer{node, rule, Schedule{}, options, networks...} {}
   /// Throws ConfigError if an option is out of range, there is no network, or a network occurs twice. The schedule counts the steps of this
   /// optimizer.
-  template <Network... N>
+  template <class... N>
   DistributedOptimizer(Node& node, const Rule& rule, const Schedule& schedule, const OptimizerOptions& options,
                        const Remote<N>&... networks)
       : rule_{rule}, schedule_{schedule}, options_{options}, id_{node.new_id()} {
@@ -82,8 +82,9 @@ class DistributedOptimizer {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
  private:
-  template <Network N>
+  template <class N>
   void add(const Remote<N>& network) {
+    static_assert(check_network<N>());
     for (const SlotId other : slots_)
       if (other == network.slot()) throw ConfigError{"a network was given twice to a DistributedOptimizer"};
     slots_.push_back(network.slot());

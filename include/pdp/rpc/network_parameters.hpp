@@ -17,8 +17,9 @@
 namespace pdp::rpc {
 
 /// Returns the parameters of all networks, one network after another.
-template <Network... N>
+template <class... N>
 [[nodiscard]] std::vector<checkpoint::Tensor> parameters(const Remote<N>&... networks) {
+  static_assert((check_network<N>() && ...));
   std::vector<checkpoint::Tensor> all;
   auto parts = std::tuple{networks.template async<&N::parameters>()...};
   const auto take = [&](Future<std::vector<checkpoint::Tensor>>& part) {
@@ -30,8 +31,9 @@ template <Network... N>
 
 /// Sets the parameters of all networks. Throws FileError if a tensor is missing, has another shape, or is of none of the networks. Some
 /// networks may then have been set.
-template <Network... N>
+template <class... N>
 void set_parameters(const std::vector<checkpoint::Tensor>& tensors, const Remote<N>&... networks) {
+  static_assert((check_network<N>() && ...));
   std::vector<std::string> names;
   auto parts = std::tuple{networks.template async<&N::set_parameters>(tensors)...};
   const auto take = [&](Future<std::vector<std::string>>& part) {
