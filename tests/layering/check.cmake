@@ -34,7 +34,7 @@ set(room_strategy core cpu nn loss plan)
 set(room_verify core nn plan strategy)
 set(room_engine core cpu nn loss optim comm plan)
 set(room_rpc core cpu data nn loss optim comm launch plan checkpoint)
-set(room_checkpoint core data nn engine plan)
+set(room_checkpoint core data nn optim comm engine plan)
 set(room_train all)
 set(room_testing all)
 

@@ -41,7 +41,7 @@ class Prefetch {
   ~Prefetch();
 
   [[nodiscard]] Index steps() const;
-  void start(Index epoch);
+  void start(Index epoch, Index first);
   const Batch<Target>* next();
 
  private:
@@ -76,8 +76,9 @@ class Loader {
   /// Returns the number of global batches in an epoch.
   [[nodiscard]] Index steps() const { return prefetch_.steps(); }
 
-  /// Starts an epoch. May be called in the middle of another epoch or after an error.
-  void start(Index epoch) { prefetch_.start(epoch); }
+  /// Starts an epoch with its batch `first`. May be called in the middle of another epoch or after an error. Throws ConfigError unless
+  /// 0 <= first <= steps().
+  void start(Index epoch, Index first = 0) { prefetch_.start(epoch, first); }
 
   /// Returns the epoch's next share, or nullptr after the last one. Waits until it is gathered. The share returned before becomes invalid.
   /// If gather has thrown, rethrows its exception on every call until start(). Throws ConfigError before the first start().

@@ -103,6 +103,46 @@ class Engine {
   }
   [[nodiscard]] auto& stage() { return worker_.stage(); }
   [[nodiscard]] std::int64_t steps() const { return worker_.steps(); }
+  /// Calls visit(parameter, first, field, values) for the state of the training that this rank updates: elements of a parameter, from
+  /// number `first` on. `field`: -1 for the elements themselves, else the number of a value of the optimizer's state for each of them. The
+  /// values are in the device's memory.
+  template <class Visit>
+  void for_each_updated(Visit&& visit) {
+    in_flight_.synchronise();
+    worker_.for_each_updated([&](const nn::Parameter& parameter, const auto& part, int field, std::span<Gradient> values) {
+      visit(parameter, part.first, field, values);
+    });
+  }
+  /// Does the same for the part of that state that this rank saves: over all ranks, each element once. Ranks that update the same elements
+  /// divide them evenly.
+  template <class Visit>
+  void for_each_owned(Visit&& visit) {
+    in_flight_.synchronise();
+    worker_.for_each_updated([&](const nn::Parameter& parameter, const auto& part, int field, std::span<Gradient> values) {
+      const plan::Unit& unit = plan_.units[as_size(part.unit)];
+      Index begin = 0, end = as_index(values.size());
+      const auto take = [&](int index, int count) {
+        const Index first = begin, elements = end - begin;
+        begin = first + elements * index / count;
+        end = first + elements * (index + 1) / count;
+      };
+      if (unit.sharding == plan::Sharding::none && unit.group >= 0) take(groups_[unit.group].rank(), groups_[unit.group].size());
+      if (!parameter.is_divided()) take(plan_.tensor.index, plan_.tensor.count);
+      if (begin < end) visit(parameter, part.first + begin, field, values.subspan(as_size(begin), as_size(end - begin)));
+    });
+  }
+  /// Returns the optimizer, with the options that it was given.
+  [[nodiscard]] const Optimizer& optimizer() const { return worker_.optimizer(); }
+  /// The number of steps, and what gradients have been before: whether they were finite, and their scale.
+  [[nodiscard]] StepHistory history() {
+    in_flight_.synchronise();
+    return worker_.norm.history(worker_.device());
+  }
+  void set_history(std::int64_t steps, const StepHistory& history) {
+    in_flight_.synchronise();
+    worker_.set_steps(steps);
+    worker_.norm.set_history(worker_.device(), history);
+  }
   /// Returns the maximum number of rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
 

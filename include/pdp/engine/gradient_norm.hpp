@@ -45,6 +45,14 @@ class GradientNorm {
   /// Applies the policy to the gradient. The squared norm must be the sum over all ranks.
   void apply_gradient_rule(const D& device, StepNumbers* numbers);
 
+  /// The state between steps; that of a new training if the policy needs no norm.
+  [[nodiscard]] StepHistory history(const D& device) const {
+    return history_.size() > 0 ? on_host(device, std::span<const StepHistory>{history_.span()}).front() : StepHistory{};
+  }
+  void set_history(const D& device, const StepHistory& history) {
+    if (history_.size() > 0) store(device, history, history_.data());
+  }
+
   /// Returns whether a gradient that is not finite ends the training.
   [[nodiscard]] bool stops() const { return policy_.non_finite == plan::NonFinite::stop; }
   /// The tensor nearest to the loss among those whose gradient on this rank was not finite. The layer is -1 if all were finite.

@@ -140,6 +140,23 @@ class Worker {
                                            optimizer_state_[as_size(unit)].span(), copies);
   }
 
+  /// Calls visit(parameter, part, field, values) for what apply() updates on this rank (see StageParameters::SlicePart). `field`: -1 for
+  /// the elements themselves, else the number of a value of the optimizer's state for each of them. The values are in the device's memory.
+  template <class Visit>
+  void for_each_updated(Visit&& visit) {
+    const std::size_t fields = optim::needed_state_fields(optimizer_);
+    stage_.for_each_slice_part([&](const nn::Parameter& parameter, const typename Stage::SlicePart& part) {
+      const std::span<Gradient> masters = stage_.own_masters(part.unit);
+      const auto values_of = [&](std::span<Gradient> all, Index begin) { return all.subspan(as_size(begin), as_size(part.elements)); };
+      visit(parameter, part, -1, values_of(masters, part.at));
+      for (std::size_t field = 0; field < fields; ++field)
+        visit(parameter, part, as_int(field),
+              values_of(optimizer_state_[as_size(part.unit)].span(), as_index(field * masters.size()) + part.at));
+    });
+  }
+  [[nodiscard]] const Optimizer& optimizer() const { return optimizer_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
   /// Executes `count` instructions, the first of which is `i`. Their rows may be computed together (see plan::joined). Calls between()
   /// after each product.
   template <class Between>

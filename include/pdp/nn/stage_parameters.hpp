@@ -121,6 +121,26 @@ class StageParameters {
       if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
     });
   }
+  /// The elements of a parameter that lie in this rank's slice of a unit.
+  struct SlicePart {
+    int unit = 0;
+    Index first = 0;  // number of the first one in the parameter
+    Index at = 0;     // and in the slice
+    Index elements = 0;
+  };
+  /// Calls visit(parameter, part) for each parameter of which this rank's slices have elements, in the order of the model.
+  template <class Visit>
+  void for_each_slice_part(Visit&& visit) const {
+    for (const LayerParameter& each : parameters_) {
+      const Place place = places_[as_size(each.layer)];
+      if (place.unit < 0) continue;
+      const Layout::Unit& layout = memory_[place.unit].layout;
+      const Index offset = place.offset + each.parameter.offset;  // in the unit
+      const Index first = std::max(offset, layout.begin()),
+                  last = std::min(offset + each.parameter.elements(), layout.begin() + layout.slice);
+      if (first < last) visit(each.parameter, SlicePart{place.unit, first - offset, first - layout.begin(), last - first});
+    }
+  }
   /// Calls visit(parameter, layer, gradient, own) for each parameter of a unit, the last layer first. `gradient` is the whole gradient,
   /// valid while the whole unit is in memory; `own` is the part of it in this rank's slice.
   template <class Visit>

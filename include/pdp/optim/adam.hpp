@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include <pdp/optim/optimizer.hpp>
@@ -12,6 +13,8 @@ struct AdamMoments {
   struct State {
     V mean, square;
   };
+
+  static constexpr std::array state_names{"exp_avg", "exp_avg_sq"};
 
   struct Constants {
     float rate;             // learning rate of this step
@@ -45,6 +48,7 @@ struct Adam {
 
   template <class V>
   using State = AdamMoments::State<V>;
+  static constexpr auto state_names = AdamMoments::state_names;
 
   template <class Real = double>
   [[nodiscard]] constexpr AdamMoments::Constants constants(const StepInfo& step) const {
@@ -68,6 +72,7 @@ struct AdamW {
 
   template <class V>
   using State = AdamMoments::State<V>;
+  static constexpr auto state_names = AdamMoments::state_names;
 
   template <class Real = double>
   [[nodiscard]] constexpr AdamMoments::Constants constants(const StepInfo& step) const {

@@ -2,8 +2,12 @@
 
 #include <concepts>
 #include <cstddef>
+#include <iterator>
+#include <string>
 #include <type_traits>
 
+#include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/step_state.hpp>
 
 namespace pdp::optim {
@@ -40,6 +44,19 @@ constexpr std::size_t needed_state_fields(const O& rule) {
                 })
     return rule.keeps_state() ? state_fields<O> : 0;
   return state_fields<O>;
+}
+
+/// Returns the name of a state value in files: that of the rule's optional member state_names, which for pdp's own rules are PyTorch's
+/// names, else "state_" and its number.
+template <Optimizer O>
+[[nodiscard]] std::string state_name(int field) {
+  if constexpr (requires { O::state_names; }) {
+    static_assert(std::size(O::state_names) == state_fields<O>,
+                  "pdp: state_names of an optimizer needs a name for each member of its State");
+    return O::state_names[as_size(field)];
+  } else {
+    return text("state_", field);
+  }
 }
 
 }  // namespace pdp::optim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include <pdp/optim/optimizer.hpp>
 
 namespace pdp::optim {
@@ -16,6 +18,7 @@ struct Sgd {
   struct State {
     V velocity;
   };
+  static constexpr std::array state_names{"momentum_buffer"};
 
   [[nodiscard]] constexpr bool keeps_state() const { return momentum != 0; }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <pdp/checkpoint/manifest.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/batch.hpp>
@@ -19,20 +20,20 @@ struct Unwatched {
 
 }  // namespace detail
 
-/// An epoch in progress: the totals of its steps so far, its time, and its progress bar.
+/// An epoch in progress: its time and its progress bar. Counts its steps and their totals in a Position, which it borrows.
 class EpochRun {
  public:
-  EpochRun(int epoch, Index steps, bool shows_progress);
+  /// Continues the current epoch of `at`, which has `steps` steps.
+  EpochRun(checkpoint::Position& at, Index steps, bool shows_progress);
 
   /// Adds the totals of a step that has ended.
   void count(const engine::Totals& totals);
-  /// Ends the epoch and its progress bar. Returns the results.
+  /// Ends the epoch and its progress bar. The position is then the beginning of the next epoch. Returns the results.
   [[nodiscard]] Epoch end();
 
  private:
-  int epoch_;
-  Index steps_, done_ = 0;
-  engine::Totals sums_{};
+  checkpoint::Position* at_;
+  Index steps_;
   Progress progress_;
   std::int64_t begin_;  // in nanoseconds of the steady clock
 };

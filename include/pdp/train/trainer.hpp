@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <span>
@@ -14,7 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/checkpoint/folder.hpp>
+#include <pdp/checkpoint/manifest.hpp>
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/checkpoint/save.hpp>
+#include <pdp/checkpoint/together.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
@@ -124,21 +129,22 @@ class Trainer {
                   "pdp: the targets of the dataset are of another type than those of the loss");
     agree({.call = TrainerCall::fit,
            .epochs = fit.epochs,
-           .epochs_before = epochs_,
+           .epochs_before = as_index(position_.epoch),
            .shuffle = fit.shuffle,
            .samples = data.size(),
            .sample = data.sample_shape(),
            .target = data.target_shape()});
     const Index outputs = detail::check_shapes(task_, input_, data);
-    if (fit.epochs < 0 || fit.epochs > std::numeric_limits<int>::max() - epochs_)
-      throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", std::numeric_limits<int>::max() - epochs_)};
+    const auto most = std::numeric_limits<int>::max() - position_.epoch;
+    if (fit.epochs < 0 || fit.epochs > most) throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
+    check_resumed_epoch(data.size(), fit.shuffle);
     const bool runs_ahead = std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
                             options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
-    for (const int end = epochs_ + fit.epochs; epochs_ < end; ++epochs_) {
-      EpochRun run{epochs_, loader.steps(), fit.progress && world_->rank() == 0};
+    for (const auto end = position_.epoch + fit.epochs; position_.epoch < end;) {
+      EpochRun run{position_, loader.steps(), fit.progress && world_->rank() == 0};
       std::optional<typename Engine::Pending> before;
-      loader.start(epochs_);
+      loader.start(position_.epoch, position_.batch);
       for (const auto* batch = loader.next(); batch != nullptr;) {
         prepare_step([&] {
           detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
@@ -153,8 +159,8 @@ class Trainer {
         } else {
           batch = loader.next();  // prefetches while a device computes
           const Totals totals = finish();
-          on_step(engine_.steps() - 1, totals);
           run.count(totals);
+          on_step(engine_.steps() - 1, totals);
         }
       }
       if (before) run.count(engine_.finish(*before));
@@ -239,6 +245,26 @@ class Trainer {
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
+  /// Saves the whole state of the training as a checkpoint in a folder: parameters, optimizer state, and the position in the data. Each
+  /// rank writes a file of its own. `values`: numbers and texts of the program to keep. Returns the path of the checkpoint. Every rank
+  /// makes this call. Throws FileError on every rank if a rank cannot write; earlier checkpoints in the folder remain.
+  std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
+    std::optional<checkpoint::FolderLock> lock;
+    checkpoint::on_every_rank(*world_, engine_.stage().device(), [&] {
+      if (world_->rank() == 0) lock.emplace(folder);
+    });
+    return checkpoint::save_state(*world_, engine_, lock ? &*lock : nullptr, position(), values, 0);
+  }
+  /// Continues from a checkpoint: the given one, or the newest one in the folder. It may come from another strategy or another number of
+  /// ranks. Returns the values that the program saved with it. Every rank makes this call. Throws FileError on every rank if there is no
+  /// checkpoint, or if it is damaged or does not fit; load another one then before the next step.
+  checkpoint::Values load(const std::filesystem::path& folder) {
+    agreed_ = false;
+    const checkpoint::Loaded loaded = checkpoint::load_state(*world_, engine_, folder);
+    position_ = loaded.position;
+    return loaded.values;
+  }
+
   /// Turns the tracing of steps for timeline() on or off. A traced step begins with a barrier. On a GPU it waits for each of its
   /// instructions, so it takes longer there.
   void trace(bool on) { engine_.trace(on); }
@@ -257,6 +283,34 @@ class Trainer {
     check_agreement(*world_, engine_.stage().device(), given);
     if (!agreed_ && world_->size() > 1) check_parameters();
     agreed_ = true;
+  }
+
+  /// Prepares fit() for a dataset. Throws ConfigError if a checkpoint was loaded from the middle of an epoch, and that epoch cannot be
+  /// continued with these samples and options.
+  void check_resumed_epoch(Index samples, bool shuffle) {
+    const auto differs = [](const char* what, auto there, auto here) {
+      throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
+                             "; continue with the same, or from a checkpoint at the end of an epoch")};
+    };
+    if (position_.batch > 0) {
+      if (position_.samples != samples) differs("size of the dataset", position_.samples, samples);
+      if (position_.shuffle != shuffle) differs("shuffle", position_.shuffle ? "true" : "false", shuffle ? "true" : "false");
+      if (position_.seed != options_.seed) differs("seed", position_.seed, options_.seed);
+      if (position_.global_batch != options_.global_batch) differs("global_batch", position_.global_batch, options_.global_batch);
+    }
+    position_.samples = samples;
+    position_.shuffle = shuffle;
+  }
+  [[nodiscard]] checkpoint::Position position() {
+    checkpoint::Position now = position_;
+    const StepHistory history = engine_.history();
+    now.step = engine_.steps();
+    now.seed = options_.seed;
+    now.global_batch = options_.global_batch;
+    now.skipped = history.skipped;
+    now.loss_scale = history.loss_scale;
+    now.finite = history.finite;
+    return now;
   }
 
   /// Calls `prepare`, which precedes the engine's part of a step. If it throws, counts the step as missed by this rank.
@@ -293,8 +347,8 @@ class Trainer {
   Model model_;  // this rank's part of the model, if the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
-  bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
-  int epochs_ = 0;       // epochs that fit() has completed
+  bool agreed_ = false;              // whether the ranks have compared their parameters since the parameters were last initialised or set
+  checkpoint::Position position_{};  // of fit(): the completed epochs, and the steps and totals of the current one
 };
 
 }  // namespace pdp

@@ -40,12 +40,14 @@ class Prefetch<Target>::State {
 
   [[nodiscard]] Index steps() const { return sampler_.steps(); }
 
-  void start(Index epoch) {
+  void start(Index epoch, Index first) {
+    if (first < 0 || first > sampler_.steps())
+      throw ConfigError{text("expected a first batch from 0 to ", sampler_.steps(), ", the batches of an epoch, found ", first, ".")};
     std::unique_lock lock{mutex_};
     steps_ = 0;  // prevents further gathers
     changed_.wait(lock, [this] { return !gathering_; });
     sampler_.start(epoch);
-    gathered_ = given_ = returned_ = 0;
+    gathered_ = given_ = returned_ = first;
     error_ = nullptr;
     steps_ = sampler_.steps();
     started_ = true;
@@ -133,8 +135,8 @@ Index Prefetch<Target>::steps() const {
   return state_->steps();
 }
 template <TargetElement Target>
-void Prefetch<Target>::start(Index epoch) {
-  state_->start(epoch);
+void Prefetch<Target>::start(Index epoch, Index first) {
+  state_->start(epoch, first);
 }
 template <TargetElement Target>
 const Batch<Target>* Prefetch<Target>::next() {

@@ -13,25 +13,31 @@
 
 namespace pdp {
 
-PDP_INLINE EpochRun::EpochRun(int epoch, Index steps, bool shows_progress)
-    : epoch_{epoch},
+PDP_INLINE EpochRun::EpochRun(checkpoint::Position& at, Index steps, bool shows_progress)
+    : at_{&at},
       steps_{steps},
       progress_{shows_progress},
       begin_{std::chrono::nanoseconds{std::chrono::steady_clock::now().time_since_epoch()}.count()} {}
 
 PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
   if (!totals.skipped) {  // the loss of a skipped step is usually not a number
-    sums_.loss += totals.loss;
-    sums_.correct += totals.correct;
-    sums_.rows += totals.rows;
+    at_->epoch_loss += totals.loss;
+    at_->epoch_correct += totals.correct;
+    at_->epoch_rows += totals.rows;
   }
-  progress_.show(epoch_, ++done_, steps_, sums_.mean_loss());
+  progress_.show(as_int(at_->epoch), ++at_->batch, steps_,
+                 engine::Totals{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows}.mean_loss());
 }
 
 PDP_INLINE Epoch EpochRun::end() {
   progress_.wipe();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds{begin_};
-  return Epoch{epoch_, sums_.mean_loss(), sums_.accuracy(), seconds.count()};
+  const engine::Totals sums{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows};
+  const Epoch ended{as_int(at_->epoch), sums.mean_loss(), sums.accuracy(), seconds.count()};
+  ++at_->epoch;
+  at_->batch = 0;
+  at_->epoch_loss = at_->epoch_correct = at_->epoch_rows = 0;
+  return ended;
 }
 
 }  // namespace pdp

@@ -1,0 +1,152 @@
+#pragma once
+
+/// Definitions for pdp/checkpoint/folder.hpp; see pdp/core/separate_compilation.hpp.
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <pdp/checkpoint/folder.hpp>
+#include <pdp/checkpoint/manifest.hpp>
+#include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/standard_streams.hpp>
+#include <pdp/data/replace_file.hpp>
+
+namespace pdp::checkpoint {
+
+namespace detail {
+
+constexpr std::string_view step_prefix = "step-", unfinished_prefix = ".step-", link_name = "latest";
+
+[[noreturn]] PDP_INLINE void fail_with(const std::filesystem::path& path, std::string_view action, int reason) {
+  const bool is_full = reason == ENOSPC || reason == EDQUOT;
+  throw FileError{text(path.string(), ": cannot ", action, ": ", std::generic_category().message(reason), ". ",
+                       is_full ? "Free some space or raise the limit." : "Choose a folder that this user may write to.")};
+}
+
+/// Renames a file or a folder. Both paths are in the same folder.
+PDP_INLINE void rename_to(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) fail_with(to, "give the checkpoint its name", errno);
+}
+
+/// Removes a checkpoint. It loses its name first, so that no reader sees a part of it.
+PDP_INLINE void remove_checkpoint(const std::filesystem::path& path) {
+  const std::filesystem::path unfinished = path.parent_path() / text('.', path.filename().string(), ".old");
+  std::error_code ignored;
+  std::filesystem::remove_all(unfinished, ignored);
+  if (std::rename(path.c_str(), unfinished.c_str()) == 0) std::filesystem::remove_all(unfinished, ignored);
+}
+
+}  // namespace detail
+
+PDP_INLINE std::string name_of_step(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return text(detail::step_prefix, std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0'), digits);
+}
+
+PDP_INLINE std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::path& folder) {
+  std::vector<FoundCheckpoint> found;
+  std::error_code error;
+  std::filesystem::directory_iterator entry{folder, error};
+  for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::int64_t step = 0;
+    const char *first = name.c_str() + std::min(name.size(), detail::step_prefix.size()), *last = name.c_str() + name.size();
+    if (!name.starts_with(detail::step_prefix) || std::from_chars(first, last, step).ptr != last || name != name_of_step(step)) continue;
+    if (std::filesystem::exists(entry->path() / Manifest::file_name)) found.push_back({step, entry->path()});
+  }
+  if (error && error != std::errc::no_such_file_or_directory) detail::fail_with(folder, "read the folder", error.value());
+  std::ranges::sort(found, {}, &FoundCheckpoint::step);
+  return found;
+}
+
+PDP_INLINE std::filesystem::path find_checkpoint(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path / Manifest::file_name, ignored)) return path;
+  const auto all = checkpoints_in(path);
+  if (all.empty())
+    throw FileError{text(path.string(), ": expected a checkpoint (a folder with the file ", Manifest::file_name,
+                         ") or a folder with checkpoints (step-000500 and so on), found neither. Check the path.")};
+  return all.back().path;
+}
+
+PDP_INLINE FolderLock::FolderLock(const std::filesystem::path& folder) : path_{folder}, folder_{-1} {
+  open_standard_streams();  // otherwise the folder might get descriptor 0, 1 or 2
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) detail::fail_with(folder, "create the folder", error.value());
+  folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_ < 0) detail::fail_with(folder, "open the folder", errno);
+  if (::flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;  // other errors: the file system has no locks
+  ::close(folder_);
+  throw FileError{text(folder.string(), ": another job writes its checkpoints to this folder. Give each job a folder of its own.")};
+}
+
+PDP_INLINE FolderLock::~FolderLock() {
+  if (folder_ >= 0) ::close(folder_);
+}
+
+PDP_INLINE void FolderLock::sync() const {
+  // EINVAL: the file system cannot sync folders.
+  if (::fsync(folder_) != 0 && errno != EINVAL) detail::fail_with(path_, "write the folder to the disk", errno);
+}
+
+PDP_INLINE NewCheckpoint::NewCheckpoint(const FolderLock& in, std::int64_t step)
+    : in_{&in}, folder_{in.path() / text('.', name_of_step(step), ".new")}, name_{in.path() / name_of_step(step)} {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{in.path(), error})
+    if (entry.path().filename().string().starts_with(detail::unfinished_prefix)) {  // the lock says that no other job writes it
+      std::error_code ignored;
+      std::filesystem::remove_all(entry.path(), ignored);
+    }
+  if (::mkdir(folder_.c_str(), 0777) != 0) detail::fail_with(folder_, "create the folder of a checkpoint", errno);
+}
+
+PDP_INLINE NewCheckpoint::~NewCheckpoint() {
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+PDP_INLINE std::filesystem::path NewCheckpoint::publish(const Manifest& manifest) {
+  const std::string words = encode(manifest);
+  data::ReplaceFile file{folder_ / Manifest::file_name};
+  file.write(std::as_bytes(std::span{words}));
+  file.commit();  // also syncs the entries of the other files
+  // An older checkpoint of the same step takes the temporary name, and the destructor removes it.
+  const bool is_there = std::filesystem::exists(name_);
+  if (!is_there || ::renameat2(AT_FDCWD, folder_.c_str(), AT_FDCWD, name_.c_str(), RENAME_EXCHANGE) != 0) {
+    if (is_there) detail::remove_checkpoint(name_);  // the file system cannot exchange names
+    detail::rename_to(folder_, name_);
+    folder_.clear();
+  }
+  in_->sync();
+
+  const std::filesystem::path link = in_->path() / detail::link_name, made = in_->path() / ".latest.new";
+  std::error_code error;
+  std::filesystem::remove(made, error);
+  std::filesystem::create_symlink(name_.filename(), made, error);
+  if (!error) std::filesystem::rename(made, link, error);  // for people; find_checkpoint() does not need it
+  return name_;
+}
+
+PDP_INLINE void remove_old_checkpoints(const FolderLock& in, int keep) {
+  const auto all = checkpoints_in(in.path());
+  for (std::size_t i = 0; i + as_size(keep) < all.size(); ++i) detail::remove_checkpoint(all[i].path);
+}
+
+}  // namespace pdp::checkpoint

@@ -1,0 +1,134 @@
+#include <pdp/checkpoint/folder.hpp>
+#include <pdp/checkpoint/pieces.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/adam.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/testing/values.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "data/files.hpp"
+
+namespace resume_test {
+
+namespace fs = std::filesystem;
+namespace nn = pdp::nn;
+namespace strategy = pdp::strategy;
+using pdp::Index, pdp::Shape;
+using pdp::comm::Thread;
+using strategy::AnyStrategy;
+using Samples = pdp::data::InMemory<std::int32_t>;
+
+namespace {
+
+// Every width is a multiple of 2, 3, 4 and 8, and there are layers for a pipeline of 8 ranks.
+constexpr nn::Sequential model{nn::Linear{6, 24},  nn::Tanh{}, nn::Linear{24, 24}, nn::Tanh{}, nn::Linear{24, 24}, nn::Tanh{},
+                               nn::Linear{24, 24}, nn::Tanh{}, nn::Linear{24, 24}, nn::Tanh{}, nn::Linear{24, 3}};
+constexpr pdp::Task classifier{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 0.01f},
+                               pdp::optim::Linear{.steps = 100, .to = 0.1f}};
+using Trainer = pdp::Trainer<Thread, AnyStrategy, std::remove_const_t<decltype(classifier)>>;
+
+Samples samples() {
+  constexpr std::size_t count = 70;  // 6 batches an epoch, the last one of 10 rows
+  const auto x = pdp::testing::normal(count * 6, 3);
+  std::vector<std::int32_t> classes;
+  for (auto row = x.begin(); row != x.end(); row += 6) classes.push_back(row[0] > 0 ? 2 : row[1] > 0 ? 1 : 0);
+  return {Shape{6}, x, classes};
+}
+
+struct Way {
+  std::string name;
+  int ranks;
+  AnyStrategy strategy;
+};
+
+std::vector<Way> ways() {
+  std::vector<Way> all{{"single", 1, strategy::Single{}}};
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    all.push_back({"data", ranks, strategy::DataParallel{}});
+    for (const int stage : {1, 2, 3}) all.push_back({"zero " + std::to_string(stage), ranks, strategy::Zero{.stage = stage}});
+    all.push_back({"tensor", ranks, strategy::TensorParallel{}});
+    if (ranks <= 6) all.push_back({"pipeline", ranks, strategy::Pipeline{.micro_batches = 3}});
+  }
+  return all;
+}
+
+struct Run {
+  std::vector<double> losses;
+  std::vector<std::vector<pdp::checkpoint::Tensor>> parameters;
+  std::vector<pdp::Epoch> epochs;
+};
+
+/// Trains for some epochs, from a checkpoint if `from` is given. Saves one to `to` after step `save_at`, if that is given.
+Run train(const Way& way, int epochs, const fs::path& from = {}, const fs::path& to = {}, std::int64_t save_at = 0) {
+  const Samples data = samples();
+  return pdp::testing::ranks<Thread>(way.ranks,
+                                     [&](Thread& world) {
+                                       Trainer trainer{world, way.strategy, classifier, {.global_batch = 12, .seed = 5}};
+                                       if (!from.empty()) trainer.load(from);
+                                       Run run;
+                                       trainer.fit(
+                                           data, {.epochs = epochs}, [&](const pdp::Epoch& epoch) { run.epochs.push_back(epoch); },
+                                           [&](std::int64_t step, const Trainer::Totals& totals) {
+                                             run.losses.push_back(totals.mean_loss());
+                                             if (step + 1 == save_at)
+                                               trainer.save(to, {{"note", "a text"}, {"number", std::int64_t{7}}, {"ratio", 0.1}});
+                                           });
+                                       run.parameters.push_back(trainer.parameters());
+                                       return run;
+                                     })
+      .front();
+}
+
+}  // namespace
+
+TEST_CASE("A checkpoint of any strategy continues under any other with the losses of an uninterrupted run", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const std::vector<Way> all = ways();
+  const Run uninterrupted = train(all.front(), 5);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const fs::path saved = folder / std::to_string(i);
+    train(all[i], 2, {}, saved, 9);
+    const Way& other = all[(7 * i + 3) % all.size()];
+    const Run resumed = train(other, 4, saved);
+    REQUIRE(resumed.losses.size() == 21);
+    for (std::size_t step = 0; step < 20; ++step) {
+      CAPTURE(all[i].name, all[i].ranks, other.name, other.ranks, step);
+      REQUIRE_THAT(resumed.losses[step], WithinRel(uninterrupted.losses[9 + step], 1e-5));
+    }
+  }
+}
+
+TEST_CASE("A training with the same strategy continues to the bit", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  for (const Way& way : ways()) {
+    const Run uninterrupted = train(way, 3, {}, folder / "run", 8);
+    const Run resumed = train(way, 2, folder / "run");
+    CAPTURE(way.name, way.ranks);
+    REQUIRE(resumed.losses == std::vector<double>{uninterrupted.losses.begin() + 8, uninterrupted.losses.end()});
+    REQUIRE(resumed.parameters.front().size() == uninterrupted.parameters.front().size());
+    for (std::size_t t = 0; t < resumed.parameters.front().size(); ++t)
+      REQUIRE(resumed.parameters.front()[t].values == uninterrupted.parameters.front()[t].values);
+    REQUIRE(resumed.epochs.front().loss == uninterrupted.epochs[1].loss);
+    fs::remove_all(folder / "run");
+  }
+}
+
+}  // namespace resume_test
