@@ -5,7 +5,7 @@
 set(pdp_components launch shm tcp hierarchical safetensors mpi gloo nccl cuda onednn)
 
 # The sources of pdp::pdp, and the libraries that they link.
-set(pdp_core_sources core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/rpc.cpp core/train.cpp)
+set(pdp_core_sources core/checkpoint.cpp core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/rpc.cpp core/train.cpp)
 set(pdp_core_libraries Eigen3::Eigen fmt::fmt Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 
 # The variables of a component:
@@ -126,6 +126,16 @@ function(pdp_compile component source_dir out)
     if(component STREQUAL "core")  # cannot link pdp::pdp, which links it
       target_include_directories(${library} PRIVATE "$<TARGET_PROPERTY:pdp::pdp,INTERFACE_INCLUDE_DIRECTORIES>")
       target_compile_features(${library} PRIVATE cxx_std_20)
+      # Checkpoints need these headers. Without them, saving and loading one is an error that says so.
+      find_package(nlohmann_json 3.10 QUIET)
+      find_path(PDP_XXHASH_INCLUDE_DIR xxhash.h)
+      mark_as_advanced(PDP_XXHASH_INCLUDE_DIR)
+      if(TARGET nlohmann_json::nlohmann_json)
+        target_link_libraries(${library} PRIVATE nlohmann_json::nlohmann_json)
+      endif()
+      if(PDP_XXHASH_INCLUDE_DIR)
+        target_include_directories(${library} SYSTEM PRIVATE "${PDP_XXHASH_INCLUDE_DIR}")
+      endif()
     endif()
     # Shared libraries may link it, too.
     set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)

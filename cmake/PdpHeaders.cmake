@@ -2,10 +2,23 @@
 # tests/layering/lists.cmake writes them anew.
 
 set(pdp_headers
+    pdp/checkpoint/block.hpp
+    pdp/checkpoint/folder.hpp
+    pdp/checkpoint/hash.hpp
+    pdp/checkpoint/manifest.hpp
     pdp/checkpoint/parameters.hpp
     pdp/checkpoint/perceptron_widths.hpp
+    pdp/checkpoint/pieces.hpp
+    pdp/checkpoint/save.hpp
+    pdp/checkpoint/source/folder.hpp
+    pdp/checkpoint/source/hash.hpp
+    pdp/checkpoint/source/manifest.hpp
     pdp/checkpoint/source/parameters.hpp
     pdp/checkpoint/source/perceptron_widths.hpp
+    pdp/checkpoint/source/pieces.hpp
+    pdp/checkpoint/source/state.hpp
+    pdp/checkpoint/state.hpp
+    pdp/checkpoint/together.hpp
     pdp/comm/any.hpp
     pdp/comm/backend/calls.hpp
     pdp/comm/backend/checks.hpp
@@ -22,7 +35,16 @@ set(pdp_headers
     pdp/comm/clock.hpp
     pdp/comm/communicator.hpp
     pdp/comm/cuda_thread.hpp
+    pdp/comm/cuda_thread/calls.hpp
+    pdp/comm/cuda_thread/group.hpp
+    pdp/comm/cuda_thread/messages.hpp
+    pdp/comm/cuda_thread/parts.hpp
+    pdp/comm/cuda_thread/peers.hpp
+    pdp/comm/cuda_thread/rank.hpp
     pdp/comm/cuda_thread/reductions.hpp
+    pdp/comm/cuda_thread/source.hpp
+    pdp/comm/cuda_thread/waits.hpp
+    pdp/comm/cuda_thread/world.hpp
     pdp/comm/envelope.hpp
     pdp/comm/failure.hpp
     pdp/comm/gloo/quiet.hpp
@@ -75,6 +97,16 @@ set(pdp_headers
     pdp/comm/message/together/meetings.hpp
     pdp/comm/message/together/partner.hpp
     pdp/comm/message/transport.hpp
+    pdp/comm/nccl/collectives.hpp
+    pdp/comm/nccl/group.hpp
+    pdp/comm/nccl/group_failures.hpp
+    pdp/comm/nccl/handle.hpp
+    pdp/comm/nccl/library.hpp
+    pdp/comm/nccl/memory.hpp
+    pdp/comm/nccl/records.hpp
+    pdp/comm/nccl/staging.hpp
+    pdp/comm/nccl/world.hpp
+    pdp/comm/nccl/world_groups.hpp
     pdp/comm/operation.hpp
     pdp/comm/os/blocked_signals.hpp
     pdp/comm/os/descriptor.hpp
@@ -169,7 +201,13 @@ set(pdp_headers
     pdp/cpu/source/tag.hpp
     pdp/cpu/tag.hpp
     pdp/cpu/update.hpp
+    pdp/cuda/detail/devices.hpp
+    pdp/cuda/detail/library.hpp
+    pdp/cuda/detail/pool.hpp
+    pdp/cuda/detail/readings.hpp
     pdp/cuda/detail/reduce.hpp
+    pdp/cuda/detail/side_stream.hpp
+    pdp/cuda/detail/staging.hpp
     pdp/cuda/device.hpp
     pdp/cuda/graph.hpp
     pdp/cuda/handle.hpp
@@ -465,6 +503,9 @@ set(pdp_launch_headers
     pdp/comm/join/handshake/message.hpp
     pdp/comm/join/handshake/server.hpp
     pdp/comm/nccl.hpp
+    pdp/comm/nccl/connect.hpp
+    pdp/comm/nccl/devices.hpp
+    pdp/comm/nccl/source.hpp
     pdp/comm/shm.hpp
     pdp/comm/shm/source.hpp
     pdp/launch/access/voucher.hpp
@@ -520,37 +561,10 @@ set(pdp_gloo_headers
     pdp/comm/gloo/world.hpp)
 
 set(pdp_nccl_headers
-    pdp/comm/nccl/collectives.hpp
-    pdp/comm/nccl/connect.hpp
-    pdp/comm/nccl/devices.hpp
-    pdp/comm/nccl/group.hpp
-    pdp/comm/nccl/group_failures.hpp
-    pdp/comm/nccl/handle.hpp
-    pdp/comm/nccl/library.hpp
-    pdp/comm/nccl/memory.hpp
-    pdp/comm/nccl/records.hpp
-    pdp/comm/nccl/source.hpp
-    pdp/comm/nccl/staging.hpp
-    pdp/comm/nccl/world.hpp
-    pdp/comm/nccl/world_groups.hpp)
+    )
 
 set(pdp_cuda_headers
-    pdp/comm/cuda_thread/calls.hpp
-    pdp/comm/cuda_thread/group.hpp
-    pdp/comm/cuda_thread/messages.hpp
-    pdp/comm/cuda_thread/parts.hpp
-    pdp/comm/cuda_thread/peers.hpp
-    pdp/comm/cuda_thread/rank.hpp
-    pdp/comm/cuda_thread/source.hpp
-    pdp/comm/cuda_thread/waits.hpp
-    pdp/comm/cuda_thread/world.hpp
-    pdp/cuda/detail/devices.hpp
-    pdp/cuda/detail/library.hpp
-    pdp/cuda/detail/pool.hpp
     pdp/cuda/detail/products.hpp
-    pdp/cuda/detail/readings.hpp
-    pdp/cuda/detail/side_stream.hpp
-    pdp/cuda/detail/staging.hpp
     pdp/cuda/detail/state.hpp)
 
 set(pdp_onednn_headers

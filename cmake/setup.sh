@@ -92,6 +92,7 @@ look() {
   need libssl-dev "OpenSSL 1.1.1 or newer" has_header openssl/hmac.h
   need libasio-dev "standalone Asio 1.22 or newer" has_header asio.hpp
   need nlohmann-json3-dev "JSON for Modern C++ 3.10 or newer" has_header nlohmann/json.hpp
+  need libxxhash-dev "xxHash 0.8 or newer" has_header xxhash.h
   need libcli11-dev "CLI11 2.1 or newer" has_header CLI/CLI.hpp
   need libdnnl-dev "oneDNN 2.0 or newer" has_header oneapi/dnnl/dnnl.h
   need catch2 "Catch2 2.13.10 or newer" has_catch

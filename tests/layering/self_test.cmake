@@ -20,7 +20,7 @@ function(sound_tree)
   header(pdp/comm.hpp "#include <pdp/comm/source.hpp>")
   header(pdp/comm/detail.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/data/safetensors.hpp "#  include <nlohmann/json.hpp>\n #include <pdp/core/shape.hpp>")
-  header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>")
+  header(pdp/train/trainer.hpp "#include <pdp/comm/communicator.hpp>\n#if __has_include(<nlohmann/json.hpp>)\n#include <nlohmann/json.hpp>\n#endif")
   header(pdp/pdp.hpp "#include <pdp/train/trainer.hpp>")
   execute_process(COMMAND "${CMAKE_COMMAND}" -D "INCLUDE_DIR=${WORK_DIR}" -D "LISTS=${WORK_DIR}/lists.cmake" -P "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/lists.cmake"
                   COMMAND_ERROR_IS_FATAL ANY)

@@ -22,7 +22,7 @@ struct Hash {
 
 /// Returns 32 hexadecimal digits, as `xxhsum -H2` prints them.
 [[nodiscard]] std::string text_of(const Hash& hash);
-/// Returns the hash that 32 digits mean, or nothing if they are none.
+/// Returns the hash that 32 digits mean, or nothing if they are none. Capital digits are none, so that a hash has one text only.
 [[nodiscard]] std::optional<Hash> hash_in(std::string_view digits);
 
 }  // namespace pdp::checkpoint

@@ -97,6 +97,10 @@ struct Manifest {
 /// tensor, unless it is the manifest of one rank's file.
 [[nodiscard]] Manifest decode(std::string_view text, std::string_view source, bool of_one_file = false);
 
+/// Returns the beginning of a safetensors file with the pieces of a manifest: the length of its header, and the header. The tensors have
+/// names such as "0.weight exp_avg [0:10, 0:784]".
+[[nodiscard]] std::string safetensors_header(const Manifest& manifest);
+
 }  // namespace pdp::checkpoint
 
 #ifndef PDP_SEPARATE_CORE

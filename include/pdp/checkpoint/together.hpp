@@ -60,6 +60,7 @@ void on_every_rank(C& world, const D& device, const F& f) {
   engine::HostCalls{world, device}.all_reduce(std::span{&first, 1}, comm::Min{});
   if (first == world.size()) return;
   error = broadcast_text(world, device, error, as_int(first));
+  world.barrier();  // a rank that throws may end its world, so the others must have the text
   throw FileError{world.size() == 1 ? error : text("rank ", first, ": ", error)};
 }
 

@@ -2,10 +2,6 @@
 
 /// Definitions for pdp/checkpoint/hash.hpp; see pdp/core/separate_compilation.hpp.
 
-#ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL  // so no library is linked
-#endif
-#include <xxhash.h>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -16,14 +12,29 @@
 #include <system_error>
 
 #include <pdp/checkpoint/hash.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
+
+#if __has_include(<xxhash.h>)
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL  // so no library is linked
+#endif
+#include <xxhash.h>
+#endif
 
 namespace pdp::checkpoint {
 
+#if __has_include(<xxhash.h>)
 PDP_INLINE Hash hash_of(std::span<const std::byte> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
   return {hash.high64, hash.low64};
 }
+#else
+PDP_INLINE Hash hash_of(std::span<const std::byte>) {
+  throw ConfigError{
+      "checkpoints need xxHash (libxxhash-dev), which was not there when this program was compiled; install it and compile pdp again"};
+}
+#endif
 
 PDP_INLINE std::string text_of(const Hash& hash) {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -42,7 +53,7 @@ PDP_INLINE std::optional<Hash> hash_in(std::string_view digits) {
     const auto [end, error] = std::from_chars(half.data(), half.data() + half.size(), into, 16);
     return error == std::errc{} && end == half.data() + half.size();
   };
-  if (!read(digits.substr(0, 16), hash.high) || !read(digits.substr(16), hash.low)) return std::nullopt;
+  if (!read(digits.substr(0, 16), hash.high) || !read(digits.substr(16), hash.low) || text_of(hash) != digits) return std::nullopt;
   return hash;
 }
 

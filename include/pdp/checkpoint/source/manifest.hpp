@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,6 +25,10 @@
 #include <pdp/data/shown.hpp>
 #include <pdp/nn/parameter.hpp>
 
+#if __has_include(<nlohmann/json.hpp>)
+#include <nlohmann/json.hpp>
+#endif
+
 namespace pdp::checkpoint {
 
 PDP_INLINE std::string StoredTensor::words() const { return state.empty() ? name : text(state, " of ", name); }
@@ -33,6 +37,8 @@ PDP_INLINE StoredTensor stored_tensor(const nn::Parameter& parameter, std::strin
   const Block whole = whole_of(parameter);
   return {parameter.full_name(), std::string{state}, std::string{type}, whole.rows, whole.cols, parameter.cols == 0, parameter.transposed};
 }
+
+#if __has_include(<nlohmann/json.hpp>)
 
 namespace detail {
 
@@ -264,5 +270,38 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
 PDP_INLINE Manifest decode(std::string_view words, std::string_view source, bool of_one_file) {
   return detail::ManifestReader{source}.read(words, of_one_file);
 }
+
+PDP_INLINE std::string safetensors_header(const Manifest& manifest) {
+  nlohmann::ordered_json header{{"__metadata__", {{"format", "pdp checkpoint, see manifest.json"}}}};
+  std::uint64_t begin = 0;
+  for (const StoredPiece& piece : manifest.pieces) {
+    const StoredTensor& tensor = manifest.tensors[piece.tensor];
+    const Block& block = piece.block;
+    const std::string name = text(tensor.name, tensor.state.empty() ? "" : " ", tensor.state, " [", block.row, ':', block.row + block.rows,
+                                  ", ", block.col, ':', block.col + block.cols, ']');
+    const std::uint64_t end = begin + manifest.bytes_of(piece);
+    header[name] = {{"dtype", tensor.type}, {"shape", {block.rows, block.cols}}, {"data_offsets", {begin, end}}};
+    begin = end;
+  }
+  std::string json = header.dump();
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  const std::uint64_t length = json.size();
+  std::string bytes(sizeof length, '\0');
+  std::ranges::copy(std::as_bytes(std::span{&length, 1}), std::as_writable_bytes(std::span{bytes}).begin());
+  return bytes + json;
+}
+
+#else
+
+[[noreturn]] PDP_INLINE void json_is_missing() {
+  throw ConfigError{
+      "checkpoints need JSON for Modern C++ (nlohmann-json3-dev), which was not there when this program was compiled; install it and "
+      "compile pdp again"};
+}
+PDP_INLINE std::string encode(const Manifest&) { json_is_missing(); }
+PDP_INLINE Manifest decode(std::string_view, std::string_view, bool) { json_is_missing(); }
+PDP_INLINE std::string safetensors_header(const Manifest&) { json_is_missing(); }
+
+#endif
 
 }  // namespace pdp::checkpoint

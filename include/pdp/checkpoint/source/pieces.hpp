@@ -9,9 +9,9 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -40,27 +40,6 @@ void for_each_piece(const PartToWrite& part, const Visit& visit) {
     visit(Block{part.block.row + row, part.block.col, count, part.block.cols},
           part.bytes.subspan(as_size(row) * row_bytes, as_size(count) * row_bytes));
   }
-}
-
-/// Returns the header of a safetensors file with these pieces. Its tensors are named "0.weight exp_avg [0:10, 0:784]".
-PDP_INLINE std::string header_of(const Manifest& manifest) {
-  nlohmann::ordered_json header{{"__metadata__", {{"format", "pdp checkpoint, see manifest.json"}}}};
-  std::uint64_t begin = 0;
-  for (const StoredPiece& piece : manifest.pieces) {
-    const StoredTensor& tensor = manifest.tensors[piece.tensor];
-    const Block& block = piece.block;
-    const std::string name = text(tensor.name, tensor.state.empty() ? "" : " ", tensor.state, " [", block.row, ':', block.row + block.rows,
-                                  ", ", block.col, ':', block.col + block.cols, ']');
-    const std::uint64_t end = begin + manifest.bytes_of(piece);
-    header[name] = {{"dtype", tensor.type}, {"shape", {block.rows, block.cols}}, {"data_offsets", {begin, end}}};
-    begin = end;
-  }
-  std::string json = header.dump();
-  json.resize((json.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = json.size();
-  std::string bytes(sizeof length, '\0');
-  std::ranges::copy(std::as_bytes(std::span{&length, 1}), std::as_writable_bytes(std::span{bytes}).begin());
-  return bytes + json;
 }
 
 /// Numbers tensors by their names, and checks that all descriptions of a tensor are the same.
@@ -94,7 +73,7 @@ PDP_INLINE Manifest write_pieces(const std::filesystem::path& file, const std::v
       bytes.push_back(piece);
     });
   }
-  const std::string header = detail::header_of(manifest);
+  const std::string header = safetensors_header(manifest);
   std::uint64_t end = header.size();
   data::ReplaceFile to{file};
   to.write(std::as_bytes(std::span{header}));
@@ -138,6 +117,13 @@ PDP_INLINE PieceReader::PieceReader(std::filesystem::path folder) : folder_{std:
     if (opened.size() != file.bytes)
       throw FileError{
           text(opened.name(), ": expected a file of ", file.bytes, " bytes, found ", opened.size(), " bytes. Use another checkpoint.")};
+  }
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{folder_, ignored}) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("rank-") && std::ranges::find(manifest_.files, name, &StoredFile::name) == manifest_.files.end())
+      throw FileError{text(entry.path().string(), ": expected only the ", manifest_.files.size(),
+                           " files that the manifest names, found this one. Is it part of another checkpoint? Move it away.")};
   }
   pieces_of_.resize(manifest_.tensors.size());
   for (std::size_t number = 0; number < manifest_.pieces.size(); ++number) pieces_of_[manifest_.pieces[number].tensor].push_back(number);
