@@ -60,7 +60,10 @@ void on_every_rank(C& world, const D& device, const F& f) {
   engine::HostCalls{world, device}.all_reduce(std::span{&first, 1}, comm::Min{});
   if (first == world.size()) return;
   error = broadcast_text(world, device, error, as_int(first));
-  world.barrier();  // a rank that throws may end its world, so the others must have the text
+  try {
+    world.barrier();  // the first rank that throws may end the world, so all ranks must have the text before
+  } catch (const CommunicationError&) {  // it has done so: every rank was in the barrier, and has the text
+  }
   throw FileError{world.size() == 1 ? error : text("rank ", first, ": ", error)};
 }
 
