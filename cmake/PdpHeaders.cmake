@@ -13,6 +13,7 @@ set(pdp_headers
     pdp/checkpoint/source/folder.hpp
     pdp/checkpoint/source/hash.hpp
     pdp/checkpoint/source/manifest.hpp
+    pdp/checkpoint/source/manifest_reader.hpp
     pdp/checkpoint/source/parameters.hpp
     pdp/checkpoint/source/perceptron_widths.hpp
     pdp/checkpoint/source/pieces.hpp
@@ -454,16 +455,19 @@ set(pdp_headers
     pdp/testing/values.hpp
     pdp/train/agreement.hpp
     pdp/train/checked_plan.hpp
+    pdp/train/checkpoint_options.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp
     pdp/train/describe.hpp
     pdp/train/epoch_run.hpp
+    pdp/train/evaluation.hpp
     pdp/train/instances.hpp
     pdp/train/log.hpp
     pdp/train/options.hpp
     pdp/train/print.hpp
     pdp/train/print_epoch.hpp
     pdp/train/progress.hpp
+    pdp/train/saver.hpp
     pdp/train/source/agreement.hpp
     pdp/train/source/checked_plan.hpp
     pdp/train/source/dataset_checks.hpp
@@ -475,6 +479,7 @@ set(pdp_headers
     pdp/train/source/print.hpp
     pdp/train/source/print_epoch.hpp
     pdp/train/source/progress.hpp
+    pdp/train/source/saver.hpp
     pdp/train/source/timeline.hpp
     pdp/train/step_timeline.hpp
     pdp/train/task.hpp

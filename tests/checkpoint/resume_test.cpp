@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -129,6 +130,79 @@ TEST_CASE("A training with the same strategy continues to the bit", "[checkpoint
     REQUIRE(resumed.epochs.front().loss == uninterrupted.epochs[1].loss);
     fs::remove_all(folder / "run");
   }
+}
+
+TEST_CASE("A fit that is interrupted and started again ends with the parameters of an uninterrupted one", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const Samples data = samples();
+  struct Interrupted {};
+  /// Trains for 4 epochs, or until the step `last`.
+  const auto fit = [&](const Way& way, std::int64_t last) {
+    return pdp::testing::ranks<Thread>(way.ranks,
+                                       [&](Thread& world) {
+                                         Trainer trainer{world, way.strategy, classifier, {.global_batch = 12, .seed = 5}};
+                                         std::vector<int> epochs;
+                                         try {
+                                           trainer.fit(
+                                               data,
+                                               {.epochs = 4, .checkpoint = {.directory = folder / way.name, .every_steps = 5, .keep = 2}},
+                                               [&](const pdp::Epoch& epoch) { epochs.push_back(epoch.number); },
+                                               [&](std::int64_t step, const Trainer::Totals&) {
+                                                 if (step == last) throw Interrupted{};
+                                               });
+                                         } catch (const Interrupted&) {
+                                           return std::pair{std::vector<pdp::checkpoint::Tensor>{}, epochs};
+                                         }
+                                         return std::pair{trainer.parameters(), epochs};
+                                       })
+        .front();
+  };
+  for (const Way& way : {Way{"data", 3, strategy::DataParallel{}}, Way{"zero", 2, strategy::Zero{.stage = 3}},
+                         Way{"pipeline", 2, strategy::Pipeline{.micro_batches = 2}}}) {
+    const auto expected = train(way, 4).parameters.front();
+    CHECK(fit(way, 8).second == std::vector<int>{0});
+    CHECK(fit(way, 8).second == std::vector<int>{0});  // from step 5
+    CHECK(fit(way, 16).second == std::vector<int>{0, 1});
+    const auto [parameters, epochs] = fit(way, -1);  // from step 15, in the third epoch
+    CHECK(epochs == std::vector<int>{2, 3});
+    REQUIRE(parameters.size() == expected.size());
+    for (std::size_t t = 0; t < expected.size(); ++t) CHECK(parameters[t].values == expected[t].values);
+    const auto found = pdp::checkpoint::checkpoints_in(folder / way.name);
+    REQUIRE(found.size() == 2);
+    CHECK(found[0].step == 20);
+    CHECK(found[1].step == 24);
+    CHECK(fs::read_symlink(folder / way.name / "latest") == "step-000024");
+    CHECK(fit(way, -1).second.empty());  // nothing is left to do
+  }
+}
+
+TEST_CASE("A second job cannot write its checkpoints to the same folder", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const pdp::checkpoint::FolderLock other{folder / "run"};
+  for (const auto& thrown : pdp::testing::errors<Thread>(2, [&](Thread& world) {
+         Trainer trainer{world, strategy::DataParallel{}, classifier, {.global_batch = 12}};
+         trainer.fit(samples(), {.checkpoint = {.directory = folder / "run"}}, [](const pdp::Epoch&) {});
+       })) {
+    CHECK(thrown.is<pdp::FileError>());
+    CHECK_THAT(thrown.what(), Contains("run: another job writes its checkpoints to this folder"));
+  }
+}
+
+TEST_CASE("A checkpoint from the middle of an epoch continues only with the same data and batches", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  train(ways().front(), 2, {}, folder / "run", 9);
+  const auto refused = [&](pdp::Index batch, bool shuffle) {
+    return pdp::testing::errors<Thread>(1,
+                                        [&](Thread& world) {
+                                          Trainer trainer{world, strategy::Single{}, classifier, {.global_batch = batch, .seed = 5}};
+                                          trainer.load(folder / "run");
+                                          trainer.fit(samples(), {.shuffle = shuffle}, [](const pdp::Epoch&) {});
+                                        })
+        .front()
+        .what();
+  };
+  CHECK_THAT(refused(10, true), Contains("from the middle of an epoch with global_batch = 12, but here it is 10"));
+  CHECK_THAT(refused(12, false), Contains("shuffle = true, but here it is false"));
 }
 
 }  // namespace resume_test

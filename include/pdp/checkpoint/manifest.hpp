@@ -52,7 +52,7 @@ struct StoredPiece {
   friend bool operator==(const StoredPiece&, const StoredPiece&) = default;
 };
 
-/// Where a training is, and what it must continue with.
+/// The point that a training has reached, and the numbers with which it continues.
 struct Position {
   std::int64_t step = 0;   // steps that have been made
   std::int64_t epoch = 0;  // epochs that have been completed

@@ -28,12 +28,16 @@ namespace pdp::checkpoint {
 }
 
 /// Saves an engine's state as a checkpoint in a folder. Each rank writes a file of its own. `lock`: on rank 0, the right to write to the
-/// folder; not used on other ranks. Keeps the newest `keep` checkpoints; 0: all. Returns the path of the checkpoint. Every rank makes this
-/// call, with the same arguments. Every rank throws FileError, with the same text, if a rank cannot write; the folder then still has its
-/// previous checkpoints.
+/// folder; not used on other ranks. `position`: that of the training in its data; this function adds the numbers that the engine has. Keeps
+/// the newest `keep` checkpoints; 0: all. Returns the path of the checkpoint. Every rank makes this call, with the same arguments. Every
+/// rank throws FileError, with the same text, if a rank cannot write; the folder then still has its previous checkpoints.
 template <comm::Communicator C, class Engine>
-std::filesystem::path save_state(C& world, Engine& engine, const FolderLock* lock, const Position& position, const Values& values,
-                                 int keep) {
+std::filesystem::path save_state(C& world, Engine& engine, const FolderLock* lock, Position position, const Values& values, int keep) {
+  const StepHistory history = engine.history();
+  position.step = engine.steps();
+  position.skipped = history.skipped;
+  position.loss_scale = history.loss_scale;
+  position.finite = history.finite;
   const auto& device = engine.stage().device();
   std::optional<NewCheckpoint> made;
   on_every_rank(world, device, [&] {

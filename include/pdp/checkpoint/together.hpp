@@ -61,7 +61,7 @@ void on_every_rank(C& world, const D& device, const F& f) {
   if (first == world.size()) return;
   error = broadcast_text(world, device, error, as_int(first));
   try {
-    world.barrier();  // the first rank that throws may end the world, so all ranks must have the text before
+    world.barrier();                     // the first rank that throws may end the world, so all ranks must have the text before
   } catch (const CommunicationError&) {  // it has done so: every rank was in the barrier, and has the text
   }
   throw FileError{world.size() == 1 ? error : text("rank ", first, ": ", error)};

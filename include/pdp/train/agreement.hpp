@@ -94,7 +94,8 @@ struct CallArguments {
   bool shuffle = false;
   Index samples = 0;  // in the dataset
   Shape sample{}, target{};
-  std::int64_t parameters = 0;  // hash of the parameters to set
+  std::int64_t parameters = 0;             // hash of the parameters to set
+  std::vector<std::int64_t> checkpoint{};  // options, as numbers
 };
 
 namespace detail {

@@ -13,6 +13,7 @@
 #include <pdp/cpu/parts.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/plan/gradient_policy.hpp>
+#include <pdp/train/checkpoint_options.hpp>
 
 namespace pdp {
 
@@ -39,11 +40,12 @@ struct TrainerOptions {
   [[nodiscard]] plan::GradientPolicy gradient_policy() const { return {clip_norm, non_finite, loss_scaling}; }
 };
 
-/// The options of Trainer::fit().
+/// The options of Trainer::fit(). All ranks must give the same, except for `progress`.
 struct FitOptions {
   int epochs = 1;
   bool shuffle = true;
   bool progress = true;  // shows a progress bar if standard error is a terminal
+  CheckpointOptions checkpoint{};
 };
 
 namespace detail {

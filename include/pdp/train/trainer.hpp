@@ -1,12 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,11 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include <pdp/checkpoint/folder.hpp>
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/save.hpp>
-#include <pdp/checkpoint/together.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
@@ -32,12 +28,13 @@
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
 #include <pdp/train/dataset_checks.hpp>
-#include <pdp/train/dataset_chunks.hpp>
 #include <pdp/train/epoch_run.hpp>
+#include <pdp/train/evaluation.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/print_epoch.hpp>
+#include <pdp/train/saver.hpp>
 #include <pdp/train/task.hpp>
 #include <pdp/train/trainer_guides.hpp>
 #include <pdp/train/trainer_requirements.hpp>
@@ -129,22 +126,24 @@ class Trainer {
                   "pdp: the targets of the dataset are of another type than those of the loss");
     agree({.call = TrainerCall::fit,
            .epochs = fit.epochs,
-           .epochs_before = as_index(position_.epoch),
+           .epochs_before = position_.get().epoch,
            .shuffle = fit.shuffle,
            .samples = data.size(),
            .sample = data.sample_shape(),
-           .target = data.target_shape()});
+           .target = data.target_shape(),
+           .checkpoint = numbers_of(fit.checkpoint)});
     const Index outputs = detail::check_shapes(task_, input_, data);
-    const auto most = std::numeric_limits<int>::max() - position_.epoch;
-    if (fit.epochs < 0 || fit.epochs > most) throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
-    check_resumed_epoch(data.size(), fit.shuffle);
-    const bool runs_ahead = std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
+    Saver saver{*world_, engine_, fit.checkpoint};
+    checkpoint::Position& at = position_.get();
+    const bool resumed = engine_.steps() == 0 && saver.resume(at);
+    const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumed);
+    const bool runs_ahead = !saver.saves_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
                             options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
-    for (const auto end = position_.epoch + fit.epochs; position_.epoch < end;) {
-      EpochRun run{position_, loader.steps(), fit.progress && world_->rank() == 0};
+    while (at.epoch < end) {
+      EpochRun run{at, loader.steps(), fit.progress && world_->rank() == 0};
       std::optional<typename Engine::Pending> before;
-      loader.start(position_.epoch, position_.batch);
+      loader.start(at.epoch, at.batch);
       for (const auto* batch = loader.next(); batch != nullptr;) {
         prepare_step([&] {
           detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
@@ -161,11 +160,14 @@ class Trainer {
           const Totals totals = finish();
           run.count(totals);
           on_step(engine_.steps() - 1, totals);
+          saver.after_step(at);
         }
       }
       if (before) run.count(engine_.finish(*before));
       on_epoch(run.end());
+      saver.after_epoch(at);
     }
+    saver.after_fit(at);
   }
   template <data::Dataset Data, class OnEpoch>
   void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
@@ -189,16 +191,7 @@ class Trainer {
     check_agreement(*world_, engine_.stage().device(),
                     {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
     const Index outputs = detail::check_shapes(task_, input_, data);
-    std::array<double, 3> sums{};
-    for (DatasetChunks chunks{data, plan_.share, engine_.evaluation_rows()}; chunks.next();) {
-      detail::check_targets(task_.loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
-      const Totals totals = engine_.evaluate({rows_of(chunks.inputs()), chunks.targets()});
-      sums[0] += totals.loss;
-      sums[1] += totals.correct;
-      sums[2] += totals.rows;
-    }
-    host_calls().all_reduce(std::span<double>{sums}, comm::Sum{});
-    return {sums[0], sums[1], sums[2]};
+    return detail::evaluate(*world_, engine_, task_.loss, data, plan_.share, input_.elements(), outputs);
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Totals evaluate(const Data&) {
@@ -214,20 +207,7 @@ class Trainer {
 
   /// Returns the model's outputs for any number of rows: [rows, in] -> [rows, out]. A rank that holds the whole model may make this call
   /// alone. In Zero's stage 3 ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
-  [[nodiscard]] std::vector<T> predict(std::span<const T> x) {
-    std::vector<T> outputs;
-    const Matrix<const T> rows = rows_of(x);
-    const Index chunk = engine_.evaluation_rows();
-    Index chunks = (rows.rows + chunk - 1) / chunk;
-    const auto is_compute = [](const plan::Instruction& i) { return i.op == plan::Op::forward || i.op == plan::Op::loss; };
-    if (!std::ranges::all_of(plan_.evaluate, is_compute)) host_calls().all_reduce(std::span{&chunks, 1}, comm::Max{});
-    for (Index number = 0; number < chunks; ++number) {
-      const Index first = std::min(number * chunk, rows.rows);
-      const auto part = engine_.predict({rows.row(first), std::min(chunk, rows.rows - first), rows.cols}).values();
-      outputs.insert(outputs.end(), part.begin(), part.end());
-    }
-    return outputs;
-  }
+  [[nodiscard]] std::vector<T> predict(std::span<const T> x) { return detail::predict(*world_, engine_, plan_, rows_of(x)); }
 
   /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them. Returns an empty vector on the other ranks.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
@@ -249,20 +229,16 @@ class Trainer {
   /// rank writes a file of its own. `values`: numbers and texts of the program to keep. Returns the path of the checkpoint. Every rank
   /// makes this call. Throws FileError on every rank if a rank cannot write; earlier checkpoints in the folder remain.
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
-    std::optional<checkpoint::FolderLock> lock;
-    checkpoint::on_every_rank(*world_, engine_.stage().device(), [&] {
-      if (world_->rank() == 0) lock.emplace(folder);
-    });
-    return checkpoint::save_state(*world_, engine_, lock ? &*lock : nullptr, position(), values, 0);
+    return Saver{*world_, engine_, {.directory = folder, .keep = 0}}.save(position_.get(), values);
   }
-  /// Continues from a checkpoint: the given one, or the newest one in the folder. It may come from another strategy or another number of
-  /// ranks. Returns the values that the program saved with it. Every rank makes this call. Throws FileError on every rank if there is no
-  /// checkpoint, or if it is damaged or does not fit; load another one then before the next step.
+  /// Continues from a checkpoint, or from the newest one in a folder. It may come from another strategy or number of ranks. Returns the
+  /// values that were saved with it. Every rank makes this call. Throws FileError on every rank if there is no checkpoint, or if it is
+  /// damaged or does not fit; load another one then before the next step.
   checkpoint::Values load(const std::filesystem::path& folder) {
     agreed_ = false;
-    const checkpoint::Loaded loaded = checkpoint::load_state(*world_, engine_, folder);
-    position_ = loaded.position;
-    return loaded.values;
+    checkpoint::Loaded loaded = checkpoint::load_state(*world_, engine_, folder);
+    position_.get() = loaded.position;
+    return std::move(loaded.values);
   }
 
   /// Turns the tracing of steps for timeline() on or off. A traced step begins with a barrier. On a GPU it waits for each of its
@@ -283,34 +259,6 @@ class Trainer {
     check_agreement(*world_, engine_.stage().device(), given);
     if (!agreed_ && world_->size() > 1) check_parameters();
     agreed_ = true;
-  }
-
-  /// Prepares fit() for a dataset. Throws ConfigError if a checkpoint was loaded from the middle of an epoch, and that epoch cannot be
-  /// continued with these samples and options.
-  void check_resumed_epoch(Index samples, bool shuffle) {
-    const auto differs = [](const char* what, auto there, auto here) {
-      throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
-                             "; continue with the same, or from a checkpoint at the end of an epoch")};
-    };
-    if (position_.batch > 0) {
-      if (position_.samples != samples) differs("size of the dataset", position_.samples, samples);
-      if (position_.shuffle != shuffle) differs("shuffle", position_.shuffle ? "true" : "false", shuffle ? "true" : "false");
-      if (position_.seed != options_.seed) differs("seed", position_.seed, options_.seed);
-      if (position_.global_batch != options_.global_batch) differs("global_batch", position_.global_batch, options_.global_batch);
-    }
-    position_.samples = samples;
-    position_.shuffle = shuffle;
-  }
-  [[nodiscard]] checkpoint::Position position() {
-    checkpoint::Position now = position_;
-    const StepHistory history = engine_.history();
-    now.step = engine_.steps();
-    now.seed = options_.seed;
-    now.global_batch = options_.global_batch;
-    now.skipped = history.skipped;
-    now.loss_scale = history.loss_scale;
-    now.finite = history.finite;
-    return now;
   }
 
   /// Calls `prepare`, which precedes the engine's part of a step. If it throws, counts the step as missed by this rank.
@@ -347,8 +295,8 @@ class Trainer {
   Model model_;  // this rank's part of the model, if the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
-  bool agreed_ = false;              // whether the ranks have compared their parameters since the parameters were last initialised or set
-  checkpoint::Position position_{};  // of fit(): the completed epochs, and the steps and totals of the current one
+  bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
+  TrainingPosition position_{options_};
 };
 
 }  // namespace pdp

@@ -179,6 +179,7 @@ PDP_INLINE Agreement detail::agreement_of(const CallArguments& given) {
   agreement.number("values in a target", given.target.known() ? given.target.elements() : 0);
   agreement.all("shape of targets", extents(given.target));
   agreement.all("set of parameters", {given.parameters});
+  agreement.all("options of checkpoints", given.checkpoint);
   return agreement;
 }
 

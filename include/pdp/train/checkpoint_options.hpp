@@ -1,0 +1,17 @@
+#pragma once
+
+#include <filesystem>
+
+#include <pdp/core/shape.hpp>
+
+namespace pdp {
+
+/// The checkpoints that Trainer::fit() saves, and from which it continues if it is started again.
+struct CheckpointOptions {
+  std::filesystem::path directory{};  // of the checkpoints of this training alone; empty: none are saved
+  Index every_steps = 0;              // save after this many steps; 0: only after epochs
+  int every_epochs = 0;               // save after this many epochs; 0: only after steps. If both are 0, every epoch
+  int keep = 3;                       // the number of checkpoints to keep; older ones are removed. 0: all
+};
+
+}  // namespace pdp

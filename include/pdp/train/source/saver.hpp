@@ -1,0 +1,53 @@
+#pragma once
+
+/// Definitions for pdp/train/saver.hpp; see pdp/core/separate_compilation.hpp.
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/train/checkpoint_options.hpp>
+#include <pdp/train/options.hpp>
+#include <pdp/train/saver.hpp>
+
+namespace pdp {
+
+PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const TrainerOptions& options, Index samples, bool resumed) {
+  resumed_ = resumed_ || resumed;
+  if (!resumed_) epochs_of_fits_ = position_.epoch;
+  const std::int64_t most = std::numeric_limits<int>::max() - epochs_of_fits_;
+  if (fit.epochs < 0 || fit.epochs > most) throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
+  const auto differs = [](const char* what, auto there, auto here) {
+    throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
+                           "; continue with the same, or from a checkpoint at the end of an epoch")};
+  };
+  const auto word = [](bool value) { return value ? "true" : "false"; };
+  if (position_.batch > 0) {
+    if (position_.samples != samples) differs("size of the dataset", position_.samples, samples);
+    if (position_.shuffle != fit.shuffle) differs("shuffle", word(position_.shuffle), word(fit.shuffle));
+    if (position_.seed != options.seed) differs("seed", position_.seed, options.seed);
+    if (position_.global_batch != options.global_batch) differs("global_batch", position_.global_batch, options.global_batch);
+  }
+  position_.samples = samples;
+  position_.shuffle = fit.shuffle;
+  position_.seed = options.seed;
+  position_.global_batch = options.global_batch;
+  return epochs_of_fits_ += fit.epochs;
+}
+
+PDP_INLINE void check(const CheckpointOptions& options) {
+  if (options.every_steps < 0 || options.every_epochs < 0 || options.keep < 0)
+    throw ConfigError{text("expected numbers of 0 or more for a checkpoint's every_steps, every_epochs and keep, found ",
+                           options.every_steps, ", ", options.every_epochs, " and ", options.keep)};
+}
+
+PDP_INLINE std::vector<std::int64_t> numbers_of(const CheckpointOptions& options) {
+  std::vector<std::int64_t> numbers{options.every_steps, options.every_epochs, options.keep};
+  for (const char letter : options.directory.string()) numbers.push_back(static_cast<unsigned char>(letter));
+  return numbers;
+}
+
+}  // namespace pdp
