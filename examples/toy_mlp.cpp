@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
     if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(init, flags.init);
+    if (!flags.checkpoint.empty()) trainer.resume(flags.checkpoint);
     examples::Reports reports{trainer, flags, world.rank()};
 
     pdp::print(world, "strategy {} | ranks {} | widths {} | train samples {} | test samples {} | batch {} | learning rate {} | steps {}",
@@ -126,7 +127,7 @@ int main(int argc, char** argv) {
     std::vector<float> x(samples.size() * pdp::as_size(widths.front()));
     std::vector<std::int32_t> y(samples.size());
     std::chrono::duration<double, std::milli> busy{};
-    for (std::int64_t step = 0, since = 0; step < flags.steps; ++step) {
+    for (std::int64_t step = trainer.steps(), since = step; step < flags.steps; ++step) {
       const bool is_shown = step % 100 == 0;
       const double test_loss = is_shown ? trainer.evaluate(set.test).mean_loss() : 0;
       std::iota(samples.begin(), samples.end(), step % batches * batch + share.first);
@@ -135,6 +136,8 @@ int main(int argc, char** argv) {
       const auto totals = trainer.step(x, y, batch);
       busy += std::chrono::steady_clock::now() - start;
       reports.step(step, totals.mean_loss());
+      const bool is_due = flags.checkpoint_every > 0 && (step + 1) % flags.checkpoint_every == 0;
+      if (!flags.checkpoint.empty() && (is_due || step + 1 == flags.steps)) trainer.save(flags.checkpoint);
       if (flags.check) trainer.check_parameters();
       if (!is_shown) continue;
       pdp::print(world, "step {} | train_loss {:.4f} | test_loss {:.4f} | step time {:.2f}ms", step, totals.mean_loss(), test_loss,

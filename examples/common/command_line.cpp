@@ -69,6 +69,10 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
             return {};
           },
           "FILE");
+  words("--checkpoint", flags.checkpoint, "save checkpoints to this folder, and continue from the newest one in it");
+  number("--checkpoint-every", flags.checkpoint_every, pdp::Index{1}, pdp::Index{1} << 40,
+         "save a checkpoint after this many steps (default: after each epoch, or after the last step if there are none)")
+      ->default_str("");
   add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, without training");
 }
 

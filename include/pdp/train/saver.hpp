@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <pdp/checkpoint/folder.hpp>
@@ -71,9 +72,15 @@ class Saver {
     });
     engine::HostCalls{world_, device()}.broadcast(std::span{&found, 1}, 0);
     if (found == 0) return false;
-    at = checkpoint::load_state(world_, engine_, options_.directory).position;
-    saved_ = at.step;
+    static_cast<void>(load(options_.directory, at));
     return true;
+  }
+  /// Loads a checkpoint, or the newest one in a folder, and sets `at` to its position. Returns the values that were saved with it.
+  checkpoint::Values load(const std::filesystem::path& folder, checkpoint::Position& at) {
+    checkpoint::Loaded loaded = checkpoint::load_state(world_, engine_, folder);
+    at = loaded.position;
+    saved_ = at.step;
+    return std::move(loaded.values);
   }
 
   void after_step(const checkpoint::Position& at) {

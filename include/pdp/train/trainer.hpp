@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <cstdio>
@@ -15,14 +14,11 @@
 
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/checkpoint/parameters.hpp>
-#include <pdp/checkpoint/save.hpp>
-#include <pdp/core/cast.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/engine.hpp>
-#include <pdp/engine/groups.hpp>
 #include <pdp/engine/world.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
@@ -94,6 +90,8 @@ class Trainer {
 
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
+  /// Returns the number of steps so far, those before a checkpoint was loaded included.
+  [[nodiscard]] std::int64_t steps() const { return engine_.steps(); }
   /// Returns the share of each global batch that this rank takes.
   [[nodiscard]] data::Shard share() const { return plan_.share; }
 
@@ -116,8 +114,8 @@ class Trainer {
   Totals finish() { return engine_.finish(); }
 
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
-  /// with the next epoch. Throws ShapeError if the dataset does not fit model or loss, and LabelError, with the numbers of the step and
-  /// of the sample, if a class is out of range.
+  /// with the next epoch. Saves checkpoints, and continues from the newest one, if the options name a folder. Throws ShapeError if the
+  /// dataset does not fit, and LabelError, with the numbers of the step and of the sample, if a class is out of range.
   /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. A GPU that replays
   /// steps as graphs gets the next step before the host knows the totals of the last one, except with on_step or NonFinite::stop.
   template <data::Dataset Data, class OnEpoch, class OnStep>
@@ -198,8 +196,8 @@ class Trainer {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
     return {};
   }
-  template <class Data>
   /// Returns the fraction of a dataset's samples that have the largest output at their class.
+  template <class Data>
   [[nodiscard]] double accuracy(const Data& data) {
     static_assert(decltype(TaskType::loss)::has_classes, "pdp: accuracy() needs a loss with classes, such as loss::CrossEntropy");
     return evaluate(data).accuracy();
@@ -225,24 +223,26 @@ class Trainer {
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
-  /// Saves the whole state of the training as a checkpoint in a folder: parameters, optimizer state, and the position in the data. Each
-  /// rank writes a file of its own. `values`: numbers and texts of the program to keep. Returns the path of the checkpoint. Every rank
-  /// makes this call. Throws FileError on every rank if a rank cannot write; earlier checkpoints in the folder remain.
+  /// Saves the whole state as a checkpoint in a folder: parameters, optimizer state and position in the data. `values`: numbers and texts
+  /// of the program to keep. Returns the path of the checkpoint. Every rank makes this call and writes a file of its own. Throws FileError
+  /// on every rank if a rank cannot write; earlier checkpoints remain.
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
     return Saver{*world_, engine_, {.directory = folder, .keep = 0}}.save(position_.get(), values);
   }
-  /// Continues from a checkpoint, or from the newest one in a folder. It may come from another strategy or number of ranks. Returns the
-  /// values that were saved with it. Every rank makes this call. Throws FileError on every rank if there is no checkpoint, or if it is
-  /// damaged or does not fit; load another one then before the next step.
+  /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns the values that were
+  /// saved with it. Every rank makes this call. Throws FileError on every rank if there is no checkpoint, or if it is damaged or does not
+  /// fit; load another one then before the next step.
   checkpoint::Values load(const std::filesystem::path& folder) {
     agreed_ = false;
-    checkpoint::Loaded loaded = checkpoint::load_state(*world_, engine_, folder);
-    position_.get() = loaded.position;
-    return std::move(loaded.values);
+    return Saver{*world_, engine_, {}}.load(folder, position_.get());
+  }
+  /// Does the same if there is a checkpoint. Returns whether there is one.
+  bool resume(const std::filesystem::path& folder) {
+    agreed_ = false;
+    return Saver{*world_, engine_, {.directory = folder}}.resume(position_.get());
   }
 
-  /// Turns the tracing of steps for timeline() on or off. A traced step begins with a barrier. On a GPU it waits for each of its
-  /// instructions, so it takes longer there.
+  /// Turns the tracing of steps on or off. A traced step begins with a barrier. On a GPU it waits for each instruction, so it takes longer.
   void trace(bool on) { engine_.trace(on); }
   /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced.
   [[nodiscard]] engine::Timeline timeline() {
@@ -277,8 +277,6 @@ class Trainer {
     check_agreement<P>(*world_, device, task_, strategy_, model_, options_);
     return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_->rank(), world_->size()});
   }
-
-  [[nodiscard]] auto host_calls() { return engine::HostCalls{*world_, engine_.stage().device()}; }
 
   /// Returns the plans of all ranks as their engines execute them.
   [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
