@@ -125,6 +125,16 @@ class NonFiniteGradient : public Error {
   ~NonFiniteGradient() override;
 };
 
+/// A training that has stopped because it was asked to. Every rank throws it, after the same step. launch::run ends the program with
+/// exit_code: start it again to continue.
+class Stopped : public Error {
+ public:
+  static constexpr int exit_code = 75;  // EX_TEMPFAIL of sysexits.h
+
+  explicit Stopped(const std::string& message);
+  ~Stopped() override;
+};
+
 /// Ranks that should hold equal parameters hold different ones.
 class ParametersDiffer : public Error {
  public:

@@ -22,6 +22,7 @@ struct Batch {
 struct StepBegin {
   float lr_factor = 1;
   Index global_rows = 0;  // 0: not known yet
+  bool stops = false;     // this rank asks to stop the training
 };
 
 /// The results of a step or an evaluation.
@@ -32,6 +33,7 @@ struct Totals {
   double gradient_norm = 0;  // before clipping; 0 if not computed
   bool skipped = false;      // the gradient was not finite, and was not applied
   double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
+  int stops = 0;             // ranks that ask to stop the training after this step
 
   /// Return NaN if there are no rows.
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }

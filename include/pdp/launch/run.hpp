@@ -43,6 +43,10 @@ int carry_out(Comm world, F& function, const Tell& tell) {
     check_standard_output();
     world.barrier();
     return code;
+  } catch (const Stopped& stopped) {  // on every rank
+    world.barrier();
+    if (world.rank() == 0) Report::print({.message = stopped.what()}, -1);
+    return Stopped::exit_code;
   } catch (...) {
     const Problem problem = Problem::current();
     tell(problem, world.rank());

@@ -13,11 +13,14 @@
 #include <pdp/checkpoint/save.hpp>
 #include <pdp/checkpoint/together.hpp>
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
 #include <pdp/train/options.hpp>
+#include <pdp/train/stop_requests.hpp>
 
 namespace pdp {
 
@@ -43,10 +46,30 @@ class TrainingPosition {
   bool resumed_ = false;
 };
 
+namespace detail {
+
+/// Returns the arguments of a fit() for the ranks to compare. `before`: the epochs that the trainer has completed.
+template <class Data>
+[[nodiscard]] CallArguments arguments_of(const Data& data, const FitOptions& fit, Index before);
+
+}  // namespace detail
+
 /// Throws ConfigError if an option is out of range.
 void check(const CheckpointOptions& options);
 /// Returns the options as numbers, which the ranks compare.
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const CheckpointOptions& options);
+
+template <class Data>
+CallArguments detail::arguments_of(const Data& data, const FitOptions& fit, Index before) {
+  return {.call = TrainerCall::fit,
+          .epochs = fit.epochs,
+          .epochs_before = before,
+          .shuffle = fit.shuffle,
+          .samples = data.size(),
+          .sample = data.sample_shape(),
+          .target = data.target_shape(),
+          .checkpoint = numbers_of(fit.checkpoint)};
+}
 
 /// Saves checkpoints during a fit(). Borrows everything. All members are for every rank.
 template <comm::Communicator C, class Engine>
@@ -59,6 +82,18 @@ class Saver {
     checkpoint::on_every_rank(world_, device(), [&] {
       if (world_.rank() == 0) lock_.emplace(options_.directory);
     });
+  }
+  /// From now on, notices requests to stop.
+  void watch() {
+    if (is_on()) stop_.emplace(options_.stop_after);
+  }
+  /// Whether this rank has been asked to stop. The ranks agree through the totals of their next step.
+  [[nodiscard]] bool is_asked_to_stop() const { return stop_ && stop_->requested(); }
+  /// Saves a checkpoint and throws Stopped. Every rank makes this call.
+  [[noreturn]] void stop(const checkpoint::Position& at) {
+    after_fit(at);
+    throw Stopped{text("stopped on request after step ", engine_.steps(), ", with a checkpoint in ", options_.directory.string(),
+                       "; start the program again to continue")};
   }
 
   [[nodiscard]] bool is_on() const { return !options_.directory.empty(); }
@@ -94,6 +129,13 @@ class Saver {
   void after_fit(const checkpoint::Position& at) {
     if (is_on() && saved_ != engine_.steps()) save(at);
   }
+  /// Throws Stopped on every rank if one has been asked to stop after the start of the last step.
+  void end(const checkpoint::Position& at) {
+    after_fit(at);
+    std::int64_t asked = is_asked_to_stop() ? 1 : 0;
+    if (is_on()) engine::HostCalls{world_, device()}.all_reduce(std::span{&asked, 1}, comm::Max{});
+    if (asked > 0) stop(at);
+  }
   /// Saves the current state. Returns the path of the checkpoint.
   std::filesystem::path save(const checkpoint::Position& at, const checkpoint::Values& values = {}) {
     auto path = checkpoint::save_state(world_, engine_, lock_ ? &*lock_ : nullptr, at, values, options_.keep);
@@ -108,7 +150,8 @@ class Saver {
   Engine& engine_;
   CheckpointOptions options_;
   std::optional<checkpoint::FolderLock> lock_;  // on rank 0
-  std::int64_t saved_ = -1;                     // the step of the last checkpoint
+  std::optional<StopRequests> stop_;
+  std::int64_t saved_ = -1;  // the step of the last checkpoint
 };
 
 }  // namespace pdp

@@ -109,7 +109,7 @@ class Trainer {
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
-    engine_.start({rows, targets, global_rows}, factor);
+    engine_.start({rows, targets, global_rows}, factor, stops_);
   }
   Totals finish() { return engine_.finish(); }
 
@@ -122,19 +122,13 @@ class Trainer {
   void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
-    agree({.call = TrainerCall::fit,
-           .epochs = fit.epochs,
-           .epochs_before = position_.get().epoch,
-           .shuffle = fit.shuffle,
-           .samples = data.size(),
-           .sample = data.sample_shape(),
-           .target = data.target_shape(),
-           .checkpoint = numbers_of(fit.checkpoint)});
+    agree(detail::arguments_of(data, fit, position_.get().epoch));
     const Index outputs = detail::check_shapes(task_, input_, data);
     Saver saver{*world_, engine_, fit.checkpoint};
     checkpoint::Position& at = position_.get();
     const bool resumed = engine_.steps() == 0 && saver.resume(at);
     const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumed);
+    saver.watch();
     const bool runs_ahead = !saver.saves_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
                             options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
@@ -147,25 +141,28 @@ class Trainer {
           detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
                                 engine_.steps());
         });
+        stops_ = saver.is_asked_to_stop();
         start(batch->x, batch->y, batch->global_rows);
         if (runs_ahead) {
           auto started = engine_.pending();
           batch = loader.next();
-          if (before) run.count(engine_.finish(*before));
+          if (before && run.count(engine_.finish(*before))) batch = nullptr;
           before = std::move(started);
         } else {
           batch = loader.next();  // prefetches while a device computes
           const Totals totals = finish();
-          run.count(totals);
+          if (run.count(totals)) batch = nullptr;
           on_step(engine_.steps() - 1, totals);
           saver.after_step(at);
         }
       }
       if (before) run.count(engine_.finish(*before));
+      if (run.must_stop() && at.batch < loader.steps()) saver.stop(at);
       on_epoch(run.end());
       saver.after_epoch(at);
+      if (run.must_stop()) saver.stop(at);
     }
-    saver.after_fit(at);
+    saver.end(at);
   }
   template <data::Dataset Data, class OnEpoch>
   void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
@@ -294,6 +291,7 @@ class Trainer {
   plan::Plan plan_;
   Engine engine_;
   bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
+  bool stops_ = false;   // this rank asks to stop after the next step
   TrainingPosition position_{options_};
 };
 

@@ -48,7 +48,7 @@ class LauncherSignals {
     sigset_t taken;
     ::sigemptyset(&taken);
     ::sigaddset(&taken, SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM}) {
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
       struct sigaction current {};
       ::sigaction(signal, nullptr, &current);
       const bool ignored = (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_IGN;
@@ -72,7 +72,7 @@ class LauncherSignals {
   /// Return the thread's signal mask and the disposition of SIGCHLD before the construction of this object.
   [[nodiscard]] const sigset_t& before() const { return before_; }
   [[nodiscard]] const struct sigaction& on_child_before() const { return children_before_; }
-  /// Reads the pending signals. Returns SIGINT or SIGTERM if one of them is pending, else 0.
+  /// Reads the pending signals. Returns SIGINT, SIGTERM or SIGUSR1 if one of them is pending, else 0.
   [[nodiscard]] int take() {
     int wanted = 0;
     signalfd_siginfo signal;
@@ -111,7 +111,7 @@ class Launcher {
     std::optional<comm::TimePoint> verdict_at;
     while (alive() > 0) {
       look(verdict_at.value_or(comm::Clock::now() + std::chrono::hours{1}));
-      if (interrupted_ != 0) {
+      if (interrupted_ != 0 && !passes_on()) {
         end_all();
         return 128 + interrupted_;
       }
@@ -132,6 +132,7 @@ class Launcher {
     Process process;
     std::string said;
     bool running = true;
+    bool stops = false;  // by itself, after SIGTERM or SIGUSR1
     int status = 0;
 
     [[nodiscard]] bool finished() const { return said.starts_with(Report::finished_letter); }
@@ -168,6 +169,18 @@ class Launcher {
 
   [[nodiscard]] std::ptrdiff_t alive() const { return std::ranges::count_if(children_, &Child::running); }
 
+  /// Passes the first request to stop on to the ranks, if all that run stop by themselves. Returns false if the launcher must end them: at
+  /// SIGINT, at a second request, or if a rank does not stop by itself.
+  [[nodiscard]] bool passes_on() {
+    const bool all_stop = std::ranges::all_of(children_, [](const Child& child) { return child.stops || !child.running; });
+    if (interrupted_ == SIGINT || is_stopping_ || !all_stop) return false;
+    for (const Child& child : children_)
+      if (child.running) ::kill(child.process.id, interrupted_);
+    is_stopping_ = true;
+    interrupted_ = 0;
+    return true;
+  }
+
   /// Waits until a rank or a signal needs attention, or until the given time. Records everything that has happened.
   void look(comm::TimePoint until) {
     polled_.assign(1, {.fd = signals_.descriptor(), .events = POLLIN, .revents = 0});
@@ -186,6 +199,10 @@ class Launcher {
     if (read < 0) return;
     if (read == 0) return child.process.report.close();
     child.said.append(words, as_size(read));
+    while (child.said.starts_with(Report::stop_letter)) {
+      child.stops = true;
+      child.said.erase(0, 1);
+    }
     if (!child.told()) return;
     const Problem problem{static_cast<Problem::Kind>(child.said.front()), child.said.substr(1)};
     note(problem.kind == Problem::Kind::consequence ? consequence_ : root_, {child.rank, problem});
@@ -262,7 +279,8 @@ class Launcher {
   LauncherSignals signals_;
   std::vector<Child> children_;
   std::vector<pollfd> polled_;
-  int interrupted_ = 0;
+  int interrupted_ = 0;        // the signal that the launcher has received
+  bool is_stopping_ = false;   // it has passed a request to stop on to the ranks
   std::optional<Fault> root_;  // the first fault that is no consequence of another
   bool root_may_be_interrupt_ = false;
   bool reader_is_gone_ = false;       // of standard output

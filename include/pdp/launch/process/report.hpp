@@ -11,12 +11,13 @@
 namespace pdp::launch {
 
 /// The channel through which a rank tells its launcher how it ended, so that one error is printed instead of one for each rank. The rank
-/// sends a letter (a Problem::Kind, or finished_letter) and the message through a pipe. PDP_REPORT names the pipe by its descriptor and the
-/// launcher's process id. A rank that pdp's launcher has not started prints its error itself.
+/// sends a letter (a Problem::Kind, or finished_letter) and the message through a pipe. Before that it may send stop_letter. PDP_REPORT
+/// names the pipe by its descriptor and the launcher's process id. A rank that pdp's launcher has not started prints its error itself.
 class Report {
  public:
   static constexpr const char* variable = "PDP_REPORT";
   static constexpr char finished_letter = 'F';
+  static constexpr char stop_letter = 'S';
   static constexpr std::size_t longest = 4000;  // bytes; a pipe always takes this many in one write
 
   /// Opens the pipe that PDP_REPORT names, if pdp's launcher has started this process.
@@ -25,6 +26,8 @@ class Report {
   /// Returns whether pdp's launcher has started this process.
   [[nodiscard]] bool to_launcher() const { return static_cast<bool>(pipe_); }
 
+  /// Tells the launcher, if there is one, that this rank stops by itself after SIGTERM or SIGUSR1.
+  static void announce_stop(const Variables& environment);
   /// Tells the launcher that this rank has ended without a problem.
   void finished() const;
   /// Tells the launcher about a problem, or prints it if there is no launcher. `size`: ranks of the job; above 1, the printed message names
@@ -36,6 +39,8 @@ class Report {
   static int print_current();
 
  private:
+  /// Returns the descriptor of the pipe to the launcher, or -1.
+  static int pipe_in(const Variables& environment);
   void write(char letter, std::string_view words) const;
 
   comm::Descriptor pipe_;

@@ -19,7 +19,7 @@ PDP_INLINE EpochRun::EpochRun(checkpoint::Position& at, Index steps, bool shows_
       progress_{shows_progress},
       begin_{std::chrono::nanoseconds{std::chrono::steady_clock::now().time_since_epoch()}.count()} {}
 
-PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
+PDP_INLINE bool EpochRun::count(const engine::Totals& totals) {
   if (!totals.skipped) {  // the loss of a skipped step is usually not a number
     at_->epoch_loss += totals.loss;
     at_->epoch_correct += totals.correct;
@@ -27,6 +27,8 @@ PDP_INLINE void EpochRun::count(const engine::Totals& totals) {
   }
   progress_.show(as_int(at_->epoch), ++at_->batch, steps_,
                  engine::Totals{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows}.mean_loss());
+  stops_ = stops_ || totals.stops > 0;
+  return stops_;
 }
 
 PDP_INLINE Epoch EpochRun::end() {

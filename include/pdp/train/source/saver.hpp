@@ -39,13 +39,13 @@ PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const
 }
 
 PDP_INLINE void check(const CheckpointOptions& options) {
-  if (options.every_steps < 0 || options.every_epochs < 0 || options.keep < 0)
-    throw ConfigError{text("expected numbers of 0 or more for a checkpoint's every_steps, every_epochs and keep, found ",
-                           options.every_steps, ", ", options.every_epochs, " and ", options.keep)};
+  if (options.every_steps < 0 || options.every_epochs < 0 || options.keep < 0 || options.stop_after.count() < 0)
+    throw ConfigError{text("expected numbers of 0 or more for a checkpoint's every_steps, every_epochs, keep and stop_after, found ",
+                           options.every_steps, ", ", options.every_epochs, ", ", options.keep, " and ", options.stop_after.count())};
 }
 
 PDP_INLINE std::vector<std::int64_t> numbers_of(const CheckpointOptions& options) {
-  std::vector<std::int64_t> numbers{options.every_steps, options.every_epochs, options.keep};
+  std::vector<std::int64_t> numbers{options.every_steps, options.every_epochs, options.keep, options.stop_after.count()};
   for (const char letter : options.directory.string()) numbers.push_back(static_cast<unsigned char>(letter));
   return numbers;
 }

@@ -20,20 +20,31 @@
 
 namespace pdp::launch {
 
-PDP_INLINE Report::Report(const Variables& environment) {
+PDP_INLINE int Report::pipe_in(const Variables& environment) {
   const char* words = environment(variable);
-  if (words == nullptr) return;
+  if (words == nullptr) return -1;
   const std::string_view pair{words};
   const char* end = pair.data() + pair.size();
   int handle = -1;
   pid_t launcher = 0;
   const auto [colon, error] = std::from_chars(pair.data(), end, handle);
-  if (error != std::errc{} || colon == end || std::from_chars(colon + 1, end, launcher).ec != std::errc{}) return;
+  if (error != std::errc{} || colon == end || std::from_chars(colon + 1, end, launcher).ec != std::errc{}) return -1;
   // A process that a rank has started inherits the variable, but not the pipe.
   struct stat status {};
-  if (launcher != ::getppid() || ::fstat(handle, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  if (launcher != ::getppid() || ::fstat(handle, &status) != 0 || !S_ISFIFO(status.st_mode)) return -1;
+  return handle;
+}
+
+PDP_INLINE Report::Report(const Variables& environment) {
+  const int handle = pipe_in(environment);
+  if (handle < 0) return;
   ::fcntl(handle, F_SETFD, FD_CLOEXEC);
   pipe_ = comm::Descriptor{handle};
+}
+
+PDP_INLINE void Report::announce_stop(const Variables& environment) {
+  if (const int handle = pipe_in(environment); handle >= 0) [[maybe_unused]]
+    const ssize_t written = ::write(handle, &stop_letter, 1);
 }
 
 PDP_INLINE void Report::finished() const { write(finished_letter, {}); }

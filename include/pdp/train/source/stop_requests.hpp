@@ -1,0 +1,122 @@
+#pragma once
+
+/// Definitions for pdp/train/stop_requests.hpp; see pdp/core/separate_compilation.hpp.
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/launch/process/report.hpp>
+#include <pdp/launch/start/number.hpp>
+#include <pdp/train/stop_requests.hpp>
+
+namespace pdp {
+
+namespace detail {
+
+/// The handlers of the process. There is one state for each process, because signals concern the process. It is static because a handler
+/// has no other way to reach it.
+struct StopHandlers {
+  static constexpr std::array signals{SIGTERM, SIGUSR1};
+
+  static inline std::mutex mutex;
+  static inline int users = 0;
+  static inline std::array<struct sigaction, 2> before{};
+  static inline std::atomic<bool> arrived{false};
+
+  static void handle(int signal, siginfo_t* info, void* context) {
+    arrived.store(true, std::memory_order_relaxed);
+    const struct sigaction& previous = before[signal == signals[0] ? 0 : 1];
+    if ((previous.sa_flags & SA_SIGINFO) != 0)
+      previous.sa_sigaction(signal, info, context);
+    else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
+      previous.sa_handler(signal);
+  }
+  static void add() {
+    const std::scoped_lock lock{mutex};
+    if (users++ > 0) return;
+    arrived = false;
+    struct sigaction action {};
+    action.sa_sigaction = &handle;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before[i]);
+    launch::Report::announce_stop([](const char* name) { return std::getenv(name); });
+  }
+  static void remove() {
+    const std::scoped_lock lock{mutex};
+    if (--users > 0) return;
+    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before[i], nullptr);
+  }
+};
+
+/// Returns the time since the start of this process; 0 if the system does not tell.
+PDP_INLINE std::chrono::steady_clock::duration age_of_process() {
+  std::ifstream file{"/proc/self/stat"};
+  std::string words;
+  std::getline(file, words);
+  const std::size_t name_end = words.rfind(')');  // the name of the program may hold spaces
+  if (name_end == std::string::npos) return {};
+  std::size_t at = name_end + 1;
+  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = words.find(' ', at) + 1;
+  const auto ticks = at < words.size() ? launch::read_number<std::int64_t>(words.substr(at, words.find(' ', at) - at)) : std::nullopt;
+  timespec now{};
+  if (!ticks || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return {};
+  const double seconds = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+                         static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>{seconds > 0 ? seconds : 0});
+}
+
+}  // namespace detail
+
+PDP_INLINE std::chrono::seconds parse_stop_after(const char* name, const std::string& words) {
+  const auto fail = [&]() -> std::chrono::seconds {
+    throw UsageError{text(name, " must be a time such as 90 (seconds), 30:00, 23:50:00 or 6-12:00:00; found ", in_quotes(words))};
+  };
+  std::int64_t days = 0, seconds = 0;
+  std::string rest = words;
+  const std::size_t dash = rest.find('-');
+  if (dash != std::string::npos) {
+    const auto read = launch::read_number<std::uint16_t>(rest.substr(0, dash));
+    if (!read) return fail();
+    days = *read;
+    rest.erase(0, dash + 1);
+  }
+  int parts = 0;
+  for (bool more = true; more; ++parts) {
+    const std::size_t colon = rest.find(':');
+    more = colon != std::string::npos;
+    const auto read = launch::read_number<std::uint32_t>(rest.substr(0, colon));
+    if (!read || (parts > 0 && *read > 59)) return fail();
+    seconds = 60 * seconds + *read;
+    rest.erase(0, more ? colon + 1 : rest.size());
+  }
+  if (parts > 3 || (dash != std::string::npos && parts != 3)) return fail();
+  return std::chrono::seconds{days * 86'400 + seconds};
+}
+
+PDP_INLINE StopRequests::StopRequests(std::chrono::seconds after) : end_{std::chrono::steady_clock::time_point::max()} {
+  const char* words = std::getenv("PDP_STOP_AFTER");
+  if (after.count() == 0 && words != nullptr && *words != '\0') after = parse_stop_after("PDP_STOP_AFTER", words);
+  if (after.count() > 0) end_ = std::chrono::steady_clock::now() - detail::age_of_process() + after;
+  detail::StopHandlers::add();
+}
+
+PDP_INLINE StopRequests::~StopRequests() { detail::StopHandlers::remove(); }
+
+PDP_INLINE bool StopRequests::requested() const noexcept {
+  return detail::StopHandlers::arrived.load(std::memory_order_relaxed) || std::chrono::steady_clock::now() >= end_;
+}
+
+}  // namespace pdp
