@@ -92,6 +92,7 @@ class Saver {
   /// Saves a checkpoint and throws Stopped. Every rank makes this call.
   [[noreturn]] void stop(const checkpoint::Position& at) {
     after_fit(at);
+    checkpoint::meet_before_throwing(world_);
     throw Stopped{text("stopped on request after step ", engine_.steps(), ", with a checkpoint in ", options_.directory.string(),
                        "; start the program again to continue")};
   }
