@@ -116,7 +116,11 @@ int main(int argc, char** argv) {
     if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(init, flags.init);
-    if (!flags.checkpoint.empty()) trainer.resume(flags.checkpoint);
+    std::optional<pdp::StopRequests> stop;
+    if (!flags.checkpoint.empty()) {
+      trainer.resume(flags.checkpoint);
+      stop.emplace(flags.stop_after);
+    }
     examples::Reports reports{trainer, flags, world.rank()};
 
     pdp::print(world, "strategy {} | ranks {} | widths {} | train samples {} | test samples {} | batch {} | learning rate {} | steps {}",
@@ -133,11 +137,13 @@ int main(int argc, char** argv) {
       std::iota(samples.begin(), samples.end(), step % batches * batch + share.first);
       set.train.gather(samples, x, y);
       const auto start = std::chrono::steady_clock::now();
+      if (stop && stop->requested()) trainer.request_stop();
       const auto totals = trainer.step(x, y, batch);
       busy += std::chrono::steady_clock::now() - start;
       reports.step(step, totals.mean_loss());
-      const bool is_due = flags.checkpoint_every > 0 && (step + 1) % flags.checkpoint_every == 0;
-      if (!flags.checkpoint.empty() && (is_due || step + 1 == flags.steps)) trainer.save(flags.checkpoint);
+      const bool stops = totals.stops > 0, is_due = flags.checkpoint_every > 0 && (step + 1) % flags.checkpoint_every == 0;
+      if (!flags.checkpoint.empty() && (stops || is_due || step + 1 == flags.steps)) trainer.save(flags.checkpoint);
+      if (stops) throw pdp::Stopped{pdp::text("stopped on request after step ", step + 1, "; start the program again to continue")};
       if (flags.check) trainer.check_parameters();
       if (!is_shown) continue;
       pdp::print(world, "step {} | train_loss {:.4f} | test_loss {:.4f} | step time {:.2f}ms", step, totals.mean_loss(), test_loss,

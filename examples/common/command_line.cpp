@@ -13,6 +13,7 @@
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/start/number.hpp>
+#include <pdp/train/stop_requests.hpp>
 #include <pdp/train/timeline.hpp>
 
 namespace examples {
@@ -73,6 +74,10 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
   number("--checkpoint-every", flags.checkpoint_every, pdp::Index{1}, pdp::Index{1} << 40,
          "save a checkpoint after this many steps (default: after each epoch, or after the last step if there are none)")
       ->default_str("");
+  add_option_function<std::string>(
+      "--stop-after", [&flags](const std::string& time) { flags.stop_after = pdp::parse_stop_after("--stop-after", time); },
+      "stop when the program has run for this time (90, 30:00 or 23:50:00), with a checkpoint and exit code 75; needs --checkpoint")
+      ->type_name("TIME");
   add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, without training");
 }
 

@@ -39,8 +39,9 @@ void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags
     if (is_root) pdp::checkpoint::save(flags.save, parameters);
   };
   trainer.fit(digits.train(),
-              {.epochs = flags.epochs, .checkpoint = {.directory = flags.checkpoint, .every_steps = flags.checkpoint_every}}, after_epoch,
-              [&](auto step, const auto& totals) { reports.step(step, totals.mean_loss()); });
+              {.epochs = flags.epochs,
+               .checkpoint = {.directory = flags.checkpoint, .every_steps = flags.checkpoint_every, .stop_after = flags.stop_after}},
+              after_epoch, [&](auto step, const auto& totals) { reports.step(step, totals.mean_loss()); });
   if (log) log->close();
   reports.close();
 

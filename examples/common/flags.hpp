@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,16 +14,17 @@ namespace examples {
 struct TrainingFlags {
   pdp::launch::Options launch;
   std::uint64_t seed = 0;
-  pdp::Index batch_size = 128;      // per rank if the ranks share the data, else per step
-  std::string data;                 // path of the samples
-  std::string losses;               // output file: step,loss of each step
-  std::string timeline;             // output file: the timeline of one step
-  std::string checkpoint;           // folder of checkpoints
-  pdp::Index checkpoint_every = 0;  // steps between checkpoints
-  std::string device = "cpu";       // or cuda
-  bool plan = false;                // print what each rank holds and does; do not train
-  int stage = 1;                    // of ZeRO
-  int micro_batches = 4;            // of a pipeline
+  pdp::Index batch_size = 128;        // per rank if the ranks share the data, else per step
+  std::string data;                   // path of the samples
+  std::string losses;                 // output file: step,loss of each step
+  std::string timeline;               // output file: the timeline of one step
+  std::string checkpoint;             // folder of checkpoints
+  pdp::Index checkpoint_every = 0;    // steps between checkpoints
+  std::chrono::seconds stop_after{};  // 0: never
+  std::string device = "cpu";         // or cuda
+  bool plan = false;                  // print what each rank holds and does; do not train
+  int stage = 1;                      // of ZeRO
+  int micro_batches = 4;              // of a pipeline
 };
 
 /// The options of the MNIST programs.

@@ -112,6 +112,8 @@ class Trainer {
     engine_.start({rows, targets, global_rows}, factor, stops_);
   }
   Totals finish() { return engine_.finish(); }
+  /// Asks to stop the training: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
+  void request_stop() { stops_ = true; }
 
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
   /// with the next epoch. Saves checkpoints, and continues from the newest one, if the options name a folder. Throws ShapeError if the
@@ -141,7 +143,7 @@ class Trainer {
           detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
                                 engine_.steps());
         });
-        stops_ = saver.is_asked_to_stop();
+        stops_ = stops_ || saver.is_asked_to_stop();
         start(batch->x, batch->y, batch->global_rows);
         if (runs_ahead) {
           auto started = engine_.pending();
