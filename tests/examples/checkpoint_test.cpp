@@ -1,7 +1,7 @@
 #include <signal.h>
 
 #include <chrono>
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,14 +12,8 @@
 
 using examples_test::Ended;
 using examples_test::Folder;
-using examples_test::losses;
 
 namespace {
-
-Ended run_in(const std::string& folder, std::vector<std::string> arguments, const std::string& program) {
-  arguments.insert(arguments.end(), {"--checkpoint", folder + "run", "--losses", folder + "losses.csv"});
-  return examples_test::run(program, arguments);
-}
 
 /// Starts a program that trains for long, and sends a signal to its launcher when it has saved a checkpoint.
 Ended stopped_by(int signal, const std::string& folder, const std::string& program, std::vector<std::string> arguments) {
@@ -52,22 +46,22 @@ TEST_CASE("A program that is stopped by a signal to its launcher ends with 75, a
   CHECK(pdp::checkpoint::checkpoints_in(folder / "run").back().step > before);
 }
 
-TEST_CASE("A program with --stop-after continues, and ends as one that was not stopped", "[examples][stop]") {
-  const Folder whole, parts;
-  const std::vector<std::string> arguments{"--ranks", "2", "--epochs", "3", "--seed", "3"};
-  const Ended expected = run_in(whole / "", arguments, "mnist_ddp");
-  REQUIRE(expected.code == 0);
-  const std::size_t steps = losses(whole / "losses.csv").size();
-
-  auto limited = arguments;
-  limited.insert(limited.end(), {"--stop-after", "1"});
-  CHECK(run_in(parts / "", limited, "mnist_ddp").code == 75);
-  const auto stopped_at = static_cast<std::size_t>(pdp::checkpoint::checkpoints_in(parts / "run").back().step);
-  const Ended ended = run_in(parts / "", arguments, "mnist_ddp");
-  REQUIRE(ended.code == 0);
-  CHECK(examples_test::last_line(ended.out) == examples_test::last_line(expected.out));
-  CHECK(static_cast<std::size_t>(pdp::checkpoint::checkpoints_in(parts / "run").back().step) == steps);
-  if (stopped_at < steps) CHECK_THAT(ended.out, Contains("### Epoch 2 ||"));
+TEST_CASE("A program stops when the time of --stop-after or PDP_STOP_AFTER is over, and then continues", "[examples][stop]") {
+  const Folder folder;
+  const bool by_variable = GENERATE(false, true);
+  std::vector<std::string> arguments{"--ranks", "2", "--seed", "3", "--checkpoint", folder / "run", "--epochs", "1000000"};
+  if (!by_variable) arguments.insert(arguments.end(), {"--stop-after", "1"});
+  std::vector<launch_test::Variable> variables;
+  if (by_variable) variables.emplace_back("PDP_STOP_AFTER", "00:01");
+  CHECK(examples_test::run("mnist_ddp", arguments, variables).code == 75);
+  const auto steps = pdp::checkpoint::checkpoints_in(folder / "run").back().step;
+  constexpr std::int64_t of_epoch = 36;  // 9,000 samples in batches of 256
+  const std::int64_t epochs = steps / of_epoch + 1;
+  const Ended ended =
+      examples_test::run("mnist_ddp", {"--ranks", "2", "--seed", "3", "--checkpoint", folder / "run", "--epochs", std::to_string(epochs)});
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.out, StartsWith(pdp::text("### Epoch ", epochs - 1, " ||")));
+  CHECK(pdp::checkpoint::checkpoints_in(folder / "run").back().step == epochs * of_epoch);
 }
 
 TEST_CASE("--stop-after needs a time", "[examples][stop]") {
