@@ -12,10 +12,13 @@
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "catch.hpp"
@@ -159,6 +162,23 @@ TEST_CASE("A manifest of a newer version is refused", "[checkpoint]") {
   words.replace(words.find("\"version\":1"), 11, "\"version\":2");
   CHECK_THROWS_WITH(checkpoint::decode(words, "run/manifest.json"),
                     Contains("run/manifest.json: expected a manifest of version 1 to 1, found version 2"));
+}
+
+TEST_CASE("A manifest keeps texts, whole numbers, and numbers that are not finite", "[checkpoint]") {
+  checkpoint::Manifest manifest;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  manifest.values = {{"text", "a \"text\"\n"},    {"best", infinity}, {"worst", -infinity}, {"none", std::nan("")},
+                     {"whole", std::int64_t{-3}}, {"one", 1.0},       {"third", 1.0 / 3}};
+  manifest.position.epoch_loss = std::nan("");
+  manifest.position.seed = std::numeric_limits<std::uint64_t>::max();
+  const auto read = checkpoint::decode(checkpoint::encode(manifest), "manifest.json");
+  CHECK(std::isnan(std::get<double>(read.values.at("none"))));
+  CHECK(std::isnan(read.position.epoch_loss));
+  CHECK(read.position.seed == manifest.position.seed);
+  for (const auto& [name, value] : manifest.values)
+    if (name != "none") CHECK((read.values.at(name) == value));
+  manifest.values["bad"] = std::string{"\xff"};
+  CHECK_THROWS_WITH(checkpoint::encode(manifest), Contains("in UTF-8"));
 }
 
 TEST_CASE("A folder without a checkpoint is an error that says so", "[checkpoint]") {

@@ -46,12 +46,17 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                      {"global_batch", at.global_batch},
                      {"skipped", at.skipped},
                      {"finite", at.finite},
-                     {"loss_scale", at.loss_scale},
-                     {"epoch_loss", at.epoch_loss},
-                     {"epoch_correct", at.epoch_correct},
-                     {"epoch_rows", at.epoch_rows}};
+                     {"loss_scale", detail::json_of(at.loss_scale)},
+                     {"epoch_loss", detail::json_of(at.epoch_loss)},
+                     {"epoch_correct", detail::json_of(at.epoch_correct)},
+                     {"epoch_rows", detail::json_of(at.epoch_rows)}};
   all["values"] = Json::object();
-  for (const auto& [name, value] : manifest.values) std::visit([&, &name = name](const auto& each) { all["values"][name] = each; }, value);
+  for (const auto& [name, value] : manifest.values) {
+    if (const auto* number = std::get_if<double>(&value))
+      all["values"][name] = detail::json_of(*number);
+    else
+      std::visit([&, &name = name](const auto& each) { all["values"][name] = each; }, value);
+  }
   for (const char* name : {"tensors", "files", "pieces"}) all[name] = Json::array();
   for (const StoredTensor& each : manifest.tensors)
     all["tensors"].push_back({{"name", each.name},

@@ -16,6 +16,7 @@
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/shown.hpp>
 
@@ -28,6 +29,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view format_name = "pdp checkpoint";
 constexpr std::string_view hash_key = R"("hash":")";
+
+/// Returns a number as JSON, which has no numbers that are not finite: {"number": "inf"}.
+inline Json json_of(double number) {
+  if (is_finite(number)) return number;
+  return {{"number", is_nan(number) ? "nan" : number > 0 ? "inf" : "-inf"}};
+}
 
 /// Reads the members of a manifest. All errors are FileErrors that name the file.
 class ManifestReader {
@@ -86,7 +93,6 @@ class ManifestReader {
     const Json& found = at(object, key);
     const bool fits = std::is_same_v<T, bool>          ? found.is_boolean()
                       : std::is_same_v<T, std::string> ? found.is_string()
-                      : std::is_same_v<T, double>      ? found.is_number()
                       : std::is_unsigned_v<T>          ? found.is_number_unsigned()
                                                        : found.is_number_integer() &&
                                                     (!found.is_number_unsigned() || found.get<std::uint64_t>() <= std::uint64_t{1} << 62);
@@ -102,25 +108,25 @@ class ManifestReader {
   }
 
   void read_position(const Json& from, Position& position) const {
-    position = {count(from, "step"),
-                count(from, "epoch"),
-                count(from, "batch"),
-                member<std::uint64_t>(from, "seed"),
-                count(from, "global_batch"),
-                count(from, "samples"),
-                member<bool>(from, "shuffle"),
-                count(from, "skipped"),
-                member<double>(from, "loss_scale"),
-                count(from, "finite"),
-                member<double>(from, "epoch_loss"),
-                member<double>(from, "epoch_correct"),
-                member<double>(from, "epoch_rows")};
+    position = {count(from, "step"),         count(from, "epoch"),   count(from, "batch"),          member<std::uint64_t>(from, "seed"),
+                count(from, "global_batch"), count(from, "samples"), member<bool>(from, "shuffle"), count(from, "skipped"),
+                real(from, "loss_scale"),    count(from, "finite"),  real(from, "epoch_loss"),      real(from, "epoch_correct"),
+                real(from, "epoch_rows")};
   }
   [[nodiscard]] Value value_of(const Json& value) const {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number_integer()) return value.get<std::int64_t>();
-    if (!value.is_number()) fail("one of its values is neither a number nor a text");
-    return value.get<double>();
+    return real_of(value);
+  }
+  [[nodiscard]] double real(const Json& object, const char* key) const { return real_of(at(object, key)); }
+  [[nodiscard]] double real_of(const Json& value) const {
+    if (value.is_number()) return value.get<double>();
+    const auto words = value.is_object() ? member<std::string>(value, "number") : std::string{};
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (words == "inf") return infinity;
+    if (words == "-inf") return -infinity;
+    if (words != "nan") fail("one of its values is neither a number nor a text");
+    return std::numeric_limits<double>::quiet_NaN();
   }
   [[nodiscard]] StoredTensor tensor(const Json& from) const {
     StoredTensor made{member<std::string>(from, "name"),
