@@ -480,8 +480,10 @@ set(pdp_headers
     pdp/train/source/print_epoch.hpp
     pdp/train/source/progress.hpp
     pdp/train/source/saver.hpp
+    pdp/train/source/stop_requests.hpp
     pdp/train/source/timeline.hpp
     pdp/train/step_timeline.hpp
+    pdp/train/stop_requests.hpp
     pdp/train/task.hpp
     pdp/train/timeline.hpp
     pdp/train/trainer.hpp
@@ -537,7 +539,9 @@ set(pdp_tcp_headers
     pdp/rpc/run.hpp)
 
 set(pdp_safetensors_headers
+    pdp/checkpoint/interchange.hpp
     pdp/checkpoint/safetensors.hpp
+    pdp/checkpoint/source/interchange.hpp
     pdp/checkpoint/source/safetensors.hpp
     pdp/data/safetensors.hpp
     pdp/data/safetensors_classification.hpp

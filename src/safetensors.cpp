@@ -3,5 +3,6 @@
 #define PDP_SEPARATE_COMPILATION
 #endif
 
+#include <pdp/checkpoint/source/interchange.hpp>
 #include <pdp/checkpoint/source/safetensors.hpp>
 #include <pdp/data/source/safetensors_classification.hpp>

@@ -1,11 +1,15 @@
 #include <signal.h>
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include <pdp/checkpoint/folder.hpp>
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/core/error.hpp>
 
 #include "catch.hpp"
 #include "examples/run.hpp"
@@ -68,4 +72,58 @@ TEST_CASE("--stop-after needs a time", "[examples][stop]") {
   const Ended ended = examples_test::run("mnist_ddp", {"--stop-after", "soon"});
   CHECK(ended.code == 2);
   CHECK_THAT(ended.err, Contains("--stop-after must be a time such as 90 (seconds), 30:00, 23:50:00 or 6-12:00:00; found 'soon'"));
+}
+
+TEST_CASE("pdp-checkpoint inspects, verifies, exports and imports a checkpoint", "[examples][checkpoint]") {
+  const auto tool = [](const std::vector<std::string>& arguments) {
+    launch_test::Job job{arguments, {}, PDP_TEST_TOOLS "/pdp-checkpoint"};
+    const int code = job.end();
+    return Ended{code, job.out(), job.err()};
+  };
+  const Folder folder;
+  REQUIRE(examples_test::run("mnist_zero", {"--ranks", "2", "--epochs", "1", "--seed", "3", "--checkpoint", folder / "run"}).code == 0);
+  const std::string path = folder / "run/step-000036";
+
+  const Ended inspected = tool({"inspect", folder / "run"});
+  CHECK(inspected.code == 0);
+  CHECK_THAT(inspected.out,
+             StartsWith("checkpoint " + path + "\nstep 36, epoch 1, batch 0, seed 3, global batch 256\n2 files of 2 ranks, ") &&
+                 Contains("\ntensor 0.weight F32 [64, 784]\n") && Contains("\ntensor exp_avg_sq of 6.bias F32 [10]\n"));
+  const Ended intact = tool({"verify", path});
+  CHECK(intact.code == 0);
+  CHECK_THAT(intact.out, Contains(" pieces are intact"));
+
+  CHECK(tool({"export", folder / "run", folder / "all.safetensors"}).code == 0);
+  const auto tensors = pdp::checkpoint::load(folder / "all.safetensors");
+  CHECK(tensors.size() == 3 * 8);
+  const Ended imported = tool({"import", folder / "all.safetensors", folder / "other"});
+  CHECK(imported.code == 0);
+  CHECK(imported.out == (folder / "other/step-000036") + "\n");
+  CHECK(tool({"export", folder / "other", folder / "again.safetensors"}).code == 0);
+  const auto again = pdp::checkpoint::load(folder / "again.safetensors");
+  REQUIRE(again.size() == tensors.size());
+  for (std::size_t t = 0; t < again.size(); ++t) {
+    CHECK(again[t].name == tensors[t].name);
+    CHECK(again[t].shape == tensors[t].shape);
+    CHECK(again[t].values == tensors[t].values);
+  }
+  // The imported one begins an epoch, and the state is that after 36 steps.
+  const Ended more = examples_test::run("mnist_ddp", {"--ranks", "2", "--epochs", "1", "--seed", "3", "--checkpoint", folder / "other"});
+  CHECK(more.code == 0);
+  CHECK(pdp::checkpoint::checkpoints_in(folder / "other").back().step == 72);
+
+  std::string bytes = launch_test::contents(path + "/rank-00001.safetensors");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream{path + "/rank-00001.safetensors", std::ios::binary} << bytes;
+  const Ended damaged = tool({"verify", path});
+  CHECK(damaged.code == 1);
+  CHECK_THAT(damaged.out, StartsWith(path + "/rank-00001.safetensors: ") && Contains("is damaged between the bytes "));
+  const Ended refused = tool({"export", path, folder / "bad.safetensors"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.err, StartsWith("pdp-checkpoint: " + path + "/rank-00001.safetensors: "));
+  CHECK(!std::filesystem::exists(folder / "bad.safetensors"));
+
+  CHECK(tool({"inspect", folder / "nothing"}).code == 1);
+  CHECK(tool({"guess", path}).code == 2);
+  CHECK(tool({"--help"}).code == 0);
 }

@@ -26,6 +26,8 @@ struct StoredTensor {
   bool transposed = false;  // PyTorch's tensor has `cols` rows and `rows` columns
 
   [[nodiscard]] std::size_t bytes_of_element() const { return type == "F64" ? 8 : 4; }
+  /// Returns the shape of PyTorch's tensor.
+  [[nodiscard]] std::vector<Index> shape() const;
   /// Returns the name of the parameter, and of the state if it is one: "exp_avg of 0.weight".
   [[nodiscard]] std::string words() const;
   friend bool operator==(const StoredTensor&, const StoredTensor&) = default;

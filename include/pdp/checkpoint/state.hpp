@@ -25,15 +25,17 @@ namespace pdp::checkpoint {
 /// A place in a rank's memory for some elements of a tensor of a checkpoint.
 struct Destination {
   std::size_t tensor = 0;                       // number in the manifest
+  bool transposed = false;                      // PyTorch's tensor is the transpose of the one in memory
   std::vector<std::pair<Block, Index>> blocks;  // and the number of the first element of each in the place
   std::function<std::span<std::byte>()> begin;  // returns memory for the elements, in the checkpoint's element type
   std::function<void()> end;                    // called when the memory is filled; may be empty
 };
 
-/// Throws FileError unless the tensors of a checkpoint are exactly those that are expected. `source` names it in messages.
+/// Throws FileError unless the tensors of a checkpoint are those that are expected, or their transposes. `source` names it in messages.
 void check_tensors(const std::vector<StoredTensor>& found, const std::vector<StoredTensor>& expected, std::string_view source);
 
-/// Fills all destinations. Reads each piece once, and only those of which an element is needed. Throws FileError.
+/// Fills all destinations. Reads each piece once, and only those of which an element is needed. The checkpoint may hold a tensor or its
+/// transpose. Throws FileError.
 void fill(const PieceReader& from, const std::vector<Destination>& destinations);
 
 /// Returns the number of a tensor in a list. It must be there.
@@ -101,6 +103,7 @@ void read_state(Engine& engine, const PieceReader& from) {
   const auto add = [&]<class E>(const nn::Parameter& parameter, Index first, std::string_view state, std::span<E> values) {
     Destination& to = destinations.emplace_back();
     to.tensor = number_of(tensors, parameter.full_name(), state);
+    to.transposed = parameter.transposed;
     for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) { to.blocks.emplace_back(block, at); });
     if constexpr (std::same_as<E, Stored> && std::remove_cvref_t<decltype(device)>::uses_host_memory) {
       to.begin = [values] { return std::as_writable_bytes(values); };

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <pdp/checkpoint/block.hpp>
 #include <pdp/checkpoint/hash.hpp>
@@ -25,6 +26,11 @@
 namespace pdp::checkpoint {
 
 PDP_INLINE std::string StoredTensor::words() const { return state.empty() ? name : text(state, " of ", name); }
+
+PDP_INLINE std::vector<Index> StoredTensor::shape() const {
+  if (is_vector) return {rows};
+  return transposed ? std::vector<Index>{cols, rows} : std::vector<Index>{rows, cols};
+}
 
 PDP_INLINE StoredTensor stored_tensor(const nn::Parameter& parameter, std::string_view state, std::string_view type) {
   const Block whole = whole_of(parameter);

@@ -14,6 +14,7 @@
 
 #include <pdp/checkpoint/block.hpp>
 #include <pdp/checkpoint/manifest.hpp>
+#include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/pieces.hpp>
 #include <pdp/checkpoint/state.hpp>
 #include <pdp/core/cast.hpp>
@@ -24,12 +25,6 @@
 namespace pdp::checkpoint {
 
 namespace detail {
-
-/// Returns the shape of a tensor as PyTorch would print it.
-PDP_INLINE std::string shape_of(const StoredTensor& tensor) {
-  if (tensor.is_vector) return text('[', tensor.rows, ']');
-  return tensor.transposed ? text('[', tensor.cols, ", ", tensor.rows, ']') : text('[', tensor.rows, ", ", tensor.cols, ']');
-}
 
 /// Copies the common elements of a piece and of a block. Both lie row by row: the piece at `from`, the block at `to`.
 PDP_INLINE void copy_common(const Block& piece, std::span<const std::byte> from, const Block& block, std::span<std::byte> to,
@@ -43,6 +38,19 @@ PDP_INLINE void copy_common(const Block& piece, std::span<const std::byte> from,
   }
   for (Index row = both.row; row < both.row + both.rows; ++row)
     std::memcpy(to.data() + place(block, row), from.data() + place(piece, row), as_size(both.cols) * bytes_of_element);
+}
+
+/// Returns the place of a block in the transpose.
+constexpr Block transpose_of(const Block& block) { return {block.col, block.row, block.cols, block.rows}; }
+
+/// Does the same if the block is of the transpose of the piece's tensor.
+PDP_INLINE void copy_transposed(const Block& piece, std::span<const std::byte> from, const Block& block, std::span<std::byte> to,
+                                std::size_t bytes_of_element) {
+  const Block both = common(piece, transpose_of(block));  // in the piece's tensor
+  for (Index row = both.row; row < both.row + both.rows; ++row)
+    for (Index col = both.col; col < both.col + both.cols; ++col)
+      std::memcpy(to.data() + as_size((col - block.row) * block.cols + row - block.col) * bytes_of_element,
+                  from.data() + as_size((row - piece.row) * piece.cols + col - piece.col) * bytes_of_element, bytes_of_element);
 }
 
 }  // namespace detail
@@ -62,29 +70,37 @@ PDP_INLINE void check_tensors(const std::vector<StoredTensor>& found, const std:
     if (number == found.size()) refuse("it has no ", each.words(), ", which this training has");
     const StoredTensor& other = found[number];
     if (other.type != each.type) refuse(each.words(), " has elements of type ", other.type, " there, but ", each.type, " here");
-    if (other != each) refuse(each.words(), " has the shape ", detail::shape_of(other), " there, but ", detail::shape_of(each), " here");
+    if (other.shape() != each.shape())
+      refuse(each.words(), " has the shape ", shape_text(other.shape()), " there, but ", shape_text(each.shape()), " here");
   }
   for (const StoredTensor& each : found)
     if (number_of(expected, each.name, each.state) == expected.size())
-      refuse("it has ", each.words(), " of shape ", detail::shape_of(each), ", which this training does not have");
+      refuse("it has ", each.words(), " of shape ", shape_text(each.shape()), ", which this training does not have");
 }
 
 PDP_INLINE void fill(const PieceReader& from, const std::vector<Destination>& destinations) {
   std::map<std::size_t, std::vector<const Destination*>> by_tensor;
   for (const Destination& each : destinations) by_tensor[each.tensor].push_back(&each);
   for (const auto& [tensor, all] : by_tensor) {
-    const std::size_t bytes_of_element = from.manifest().tensors[tensor].bytes_of_element();
+    const StoredTensor& stored = from.manifest().tensors[tensor];
+    struct Part {
+      Block block;
+      std::span<std::byte> memory;
+      bool is_transposed;  // relative to the checkpoint
+    };
     std::vector<Block> wanted;
-    std::vector<std::pair<Block, std::span<std::byte>>> places;
+    std::vector<Part> parts;
     for (const Destination* each : all) {
       const std::span<std::byte> memory = each->begin();
+      const bool is_transposed = !stored.is_vector && stored.transposed != each->transposed;
       for (const auto& [block, at] : each->blocks) {
-        wanted.push_back(block);
-        places.emplace_back(block, memory.subspan(as_size(at) * bytes_of_element));
+        wanted.push_back(is_transposed ? detail::transpose_of(block) : block);
+        parts.push_back({block, memory.subspan(as_size(at) * stored.bytes_of_element()), is_transposed});
       }
     }
     from.read(tensor, wanted, [&](const Block& piece, std::span<const std::byte> bytes) {
-      for (const auto& [block, memory] : places) detail::copy_common(piece, bytes, block, memory, bytes_of_element);
+      for (const auto& [block, memory, is_transposed] : parts)
+        (is_transposed ? detail::copy_transposed : detail::copy_common)(piece, bytes, block, memory, stored.bytes_of_element());
     });
     for (const Destination* each : all)
       if (each->end) each->end();
