@@ -11,10 +11,12 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <variant>
 
 #include <pdp/checkpoint/folder.hpp>
 #include <pdp/checkpoint/interchange.hpp>
 #include <pdp/checkpoint/manifest.hpp>
+#include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/pieces.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/standard_streams.hpp>

@@ -17,6 +17,7 @@
 #include <pdp/checkpoint/folder.hpp>
 #include <pdp/checkpoint/interchange.hpp>
 #include <pdp/checkpoint/manifest.hpp>
+#include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/pieces.hpp>
 #include <pdp/checkpoint/save.hpp>
 #include <pdp/checkpoint/state.hpp>
