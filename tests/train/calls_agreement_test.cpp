@@ -47,7 +47,7 @@ constexpr const char* give_same = "; give all ranks the same value";
 Samples samples(std::size_t count, Shape shape = Shape{6}) {
   return {shape, pdp::testing::normal(count * 6, 11), std::vector<std::int32_t>(count, 1)};
 }
-constexpr pdp::FitOptions quiet{.epochs = 1, .progress = false};
+const pdp::FitOptions quiet{.epochs = 1, .progress = false};
 
 using Trainer = pdp::Trainer<comm::Any, AnyStrategy, std::remove_const_t<decltype(task)>>;
 using Calls = std::function<void(Trainer&, bool)>;
