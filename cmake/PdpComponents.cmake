@@ -126,16 +126,16 @@ function(pdp_compile component source_dir out)
     if(component STREQUAL "core")  # cannot link pdp::pdp, which links it
       target_include_directories(${library} PRIVATE "$<TARGET_PROPERTY:pdp::pdp,INTERFACE_INCLUDE_DIRECTORIES>")
       target_compile_features(${library} PRIVATE cxx_std_20)
-      # Checkpoints need these headers. Without them, saving and loading one is an error that says so.
-      find_package(nlohmann_json 3.10 QUIET)
+      # Checkpoints need these headers. Without them, saving and loading one is an error that says so. The packages are not loaded, as the
+      # project around pdp does not need them.
+      find_path(PDP_JSON_INCLUDE_DIR nlohmann/json.hpp)
       find_path(PDP_XXHASH_INCLUDE_DIR xxhash.h)
-      mark_as_advanced(PDP_XXHASH_INCLUDE_DIR)
-      if(TARGET nlohmann_json::nlohmann_json)
-        target_link_libraries(${library} PRIVATE nlohmann_json::nlohmann_json)
-      endif()
-      if(PDP_XXHASH_INCLUDE_DIR)
-        target_include_directories(${library} SYSTEM PRIVATE "${PDP_XXHASH_INCLUDE_DIR}")
-      endif()
+      mark_as_advanced(PDP_JSON_INCLUDE_DIR PDP_XXHASH_INCLUDE_DIR)
+      foreach(folder IN ITEMS "${PDP_JSON_INCLUDE_DIR}" "${PDP_XXHASH_INCLUDE_DIR}")
+        if(folder)
+          target_include_directories(${library} SYSTEM PRIVATE "${folder}")
+        endif()
+      endforeach()
     endif()
     # Shared libraries may link it, too.
     set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -19,12 +19,19 @@ using examples_test::Folder;
 
 namespace {
 
-/// Starts a program that trains for long, and sends a signal to its launcher when it has saved a checkpoint.
+/// Returns the step of the newest checkpoint; -1 if there is none.
+std::int64_t newest(const std::string& folder) {
+  const auto all = pdp::checkpoint::checkpoints_in(folder);
+  return all.empty() ? -1 : all.back().step;
+}
+
+/// Starts a program that trains for long, and sends a signal to its launcher when it has saved a new checkpoint.
 Ended stopped_by(int signal, const std::string& folder, const std::string& program, std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--checkpoint", folder + "run", "--checkpoint-every", "1"});
+  const std::int64_t before = newest(folder);
+  arguments.insert(arguments.end(), {"--checkpoint", folder, "--checkpoint-every", "1"});
   launch_test::Job job{arguments, {}, PDP_TEST_EXAMPLES "/" + program};
   for (const auto until = launch_test::Clock::now() + launch_test::Job::patience;
-       pdp::checkpoint::checkpoints_in(folder + "run").empty() && launch_test::Clock::now() < until;)
+       newest(folder) == before && launch_test::Clock::now() < until;)
     job.read();
   job.signal(signal);
   const int code = job.end();
@@ -40,14 +47,14 @@ TEST_CASE("A program that is stopped by a signal to its launcher ends with 75, a
   const std::string program = GENERATE("mnist_ddp", "toy_mlp");
   const std::vector<std::string> arguments = program == "toy_mlp" ? std::vector<std::string>{"--strategy", "zero", "--niters", "100000000"}
                                                                   : std::vector<std::string>{"--ranks", "2", "--epochs", "100000"};
-  const Ended ended = stopped_by(signal, folder / "", program, arguments);
+  const Ended ended = stopped_by(signal, folder / "run", program, arguments);
   CAPTURE(program, ended.err);
   CHECK(ended.code == 75);
   CHECK_THAT(ended.err, StartsWith("stopped on request after step ") && Contains("start the program again to continue"));
-  const auto before = pdp::checkpoint::checkpoints_in(folder / "run").back().step;
-  const Ended again = stopped_by(signal, folder / "", program, arguments);
+  const std::int64_t before = newest(folder / "run");
+  const Ended again = stopped_by(signal, folder / "run", program, arguments);
   CHECK(again.code == 75);
-  CHECK(pdp::checkpoint::checkpoints_in(folder / "run").back().step > before);
+  CHECK(newest(folder / "run") > before);
 }
 
 TEST_CASE("A program stops when the time of --stop-after or PDP_STOP_AFTER is over, and then continues", "[examples][stop]") {
@@ -58,14 +65,14 @@ TEST_CASE("A program stops when the time of --stop-after or PDP_STOP_AFTER is ov
   std::vector<launch_test::Variable> variables;
   if (by_variable) variables.emplace_back("PDP_STOP_AFTER", "00:01");
   CHECK(examples_test::run("mnist_ddp", arguments, variables).code == 75);
-  const auto steps = pdp::checkpoint::checkpoints_in(folder / "run").back().step;
+  const auto steps = newest(folder / "run");
   constexpr std::int64_t of_epoch = 36;  // 9,000 samples in batches of 256
   const std::int64_t epochs = steps / of_epoch + 1;
   const Ended ended =
       examples_test::run("mnist_ddp", {"--ranks", "2", "--seed", "3", "--checkpoint", folder / "run", "--epochs", std::to_string(epochs)});
   CHECK(ended.code == 0);
   CHECK_THAT(ended.out, StartsWith(pdp::text("### Epoch ", epochs - 1, " ||")));
-  CHECK(pdp::checkpoint::checkpoints_in(folder / "run").back().step == epochs * of_epoch);
+  CHECK(newest(folder / "run") == epochs * of_epoch);
 }
 
 TEST_CASE("--stop-after needs a time", "[examples][stop]") {
@@ -110,7 +117,7 @@ TEST_CASE("pdp-checkpoint inspects, verifies, exports and imports a checkpoint",
   // The imported one begins an epoch, and the state is that after 36 steps.
   const Ended more = examples_test::run("mnist_ddp", {"--ranks", "2", "--epochs", "1", "--seed", "3", "--checkpoint", folder / "other"});
   CHECK(more.code == 0);
-  CHECK(pdp::checkpoint::checkpoints_in(folder / "other").back().step == 72);
+  CHECK(newest(folder / "other") == 72);
 
   std::string bytes = launch_test::contents(path + "/rank-00001.safetensors");
   bytes.back() = static_cast<char>(bytes.back() ^ 1);

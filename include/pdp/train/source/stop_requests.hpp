@@ -29,7 +29,7 @@ namespace detail {
 /// The handlers of the process. There is one state for each process, because signals concern the process. It is static because a handler
 /// has no other way to reach it.
 struct StopHandlers {
-  static constexpr std::array signals{SIGTERM, SIGUSR1};
+  static constexpr std::array watched{SIGTERM, SIGUSR1};
 
   static inline std::mutex mutex;
   static inline int users = 0;
@@ -38,7 +38,7 @@ struct StopHandlers {
 
   static void handle(int signal, siginfo_t* info, void* context) {
     arrived.store(true, std::memory_order_relaxed);
-    const struct sigaction& previous = before[signal == signals[0] ? 0 : 1];
+    const struct sigaction& previous = before[signal == watched[0] ? 0 : 1];
     if ((previous.sa_flags & SA_SIGINFO) != 0)
       previous.sa_sigaction(signal, info, context);
     else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
@@ -51,13 +51,13 @@ struct StopHandlers {
     struct sigaction action {};
     action.sa_sigaction = &handle;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
-    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before[i]);
+    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &before[i]);
     launch::Report::announce_stop([](const char* name) { return std::getenv(name); });
   }
   static void remove() {
     const std::scoped_lock lock{mutex};
     if (--users > 0) return;
-    for (std::size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before[i], nullptr);
+    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &before[i], nullptr);
   }
 };
 
