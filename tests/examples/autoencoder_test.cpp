@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <random>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,14 +24,6 @@ namespace {
 Ended run_with(const std::string& program, std::vector<std::string> arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return examples_test::run(program, arguments);
-}
-
-/// Returns the process of a rank.
-pid_t process_of(const launch_test::Job& job, int rank) {
-  const std::string variable = pdp::text('\0', "RANK=", rank, '\0');
-  for (const pid_t process : job.processes())
-    if (launch_test::contents(pdp::text("/proc/", process, "/environ")).find(variable) != std::string::npos) return process;
-  throw std::runtime_error{pdp::text("rank ", rank, " does not run: ", job.err())};
 }
 
 }  // namespace
@@ -90,7 +81,7 @@ TEST_CASE("Either worker of autoencoder_rpc can be killed at any time", "[.][lon
     launch_test::Job job{arguments, {}, PDP_TEST_EXAMPLES "/autoencoder_rpc"};
     while (job.out().find("Batch 20") == std::string::npos && job.err().empty()) job.read();
     const int victim = 1 + kill % 2;
-    const pid_t process = process_of(job, victim);
+    const pid_t process = examples_test::process_of(job, victim).value();
     std::this_thread::sleep_for(std::chrono::microseconds{random() % 100'000});
     const auto killed = launch_test::Clock::now();
     ::kill(process, SIGKILL);

@@ -1,9 +1,12 @@
 #include <signal.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -79,6 +82,41 @@ TEST_CASE("--stop-after needs a time", "[examples][stop]") {
   const Ended ended = examples_test::run("mnist_ddp", {"--stop-after", "soon"});
   CHECK(ended.code == 2);
   CHECK_THAT(ended.err, Contains("--stop-after must be a time such as 90 (seconds), 30:00, 23:50:00 or 6-12:00:00; found 'soon'"));
+}
+
+TEST_CASE("A training whose ranks are killed at random moments ends with the parameters of one that was not", "[.][long][examples]") {
+  using namespace std::chrono_literals;
+  const std::vector<std::string> way = GENERATE(values<std::vector<std::string>>(
+      {{"mnist_ddp", "--ranks", "2"}, {"mnist_zero", "--ranks", "3", "--stage", "3"}, {"mnist_pipeline", "--ranks", "2"}}));
+  const Folder folder;
+  std::vector<std::string> arguments{way.begin() + 1, way.end()};
+  arguments.insert(arguments.end(), {"--epochs", "8", "--seed", "5"});
+  auto reference = arguments;
+  reference.insert(reference.end(), {"--save", folder / "expected"});
+  REQUIRE(examples_test::run(way.front(), reference).code == 0);
+  arguments.insert(arguments.end(), {"--save", folder / "found", "--checkpoint", folder / "run", "--checkpoint-every", "7"});
+  std::mt19937 random{1};
+  int kills = 0, completed = 0;
+  while (kills < 67 || completed == 0) {
+    launch_test::Job job{arguments, {}, PDP_TEST_EXAMPLES "/" + way.front()};
+    const auto at = launch_test::Clock::now() + std::chrono::milliseconds{300 + random() % 900};
+    while (launch_test::Clock::now() < at) job.read();
+    const auto victim = kills < 67 ? examples_test::process_of(job, static_cast<int>(random() % 2)) : std::nullopt;
+    if (victim) {
+      ::kill(*victim, SIGKILL);
+      ++kills;
+    }
+    const int code = job.end();
+    CAPTURE(way.front(), kills, completed, job.err());
+    if (code != 0) {
+      CHECK_THAT(job.err(), Contains("SIGKILL"));
+      continue;
+    }
+    ++completed;
+    CHECK(launch_test::contents(folder / "found") == launch_test::contents(folder / "expected"));
+    std::filesystem::remove_all(folder / "run");
+  }
+  CHECK(kills >= 67);
 }
 
 TEST_CASE("pdp-checkpoint inspects, verifies, exports and imports a checkpoint", "[examples][checkpoint]") {

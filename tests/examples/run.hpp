@@ -1,13 +1,18 @@
 // Shared by the tests of the examples: running a program to its end, and a temporary folder.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <pdp/core/error.hpp>
 
 #include "launch/job.hpp"
 
@@ -23,6 +28,14 @@ inline Ended run(const std::string& program, std::vector<std::string> arguments,
   launch_test::Job job{std::move(arguments), variables, PDP_TEST_EXAMPLES "/" + program};
   const int code = job.end();
   return {code, job.out(), job.err()};
+}
+
+/// Returns the process of a rank, if it runs.
+inline std::optional<pid_t> process_of(const launch_test::Job& job, int rank) {
+  const std::string variable = pdp::text('\0', "RANK=", rank, '\0');
+  for (const pid_t process : job.processes())
+    if (launch_test::contents(pdp::text("/proc/", process, "/environ")).find(variable) != std::string::npos) return process;
+  return std::nullopt;
 }
 
 inline std::string last_line(const std::string& text) {
