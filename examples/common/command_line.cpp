@@ -45,6 +45,8 @@ void CommandLine::choice(const std::string& name, std::string& variable, const s
 void CommandLine::ranks(pdp::launch::Options& options, const std::string& unless_said) {
   number("--ranks,--world-size", options.ranks, 1, pdp::launch::most_local_ranks, "start this many local processes" + unless_said);
   number("--threads", options.threads, 1, pdp::launch::most_local_ranks, "run this many ranks as threads of one process");
+  number("--restarts", options.restarts, 0, pdp::launch::Options::most_restarts,
+         "start the local processes again this many times after one has failed (with --checkpoint they continue)");
   words("--comm", options.comm,
         "communicator of processes: hierarchical (the default), tcp, shm (shared memory of one machine), gloo or mpi; with --device cuda, "
         "nccl (also for threads)",

@@ -78,6 +78,36 @@ TEST_CASE("A program stops when the time of --stop-after or PDP_STOP_AFTER is ov
   CHECK(newest(folder / "run") == epochs * of_epoch);
 }
 
+TEST_CASE("A program with --restarts continues from its newest checkpoint after a rank was killed", "[examples][stop]") {
+  const Folder folder;
+  launch_test::Job job{
+      {"--ranks", "2", "--epochs", "1000000", "--restarts", "2", "--checkpoint", folder / "run", "--checkpoint-every", "1"},
+      {},
+      PDP_TEST_EXAMPLES "/mnist_ddp"};
+  const auto wait_for_step_above = [&](std::int64_t step) {
+    for (const auto until = launch_test::Clock::now() + launch_test::Job::patience;
+         newest(folder / "run") <= step && launch_test::Clock::now() < until;)
+      job.read();
+  };
+  for (int kill = 1; kill <= 2; ++kill) {
+    wait_for_step_above(newest(folder / "run"));
+    const auto victim = examples_test::process_of(job, kill % 2);
+    REQUIRE(victim.has_value());
+    const std::int64_t before = newest(folder / "run");
+    ::kill(*victim, SIGKILL);
+    const std::string words = pdp::text("the ranks start again (restart ", kill, " of 2)\n");
+    for (const auto until = launch_test::Clock::now() + launch_test::Job::patience;
+         job.err().find(words) == std::string::npos && launch_test::Clock::now() < until;)
+      job.read();
+    wait_for_step_above(before + 5);
+  }
+  CHECK_THAT(job.err(), Contains("killed by signal 9 (SIGKILL)"));
+  const auto victim = examples_test::process_of(job, 0);
+  REQUIRE(victim.has_value());
+  ::kill(*victim, SIGKILL);
+  CHECK(job.end() == 1);  // there are no more restarts
+}
+
 TEST_CASE("--stop-after needs a time", "[examples][stop]") {
   const Ended ended = examples_test::run("mnist_ddp", {"--stop-after", "soon"});
   CHECK(ended.code == 2);

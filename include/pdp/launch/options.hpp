@@ -18,7 +18,10 @@ struct Options {
   std::optional<int> processes_per_node{};  // processes on each machine; default: 1 if there are several machines
   std::string address{};                    // of machine 0, if there are several machines
   int port = 0;                             // a free port at that address
+  int restarts = 0;                         // how often to start the ranks again after one has failed; for `ranks` on one machine
   std::string rendezvous{};                 // RendezvousUrl of the ranks; empty: PDP_RENDEZVOUS, if it is set
+
+  static constexpr int most_restarts = 1000;
 
   /// Returns the number of processes of the whole job; nothing if its ranks are not to be processes.
   [[nodiscard]] std::optional<int> processes() const {
@@ -35,8 +38,8 @@ struct Options {
   /// Throws UsageError if the options contradict each other or a value is out of range.
   void check() const;
 
-  /// Reads --ranks N, --threads N, --comm NAME and --rendezvous URL from a command line, up to an argument --. Accepts --ranks=N, too, and
-  /// ignores other arguments. Throws UsageError if a value is missing or invalid.
+  /// Reads --ranks N, --threads N, --restarts N, --comm NAME and --rendezvous URL from a command line, up to an argument --. Accepts
+  /// --ranks=N, too, and ignores other arguments. Throws UsageError if a value is missing or invalid.
   static Options from(int argc, const char* const* argv);
   /// Reads the command line into these options. If it throws, the options that it has read keep their values.
   void read(int argc, const char* const* argv);

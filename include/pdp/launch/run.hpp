@@ -221,9 +221,10 @@ template <class... Comms>
 /// - else starts the ranks as processes or threads, if the options ask for them;
 /// - else is the only rank, in a world of one.
 ///
-/// When a rank fails, the job ends: every process is gone within two seconds, and the first error is printed with its rank. The exit code
-/// is 2 for a wrong command line or environment, 1 for other errors, 130 for SIGINT, 143 for SIGTERM, else the result of `function`, or 0
-/// if it has none. It is an error if standard output cannot be written. Closed standard streams are replaced by /dev/null.
+/// When a rank fails, the job ends, or starts again as options.restarts permits: every process is gone within two seconds, and the first
+/// error is printed with its rank. The exit code is 2 for a wrong command line or environment, 1 for other errors, 130 for SIGINT, 143 for
+/// SIGTERM, else the result of `function`, or 0 if it has none. It is an error if standard output cannot be written. Closed standard
+/// streams are replaced by /dev/null.
 ///
 /// `function` is called with a comm::Any& that holds the communicator, so that a generic function is compiled once. A function that accepts
 /// only a Comm& is called with that. comm::Thread connects ranks that are threads. A communicator of devices, such as comm::Nccl or

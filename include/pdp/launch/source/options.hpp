@@ -29,6 +29,11 @@ PDP_INLINE void Options::check() const {
   check_count("the number of threads (--threads)", threads, most_local_ranks);
   check_count("the number of processes on each machine", processes_per_node, most_local_ranks);
   check_count("the number of machines", nodes, most_ranks);
+  if (restarts < 0 || restarts > most_restarts)
+    throw UsageError{text("the number of restarts (--restarts) must be from 0 to ", most_restarts, "; found ", restarts)};
+  if (restarts > 0 && (threads || nodes > 1))
+    throw UsageError{text("--restarts ", restarts, " starts processes of one machine again, and cannot be combined with ",
+                          threads ? "threads" : "several machines; there the cluster's launcher restarts the ranks")};
   if (ranks && threads)
     throw UsageError{text("--ranks ", *ranks, " and --threads ", *threads, " exclude each other: ranks are processes or threads")};
   if (ranks && (nodes > 1 || processes_per_node))
@@ -79,6 +84,8 @@ PDP_INLINE void Options::read(int argc, const char* const* argv) {
       ranks = parse_number("--ranks", *number, 1, most_local_ranks);
     else if (const auto count = value("--threads", "a number", "4"))
       threads = parse_number("--threads", *count, 1, most_local_ranks);
+    else if (const auto again = value("--restarts", "a number", "3"))
+      restarts = parse_number("--restarts", *again, 0, most_restarts);
     else if (const auto name = value("--comm", "the name of a communicator", "tcp"))
       comm = *name;
     else if (const auto url = value("--rendezvous", "a URL", "tcp://10.0.0.1:29500"))

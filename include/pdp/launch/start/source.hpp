@@ -25,6 +25,7 @@
 #include <pdp/launch/process/cores.hpp>
 #include <pdp/launch/process/local.hpp>
 #include <pdp/launch/process/problem.hpp>
+#include <pdp/launch/process/report.hpp>
 #include <pdp/launch/process/shared_cores.hpp>
 #include <pdp/launch/start/processes.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
@@ -70,10 +71,8 @@ inline JobPlace place_of_launcher(const Options& options) {
   return place;
 }
 
-}  // namespace detail
-
-PDP_INLINE int run_processes(const Options& options) {
-  comm::raise_descriptor_limit();  // the ranks inherit it
+/// Starts the ranks of one attempt and waits for their end. `restart`: the number of attempts before.
+inline int run_attempt(const Options& options, int restart) {
   // Errors in these variables are reported once, here, and not by every rank.
   const comm::TimePoint deadline = comm::Clock::now() + JobPlace::timeout_from(environment);
   static_cast<void>(JobPlace::heartbeat_from(environment));
@@ -87,7 +86,8 @@ PDP_INLINE int run_processes(const Options& options) {
                    .address = at_place ? meeting.host : options.address,
                    .port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port)};
   if (in_folder) ranks.address.clear();
-  Access access = Access::from(detail::variables_of_launcher(environment), ranks.size);
+  Access access = Access::from(variables_of_launcher(environment), ranks.size);
+  if (restart > 0) access.job.attempt += text('+', restart);
   std::optional<TcpStoreServer> store;
   if (options.nodes == 1) {
     if (!access.secret) access.secret = ranks.secret.emplace(draw_secret_words());
@@ -112,8 +112,7 @@ PDP_INLINE int run_processes(const Options& options) {
     if (!store) {
       // If the store is a folder, the ranks of this machine may wait for that rank, too.
       if (options.nodes > 1 || in_folder)
-        detail::tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder},
-                         access);
+        tell_job(failure, {.rank = rank, .size = size, .master_address = address, .master_port = port, .folder = meeting.folder}, access);
     } else if (missed || !store->has_come(rank)) {
       store->fail(failure);
     }
@@ -122,6 +121,18 @@ PDP_INLINE int run_processes(const Options& options) {
   // Ranks of other machines may not have reached the store yet.
   if (store) store->wait_until_told(here, comm::Clock::now() + time_to_tell);
   return code;
+}
+
+}  // namespace detail
+
+PDP_INLINE int run_processes(const Options& options) {
+  comm::raise_descriptor_limit();  // the ranks inherit it
+  for (int restart = 0;; ++restart) {
+    const int code = detail::run_attempt(options, restart);
+    constexpr int failed = 1;  // not a wrong command line, a request to stop, a signal to the launcher, or a result of the program
+    if (code != failed || restart == options.restarts) return code;
+    Report::print({.message = text("the ranks start again (restart ", restart + 1, " of ", options.restarts, ")")}, -1);
+  }
 }
 
 struct Rendezvous::Ends {
