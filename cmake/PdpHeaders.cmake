@@ -36,16 +36,7 @@ set(pdp_headers
     pdp/comm/clock.hpp
     pdp/comm/communicator.hpp
     pdp/comm/cuda_thread.hpp
-    pdp/comm/cuda_thread/calls.hpp
-    pdp/comm/cuda_thread/group.hpp
-    pdp/comm/cuda_thread/messages.hpp
-    pdp/comm/cuda_thread/parts.hpp
-    pdp/comm/cuda_thread/peers.hpp
-    pdp/comm/cuda_thread/rank.hpp
     pdp/comm/cuda_thread/reductions.hpp
-    pdp/comm/cuda_thread/source.hpp
-    pdp/comm/cuda_thread/waits.hpp
-    pdp/comm/cuda_thread/world.hpp
     pdp/comm/envelope.hpp
     pdp/comm/failure.hpp
     pdp/comm/gloo/quiet.hpp
@@ -98,16 +89,6 @@ set(pdp_headers
     pdp/comm/message/together/meetings.hpp
     pdp/comm/message/together/partner.hpp
     pdp/comm/message/transport.hpp
-    pdp/comm/nccl/collectives.hpp
-    pdp/comm/nccl/group.hpp
-    pdp/comm/nccl/group_failures.hpp
-    pdp/comm/nccl/handle.hpp
-    pdp/comm/nccl/library.hpp
-    pdp/comm/nccl/memory.hpp
-    pdp/comm/nccl/records.hpp
-    pdp/comm/nccl/staging.hpp
-    pdp/comm/nccl/world.hpp
-    pdp/comm/nccl/world_groups.hpp
     pdp/comm/operation.hpp
     pdp/comm/os/blocked_signals.hpp
     pdp/comm/os/descriptor.hpp
@@ -202,13 +183,7 @@ set(pdp_headers
     pdp/cpu/source/tag.hpp
     pdp/cpu/tag.hpp
     pdp/cpu/update.hpp
-    pdp/cuda/detail/devices.hpp
-    pdp/cuda/detail/library.hpp
-    pdp/cuda/detail/pool.hpp
-    pdp/cuda/detail/readings.hpp
     pdp/cuda/detail/reduce.hpp
-    pdp/cuda/detail/side_stream.hpp
-    pdp/cuda/detail/staging.hpp
     pdp/cuda/device.hpp
     pdp/cuda/graph.hpp
     pdp/cuda/handle.hpp
@@ -510,9 +485,6 @@ set(pdp_launch_headers
     pdp/comm/join/handshake/message.hpp
     pdp/comm/join/handshake/server.hpp
     pdp/comm/nccl.hpp
-    pdp/comm/nccl/connect.hpp
-    pdp/comm/nccl/devices.hpp
-    pdp/comm/nccl/source.hpp
     pdp/comm/shm.hpp
     pdp/comm/shm/source.hpp
     pdp/launch/access/voucher.hpp
@@ -570,10 +542,37 @@ set(pdp_gloo_headers
     pdp/comm/gloo/world.hpp)
 
 set(pdp_nccl_headers
-    )
+    pdp/comm/nccl/collectives.hpp
+    pdp/comm/nccl/connect.hpp
+    pdp/comm/nccl/devices.hpp
+    pdp/comm/nccl/group.hpp
+    pdp/comm/nccl/group_failures.hpp
+    pdp/comm/nccl/handle.hpp
+    pdp/comm/nccl/library.hpp
+    pdp/comm/nccl/memory.hpp
+    pdp/comm/nccl/records.hpp
+    pdp/comm/nccl/source.hpp
+    pdp/comm/nccl/staging.hpp
+    pdp/comm/nccl/world.hpp
+    pdp/comm/nccl/world_groups.hpp)
 
 set(pdp_cuda_headers
+    pdp/comm/cuda_thread/calls.hpp
+    pdp/comm/cuda_thread/group.hpp
+    pdp/comm/cuda_thread/messages.hpp
+    pdp/comm/cuda_thread/parts.hpp
+    pdp/comm/cuda_thread/peers.hpp
+    pdp/comm/cuda_thread/rank.hpp
+    pdp/comm/cuda_thread/source.hpp
+    pdp/comm/cuda_thread/waits.hpp
+    pdp/comm/cuda_thread/world.hpp
+    pdp/cuda/detail/devices.hpp
+    pdp/cuda/detail/library.hpp
+    pdp/cuda/detail/pool.hpp
     pdp/cuda/detail/products.hpp
+    pdp/cuda/detail/readings.hpp
+    pdp/cuda/detail/side_stream.hpp
+    pdp/cuda/detail/staging.hpp
     pdp/cuda/detail/state.hpp)
 
 set(pdp_onednn_headers

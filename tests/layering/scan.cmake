@@ -18,10 +18,10 @@ macro(pdp_scan_includes include_dir)
     file(STRINGS "${include_dir}/${header}" lines REGEX "^[ \t]*#[ \t]*(include[ \t]*[<\"]|if __has_include)")
     set(if_there "")
     foreach(line IN LISTS lines)
-      if(line MATCHES "if __has_include\\((<[^>]+>)\\)")
+      if(line MATCHES "if __has_include\\((<nlohmann/[^>]+>)\\)")
         set(if_there "${CMAKE_MATCH_1}")
       elseif(if_there AND line MATCHES "include[ \t]*${if_there}")
-        continue()  # the header is used if it is there, so it is not needed
+        continue()  # JSON is used if it is there, so the component safetensors is not needed
       elseif(line MATCHES "include[ \t]*<(pdp/[^>]+/source\\.hpp)>")
         list(APPEND definitions_${header} "${CMAKE_MATCH_1}")
       elseif(line MATCHES "include[ \t]*<(pdp/[^>]+)>")

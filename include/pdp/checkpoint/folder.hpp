@@ -49,7 +49,7 @@ class FolderLock {
 
  private:
   std::filesystem::path path_;
-  int folder_;
+  int folder_ = -1;
 };
 
 /// A checkpoint that is being written. The destructor removes it unless it was published.

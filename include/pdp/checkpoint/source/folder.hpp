@@ -85,7 +85,7 @@ PDP_INLINE std::filesystem::path find_checkpoint(const std::filesystem::path& pa
   return all.back().path;
 }
 
-PDP_INLINE FolderLock::FolderLock(const std::filesystem::path& folder) : path_{folder}, folder_{-1} {
+PDP_INLINE FolderLock::FolderLock(const std::filesystem::path& folder) : path_{folder} {
   open_standard_streams();  // otherwise the folder might get descriptor 0, 1 or 2
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -109,11 +109,11 @@ PDP_INLINE void FolderLock::sync() const {
 PDP_INLINE NewCheckpoint::NewCheckpoint(const FolderLock& in, std::int64_t step)
     : in_{&in}, folder_{in.path() / text('.', name_of_step(step), ".new")}, name_{in.path() / name_of_step(step)} {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{in.path(), error})
-    if (entry.path().filename().string().starts_with(detail::unfinished_prefix)) {  // the lock says that no other job writes it
-      std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{in.path(), error}) {
+    std::error_code ignored;
+    if (entry.path().filename().string().starts_with(detail::unfinished_prefix))  // the lock says that no other job writes it
       std::filesystem::remove_all(entry.path(), ignored);
-    }
+  }
   if (::mkdir(folder_.c_str(), 0777) != 0) detail::fail_with(folder_, "create the folder of a checkpoint", errno);
 }
 

@@ -64,7 +64,7 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
       std::visit([&, &name = name](const auto& each) { all["values"][name] = each; }, value);
   }
   for (const char* name : {"tensors", "files", "pieces"}) all[name] = Json::array();
-  for (const StoredTensor& each : manifest.tensors)
+  for (const StoredTensor& each : manifest.tensors) {
     all["tensors"].push_back({{"name", each.name},
                               {"state", each.state},
                               {"type", each.type},
@@ -72,9 +72,10 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                               {"cols", each.cols},
                               {"vector", each.is_vector},
                               {"transposed", each.transposed}});
+  }
   for (const StoredFile& each : manifest.files)
     all["files"].push_back({{"name", each.name}, {"bytes", each.bytes}, {"header", each.header}, {"hash", text_of(each.header_hash)}});
-  for (const StoredPiece& each : manifest.pieces)
+  for (const StoredPiece& each : manifest.pieces) {
     all["pieces"].push_back({{"tensor", each.tensor},
                              {"file", each.file},
                              {"row", each.block.row},
@@ -83,6 +84,7 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                              {"cols", each.block.cols},
                              {"begin", each.begin},
                              {"hash", text_of(each.hash)}});
+  }
   all["hash"] = std::string(32, '0');
   try {
     std::string words = all.dump() + "\n";

@@ -184,12 +184,14 @@ class ManifestReader {
     // With the right number of elements, pieces that overlap also leave a gap. They overlap if two neighbours do: sorted by their rows,
     // blocks that share a row follow each other up to the end of the first.
     std::ranges::sort(order, {}, [](const StoredPiece* each) { return std::pair{each->tensor, each->block.row}; });
-    for (std::size_t i = 0; i < order.size(); ++i)
-      for (std::size_t j = i + 1;
-           j < order.size() && order[j]->tensor == order[i]->tensor && order[j]->block.row < order[i]->block.row + order[i]->block.rows;
-           ++j)
+    const auto share_rows = [](const StoredPiece& first, const StoredPiece& other) {
+      return other.tensor == first.tensor && other.block.row < first.block.row + first.block.rows;
+    };
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (std::size_t j = i + 1; j < order.size() && share_rows(*order[i], *order[j]); ++j)
         if (!common(order[i]->block, order[j]->block).is_empty())
           fail(text("two of its pieces of ", manifest.tensors[order[i]->tensor].words(), " overlap"));
+    }
     std::ranges::sort(order, {}, [](const StoredPiece* each) { return std::pair{each->file, each->begin}; });
     std::vector<std::uint64_t> end;
     for (const StoredFile& file : manifest.files) end.push_back(file.header);

@@ -113,7 +113,7 @@ PDP_INLINE PieceReader::PieceReader(std::filesystem::path folder) : folder_{std:
   manifest_ = decode(words, path.string());
   hash_ = hash_of(std::as_bytes(std::span{words}));
   for (const StoredFile& file : manifest_.files) {
-    const data::Input& opened = files_.emplace_back(data::Input{folder_ / file.name});
+    const data::Input& opened = files_.emplace_back(folder_ / file.name);
     if (opened.size() != file.bytes)
       throw FileError{
           text(opened.name(), ": expected a file of ", file.bytes, " bytes, found ", opened.size(), " bytes. Use another checkpoint.")};
@@ -166,11 +166,13 @@ PDP_INLINE void PieceReader::check_headers() const {
 }
 
 PDP_INLINE void PieceReader::verify(const std::function<void(const std::string&)>& found) const {
-  for (std::size_t file = 0; file < files_.size(); ++file) try {
+  for (std::size_t file = 0; file < files_.size(); ++file) {
+    try {
       check_header(file);
     } catch (const FileError& error) {
       found(error.what());
     }
+  }
   for (const StoredPiece& piece : manifest_.pieces) {
     read_piece(piece);
     if (hash_of(bytes_) != piece.hash) found(damage_of(piece));
