@@ -275,7 +275,9 @@ set(pdp_headers
     pdp/launch/process/source/problem.hpp
     pdp/launch/process/source/report.hpp
     pdp/launch/process/source/stack.hpp
+    pdp/launch/process/source/start_time.hpp
     pdp/launch/process/stack.hpp
+    pdp/launch/process/start_time.hpp
     pdp/launch/run.hpp
     pdp/launch/source/options.hpp
     pdp/launch/start/environment.hpp

@@ -25,7 +25,11 @@ namespace {
 
 namespace checkpoint = pdp::checkpoint;
 
-void print(const std::string& line) { std::fwrite(line.data(), 1, line.size(), stdout); }
+/// Prints a line. It may hold control characters from a file.
+void print(const std::string& words) {
+  const std::string line = pdp::printable(words) + '\n';
+  std::fwrite(line.data(), 1, line.size(), stdout);
+}
 
 std::string words_of(const checkpoint::Value& value) {
   return std::visit([](const auto& each) { return pdp::text(each); }, value);
@@ -38,13 +42,12 @@ int inspect(const std::string& path) {
   const checkpoint::Position& at = manifest.position;
   std::uint64_t bytes = 0;
   for (const auto& file : manifest.files) bytes += file.bytes;
-  print(pdp::text("checkpoint ", reader.folder().string(), '\n'));
-  print(pdp::text("step ", at.step, ", epoch ", at.epoch, ", batch ", at.batch, ", seed ", at.seed, ", global batch ", at.global_batch,
-                  '\n'));
-  print(pdp::text(manifest.files.size(), " files of ", manifest.ranks, " ranks, ", bytes, " bytes, ", manifest.pieces.size(), " pieces\n"));
-  for (const auto& [name, value] : manifest.values) print(pdp::text("value ", name, " = ", words_of(value), '\n'));
+  print(pdp::text("checkpoint ", reader.folder().string()));
+  print(pdp::text("step ", at.step, ", epoch ", at.epoch, ", batch ", at.batch, ", seed ", at.seed, ", global batch ", at.global_batch));
+  print(pdp::text(manifest.files.size(), " files of ", manifest.ranks, " ranks, ", bytes, " bytes, ", manifest.pieces.size(), " pieces"));
+  for (const auto& [name, value] : manifest.values) print(pdp::text("value ", name, " = ", words_of(value)));
   for (const auto& tensor : manifest.tensors)
-    print(pdp::text("tensor ", tensor.words(), ' ', tensor.type, ' ', checkpoint::shape_text(tensor.shape()), '\n'));
+    print(pdp::text("tensor ", tensor.words(), ' ', tensor.type, ' ', checkpoint::shape_text(tensor.shape())));
   return 0;
 }
 
@@ -54,9 +57,9 @@ int verify(const std::string& path) {
   int damages = 0;
   reader.verify([&](const std::string& message) {
     ++damages;
-    print(message + '\n');
+    print(message);
   });
-  if (damages == 0) print(pdp::text(reader.folder().string(), ": all ", reader.manifest().pieces.size(), " pieces are intact\n"));
+  if (damages == 0) print(pdp::text(reader.folder().string(), ": all ", reader.manifest().pieces.size(), " pieces are intact"));
   return damages == 0 ? 0 : 1;
 }
 
@@ -89,7 +92,7 @@ int main(int argc, char** argv) {
     if (inspects->parsed()) code = inspect(from);
     if (verifies->parsed()) code = verify(from);
     if (exports->parsed()) checkpoint::export_checkpoint(from, to);
-    if (imports->parsed()) print(pdp::text(checkpoint::import_checkpoint(from, to).string(), '\n'));
+    if (imports->parsed()) print(pdp::text(checkpoint::import_checkpoint(from, to).string()));
     pdp::check_standard_output();
     return code;
   } catch (const std::exception& error) {

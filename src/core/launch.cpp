@@ -8,6 +8,7 @@
 #include <pdp/launch/process/source/problem.hpp>
 #include <pdp/launch/process/source/report.hpp>
 #include <pdp/launch/process/source/stack.hpp>
+#include <pdp/launch/process/source/start_time.hpp>
 #include <pdp/launch/source/options.hpp>
 #include <pdp/launch/start/source/environment.hpp>
 #include <pdp/launch/start/source/launcher_variables.hpp>

@@ -176,6 +176,80 @@ TEST_CASE("A fit that is interrupted and started again ends with the parameters 
   }
 }
 
+TEST_CASE("A training that goes back to an earlier checkpoint sets the later ones aside", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  train(ways().front(), 1, {}, folder / "run", 2);
+  train(ways().front(), 1, {}, folder / "run", 5);
+  pdp::testing::ranks<Thread>(2, [&](Thread& world) {
+    Trainer trainer{world, strategy::DataParallel{}, classifier, {.global_batch = 12, .seed = 5}};
+    CHECK(trainer.resume(folder / "run/step-000002"));
+    trainer.fit(
+        samples(), {.epochs = 1, .checkpoint = {.directory = folder / "run", .every_steps = 1, .keep = 1}}, [](const pdp::Epoch&) {},
+        [&](std::int64_t step, const Trainer::Totals&) {
+          if (step == 2) trainer.save(folder / "run", {{"note", "from a callback"}});
+        });
+    return 0;
+  });
+  const auto found = pdp::checkpoint::checkpoints_in(folder / "run");
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().step == 6);
+  CHECK(fs::exists(folder / "run/step-000005.aside"));
+  CHECK(fs::read_symlink(folder / "run/latest") == "step-000006");
+}
+
+TEST_CASE("A checkpoint after the last step of an epoch is one of its end", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const auto fit = [&](pdp::Index batch, int epochs) {
+    return pdp::testing::ranks<Thread>(1,
+                                       [&](Thread& world) {
+                                         Trainer trainer{world, strategy::Single{}, classifier, {.global_batch = batch, .seed = 5}};
+                                         std::vector<int> ended;
+                                         trainer.fit(samples(),
+                                                     {.epochs = epochs, .checkpoint = {.directory = folder / "run", .every_steps = 3}},
+                                                     [&](const pdp::Epoch& epoch) { ended.push_back(epoch.number); });
+                                         return ended;
+                                       })
+        .front();
+  };
+  CHECK(fit(12, 1) == std::vector<int>{0});  // 6 steps
+  CHECK(fit(14, 2) == std::vector<int>{1});  // the first epoch is complete, so the batch may change
+}
+
+TEST_CASE("Wrong folders of checkpoints are errors", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  train(ways().front(), 1, {}, folder / "run", 2);
+  const auto message = [&](const auto& call) {
+    return pdp::testing::errors<Thread>(1,
+                                        [&](Thread& world) {
+                                          Trainer trainer{world, strategy::Single{}, classifier, {.global_batch = 12}};
+                                          call(trainer);
+                                        })
+        .front()
+        .what();
+  };
+  CHECK_THAT(message([](Trainer& trainer) { trainer.save(""); }), Contains("save() was given an empty path"));
+  CHECK_THAT(message([&](Trainer& trainer) { trainer.save(folder / "run/step-000002"); }),
+             Contains("step-000002: expected a folder for checkpoints, found a checkpoint"));
+  files::write(folder / "file", "");
+  CHECK_THAT(message([&](Trainer& trainer) { trainer.save(folder / "file"); }), Contains("file: cannot create the folder"));
+  CHECK_THAT(message([&](Trainer& trainer) { trainer.fit(samples(), {.checkpoint = {.directory = folder / "run", .keep = -1}}); }),
+             Contains("expected numbers of 0 or more"));
+}
+
+TEST_CASE("A complete checkpoint without its name gets it from the next job, and others are removed", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  train(ways().front(), 1, {}, folder / "run", 2);
+  fs::rename(folder / "run/step-000002", folder / "run/.step-000002.new");
+  fs::create_directory(folder / "run/.step-000004.new");
+  fs::create_directory(folder / "run/.step-000001.old");
+  train(ways().front(), 1, {}, folder / "run", 5);
+  const auto found = pdp::checkpoint::checkpoints_in(folder / "run");
+  REQUIRE(found.size() == 2);
+  CHECK(found.front().step == 2);
+  CHECK(!fs::exists(folder / "run/.step-000004.new"));
+  CHECK(!fs::exists(folder / "run/.step-000001.old"));
+}
+
 TEST_CASE("A second job cannot write its checkpoints to the same folder", "[checkpoint]") {
   const files::TemporaryFolder folder;
   const pdp::checkpoint::FolderLock other{folder / "run"};
@@ -184,7 +258,7 @@ TEST_CASE("A second job cannot write its checkpoints to the same folder", "[chec
          trainer.fit(samples(), {.checkpoint = {.directory = folder / "run"}}, [](const pdp::Epoch&) {});
        })) {
     CHECK(thrown.is<pdp::FileError>());
-    CHECK_THAT(thrown.what(), Contains("run: another job writes its checkpoints to this folder"));
+    CHECK_THAT(thrown.what(), Contains("run: another job, or a fit() of this one, writes its checkpoints to this folder"));
   }
 }
 

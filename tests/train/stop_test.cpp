@@ -99,6 +99,25 @@ TEST_CASE("A signal in the last step of an epoch or of a fit stops it after that
   }
 }
 
+TEST_CASE("A rank can ask to stop a fit without checkpoints, and the next fit goes on", "[train][stop]") {
+  for (const auto& each : pdp::testing::errors<Thread>(2, [&](Thread& world) {
+         pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, task, {.global_batch = 8, .seed = 1}};
+         const auto fit = [&] {
+           trainer.fit(
+               samples(), {.epochs = 1}, [](const pdp::Epoch&) {},
+               [&](std::int64_t step, const auto&) {
+                 if (world.rank() == 1 && step == 1) trainer.request_stop();
+               });
+         };
+         CHECK_THROWS_WITH(fit(), "stopped on request after step 3");
+         fit();
+         CHECK(trainer.steps() == 5);
+       })) {
+    INFO(each.what());
+    CHECK(!each);
+  }
+}
+
 TEST_CASE("A fit stops when its time is over", "[train][stop]") {
   const files::TemporaryFolder folder;
   for (const auto& each : fit(pdp::strategy::DataParallel{}, {.directory = folder / "run", .stop_after = 1s}, [&](int, std::int64_t) {

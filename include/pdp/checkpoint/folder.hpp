@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <pdp/checkpoint/manifest.hpp>
@@ -30,17 +29,21 @@ struct FoundCheckpoint {
 /// Returns the checkpoints in a folder, the oldest first. Empty if there is no such folder. Throws FileError if it cannot be read.
 [[nodiscard]] std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::path& folder);
 
+/// Returns whether a path is a checkpoint, or a folder that has one.
+[[nodiscard]] bool has_checkpoint(const std::filesystem::path& path);
+
 /// Returns the checkpoint that a path means: the path itself if it is one, else the newest one in the folder. Throws FileError if there is
 /// none.
 [[nodiscard]] std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 
-/// The right of this process to write checkpoints to a folder. While it exists, no other process or FolderLock gets it.
+/// The right of this process to write checkpoints to a folder: a lock of the file .lock in it. While it exists, no other process or
+/// FolderLock gets it.
 class FolderLock {
  public:
-  /// Creates the folder if it does not exist. Throws FileError if that fails, or if another job writes checkpoints to it.
+  /// Creates the folder if it does not exist. Throws FileError if that fails, if another job writes checkpoints to it, or if the folder is
+  /// itself a checkpoint.
   explicit FolderLock(const std::filesystem::path& folder);
-  FolderLock(FolderLock&& other) noexcept : path_{std::move(other.path_)}, folder_{std::exchange(other.folder_, -1)} {}
-  FolderLock& operator=(FolderLock&&) = delete;
+  FolderLock(FolderLock&&) = delete;
   ~FolderLock();
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
@@ -49,7 +52,7 @@ class FolderLock {
 
  private:
   std::filesystem::path path_;
-  int folder_ = -1;
+  int folder_ = -1, lock_ = -1;  // descriptors
 };
 
 /// A checkpoint that is being written. The destructor removes it unless it was published.
@@ -63,11 +66,14 @@ class NewCheckpoint {
 
   /// The folder in which the ranks write their files.
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
-  /// Writes the manifest, gives the folder its name and points `latest` to it. Replaces a checkpoint of the same step. Returns its path.
+  /// Checks and writes the manifest, gives the folder its name and points `latest` to it. Replaces a checkpoint of the same step. Sets
+  /// later ones aside, as step-001000.aside: the training went back to an earlier one. Returns the path. Throws FileError, and publishes
+  /// nothing, if the manifest is not valid.
   std::filesystem::path publish(const Manifest& manifest);
 
  private:
   const FolderLock* in_;
+  std::int64_t step_;
   std::filesystem::path folder_, name_;
 };
 

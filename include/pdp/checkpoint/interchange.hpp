@@ -5,7 +5,7 @@
 #include <pdp/checkpoint/manifest.hpp>
 
 /// Checkpoints to and from one safetensors file with PyTorch's names and layouts: parameters as "0.weight", and the optimizer's state as
-/// "optimizer.0.weight.exp_avg". The metadata of the file has the number of steps as "step".
+/// "optimizer.0.weight.exp_avg". The metadata of the file has the number of updates as "step".
 namespace pdp::checkpoint {
 
 /// Writes a checkpoint, or the newest one in a folder, as one file. Needs memory for all of it. Throws FileError.

@@ -62,8 +62,8 @@ struct Position {
   std::uint64_t seed = 0;
   std::int64_t global_batch = 0, samples = 0;  // samples: in the dataset; 0 if no epoch has begun
   bool shuffle = true;
-  std::int64_t skipped = 0;  // steps without an update, because the gradient was not finite
-  double loss_scale = 1;
+  std::int64_t skipped = 0;                                  // steps without an update, because the gradient was not finite
+  double loss_scale = 0;                                     // 0: losses are not scaled
   std::int64_t finite = 0;                                   // finite steps in a row since loss_scale changed
   double epoch_loss = 0, epoch_correct = 0, epoch_rows = 0;  // totals of the steps of the current epoch
   friend bool operator==(const Position&, const Position&) = default;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@ inline constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 [[nodiscard]] Manifest write_pieces(const std::filesystem::path& file, const std::vector<PartToWrite>& parts);
 
 /// Returns the manifest of all ranks' files. `position`, `values`: of the whole. `parts`: the manifests of the files. Throws FileError if
-/// the ranks describe a tensor differently, or their pieces do not cover each tensor.
+/// the ranks describe a tensor differently.
 [[nodiscard]] Manifest joined(const Position& position, const Values& values, const std::vector<Manifest>& parts);
 
 /// A checkpoint that is open for reading.
@@ -58,6 +59,8 @@ class PieceReader {
   [[nodiscard]] std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
+  /// Opens a file, and closes the one before: a checkpoint may have more files than a process may open.
+  [[nodiscard]] const data::Input& open(std::size_t file) const;
   [[nodiscard]] std::string damage_of(const StoredPiece& piece) const;
   void read_piece(const StoredPiece& piece) const;
   void check_header(std::size_t file) const;
@@ -65,9 +68,10 @@ class PieceReader {
   std::filesystem::path folder_;
   Hash hash_;
   Manifest manifest_;
-  std::vector<data::Input> files_;
   std::vector<std::vector<std::size_t>> pieces_of_;  // [tensor]: numbers of pieces
-  mutable std::vector<std::byte> bytes_;             // of a piece
+  mutable std::optional<data::Input> opened_;
+  mutable std::size_t opened_file_ = 0;   // its number
+  mutable std::vector<std::byte> bytes_;  // of a piece
   mutable std::uint64_t bytes_read_ = 0;
 };
 

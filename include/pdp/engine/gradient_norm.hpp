@@ -45,11 +45,16 @@ class GradientNorm {
   /// Applies the policy to the gradient. The squared norm must be the sum over all ranks.
   void apply_gradient_rule(const D& device, StepNumbers* numbers);
 
-  /// The state between steps; that of a new training if the policy needs no norm.
+  /// The state between steps. Its loss_scale is 0 if losses are not scaled. set_history() keeps the initial scale if it is given 0.
   [[nodiscard]] StepHistory history(const D& device) const {
-    return history_.size() > 0 ? on_host(device, std::span<const StepHistory>{history_.span()}).front() : StepHistory{};
+    StepHistory found;
+    if (history_.size() > 0) found = on_host(device, std::span<const StepHistory>{history_.span()}).front();
+    if (!policy_.loss_scaling) found.loss_scale = 0;
+    return found;
   }
-  void set_history(const D& device, const StepHistory& history) {
+  void set_history(const D& device, StepHistory history) {
+    if (!policy_.loss_scaling) history.loss_scale = 1;
+    if (history.loss_scale == 0) history.loss_scale = policy_.loss_scaling->initial;
     if (history_.size() > 0) store(device, history, history_.data());
   }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -71,88 +72,126 @@ CallArguments detail::arguments_of(const Data& data, const FitOptions& fit, Inde
           .checkpoint = numbers_of(fit.checkpoint)};
 }
 
-/// Saves checkpoints during a fit(). Borrows everything. All members are for every rank.
+/// Saves and loads the checkpoints of a trainer. Borrows the world and the engine. All members are for every rank.
 template <comm::Communicator C, class Engine>
 class Saver {
  public:
-  /// Takes the folder for this job. Does nothing if the options name no folder.
-  Saver(C& world, Engine& engine, const CheckpointOptions& options) : world_{world}, engine_{engine}, options_{options} {
-    check(options);
-    if (!is_on()) return;
-    checkpoint::on_every_rank(world_, device(), [&] {
-      if (world_.rank() == 0) lock_.emplace(options_.directory);
-    });
-  }
-  /// From now on, notices requests to stop.
-  void watch() {
-    if (is_on()) stop_.emplace(options_.stop_after);
-  }
-  /// Whether this rank has been asked to stop. The ranks agree through the totals of their next step.
-  [[nodiscard]] bool is_asked_to_stop() const { return stop_ && stop_->requested(); }
-  /// Saves a checkpoint and throws Stopped. Every rank makes this call.
-  [[noreturn]] void stop(const checkpoint::Position& at) {
-    after_fit(at);
-    checkpoint::meet_before_throwing(world_);
-    throw Stopped{text("stopped on request after step ", engine_.steps(), ", with a checkpoint in ", options_.directory.string(),
-                       "; start the program again to continue")};
-  }
+  Saver(C& world, Engine& engine) : world_{world}, engine_{engine} {}
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
 
+  /// The use of a folder by a fit(). The constructor takes the folder for this job, and notices requests to stop from then on. Does nothing
+  /// if the options name no folder.
+  class [[nodiscard]] Use {
+   public:
+    Use(Saver& saver, const CheckpointOptions& options) : saver_{saver} {
+      check(options);
+      saver_.saved_ = -1;
+      saver_.is_due_ = false;
+      if (options.directory.empty()) return;
+      static_cast<void>(StopRequests{options.stop_after});  // throws if PDP_STOP_AFTER is not valid
+      saver_.take(options.directory);
+      saver_.options_ = options;
+      saver_.stop_.emplace(options.stop_after);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    ~Use() {
+      saver_.options_ = {};
+      saver_.lock_.reset();
+      saver_.stop_.reset();
+    }
+
+   private:
+    Saver& saver_;
+  };
   [[nodiscard]] bool is_on() const { return !options_.directory.empty(); }
   /// Whether a checkpoint is due after some step in the middle of an epoch.
   [[nodiscard]] bool saves_steps() const { return is_on() && options_.every_steps > 0; }
-  /// Loads the newest checkpoint, and sets `at` to its position. Returns false if there is none.
-  [[nodiscard]] bool resume(checkpoint::Position& at) {
-    std::int64_t found = 0;
-    checkpoint::on_every_rank(world_, device(), [&] {
-      if (is_on() && world_.rank() == 0) found = checkpoint::checkpoints_in(options_.directory).empty() ? 0 : 1;
-    });
-    engine::HostCalls{world_, device()}.broadcast(std::span{&found, 1}, 0);
-    if (found == 0) return false;
-    static_cast<void>(load(options_.directory, at));
-    return true;
-  }
+  [[nodiscard]] const std::filesystem::path& folder() const { return options_.directory; }
+
   /// Loads a checkpoint, or the newest one in a folder, and sets `at` to its position. Returns the values that were saved with it.
-  checkpoint::Values load(const std::filesystem::path& folder, checkpoint::Position& at) {
-    checkpoint::Loaded loaded = checkpoint::load_state(world_, engine_, folder);
+  checkpoint::Values load(const std::filesystem::path& path, checkpoint::Position& at) {
+    checkpoint::Loaded loaded = checkpoint::load_state(world_, engine_, path);
     at = loaded.position;
     saved_ = at.step;
     return std::move(loaded.values);
   }
+  /// Does the same if there is a checkpoint. Returns whether there is one.
+  [[nodiscard]] bool resume(const std::filesystem::path& path, checkpoint::Position& at) {
+    std::int64_t found = 0;
+    checkpoint::on_every_rank(world_, device(), [&] {
+      if (!path.empty() && world_.rank() == 0) found = checkpoint::has_checkpoint(path) ? 1 : 0;
+    });
+    engine::HostCalls{world_, device()}.broadcast(std::span{&found, 1}, 0);
+    if (found > 0) static_cast<void>(load(path, at));
+    return found > 0;
+  }
+  /// Saves the current state to a folder. Returns the path of the checkpoint. Throws ConfigError if the folder has no name.
+  std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Position& at, const checkpoint::Values& values = {}) {
+    if (folder.empty()) throw ConfigError{"save() was given an empty path; give it the folder of this training's checkpoints"};
+    if (is_on() && folder.lexically_normal() == options_.directory.lexically_normal()) return save_here(at, values);
+    take(folder);
+    auto path = checkpoint::save_state(world_, engine_, lock(), at, values, 0);
+    lock_.reset();
+    if (is_on()) take(options_.directory);
+    return path;
+  }
 
-  void after_step(const checkpoint::Position& at) {
-    if (saves_steps() && engine_.steps() % options_.every_steps == 0) save(at);
+  /// Saves a checkpoint if one is due after this step. `of_epoch`: the steps of an epoch. After its last step, after_epoch() does that.
+  void after_step(const checkpoint::Position& at, Index of_epoch) {
+    is_due_ = is_due_ || (saves_steps() && engine_.steps() % options_.every_steps == 0);
+    if (is_due_ && at.batch < of_epoch) save_here(at);
   }
   void after_epoch(const checkpoint::Position& at) {
     const bool by_epochs = options_.every_epochs > 0 || options_.every_steps == 0;
-    if (is_on() && by_epochs && saved_ != engine_.steps() && at.epoch % std::max(options_.every_epochs, 1) == 0) save(at);
+    if (is_due_ || (is_on() && by_epochs && at.epoch % std::max(options_.every_epochs, 1) == 0)) save_here(at);
   }
-  /// Saves a checkpoint after the last step, unless there is one.
-  void after_fit(const checkpoint::Position& at) {
-    if (is_on() && saved_ != engine_.steps()) save(at);
-  }
-  /// Throws Stopped on every rank if one has been asked to stop after the start of the last step.
+  /// Saves a checkpoint after the last step, unless there is one. Then throws Stopped on every rank if one has been asked to stop after the
+  /// start of that step.
   void end(const checkpoint::Position& at) {
-    after_fit(at);
+    if (!is_on()) return;
+    if (saved_ != engine_.steps()) save_here(at);
     std::int64_t asked = is_asked_to_stop() ? 1 : 0;
-    if (is_on()) engine::HostCalls{world_, device()}.all_reduce(std::span{&asked, 1}, comm::Max{});
+    engine::HostCalls{world_, device()}.all_reduce(std::span{&asked, 1}, comm::Max{});
     if (asked > 0) stop(at);
   }
-  /// Saves the current state. Returns the path of the checkpoint.
-  std::filesystem::path save(const checkpoint::Position& at, const checkpoint::Values& values = {}) {
-    auto path = checkpoint::save_state(world_, engine_, lock_ ? &*lock_ : nullptr, at, values, options_.keep);
-    saved_ = engine_.steps();
-    return path;
+
+  /// Whether this rank has been asked to stop. The ranks agree through the totals of their next step.
+  [[nodiscard]] bool is_asked_to_stop() const { return stop_ && stop_->requested(); }
+  /// Saves a checkpoint if there is a folder, and throws Stopped. Every rank makes this call.
+  [[noreturn]] void stop(const checkpoint::Position& at) {
+    if (is_on() && saved_ != engine_.steps()) save_here(at);
+    const std::string where =
+        is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
+    checkpoint::meet_before_throwing(world_);
+    throw Stopped{text("stopped on request after step ", engine_.steps(), where)};
   }
 
  private:
   [[nodiscard]] const auto& device() { return engine_.stage().device(); }
+  [[nodiscard]] const checkpoint::FolderLock* lock() const { return lock_ ? &*lock_ : nullptr; }
+
+  void take(const std::filesystem::path& folder) {
+    lock_.reset();
+    checkpoint::on_every_rank(world_, device(), [&] {
+      if (world_.rank() == 0) lock_.emplace(folder);
+    });
+  }
+  std::filesystem::path save_here(const checkpoint::Position& at, const checkpoint::Values& values = {}) {
+    auto path = checkpoint::save_state(world_, engine_, lock(), at, values, options_.keep);
+    saved_ = engine_.steps();
+    is_due_ = false;
+    return path;
+  }
 
   C& world_;
   Engine& engine_;
-  CheckpointOptions options_;
+  CheckpointOptions options_{};
   std::optional<checkpoint::FolderLock> lock_;  // on rank 0
   std::optional<StopRequests> stop_;
   std::int64_t saved_ = -1;  // the step of the last checkpoint
+  bool is_due_ = false;      // a checkpoint, by the number of steps
 };
 
 }  // namespace pdp

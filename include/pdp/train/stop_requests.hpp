@@ -12,8 +12,8 @@ namespace pdp {
 /// started this process, so that the launcher passes SIGTERM and SIGUSR1 on to the ranks and waits for them.
 class StopRequests {
  public:
-  /// `after`: the time for which the process may run, from its start; 0: that of PDP_STOP_AFTER (see parse_stop_after), or any time. Throws
-  /// UsageError if that variable is not valid.
+  /// `after`: the time for which the program may run, from its start or that of pdp's launcher; 0: that of PDP_STOP_AFTER (see
+  /// parse_stop_after), or any time. Throws UsageError if that variable is not valid.
   explicit StopRequests(std::chrono::seconds after = std::chrono::seconds{0});
   StopRequests(const StopRequests&) = delete;
   StopRequests& operator=(const StopRequests&) = delete;

@@ -54,6 +54,7 @@ class Trainer {
   // A non-deduced context: the guides in trainer_guides.hpp, not the constructors, deduce the types and say which argument does not fit.
   using World = std::type_identity_t<C>;
   using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
+  using Checkpoints = Saver<typename engine::World<C, D>::Comm, Engine>;
 
  public:
   using T = typename Engine::Input;  // element type of the model's inputs and outputs
@@ -112,7 +113,7 @@ class Trainer {
     engine_.start({rows, targets, global_rows}, factor, stops_);
   }
   Totals finish() { return engine_.finish(); }
-  /// Asks to stop the training: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
+  /// Asks to stop: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
   void request_stop() { stops_ = true; }
 
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
@@ -126,12 +127,12 @@ class Trainer {
                   "pdp: the targets of the dataset are of another type than those of the loss");
     agree(detail::arguments_of(data, fit, position_.get().epoch));
     const Index outputs = detail::check_shapes(task_, input_, data);
-    Saver saver{*world_, engine_, fit.checkpoint};
+    const typename Checkpoints::Use saving{saver_, fit.checkpoint};
     checkpoint::Position& at = position_.get();
-    const bool resumed = engine_.steps() == 0 && saver.resume(at);
+    const bool resumed = engine_.steps() == 0 && saver_.resume(saver_.folder(), at);
     const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumed);
-    saver.watch();
-    const bool runs_ahead = !saver.saves_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
+    stops_ = false;
+    const bool runs_ahead = !saver_.saves_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
                             options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
     while (at.epoch < end) {
@@ -143,7 +144,7 @@ class Trainer {
           detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
                                 engine_.steps());
         });
-        stops_ = stops_ || saver.is_asked_to_stop();
+        stops_ = stops_ || saver_.is_asked_to_stop();
         start(batch->x, batch->y, batch->global_rows);
         if (runs_ahead) {
           auto started = engine_.pending();
@@ -155,16 +156,16 @@ class Trainer {
           const Totals totals = finish();
           if (run.count(totals)) batch = nullptr;
           on_step(engine_.steps() - 1, totals);
-          saver.after_step(at);
+          saver_.after_step(at, loader.steps());
         }
       }
       if (before) run.count(engine_.finish(*before));
-      if (run.must_stop() && at.batch < loader.steps()) saver.stop(at);
+      if (run.must_stop() && at.batch < loader.steps()) saver_.stop(at);
       on_epoch(run.end());
-      saver.after_epoch(at);
-      if (run.must_stop()) saver.stop(at);
+      saver_.after_epoch(at);
+      if (run.must_stop()) saver_.stop(at);
     }
-    saver.end(at);
+    saver_.end(at);
   }
   template <data::Dataset Data, class OnEpoch>
   void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
@@ -226,21 +227,20 @@ class Trainer {
   /// of the program to keep. Returns the path of the checkpoint. Every rank makes this call and writes a file of its own. Throws FileError
   /// on every rank if a rank cannot write; earlier checkpoints remain.
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
-    return Saver{*world_, engine_, {.directory = folder, .keep = 0}}.save(position_.get(), values);
+    return saver_.save(folder, position_.get(), values);
   }
   /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns the values that were
   /// saved with it. Every rank makes this call. Throws FileError on every rank if there is no checkpoint, or if it is damaged or does not
   /// fit; load another one then before the next step.
   checkpoint::Values load(const std::filesystem::path& folder) {
     agreed_ = false;
-    return Saver{*world_, engine_, {}}.load(folder, position_.get());
+    return saver_.load(folder, position_.get());
   }
   /// Does the same if there is a checkpoint. Returns whether there is one.
   bool resume(const std::filesystem::path& folder) {
     agreed_ = false;
-    return Saver{*world_, engine_, {.directory = folder}}.resume(position_.get());
+    return saver_.resume(folder, position_.get());
   }
-
   /// Turns the tracing of steps on or off. A traced step begins with a barrier. On a GPU it waits for each instruction, so it takes longer.
   void trace(bool on) { engine_.trace(on); }
   /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced.
@@ -248,7 +248,6 @@ class Trainer {
     if (engine_.times().empty()) return {};
     return engine::collect_timeline(*world_, engine_.stage().device(), carried_out_plans(), engine_.times());
   }
-
   /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values.
   void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 
@@ -295,6 +294,7 @@ class Trainer {
   bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
   bool stops_ = false;   // this rank asks to stop after the next step
   TrainingPosition position_{options_};
+  Checkpoints saver_{*world_, engine_};
 };
 
 }  // namespace pdp

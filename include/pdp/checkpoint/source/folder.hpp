@@ -44,6 +44,30 @@ PDP_INLINE void rename_to(const std::filesystem::path& from, const std::filesyst
   if (std::rename(from.c_str(), to.c_str()) != 0) fail_with(to, "give the checkpoint its name", errno);
 }
 
+/// Publishes checkpoints that were complete, but had not got their names when their job ended. Removes others that are not complete.
+PDP_INLINE void tidy_up(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{folder, error}) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(unfinished_prefix)) continue;  // the lock says that no other job writes it
+    std::error_code ignored;
+    const std::filesystem::path published = folder / name.substr(1, name.rfind('.') - 1);
+    const bool is_complete = name.ends_with(".new") && std::filesystem::exists(entry.path() / Manifest::file_name, ignored);
+    if (is_complete && !std::filesystem::exists(published, ignored))
+      std::filesystem::rename(entry.path(), published, ignored);
+    else
+      std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+/// Renames a checkpoint, so that it is not found. Replaces an earlier one of the same step that was set aside.
+PDP_INLINE void set_aside(const std::filesystem::path& path) {
+  const std::filesystem::path aside = path.parent_path() / text(path.filename().string(), ".aside");
+  std::error_code ignored;
+  std::filesystem::remove_all(aside, ignored);
+  std::filesystem::rename(path, aside, ignored);
+}
+
 /// Removes a checkpoint. It loses its name first, so that no reader sees a part of it.
 PDP_INLINE void remove_checkpoint(const std::filesystem::path& path) {
   const std::filesystem::path unfinished = path.parent_path() / text('.', path.filename().string(), ".old");
@@ -75,6 +99,11 @@ PDP_INLINE std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::pa
   return found;
 }
 
+PDP_INLINE bool has_checkpoint(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path / Manifest::file_name, ignored) || !checkpoints_in(path).empty();
+}
+
 PDP_INLINE std::filesystem::path find_checkpoint(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path / Manifest::file_name, ignored)) return path;
@@ -90,15 +119,25 @@ PDP_INLINE FolderLock::FolderLock(const std::filesystem::path& folder) : path_{f
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) detail::fail_with(folder, "create the folder", error.value());
+  if (std::filesystem::exists(folder / Manifest::file_name))
+    throw FileError{text(folder.string(), ": expected a folder for checkpoints, found a checkpoint. Give the folder around it.")};
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_ < 0) detail::fail_with(folder, "open the folder", errno);
-  if (::flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;  // other errors: the file system has no locks
+  lock_ = ::openat(folder_, ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);  // NFS locks only files that are open for writing
+  const int reason = errno;
+  const bool is_taken = lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (lock_ >= 0 && !is_taken) return;  // locked, or the file system has no locks
+  const int opened = std::exchange(lock_, -1);
+  if (opened >= 0) ::close(opened);
   ::close(folder_);
-  throw FileError{text(folder.string(), ": another job writes its checkpoints to this folder. Give each job a folder of its own.")};
+  if (!is_taken) detail::fail_with(folder, "write to the folder", reason);
+  throw FileError{text(folder.string(),
+                       ": another job, or a fit() of this one, writes its checkpoints to this folder. Give each job a folder of its own.")};
 }
 
 PDP_INLINE FolderLock::~FolderLock() {
-  if (folder_ >= 0) ::close(folder_);
+  ::close(lock_);
+  ::close(folder_);
 }
 
 PDP_INLINE void FolderLock::sync() const {
@@ -107,13 +146,8 @@ PDP_INLINE void FolderLock::sync() const {
 }
 
 PDP_INLINE NewCheckpoint::NewCheckpoint(const FolderLock& in, std::int64_t step)
-    : in_{&in}, folder_{in.path() / text('.', name_of_step(step), ".new")}, name_{in.path() / name_of_step(step)} {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator{in.path(), error}) {
-    std::error_code ignored;
-    if (entry.path().filename().string().starts_with(detail::unfinished_prefix))  // the lock says that no other job writes it
-      std::filesystem::remove_all(entry.path(), ignored);
-  }
+    : in_{&in}, step_{step}, folder_{in.path() / text('.', name_of_step(step), ".new")}, name_{in.path() / name_of_step(step)} {
+  detail::tidy_up(in.path());
   if (::mkdir(folder_.c_str(), 0777) != 0) detail::fail_with(folder_, "create the folder of a checkpoint", errno);
 }
 
@@ -124,6 +158,7 @@ PDP_INLINE NewCheckpoint::~NewCheckpoint() {
 
 PDP_INLINE std::filesystem::path NewCheckpoint::publish(const Manifest& manifest) {
   const std::string words = encode(manifest);
+  static_cast<void>(decode(words, (folder_ / Manifest::file_name).string()));  // for example, ranks may have written the same piece
   data::ReplaceFile file{folder_ / Manifest::file_name};
   file.write(std::as_bytes(std::span{words}));
   file.commit();  // also syncs the entries of the other files
@@ -134,6 +169,8 @@ PDP_INLINE std::filesystem::path NewCheckpoint::publish(const Manifest& manifest
     detail::rename_to(folder_, name_);
     folder_.clear();
   }
+  for (const FoundCheckpoint& other : checkpoints_in(in_->path()))
+    if (other.step > step_) detail::set_aside(other.path);
   in_->sync();
 
   const std::filesystem::path link = in_->path() / detail::link_name, made = in_->path() / ".latest.new";

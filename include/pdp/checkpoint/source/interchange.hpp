@@ -62,7 +62,8 @@ PDP_INLINE void export_checkpoint(const std::filesystem::path& from, const std::
     written.push_back({detail::exported_name(tensor), data::element_type(tensor.type), shape, bytes});
   }
   fill(reader, destinations);
-  data::write_safetensors(file, written, {{"format", "pt"}, {"step", std::to_string(reader.manifest().position.step)}});
+  const Position& at = reader.manifest().position;
+  data::write_safetensors(file, written, {{"format", "pt"}, {"step", std::to_string(at.step - at.skipped)}});
 }
 
 PDP_INLINE std::filesystem::path import_checkpoint(const std::filesystem::path& file, const std::filesystem::path& folder) {

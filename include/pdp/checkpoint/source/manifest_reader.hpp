@@ -104,7 +104,7 @@ class ManifestReader {
     return value;
   }
   [[nodiscard]] std::int64_t count(const Json& object, const char* key) const {
-    return in(0, std::int64_t{1} << 62, member<std::int64_t>(object, key));
+    return in(0, std::int64_t{1} << 58, member<std::int64_t>(object, key));
   }
 
   void read_position(const Json& from, Position& position) const {

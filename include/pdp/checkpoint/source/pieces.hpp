@@ -113,7 +113,7 @@ PDP_INLINE PieceReader::PieceReader(std::filesystem::path folder) : folder_{std:
   manifest_ = decode(words, path.string());
   hash_ = hash_of(std::as_bytes(std::span{words}));
   for (const StoredFile& file : manifest_.files) {
-    const data::Input& opened = files_.emplace_back(folder_ / file.name);
+    const data::Input opened{folder_ / file.name};
     if (opened.size() != file.bytes)
       throw FileError{
           text(opened.name(), ": expected a file of ", file.bytes, " bytes, found ", opened.size(), " bytes. Use another checkpoint.")};
@@ -129,15 +129,24 @@ PDP_INLINE PieceReader::PieceReader(std::filesystem::path folder) : folder_{std:
   for (std::size_t number = 0; number < manifest_.pieces.size(); ++number) pieces_of_[manifest_.pieces[number].tensor].push_back(number);
 }
 
+PDP_INLINE const data::Input& PieceReader::open(std::size_t file) const {
+  if (!opened_ || opened_file_ != file) {
+    opened_.reset();
+    opened_.emplace(folder_ / manifest_.files[file].name);
+    opened_file_ = file;
+  }
+  return *opened_;
+}
+
 PDP_INLINE std::string PieceReader::damage_of(const StoredPiece& piece) const {
-  return text(files_[piece.file].name(), ": ", manifest_.tensors[piece.tensor].words(), " is damaged between the bytes ", piece.begin,
+  return text(open(piece.file).name(), ": ", manifest_.tensors[piece.tensor].words(), " is damaged between the bytes ", piece.begin,
               " and ", piece.begin + manifest_.bytes_of(piece), ": their hash is ", text_of(hash_of(bytes_)), ", but the manifest says ",
               text_of(piece.hash), ". Use another checkpoint.");
 }
 
 PDP_INLINE void PieceReader::read_piece(const StoredPiece& piece) const {
   bytes_.resize(manifest_.bytes_of(piece));
-  const data::Input& file = files_[piece.file];
+  const data::Input& file = open(piece.file);
   if (file.read_at(piece.begin, bytes_) != bytes_.size())
     throw FileError{text(file.name(), ": the file became shorter while it was read. Use another checkpoint.")};
   bytes_read_ += bytes_.size();
@@ -156,17 +165,17 @@ PDP_INLINE void PieceReader::read(std::size_t tensor, std::span<const Block> wan
 
 PDP_INLINE void PieceReader::check_header(std::size_t file) const {
   std::vector<std::byte> header(manifest_.files[file].header);
-  const std::size_t count = files_[file].read_at(0, header);
+  const std::size_t count = open(file).read_at(0, header);
   if (count != header.size() || hash_of(header) != manifest_.files[file].header_hash)
-    throw FileError{text(files_[file].name(), ": its header is damaged (the bytes 0 to ", header.size(), "). Use another checkpoint.")};
+    throw FileError{text(open(file).name(), ": its header is damaged (the bytes 0 to ", header.size(), "). Use another checkpoint.")};
 }
 
 PDP_INLINE void PieceReader::check_headers() const {
-  for (std::size_t file = 0; file < files_.size(); ++file) check_header(file);
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file) check_header(file);
 }
 
 PDP_INLINE void PieceReader::verify(const std::function<void(const std::string&)>& found) const {
-  for (std::size_t file = 0; file < files_.size(); ++file) {
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     try {
       check_header(file);
     } catch (const FileError& error) {

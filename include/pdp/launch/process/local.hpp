@@ -24,6 +24,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/launch/process/process.hpp>
 #include <pdp/launch/process/signal_name.hpp>
+#include <pdp/launch/process/start_time.hpp>
 
 namespace pdp::launch {
 
@@ -104,6 +105,8 @@ class Launcher {
   Launcher(Launcher&&) = delete;
   ~Launcher() { end_all(); }
 
+  /// After run(): returns whether a rank has failed, and no signal has asked the launcher to end the job.
+  [[nodiscard]] bool may_start_again() const { return failed_ && interrupted_ == 0 && passed_on_ == 0; }
   /// Returns the job's exit code: 0, or that of the lowest rank whose function did not return 0; 1 or 2 for an error; 130 for SIGINT, 143
   /// for SIGTERM, and 141 if the reader of standard output is gone (SIGPIPE).
   int run() {
@@ -154,6 +157,7 @@ class Launcher {
     }
     // Other users can read the command line of a process, but not its environment.
     if (ranks_.secret) command.set("PDP_SECRET", std::string{ranks_.secret->bytes()});
+    command.set("PDP_STARTED", text(static_cast<std::int64_t>(1000 * start_time(environment))));
     if (!ranks_.job.name.empty()) command.set("PDP_JOB", ranks_.job.name);
     if (!ranks_.job.attempt.empty()) command.set("PDP_ATTEMPT", ranks_.job.attempt);
     for (int i = 0; i < ranks_.count; ++i) {
@@ -169,15 +173,14 @@ class Launcher {
 
   [[nodiscard]] std::ptrdiff_t alive() const { return std::ranges::count_if(children_, &Child::running); }
 
-  /// Passes the first request to stop on to the ranks, if all that run stop by themselves. Returns false if the launcher must end them: at
-  /// SIGINT, at a second request, or if a rank does not stop by itself.
+  /// Passes the first request to stop on to the ranks, if all of them stop by themselves. Returns false if the launcher must end them: at
+  /// SIGINT, at a second request, after a failure, or if a rank does not stop by itself.
   [[nodiscard]] bool passes_on() {
     const bool all_stop = std::ranges::all_of(children_, [](const Child& child) { return child.stops || !child.running; });
-    if (interrupted_ == SIGINT || is_stopping_ || !all_stop) return false;
+    if (interrupted_ == SIGINT || passed_on_ != 0 || root_ || consequence_ || !all_stop) return false;
     for (const Child& child : children_)
       if (child.running) ::kill(child.process.id, interrupted_);
-    is_stopping_ = true;
-    interrupted_ = 0;
+    passed_on_ = std::exchange(interrupted_, 0);
     return true;
   }
 
@@ -199,8 +202,8 @@ class Launcher {
     if (read < 0) return;
     if (read == 0) return child.process.report.close();
     child.said.append(words, as_size(read));
-    while (child.said.starts_with(Report::stop_letter)) {
-      child.stops = true;
+    while (child.said.starts_with(Report::stop_letter) || child.said.starts_with(Report::no_stop_letter)) {
+      child.stops = child.said.front() == Report::stop_letter;
       child.said.erase(0, 1);
     }
     if (!child.told()) return;
@@ -231,14 +234,6 @@ class Launcher {
     if (!first) first = std::move(fault);
   }
 
-  static std::string describe_signal(int signal) {
-    const std::string_view name = signal_name(signal);
-    std::string words = text("killed by signal ", signal);
-    if (!name.empty()) words += text(" (", name, ")");
-    if (signal == SIGKILL) words += "; if that was not intended, the machine may have run out of memory";
-    return words;
-  }
-
   int verdict() {
     if (!root_ && consequence_ && quitter_) root_ = quitter_;
     const std::optional<Fault>& fault = root_ ? root_ : consequence_;
@@ -246,7 +241,12 @@ class Launcher {
       end_all();
       return 128 + SIGPIPE;
     }
+    if (fault && passed_on_ != 0 && killed_by(passed_on_)) {  // it stopped by itself no longer when the signal arrived
+      end_all();
+      return 128 + passed_on_;
+    }
     if (fault) {
+      failed_ = fault->problem.kind != Problem::Kind::usage;
       Report::print(fault->problem, fault->rank);
       if (root_ && on_end_) on_end_(fault->rank, fault->problem.message, true);
       end_all();
@@ -255,6 +255,12 @@ class Launcher {
     for (const Child& child : children_)
       if (const int code = WEXITSTATUS(child.status); code != 0) return code;
     return 0;
+  }
+
+  /// Returns whether a signal has killed a rank.
+  [[nodiscard]] bool killed_by(int signal) const {
+    return std::ranges::any_of(
+        children_, [&](const Child& child) { return !child.running && WIFSIGNALED(child.status) && WTERMSIG(child.status) == signal; });
   }
 
   /// Ends all ranks. Leaves neither processes nor zombies.
@@ -269,7 +275,7 @@ class Launcher {
         if (alive() == 0) break;
         pollfd polled{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0};
         ::poll(&polled, 1, 10);
-        static_cast<void>(signals_.take());
+        if (const int another = signals_.take(); another != 0) interrupted_ = another;  // also ends the restarts
       }
     }
   }

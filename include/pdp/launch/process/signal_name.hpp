@@ -3,8 +3,11 @@
 #include <signal.h>
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include <pdp/core/error.hpp>
 
 namespace pdp::launch {
 
@@ -23,6 +26,15 @@ inline std::string_view signal_name(int signal) {
   for (const auto& [number, name] : names)
     if (number == signal) return name;
   return {};
+}
+
+/// Returns the end of a process by a signal, for a message.
+inline std::string describe_signal(int signal) {
+  const std::string_view name = signal_name(signal);
+  std::string words = text("killed by signal ", signal);
+  if (!name.empty()) words += text(" (", name, ")");
+  if (signal == SIGKILL) words += "; if that was not intended, the machine may have run out of memory";
+  return words;
 }
 
 }  // namespace pdp::launch

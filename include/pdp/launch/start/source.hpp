@@ -71,8 +71,14 @@ inline JobPlace place_of_launcher(const Options& options) {
   return place;
 }
 
+/// The end of an attempt: its exit code, and whether another one may follow.
+struct Attempt {
+  int code;
+  bool may_start_again;
+};
+
 /// Starts the ranks of one attempt and waits for their end. `restart`: the number of attempts before.
-inline int run_attempt(const Options& options, int restart) {
+inline Attempt run_attempt(const Options& options, int restart) {
   // Errors in these variables are reported once, here, and not by every rank.
   const comm::TimePoint deadline = comm::Clock::now() + JobPlace::timeout_from(environment);
   static_cast<void>(JobPlace::heartbeat_from(environment));
@@ -117,10 +123,11 @@ inline int run_attempt(const Options& options, int restart) {
       store->fail(failure);
     }
   };
-  const int code = Launcher{std::move(ranks), on_end}.run();
+  Launcher launcher{std::move(ranks), on_end};
+  const int code = launcher.run();
   // Ranks of other machines may not have reached the store yet.
   if (store) store->wait_until_told(here, comm::Clock::now() + time_to_tell);
-  return code;
+  return {code, launcher.may_start_again()};
 }
 
 }  // namespace detail
@@ -128,9 +135,8 @@ inline int run_attempt(const Options& options, int restart) {
 PDP_INLINE int run_processes(const Options& options) {
   comm::raise_descriptor_limit();  // the ranks inherit it
   for (int restart = 0;; ++restart) {
-    const int code = detail::run_attempt(options, restart);
-    constexpr int failed = 1;  // not a wrong command line, a request to stop, a signal to the launcher, or a result of the program
-    if (code != failed || restart == options.restarts) return code;
+    const auto [code, may_start_again] = detail::run_attempt(options, restart);
+    if (!may_start_again || restart == options.restarts) return code;
     Report::print({.message = text("the ranks start again (restart ", restart + 1, " of ", options.restarts, ")")}, -1);
   }
 }

@@ -3,15 +3,13 @@
 /// Definitions for pdp/train/stop_requests.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <signal.h>
-#include <time.h>
-#include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,6 +17,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/process/report.hpp>
+#include <pdp/launch/process/start_time.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/train/stop_requests.hpp>
 
@@ -52,31 +51,15 @@ struct StopHandlers {
     action.sa_sigaction = &handle;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &before[i]);
-    launch::Report::announce_stop([](const char* name) { return std::getenv(name); });
+    launch::Report::announce_stop(launch::environment, true);
   }
   static void remove() {
     const std::scoped_lock lock{mutex};
     if (--users > 0) return;
+    launch::Report::announce_stop(launch::environment, false);
     for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &before[i], nullptr);
   }
 };
-
-/// Returns the time since the start of this process; 0 if the system does not tell.
-PDP_INLINE std::chrono::steady_clock::duration age_of_process() {
-  std::ifstream file{"/proc/self/stat"};
-  std::string words;
-  std::getline(file, words);
-  const std::size_t name_end = words.rfind(')');  // the name of the program may hold spaces
-  if (name_end == std::string::npos) return {};
-  std::size_t at = name_end + 1;
-  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = words.find(' ', at) + 1;
-  const auto ticks = at < words.size() ? launch::read_number<std::int64_t>(words.substr(at, words.find(' ', at) - at)) : std::nullopt;
-  timespec now{};
-  if (!ticks || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return {};
-  const double seconds = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
-                         static_cast<double>(*ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>{seconds > 0 ? seconds : 0});
-}
 
 }  // namespace detail
 
@@ -109,7 +92,11 @@ PDP_INLINE std::chrono::seconds parse_stop_after(const char* name, const std::st
 PDP_INLINE StopRequests::StopRequests(std::chrono::seconds after) : end_{std::chrono::steady_clock::time_point::max()} {
   const char* words = std::getenv("PDP_STOP_AFTER");
   if (after.count() == 0 && words != nullptr && *words != '\0') after = parse_stop_after("PDP_STOP_AFTER", words);
-  if (after.count() > 0) end_ = std::chrono::steady_clock::now() - detail::age_of_process() + after;
+  constexpr std::chrono::seconds most{std::chrono::hours{24 * 365 * 100}};  // a clock cannot count more than 292 years
+  if (after.count() > 0) {
+    const std::chrono::duration<double> age{launch::machine_time() - launch::start_time(launch::environment)};
+    end_ = std::chrono::steady_clock::now() + std::min(after, most) - std::chrono::duration_cast<std::chrono::milliseconds>(age);
+  }
   detail::StopHandlers::add();
 }
 

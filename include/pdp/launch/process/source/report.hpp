@@ -42,9 +42,11 @@ PDP_INLINE Report::Report(const Variables& environment) {
   pipe_ = comm::Descriptor{handle};
 }
 
-PDP_INLINE void Report::announce_stop(const Variables& environment) {
-  if (const int handle = pipe_in(environment); handle >= 0) [[maybe_unused]]
-    const ssize_t written = ::write(handle, &stop_letter, 1);
+PDP_INLINE void Report::announce_stop(const Variables& environment, bool stops) {
+  const char letter = stops ? stop_letter : no_stop_letter;
+  const int handle = pipe_in(environment);
+  if (handle < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(handle, &letter, 1);
 }
 
 PDP_INLINE void Report::finished() const { write(finished_letter, {}); }
