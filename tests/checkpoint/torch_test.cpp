@@ -1,6 +1,7 @@
 #include <pdp/checkpoint/interchange.hpp>
 #include <pdp/checkpoint/safetensors.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/data/safetensors_classification.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
@@ -103,7 +104,7 @@ TEST_CASE("A training continues from PyTorch's parameters and Adam state with Py
   pdp::checkpoint::import_checkpoint(recorded("toy_mlp_adam.safetensors"), folder / "run");
   const auto load = [&](auto& trainer) {
     trainer.load(folder / "run");
-    CHECK(trainer.steps() == steps);
+    if (trainer.steps() != steps) throw pdp::Error{"the steps of the other training are not counted"};
   };
   check(train(1, pdp::strategy::Single{}, load, nothing), losses_of_torch(1));
   check(train(3, pdp::strategy::Zero{.stage = 3}, load, nothing), losses_of_torch(1));

@@ -286,7 +286,8 @@ class Launcher {
   std::vector<Child> children_;
   std::vector<pollfd> polled_;
   int interrupted_ = 0;        // the signal that the launcher has received
-  bool is_stopping_ = false;   // it has passed a request to stop on to the ranks
+  int passed_on_ = 0;          // the signal that it has passed on to the ranks
+  bool failed_ = false;        // a rank has failed
   std::optional<Fault> root_;  // the first fault that is no consequence of another
   bool root_may_be_interrupt_ = false;
   bool reader_is_gone_ = false;       // of standard output
