@@ -66,7 +66,7 @@ std::vector<Way> ways() {
     all.push_back({"data", ranks, strategy::DataParallel{}});
     for (const int stage : {1, 2, 3}) all.push_back({"zero " + std::to_string(stage), ranks, strategy::Zero{.stage = stage}});
     all.push_back({"tensor", ranks, strategy::TensorParallel{}});
-    if (ranks <= 6) all.push_back({"pipeline", ranks, strategy::Pipeline{.micro_batches = 3}});
+    if (ranks <= 6) all.push_back({"pipeline", ranks, strategy::Pipeline<strategy::OneForwardOneBackward>{.micro_batches = 3}});
   }
   return all;
 }
@@ -158,7 +158,7 @@ TEST_CASE("A fit that is interrupted and started again ends with the parameters 
         .front();
   };
   for (const Way& way : {Way{"data", 3, strategy::DataParallel{}}, Way{"zero", 2, strategy::Zero{.stage = 3}},
-                         Way{"pipeline", 2, strategy::Pipeline{.micro_batches = 2}}}) {
+                         Way{"pipeline", 2, strategy::Pipeline<strategy::OneForwardOneBackward>{.micro_batches = 2}}}) {
     const auto expected = train(way, 4).parameters.front();
     CHECK(fit(way, 8).second == std::vector<int>{0});
     CHECK(fit(way, 8).second == std::vector<int>{0});  // from step 5

@@ -70,7 +70,8 @@ void handle(int) { ++handled; }
 TEST_CASE("A signal stops a fit on all ranks after the same step, with a checkpoint from which it continues", "[train][stop]") {
   const files::TemporaryFolder folder;
   const int signal = GENERATE(SIGTERM, SIGUSR1);
-  const AnyStrategy strategy = GENERATE(as<AnyStrategy>{}, pdp::strategy::DataParallel{}, pdp::strategy::Pipeline{.micro_batches = 2});
+  const AnyStrategy strategy = GENERATE(as<AnyStrategy>{}, pdp::strategy::DataParallel{},
+                                        pdp::strategy::Pipeline<pdp::strategy::OneForwardOneBackward>{.micro_batches = 2});
   const auto thrown = fit(strategy, {.directory = folder / "run"}, [&](int rank, std::int64_t step) {
     if (rank == 1 && step == 6) ::raise(signal);
   });
