@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include <chrono>
 #include <string>
 
@@ -8,7 +10,9 @@
 namespace pdp {
 
 /// Notices requests to stop this process: the signals SIGTERM and SIGUSR1, and the end of the time that it may run. While an object exists,
-/// these signals do not end the process. A handler that the program had installed before is called as well. Tells pdp's launcher, if it has
+/// these signals do not end the process. A handler that the program had installed before is called as well. The thread that has made the
+/// object blocks the signals and takes them in requested(), as a signal handler must not interrupt oneDNN's products: it may corrupt their
+/// memory. Destroy the object on that thread. Tells pdp's launcher, if it has
 /// started this process, so that the launcher passes SIGTERM and SIGUSR1 on to the ranks and waits for them.
 class StopRequests {
  public:
@@ -23,6 +27,7 @@ class StopRequests {
   [[nodiscard]] bool requested() const noexcept;
 
  private:
+  sigset_t mask_before_{};  // of this thread
   std::chrono::steady_clock::time_point end_;
 };
 

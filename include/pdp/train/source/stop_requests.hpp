@@ -3,6 +3,8 @@
 /// Definitions for pdp/train/stop_requests.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <signal.h>
+#include <time.h>
+#include <ucontext.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -35,6 +37,20 @@ struct StopHandlers {
   static inline std::array<struct sigaction, 2> before{};
   static inline std::atomic<bool> arrived{false};
 
+  static sigset_t set() {
+    sigset_t all;
+    ::sigemptyset(&all);
+    for (const int signal : watched) ::sigaddset(&all, signal);
+    return all;
+  }
+  /// Handles the signals that this thread has blocked.
+  static void take_pending() {
+    const sigset_t all = set();
+    constexpr timespec no_time{};
+    siginfo_t info{};
+    ucontext_t context{};
+    for (int signal = 0; (signal = ::sigtimedwait(&all, &info, &no_time)) > 0;) handle(signal, &info, &context);
+  }
   static void handle(int signal, siginfo_t* info, void* context) {
     arrived.store(true, std::memory_order_relaxed);
     const struct sigaction& previous = before[signal == watched[0] ? 0 : 1];
@@ -98,11 +114,17 @@ PDP_INLINE StopRequests::StopRequests(std::chrono::seconds after) : end_{std::ch
     end_ = std::chrono::steady_clock::now() + std::min(after, most) - std::chrono::duration_cast<std::chrono::milliseconds>(age);
   }
   detail::StopHandlers::add();
+  const sigset_t all = detail::StopHandlers::set();
+  ::pthread_sigmask(SIG_BLOCK, &all, &mask_before_);
 }
 
-PDP_INLINE StopRequests::~StopRequests() { detail::StopHandlers::remove(); }
+PDP_INLINE StopRequests::~StopRequests() {
+  detail::StopHandlers::remove();
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);  // a signal that nothing has noticed ends the process now
+}
 
 PDP_INLINE bool StopRequests::requested() const noexcept {
+  detail::StopHandlers::take_pending();
   return detail::StopHandlers::arrived.load(std::memory_order_relaxed) || std::chrono::steady_clock::now() >= end_;
 }
 
